@@ -1,0 +1,50 @@
+# Two commands need nothing but Python 3.11 to 3.13 and make: `make run` and `make test`.
+#
+#   PYTHON=python3.12 make run     makes .venv, where there is none, with that Python
+#   make run EXTRAS=gpu-cuda13     adds extras of pyproject.toml
+#   make test ARGS="-k masks -x"   hands arguments on to pytest
+
+PY = .venv/bin/python
+DEMO = assets/scenarios/flash2.toml
+EXTRAS =
+ARGS =
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+run: ## set up, then open the window on the demo (with no display: draw it to build/demo.png)
+	@.ci/setup --window $(EXTRAS)
+	@if .ci/has-display; then \
+	  exec $(PY) -m ui $(DEMO); \
+	else \
+	  echo "No display to open a window on: drawing the demo to build/demo.png instead."; \
+	  mkdir -p build && $(PY) -m ui export $(DEMO) -o build/demo.png; \
+	fi
+
+test: ## set up, then run the whole suite without a display
+	@.ci/setup test $(EXTRAS)
+	QT_QPA_PLATFORM=offscreen $(PY) -m pytest $(ARGS)
+
+lint: ## ruff and mypy --strict
+	@.ci/setup test
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy --strict
+
+bench: ## the project's own measurements
+	@.ci/setup test $(EXTRAS)
+	QT_QPA_PLATFORM=offscreen $(PY) -m pytest tests/bench -m "not peers" $(ARGS)
+
+bench-peers: ## the same, with PyTorch beside it (a large download)
+	@.ci/setup test peers $(EXTRAS)
+	QT_QPA_PLATFORM=offscreen $(PY) -m pytest tests/bench $(ARGS)
+
+pictures: ## draw the window in three sizes and three themes into build/pictures
+	@.ci/setup $(EXTRAS)
+	QT_QPA_PLATFORM=offscreen $(PY) -m ui.pictures
+
+clean: ## remove what was generated (.venv stays: rm -rf .venv)
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+.PHONY: help run test lint bench bench-peers pictures clean

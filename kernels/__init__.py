@@ -1,0 +1,1 @@
+"""CUDA kernels behind the numbers, and what this machine offers to run them."""

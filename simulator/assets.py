@@ -1,0 +1,9 @@
+"""Where the shipped data lies, in the checkout and in the frozen bundle alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ASSETS = Path(__file__).resolve().parent.parent / "assets"
+CAPTURES = ASSETS / "captures"
+SCENARIOS = ASSETS / "scenarios"

@@ -1,0 +1,42 @@
+"""A cache that forgets what was used longest ago once it holds too many bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+
+
+class BoundedCache(Generic[V]):
+    """Keep recent values up to a number of bytes; the newest is kept whatever its size.
+
+    Parameters
+    ----------
+    limit : int
+        Bytes to hold at most.
+    size_of : callable
+        Bytes of one value.
+    """
+
+    def __init__(self, limit: int, size_of: Callable[[V], int]) -> None:
+        self._limit = limit
+        self._size_of = size_of
+        self._values: OrderedDict[Hashable, V] = OrderedDict()
+        self.bytes = 0
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._values
+
+    def get(self, key: Hashable, make: Callable[[], V]) -> V:
+        """Return the value of `key`, made now if it is not held."""
+        if key in self._values:
+            self._values.move_to_end(key)
+            return self._values[key]
+        value = self._values[key] = make()
+        self.bytes += self._size_of(value)
+        while self.bytes > self._limit and len(self._values) > 1:
+            _, oldest = self._values.popitem(last=False)
+            self.bytes -= self._size_of(oldest)
+        return value

@@ -1,0 +1,34 @@
+"""The element types of Q, K, V and O in HBM, and rounding to them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+TYPE_NAMES = ("float32", "float16", "bfloat16")
+DType = Literal["float32", "float16", "bfloat16"]
+WIDTH: dict[str, int] = {"float32": 4, "float16": 2, "bfloat16": 2}
+STATISTIC_WIDTH = 4
+"""Bytes of one number of m, l, lse, and of an O that is kept in float32."""
+
+F32 = NDArray[np.float32]
+
+
+def bfloat16_from_bits(bits: NDArray[np.uint16]) -> F32:
+    """Return the float32 values of bfloat16 bit patterns (any shape)."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def round_to(values: F32, dtype: DType) -> F32:
+    """Return `values` (float32, any shape) rounded to `dtype`, to nearest even, as float32."""
+    if dtype == "float32":
+        return values
+    if dtype == "float16":
+        return values.astype(np.float16).astype(np.float32)
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    rounded = (bits + np.uint32(0x7FFF) + odd) & np.uint32(0xFFFF0000)
+    # The rounding add would turn some NaN patterns into infinity.
+    return np.where(np.isnan(values), values, rounded.view(np.float32))

@@ -1,0 +1,95 @@
+"""GPU presets, and how long a given amount of work takes at least on one of them."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+
+from simulator.assets import ASSETS
+
+KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU as the simulator needs to know it (`assets/gpus.toml` names the sources).
+
+    Attributes
+    ----------
+    name : str
+        Preset name, such as ``H100-SXM``.
+    tflops : float
+        Dense fp16/bf16 matrix rate with fp32 sums, 10**12 FLOP/s.
+    tbps : float
+        HBM bandwidth, 10**12 bytes/s.
+    sms : int
+        Streaming multiprocessors.
+    smem_kib : int
+        Shared memory that one thread block may take, KiB.
+    l2_mib : int
+        L2 cache, MiB.
+    source : str
+        Where the figures come from.
+    """
+
+    name: str
+    tflops: float
+    tbps: float
+    sms: int
+    smem_kib: int
+    l2_mib: int
+    source: str
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory that one thread block may take, in bytes."""
+        return self.smem_kib * KIB
+
+
+@cache
+def gpus() -> dict[str, Gpu]:
+    """Return the shipped presets by name, in the order of the file."""
+    table = tomllib.loads((ASSETS / "gpus.toml").read_text(encoding="utf-8"))
+    return {name: Gpu(name=name, **row) for name, row in table.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class TimeEstimate:
+    """Roofline time of some work: the longer of moving the bytes and doing the sums.
+
+    Attributes
+    ----------
+    memory : float
+        Seconds that the requested bytes take at the HBM bandwidth.
+    compute : float or None
+        Seconds that the matmul FLOPs take at the dense matrix rate. None for float32, for
+        which the presets hold no rate.
+    """
+
+    memory: float
+    compute: float | None
+
+    @property
+    def seconds(self) -> float:
+        """The longer of the two."""
+        return max(self.memory, self.compute or 0.0)
+
+    @property
+    def bound(self) -> str:
+        """Which of the two it is, ``memory`` or ``compute``."""
+        return "memory" if self.memory >= (self.compute or 0.0) else "compute"
+
+
+def time_estimate(gpu: Gpu, bytes_moved: int, flops: int, dtype: str) -> TimeEstimate:
+    """Return the roofline time of `bytes_moved` and `flops` on `gpu`.
+
+    Neither launch latency nor caches nor imperfect overlap is modelled, so it says what the
+    figures of the data sheet allow, not what a stopwatch would show.
+
+    References
+    ----------
+    Williams, Waterman, Patterson 2009, "Roofline", section 3.
+    """
+    compute = None if dtype == "float32" else flops / (gpu.tflops * 1e12)
+    return TimeEstimate(memory=bytes_moved / (gpu.tbps * 1e12), compute=compute)

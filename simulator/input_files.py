@@ -1,0 +1,301 @@
+"""Reading Q, K and V from .safetensors and .npz files: header first, numbers when asked for.
+
+No pickle is ever read, and nothing is allocated on the word of a header alone: a header is
+believed only as far as the file is long.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from simulator.dtypes import F32, DType, bfloat16_from_bits
+from simulator.errors import InputError, refuse, shown
+
+_SAFETENSORS_DTYPES: dict[str, DType] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+_STORED: dict[DType, np.dtype[np.generic]] = {
+    "float32": np.dtype("<f4"),
+    "float16": np.dtype("<f2"),
+    "bfloat16": np.dtype("<u2"),
+}
+_WANTED = "float32, float16 or bfloat16"
+_MAX_TEXT = 64 * 2**20
+"""Bytes of tokens or other text that one file may carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """One tensor of a file: what the header says of it."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """The header of an input file.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    q, k, v : StoredTensor
+        Shapes ``(H, Nq, d)``, ``(Hkv, Nk, d)``, ``(Hkv, Nk, dv)``, a leading batch axis of 1
+        taken off.
+    tokens : tuple of str
+        One for each key, or empty.
+    model, layer : str
+        Where the numbers come from; empty when the file does not say.
+    scale : float or None
+        Softmax scale; None when the file does not say.
+    causal : bool or None
+        Whether the layer is causal; None when the file does not say.
+    """
+
+    path: Path
+    q: StoredTensor
+    k: StoredTensor
+    v: StoredTensor
+    tokens: tuple[str, ...] = ()
+    model: str = ""
+    layer: str = ""
+    scale: float | None = None
+    causal: bool | None = None
+
+
+def read_header(path: Path) -> InputFile:
+    """Read what a file says of its tensors, without their numbers.
+
+    Raises
+    ------
+    InputError
+        The file is missing, truncated, of another kind, or lacks a tensor; or its shapes do
+        not fit together.
+    """
+    if path.suffix == ".safetensors":
+        tensors, meta = _safetensors_header(path)
+    elif path.suffix == ".npz":
+        tensors, meta = _npz_header(path)
+    else:
+        raise refuse(str(path), "input.path", path.name, "a .safetensors or .npz file")
+    for name in ("q", "k", "v"):
+        if name not in tensors:
+            have = ", ".join(sorted(tensors)) or "none"
+            raise refuse(
+                str(path), f"tensor {name}", "", f"tensors q, k and v (the file has {have})"
+            )
+    q, k, v = (_without_batch(path, name, tensors[name]) for name in ("q", "k", "v"))
+    _check_shapes(path, q, k, v)
+    return InputFile(path, q, k, v, **_metadata(path, meta, k.shape[1]))
+
+
+def read_tensors(file: InputFile) -> tuple[F32, F32, F32]:
+    """Read Q, K and V as float32 of the shapes in the header.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read to its end.
+    """
+    names = (("q", file.q), ("k", file.k), ("v", file.v))
+    read = _read_safetensors if file.path.suffix == ".safetensors" else _read_npz
+    q, k, v = (_as_float32(read(file.path, name, t), t) for name, t in names)
+    return q, k, v
+
+
+def _as_float32(stored: NDArray[np.generic], tensor: StoredTensor) -> F32:
+    if tensor.dtype == "bfloat16":
+        values = bfloat16_from_bits(stored.view(np.uint16))
+    else:
+        values = stored.astype(np.float32)
+    return np.ascontiguousarray(values.reshape(tensor.shape))
+
+
+def _without_batch(path: Path, name: str, tensor: StoredTensor) -> StoredTensor:
+    shape = tensor.shape
+    if len(shape) == 4 and shape[0] == 1:
+        shape = shape[1:]
+    if len(shape) != 3 or 0 in shape:
+        raise refuse(
+            str(path),
+            f"tensor {name}",
+            f"shape {tensor.shape}",
+            "three axes (heads, tokens, dim), none empty, with at most a batch axis of 1 before",
+        )
+    return StoredTensor(shape, tensor.dtype)
+
+
+def _check_shapes(path: Path, q: StoredTensor, k: StoredTensor, v: StoredTensor) -> None:
+    def wrong(name: str, tensor: StoredTensor, expected: str) -> InputError:
+        return refuse(str(path), f"tensor {name}", f"shape {tensor.shape}", expected)
+
+    if k.shape[2] != q.shape[2]:
+        raise wrong("k", k, f"head_dim {q.shape[2]} as in q")
+    if v.shape[:2] != k.shape[:2]:
+        raise wrong("v", v, f"{k.shape[0]} heads of {k.shape[1]} keys as in k")
+    if q.shape[0] % k.shape[0]:
+        raise wrong("k", k, f"a number of heads that divides the {q.shape[0]} of q")
+    for name, tensor in (("k", k), ("v", v)):
+        if tensor.dtype != q.dtype:
+            raise refuse(str(path), f"tensor {name}", tensor.dtype, f"{q.dtype} as in q")
+
+
+def _metadata(path: Path, meta: Mapping[str, str], keys: int) -> dict[str, object]:
+    """Return the known entries, checked; the rest is none of ours."""
+    out: dict[str, object] = {"model": meta.get("model", ""), "layer": meta.get("layer", "")}
+    if "tokens" in meta:
+        try:
+            tokens = json.loads(meta["tokens"])
+        except (ValueError, RecursionError):
+            tokens = None
+        if not isinstance(tokens, list) or len(tokens) != keys:
+            raise refuse(str(path), "tokens", meta["tokens"], f"a JSON list of {keys} texts")
+        out["tokens"] = tuple(str(token) for token in tokens)
+    if "scale" in meta:
+        try:
+            scale = float(meta["scale"])
+        except ValueError:
+            scale = math.nan
+        if not (math.isfinite(scale) and scale > 0):
+            raise refuse(str(path), "scale", meta["scale"], "a number above 0")
+        out["scale"] = scale
+    if "causal" in meta:
+        value = {"true": True, "1": True, "false": False, "0": False}.get(meta["causal"].lower())
+        if value is None:
+            raise refuse(str(path), "causal", meta["causal"], "true or false")
+        out["causal"] = value
+    return out
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return refuse(str(path), "", "", f"a readable file ({error.strerror or error})")
+
+
+# --- safetensors -------------------------------------------------------------------------
+
+
+def _safetensors_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+    try:
+        path.open("rb").close()  # the library's own errors do not name the file
+        with safe_open(path, framework="numpy") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}
+            shapes = {name: (tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
+            meta = dict(file.metadata() or {})
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except SafetensorError as error:
+        raise refuse(str(path), "", "", f"a whole safetensors file ({error})") from None
+    tensors = {}
+    for name in ("q", "k", "v"):
+        if name in shapes:
+            shape, dtype = shapes[name]
+            if dtype not in _SAFETENSORS_DTYPES:
+                raise refuse(str(path), f"tensor {name}", dtype, _WANTED)
+            tensors[name] = StoredTensor(shape, _SAFETENSORS_DTYPES[dtype])
+    return tensors, meta
+
+
+def _read_safetensors(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
+    # safetensors cannot hand bfloat16 to numpy, so the bytes are read here; the header was
+    # checked by the library against the length of the file.
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            start, _ = json.loads(file.read(length))[name]["data_offsets"]
+            file.seek(8 + length + start)
+            count = math.prod(tensor.shape)
+            data = np.fromfile(file, dtype=_STORED[tensor.dtype], count=count)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if data.size != count:
+        raise refuse(str(path), f"tensor {name}", f"{data.size} numbers", f"{count} numbers")
+    return data
+
+
+# --- npz ---------------------------------------------------------------------------------
+
+
+def _npz_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+    tensors: dict[str, StoredTensor] = {}
+    meta: dict[str, str] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            for name in ("q", "k", "v"):
+                if name in names:
+                    tensors[name] = _npy_header(path, archive, names[name])
+            for name in ("tokens", "model", "layer", "scale", "causal"):
+                if name in names:
+                    meta[name] = _npy_text(path, archive, names[name])
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise refuse(str(path), "", "", f"a whole .npz file ({error})") from None
+    return tensors, meta
+
+
+def _npy_start(
+    file: zipfile.ZipExtFile | object,
+) -> tuple[tuple[int, ...], np.dtype[np.generic], bool]:
+    version = npy.read_magic(file)  # type: ignore[arg-type]
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran, dtype = read(file)  # type: ignore[arg-type]
+    return shape, dtype, fortran
+
+
+def _npy_header(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> StoredTensor:
+    name = info.filename.removesuffix(".npy")
+    with archive.open(info) as file:
+        shape, dtype, fortran = _npy_start(file)
+        start = file.tell()
+    if dtype.hasobject:
+        raise refuse(str(path), f"tensor {name}", "pickled objects", _WANTED)
+    # numpy has no bfloat16: ml_dtypes saves it as a 2-byte void, others as its bit patterns.
+    kinds: dict[str, DType] = {"f4": "float32", "f2": "float16", "V2": "bfloat16", "u2": "bfloat16"}
+    kind = kinds.get(dtype.str[1:])
+    if kind is None or dtype.names is not None or dtype.str[0] == ">":
+        raise refuse(str(path), f"tensor {name}", str(dtype), _WANTED)
+    if fortran:
+        raise refuse(str(path), f"tensor {name}", "Fortran order", "C order")
+    if info.file_size != start + math.prod(shape) * dtype.itemsize:
+        raise refuse(
+            str(path), f"tensor {name}", f"shape {shape}", f"the {info.file_size} bytes it has"
+        )
+    return StoredTensor(shape, kind)
+
+
+def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
+    """Return a small metadata array as text: a list of strings as JSON, a scalar as itself."""
+    name = info.filename.removesuffix(".npy")
+    if info.file_size > _MAX_TEXT:
+        raise refuse(str(path), name, f"{info.file_size} bytes", f"at most {_MAX_TEXT}")
+    with archive.open(info) as file:
+        value = npy.read_array(file, allow_pickle=False)
+    if value.ndim == 1 and value.dtype.kind == "U":
+        return json.dumps(value.tolist())
+    if value.ndim == 0 and value.dtype.kind in "Ubif":
+        return str(value[()])
+    raise refuse(str(path), name, shown(str(value.dtype)), "a text, a number or a list of texts")
+
+
+def _read_npz(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
+            _npy_start(file)
+            data = np.frombuffer(file.read(), dtype=_STORED[tensor.dtype])
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        raise refuse(str(path), f"tensor {name}", "", f"its whole data ({error})") from None
+    return data

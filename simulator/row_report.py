@@ -1,0 +1,119 @@
+"""One query row against all keys: what the softmax panel shows beside the engine's numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.dtypes import F32
+from simulator.snapshot import Snapshot
+
+_CHUNK = 8192
+"""Keys converted to float64 at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowReport:
+    """One row of the current row block at a cursor.
+
+    Attributes
+    ----------
+    row : int
+        Query row in the whole matrix.
+    scores : ndarray
+        (Nk,) float32, scaled scores; -inf where the mask hides the pair.
+    seen : ndarray
+        (Nk,) bool, keys whose tile has been worked on up to the cursor, hidden ones included.
+    error : float or None
+        Largest absolute difference of the row's O so far, normalised, from float64 over the
+        same keys; None before the first accumulation and in launches without O.
+    ulp : float or None
+        The same in float32 units of the last place at the row's largest |O|.
+    """
+
+    row: int
+    scores: F32
+    seen: NDArray[np.bool_]
+    error: float | None
+    ulp: float | None
+
+
+def row_report(snapshot: Snapshot, row: int) -> RowReport:
+    """Return the report of a row of the snapshot's row block.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        State at the cursor.
+    row : int
+        Query row; taken into the current row block if it lies outside.
+    """
+    w, visit = snapshot.program.workload, snapshot.visit
+    row = min(max(row, visit.rows.start), visit.rows.stop - 1)
+    local = row - visit.rows.start
+    scores = (snapshot.k @ (snapshot.q[row] * np.float32(w.logit_scale))).astype(np.float32)
+    visible = w.mask.visible(range(row, row + 1), range(w.seqlen_k))[0]
+    scores = np.where(visible, scores, np.float32(-np.inf))
+    current = slice(visit.cols.start, visit.cols.stop)
+    if snapshot.scores is not None:  # the engine's own numbers where there are some
+        scores[current] = np.where(visible[current], snapshot.scores[local], -np.inf)
+    seen = np.zeros(w.seqlen_k, dtype=np.bool_)
+    states = snapshot.program.workload.grid.row_spans[visit.i].tolist()
+    spans = [(0, w.grid.Tc)] if snapshot.is_naive else [states[:2], states[2:]]
+    for start, stop in spans:
+        seen[start * w.cols : min(stop, visit.j) * w.cols] = True
+    if snapshot.in_softmax_launch:
+        seen[:] = True
+    reached = seen.copy()
+    if "accumulate" in snapshot.done:
+        reached[current] = True
+    error, ulp = _error(snapshot, row, reached & visible)
+    return RowReport(row, scores, seen, error, ulp)
+
+
+def _error(
+    snapshot: Snapshot, row: int, keys: NDArray[np.bool_]
+) -> tuple[float | None, float | None]:
+    w = snapshot.program.workload
+    if not keys.any() or (snapshot.is_naive and snapshot.visit.launch < 2):
+        return None, None
+    local = row - snapshot.visit.rows.start
+    total = snapshot.l[local]
+    if snapshot.is_naive or w.algorithm == "flash1" or "normalise" in snapshot.done:
+        total = np.float32(1)
+    if total <= 0:
+        return None, None
+    ours = snapshot.o[local].astype(np.float64) / float(total)
+    exact = _exact(snapshot, row, keys)
+    difference = float(np.max(np.abs(ours - exact)))
+    largest = np.float32(np.max(np.abs(exact)))
+    return difference, difference / float(np.spacing(max(largest, np.finfo(np.float32).tiny)))
+
+
+def _exact(snapshot: Snapshot, row: int, keys: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return O of the row over some keys in float64, with P as naive divides it."""
+    w = snapshot.program.workload
+    q = snapshot.q[row].astype(np.float64) * w.logit_scale
+    # Naive's partial O is already divided by the sum over all keys that the row sees.
+    summed = (
+        w.mask.visible(range(row, row + 1), range(w.seqlen_k))[0] if snapshot.is_naive else keys
+    )
+    top, total = -np.inf, 0.0
+    out = np.zeros(w.value_dim)
+    for start in range(0, w.seqlen_k, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        if not summed[part].any():
+            continue
+        scores = snapshot.k[part].astype(np.float64) @ q
+        scores = np.where(summed[part], scores, -np.inf)
+        new_top = max(top, float(scores.max()))
+        weights = np.exp(scores - new_top)
+        shrink = np.exp(top - new_top)
+        total = total * shrink + float(weights.sum())
+        out = out * shrink + np.where(keys[part], weights, 0.0) @ snapshot.v[part].astype(
+            np.float64
+        )
+        top = new_top
+    return out / total

@@ -1,0 +1,217 @@
+"""How the score matrix is cut into tiles, which of them hold anything, and published choices."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.dtypes import WIDTH
+from simulator.hardware import Gpu
+from simulator.masks import Mask
+
+I64 = NDArray[np.int64]
+
+
+class TileKind(IntEnum):
+    """How much of a tile the mask leaves visible, of its valid pairs."""
+
+    SKIPPED = 0
+    PARTIAL = 1
+    FULL = 2
+
+
+class TileGrid:
+    """The tiles of one head's score matrix under a mask, by arithmetic.
+
+    The visible part of a row block is at most two runs of keys, the sinks and a band, so its
+    visited column blocks are at most two intervals; those of a column block are one. Nothing
+    here grows with the number of tiles, only with the number of row and column blocks.
+
+    Parameters
+    ----------
+    mask : Mask
+        Sizes and visibility.
+    rows, cols : int
+        ``Br`` and ``Bc``.
+    """
+
+    def __init__(self, mask: Mask, rows: int, cols: int) -> None:
+        self.mask = mask
+        self.rows = rows
+        self.cols = cols
+        self.Tr = ceil(mask.seqlen_q / rows)
+        self.Tc = ceil(mask.seqlen_k / cols)
+
+    def row_range(self, i: int) -> range:
+        """Return the valid query rows of row block `i`."""
+        return range(i * self.rows, min((i + 1) * self.rows, self.mask.seqlen_q))
+
+    def col_range(self, j: int) -> range:
+        """Return the valid keys of column block `j`."""
+        return range(j * self.cols, min((j + 1) * self.cols, self.mask.seqlen_k))
+
+    @cached_property
+    def row_spans(self) -> I64:
+        """Visited column blocks of each row block: (Tr, 4), ``[a, b)`` and ``[c, d)``, b <= c."""
+        mask, Bc, Nk = self.mask, self.cols, self.mask.seqlen_k
+        first, last = self._shifted_rows
+        high = np.full(self.Tr, Nk)
+        low = np.zeros(self.Tr, dtype=np.int64)
+        if mask.causal:
+            high = last + 1
+        elif mask.window:
+            high = last + mask.window
+        if mask.window:
+            low = first - mask.window + 1
+        high, low = np.clip(high, 0, Nk), np.clip(low, 0, Nk)
+        band = high > low
+        start = np.where(band, low // Bc, 0)
+        stop = np.where(band, -(-high // Bc), 0)
+        sinks = np.zeros(self.Tr, dtype=np.int64)
+        if mask.window and mask.sinks:
+            reach = np.clip(last + 1, 0, min(mask.sinks, Nk)) if mask.causal else mask.sinks
+            sinks = np.broadcast_to(-(-np.minimum(reach, Nk) // Bc), (self.Tr,))
+        joined = sinks >= start
+        union = np.maximum(sinks, stop)
+        zero = np.zeros(self.Tr, dtype=np.int64)
+        ends = [np.where(joined, union, alone) for alone in (sinks, start, stop)]
+        return np.stack([zero, *ends], axis=1)
+
+    @cached_property
+    def full_spans(self) -> I64:
+        """Column blocks of each row block that are visible in full: (Tr, 4), as `row_spans`."""
+        mask, Nk = self.mask, self.mask.seqlen_k
+        first, last = self._shifted_rows
+        high = np.full(self.Tr, Nk)
+        if mask.causal:
+            high = first + 1
+        elif mask.window:
+            high = first + mask.window
+        stop = self._blocks_ending_by(high)
+        start = sinks = np.zeros(self.Tr, dtype=np.int64)
+        if mask.window:
+            low = last - mask.window + 1
+            start = np.where(low <= mask.sinks, 0, -(-np.clip(low, 0, Nk) // self.cols))
+            reach = np.minimum(mask.sinks, first + 1) if mask.causal else mask.sinks
+            sinks = self._blocks_ending_by(np.broadcast_to(reach, (self.Tr,)))
+        start = np.maximum(start, sinks)
+        zero = np.zeros(self.Tr, dtype=np.int64)
+        return np.stack([zero, sinks, start, np.maximum(start, stop)], axis=1)
+
+    @cached_property
+    def col_spans(self) -> I64:
+        """Visited row blocks of each column block: (Tc, 2), ``[start, stop)``."""
+        mask, Br, Nq = self.mask, self.rows, self.mask.seqlen_q
+        first = np.arange(self.Tc) * self.cols
+        end = np.minimum(first + self.cols, mask.seqlen_k)
+        start = np.zeros(self.Tc, dtype=np.int64)
+        stop = np.full(self.Tc, self.Tr)
+        sink = np.logical_and(first < mask.sinks, mask.window > 0)
+        if mask.window:
+            last_row = end + mask.window - 2 - mask.shift
+            stop = np.where(last_row < 0, 0, np.minimum(self.Tr, last_row // Br + 1))
+            stop = np.where(sink, self.Tr, stop)
+        if mask.causal or mask.window:
+            reach = 0 if mask.causal else mask.window - 1
+            first_row = np.maximum(first - reach - mask.shift, 0)
+            start = np.where(first_row >= Nq, self.Tr, first_row // Br)
+            if not mask.causal:
+                start = np.where(sink, 0, start)
+        return np.stack([start, np.maximum(start, stop)], axis=1)
+
+    def kind(self, i: int, j: int) -> TileKind:
+        """Return the kind of tile (i, j)."""
+        a, b, c, d = self.full_spans[i].tolist()
+        if a <= j < b or c <= j < d:
+            return TileKind.FULL
+        a, b, c, d = self.row_spans[i].tolist()
+        return TileKind.PARTIAL if a <= j < b or c <= j < d else TileKind.SKIPPED
+
+    def kinds(self) -> NDArray[np.uint8]:
+        """Return the kind of every tile, uint8 of shape (Tr, Tc)."""
+        j = np.arange(self.Tc)[None, :]
+
+        def inside(spans: I64) -> NDArray[np.uint8]:
+            a, b, c, d = (spans[:, n, None] for n in range(4))
+            return np.asarray(((a <= j) & (j < b)) | ((c <= j) & (j < d)), dtype=np.uint8)
+
+        return inside(self.row_spans) + inside(self.full_spans)
+
+    @cached_property
+    def visited_per_row(self) -> I64:
+        """Visited tiles of each row block, (Tr,)."""
+        a, b, c, d = self.row_spans.T
+        return np.asarray(b - a + d - c)
+
+    @cached_property
+    def full_tiles(self) -> int:
+        """Tiles of one head that are visible in full."""
+        a, b, c, d = self.full_spans.T
+        return int((b - a + d - c).sum())
+
+    @property
+    def _shifted_rows(self) -> tuple[I64, I64]:
+        """``i'`` of the first and last valid row of each row block, (Tr,) each."""
+        first = np.arange(self.Tr) * self.rows
+        last = np.minimum(first + self.rows, self.mask.seqlen_q) - 1
+        return first + self.mask.shift, last + self.mask.shift
+
+    def _blocks_ending_by(self, key: I64) -> I64:
+        """Return how many column blocks end at or before each `key`."""
+        whole = np.clip(key, 0, self.mask.seqlen_k) // self.cols
+        return np.where(key >= self.mask.seqlen_k, self.Tc, whole)
+
+
+def paper_tiles(head_dim: int, dtype: str, gpu: Gpu) -> tuple[int, int]:
+    """Return (Br, Bc) as FlashAttention-1 chooses them, M being the SRAM in elements.
+
+    References
+    ----------
+    Dao et al. 2022, Algorithm 1, line 1: ``Bc = ceil(M / 4d)``, ``Br = min(Bc, d)``.
+    """
+    sram_elements = gpu.smem_bytes // WIDTH[dtype]
+    cols = ceil(sram_elements / (4 * head_dim))
+    return min(cols, head_dim), cols
+
+
+def fa2_tiles(head_dim: int, causal: bool, gpu: Gpu) -> tuple[int, int]:
+    """Return (Br, Bc) of the forward kernels that FlashAttention-2 ships, without dropout.
+
+    Cards with at most 99 KiB a block take the smaller tiles of sm_86 and sm_89.
+
+    References
+    ----------
+    Dao-AILab/flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h.
+    """
+    consumer = gpu.smem_kib <= 99
+    if head_dim <= 64:
+        return 128, 128
+    if head_dim <= 128 and consumer and causal:
+        return 64, 64
+    if 96 < head_dim <= 128 and consumer:
+        return 128, 32
+    if head_dim <= 192 or gpu.smem_kib >= 128:
+        return 128, 64
+    return 64, 64
+
+
+def fa3_tiles(head_dim: int, value_dim: int, causal: bool, window: bool) -> tuple[int, int]:
+    """Return (Br, Bc) of the fp16/bf16 forward kernels that FlashAttention-3 ships for Hopper.
+
+    References
+    ----------
+    Dao-AILab/flash-attention, hopper/tile_size.h, ``tile_size_fwd_sm90``, element_size 2.
+    """
+    if head_dim <= 64:
+        return 192, 128 if causal else 160 if window else 192
+    if head_dim <= 96:
+        return 192, 128 if window else 144
+    if head_dim <= 128:
+        return 128, 128 if causal or window else 176
+    if head_dim <= 192:
+        return 128, 96 if window else 128 if value_dim <= 128 else 112
+    return 128, 64 if window else 80

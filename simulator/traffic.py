@@ -1,0 +1,58 @@
+"""Traffic that is not requested tile by tile: the floor that a perfect cache would reach."""
+
+from __future__ import annotations
+
+import math
+
+from simulator.dtypes import STATISTIC_WIDTH
+from simulator.workload import Workload
+
+
+def compulsory_bytes(w: Workload) -> int:
+    """Return the distinct bytes that each kernel launch touches, once, summed over launches.
+
+    A byte that a launch reads and writes counts once. K and V count once for each KV head,
+    however many query heads share it.
+    """
+    b, d, dv = w.width, w.head_dim, w.value_dim
+    Nq, Nk, heads = w.seqlen_q, w.seqlen_k, w.heads
+    output = heads * Nq * dv
+    if w.algorithm == "naive":
+        square = heads * Nq * Nk
+        scores = heads * Nq * d + w.kv_heads * Nk * d + square
+        weighted = square + w.kv_heads * Nk * dv + output
+        return b * (scores + 2 * square + weighted)
+    rows, keys = _touched(w)
+    operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv))
+    if w.algorithm == "flash1":
+        return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
+    return operands + b * output + STATISTIC_WIDTH * heads * Nq
+
+
+def floor_bytes(w: Workload) -> int:
+    """Return Q, K, V and O once each: less no exact algorithm can move."""
+    queries = w.heads * w.seqlen_q * (w.head_dim + w.value_dim)
+    return w.width * (queries + w.kv_heads * w.seqlen_k * (w.head_dim + w.value_dim))
+
+
+def _touched(w: Workload) -> tuple[int, int]:
+    """Return how many query rows and keys lie in blocks with a visited tile."""
+    grid = w.grid
+    rows = sum(len(grid.row_range(int(i))) for i in grid.visited_per_row.nonzero()[0])
+    visited = (grid.col_spans[:, 1] > grid.col_spans[:, 0]).nonzero()[0]
+    return rows, sum(len(grid.col_range(int(j))) for j in visited)
+
+
+def closed_form_elements(algorithm: str, N: int, d: int, Br: int, Bc: int) -> int:
+    """Return the papers' count of HBM elements: one head, no mask, tiles that divide N.
+
+    References
+    ----------
+    Dao et al. 2022, Theorem 2 and appendix; Dao 2023, section 3.1.
+    """
+    Tr, Tc = math.ceil(N / Br), math.ceil(N / Bc)
+    if algorithm == "naive":
+        return 2 * N * d + 2 * Tr * N * d + 4 * N * N
+    if algorithm == "flash1":
+        return Tc * (3 * N * d + 4 * N) + 2 * N * d + N * d + 2 * N
+    return 2 * Tr * N * d + 2 * N * d + N

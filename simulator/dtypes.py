@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,13 @@ STATISTIC_WIDTH = 4
 """Bytes of one number of m, l, lse, and of an O that is kept in float32."""
 
 F32 = NDArray[np.float32]
+A = TypeVar("A", bound=np.generic)
+
+
+def frozen(array: NDArray[A]) -> NDArray[A]:
+    """Return `array` itself, from now on read-only."""
+    array.flags.writeable = False
+    return array
 
 
 def bfloat16_from_bits(bits: NDArray[np.uint16]) -> F32:

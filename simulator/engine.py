@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from simulator.cache import BoundedCache
 from simulator.dtypes import F32, round_to
@@ -105,8 +110,17 @@ class Engine(Protocol):
     def row_block(self, head: int, i: int) -> RowBlock:
         """Return row block `i` of a head, run to its end."""
 
+    def row_blocks(self, head: int) -> Iterator[RowBlock]:
+        """Return all row blocks of a head, in their order."""
+
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
         """Return the numbers of one visit of that row block."""
+
+    def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
+        """Return S (masked) and P of a row block, (rows, Nk) each; NaN in skipped tiles.
+
+        Every tile's P is as that tile computes it; naive's is divided by l.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +128,7 @@ class _Stretch:
     """A few tiles of a row block between two checkpoints, walked again with everything kept."""
 
     first: int  # how many visited tiles came before
+    columns: tuple[int, ...]  # column block of each tile
     starts: tuple[int, ...]  # where each tile's keys begin in s, and the end
     s: F32  # (keys, rows) before the mask
     masked: F32  # (keys, rows)
@@ -149,15 +164,34 @@ class NumpyEngine:
     def __init__(self, workload: Workload, inputs: Inputs) -> None:
         self.workload = workload
         self.inputs = inputs
+        # The walk brings its own threads; those of BLAS would only wait for them, spinning.
+        threadpool_limits(1, user_api="blas")
+        self._threads = min(2, os.cpu_count() or 1)
         self._stretches: BoundedCache[_Stretch] = BoundedCache(48 * MIB, lambda s: s.bytes)
 
     def row_block(self, head: int, i: int) -> RowBlock:
         """Walk one row block; see `simulator.row_walk`."""
+        return self._walk(head, i, self._threads)
+
+    def row_blocks(self, head: int) -> Iterator[RowBlock]:
+        """Walk all row blocks of a head, in their order, as many at once as there are threads."""
+        blocks = range(self.workload.grid.Tr)
+        with ThreadPoolExecutor(self._threads) as pool:
+            # A few ahead and no more: what is not taken yet stays small.
+            waiting: deque[Future[RowBlock]] = deque()
+            for i in blocks:
+                waiting.append(pool.submit(self._walk, head, i, 1))
+                if len(waiting) > 2 * self._threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+    def _walk(self, head: int, i: int, threads: int) -> RowBlock:
         w = self.workload
         q, k, v = self._operands(head, i)
-        walk = walk_row_block(
-            q, k, v, w.logit_scale, w.cols, self._spans(i), partial(self._visible, i)
-        )
+        visible = partial(self._visible, i)
+        spans = self._spans(i)
+        walk = walk_row_block(q, k, v, w.logit_scale, w.cols, spans, visible, threads)
         o = walk.o if w.algorithm == "flash1" else round_to(walk.o, w.dtype)
         o.flags.writeable = False
         arrays = (walk.m, walk.l, walk.o, walk.lse, walk.checkpoints)
@@ -165,12 +199,13 @@ class NumpyEngine:
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
         """Return the numbers of one visit, m and l being those of the row block."""
-        if len(visit.cols) > self.workload.cols:
+        if self.workload.algorithm == "naive" and visit.launch == 1:
             return self._softmax_row(visit, block)
         walk = block.extra
         assert isinstance(walk, RowBlockWalk)
         nth = self._visited_before(visit.i, visit.j)
-        stretch = self._stretch(visit, walk, nth)
+        number = int(np.searchsorted(walk.checkpoint_at, nth, side="right")) - 1
+        stretch = self._stretch(visit.head, visit.i, walk, number)
         place = nth - stretch.first
         keys = slice(stretch.starts[place], stretch.starts[place + 1])
         s, masked = stretch.s[keys].T, stretch.masked[keys].T
@@ -191,6 +226,26 @@ class NumpyEngine:
         l_tile = p.sum(axis=1)
         seen = self._seen(visit)
         return Tile(s, seen, m_prev, m, l_prev, l, m_tile, l_tile, alpha, beta, p, o_prev, o)
+
+    def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
+        """Return S and P of a row block, a stretch of tiles at a time."""
+        walk, grid = block.extra, self.workload.grid
+        assert isinstance(walk, RowBlockWalk)
+        s = np.full((len(grid.row_range(i)), self.workload.seqlen_k), np.nan, dtype=np.float32)
+        p = np.full_like(s, np.nan)
+        for number in range(len(walk.checkpoint_at) - 1):
+            stretch = self._stretch(head, i, walk, number)
+            columns, masked = list(stretch.columns), stretch.masked.T
+            keys = np.concatenate([grid.col_range(j) for j in columns])
+            s[:, keys] = masked
+            if self.workload.algorithm == "naive":
+                p[:, keys] = _over(exp_below(masked, block.m[:, -1:]), block.l[:, -1])
+                continue
+            tops = block.m[:, columns]
+            if self.workload.algorithm == "flash1":
+                tops = np.maximum.reduceat(masked, stretch.starts[:-1], axis=1)
+            p[:, keys] = exp_below(masked, np.repeat(tops, np.diff(stretch.starts), axis=1))
+        return s, p
 
     def _naive_tile(
         self,
@@ -234,23 +289,22 @@ class NumpyEngine:
         seen = self._seen(visit)
         return Tile(s.T, seen, nothing, m, zero, l, m, l, zero, zero + 1, p, empty, empty)
 
-    def _stretch(self, visit: Visit, walk: RowBlockWalk, nth: int) -> _Stretch:
-        """Return the tiles between the two checkpoints around the `nth` visited tile."""
-        number = int(np.searchsorted(walk.checkpoint_at, nth, side="right")) - 1
-        key = (visit.head, visit.i, number)
-        return self._stretches.get(key, lambda: self._walk_again(visit, walk, number))
+    def _stretch(self, head: int, i: int, walk: RowBlockWalk, number: int) -> _Stretch:
+        """Return the tiles between checkpoint `number` and the next."""
+        key = (head, i, number)
+        return self._stretches.get(key, lambda: self._walk_again(head, i, walk, number))
 
-    def _walk_again(self, visit: Visit, walk: RowBlockWalk, number: int) -> _Stretch:
+    def _walk_again(self, head: int, i: int, walk: RowBlockWalk, number: int) -> _Stretch:
         w, grid = self.workload, self.workload.grid
         first, stop = (int(n) for n in walk.checkpoint_at[number : number + 2])
-        columns = [self._nth_column(visit.i, n) for n in range(first, stop)]
+        columns = tuple(self._nth_column(i, n) for n in range(first, stop))
         ranges = [(grid.col_range(j).start, grid.col_range(j).stop) for j in columns]
-        q, k, v = self._operands(visit.head, visit.i)
-        s, masked = score_keys(q, k, w.logit_scale, ranges, partial(self._visible, visit.i))
+        q, k, v = self._operands(head, i)
+        s, masked = score_keys(q, k, w.logit_scale, ranges, partial(self._visible, i))
         sums = np.empty((stop - first + 1, *walk.checkpoints.shape[1:]), dtype=np.float32)
         sums[0] = walk.checkpoints[number]
-        before = self._column_before(visit.i, columns[0])
-        blank = np.full(len(visit.rows), -np.inf, dtype=np.float32)
+        before = self._column_before(i, columns[0])
+        blank = np.full(len(q), -np.inf, dtype=np.float32)
         m_prev = blank if before is None else walk.m[:, before]
         starts = [0]
         for n, (j, (k0, k1)) in enumerate(zip(columns, ranges, strict=True)):
@@ -261,7 +315,7 @@ class NumpyEngine:
             sums[n + 1] += exp_below(m_prev, m)[:, None] * sums[n]
             m_prev = m
         sums[-1] = walk.checkpoints[number + 1]  # the same to rounding; one number, one source
-        return _Stretch(first, tuple(starts), s, masked, sums)
+        return _Stretch(first, columns, tuple(starts), s, masked, sums)
 
     def _operands(self, head: int, i: int) -> tuple[F32, F32, F32]:
         rows, kv_head = self.workload.grid.row_range(i), self.workload.kv_head_of[head]

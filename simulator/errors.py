@@ -52,8 +52,8 @@ class InputError(ValueError):
 
 
 def refuse(source: str, key: str, value: object, expected: str) -> InputError:
-    """Return the error for one value; the caller raises it."""
-    return InputError(source, [Mistake(key, shown(value), expected)])
+    """Return the error for one value, "" for none; the caller raises it."""
+    return InputError(source, [Mistake(key, "" if value == "" else shown(value), expected)])
 
 
 def shown(value: object) -> str:

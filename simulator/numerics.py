@@ -36,6 +36,50 @@ def joined(ranges: Sequence[Span]) -> list[Span]:
     return out
 
 
+def scores_into(x: F32, scaled_q_t: F32, k: F32, ranges: Sequence[Span]) -> int:
+    """Fill the first rows of `x` with scaled scores, one key a row; return how many.
+
+    Parameters
+    ----------
+    x : ndarray
+        (at least as many keys as the ranges have, rows) float32, written to.
+    scaled_q_t : ndarray
+        (d, rows) float32, queries times the scale.
+    k : ndarray
+        (Nk, d) float32.
+    ranges : sequence of (start, stop)
+        Ascending key ranges; one product for each, so equal ranges give equal bits.
+    """
+    at = 0
+    for start, stop in ranges:
+        np.matmul(k[start:stop], scaled_q_t, out=x[at : at + stop - start])
+        at += stop - start
+    return at
+
+
+def mask_into(x: F32, ranges: Sequence[Span], visible: Visible) -> None:
+    """Set the hidden pairs of scores that `scores_into` filled to -inf, in place.
+
+    Parameters
+    ----------
+    x : ndarray
+        (keys, rows) float32.
+    ranges : sequence of (start, stop)
+        The same key ranges.
+    visible : callable
+        ``visible(start, stop)`` gives the mask (rows, stop - start), None where it hides nothing.
+    """
+    at = 0
+    for start, stop in ranges:
+        mask = visible(start, stop)
+        if mask is not None:
+            some = np.flatnonzero(~mask.all(axis=0))  # usually few keys hide from any row
+            if some.size:
+                low, high = some[0], some[-1] + 1
+                np.copyto(x[at + low : at + high], -np.inf, where=~mask[:, low:high].T)
+        at += stop - start
+
+
 def score_keys(
     q: F32, k: F32, scale: float, ranges: Sequence[Span], visible: Visible
 ) -> tuple[F32, F32]:
@@ -52,20 +96,16 @@ def score_keys(
     ranges : sequence of (start, stop)
         Ascending ranges of keys.
     visible : callable
-        ``visible(start, stop)`` gives the mask (rows, stop - start), None where it hides nothing.
+        As `mask_into` takes it.
 
     Returns
     -------
     s, masked : ndarray
         (keys, rows) float32, one key a row; hidden pairs are -inf in `masked`.
     """
-    scaled = (q * np.float32(scale)).T
-    s = np.concatenate([np.matmul(k[a:b], scaled) for a, b in joined(ranges)])
+    whole = joined(ranges)
+    s = np.empty((sum(stop - start for start, stop in whole), len(q)), dtype=np.float32)
+    scores_into(s, (q * np.float32(scale)).T, k, whole)
     masked = s.copy()
-    at = 0
-    for start, stop in ranges:
-        seen = visible(start, stop)
-        if seen is not None:
-            np.copyto(masked[at : at + stop - start], -np.inf, where=~seen.T)
-        at += stop - start
+    mask_into(masked, whole, visible)
     return s, masked

@@ -84,4 +84,6 @@ def _next_outer(program: TileProgram, index: int, by: Granularity) -> int:
 
 def _previous_outer(program: TileProgram, index: int, by: Granularity) -> int:
     start = _bounds(program, index, by)[0]
-    return start if index > start or start == 0 else _bounds(program, start - 1, by)[0]
+    if index > start:
+        return start
+    return _bounds(program, start - 1, by)[0] if start else -1

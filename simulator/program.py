@@ -382,11 +382,12 @@ class TileProgram:
     def on_chip(self, index: int, op: int) -> tuple[ChipTile, ...]:
         """Return the tiles on chip after op `op` of visit `index`."""
         visit = self.visit(index)
+        ops = self.algorithm.ops(self.workload, visit)
         held: dict[str, ChipTile] = {}
         if not visit.first:
             for tile in self._staying(visit):
                 held[tile.name] = tile
-        for done in self.ops(index)[: op + 1]:
+        for done in ops[: op + 1]:
             for name in done.frees:
                 held.pop(name, None)
             for tile in done.allocates:

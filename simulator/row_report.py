@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.dtypes import F32
+from simulator.dtypes import F32, frozen
 from simulator.snapshot import Snapshot
 
 _CHUNK = 8192
@@ -70,7 +70,7 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     if "accumulate" in snapshot.done:
         reached[current] = True
     error, ulp = _error(snapshot, row, reached & visible)
-    return RowReport(row, scores, seen, error, ulp)
+    return RowReport(row, frozen(scores), frozen(seen), error, ulp)
 
 
 def _error(
@@ -80,16 +80,26 @@ def _error(
     if not keys.any() or (snapshot.is_naive and snapshot.visit.launch < 2):
         return None, None
     local = row - snapshot.visit.rows.start
-    total = snapshot.l[local]
-    if snapshot.is_naive or w.algorithm == "flash1" or "normalise" in snapshot.done:
-        total = np.float32(1)
-    if total <= 0:
+    total = float(_weight(snapshot)[local])
+    if total <= 0:  # what was seen has faded away beside a larger maximum
         return None, None
-    ours = snapshot.o[local].astype(np.float64) / float(total)
+    ours = snapshot.o[local].astype(np.float64) / total
     exact = _exact(snapshot, row, keys)
     difference = float(np.max(np.abs(ours - exact)))
     largest = np.float32(np.max(np.abs(exact)))
     return difference, difference / float(np.spacing(max(largest, np.finfo(np.float32).tiny)))
+
+
+def _weight(snapshot: Snapshot) -> F32:
+    """Return what O as it is now has to be divided by, (r,): m and l may be a step ahead of it."""
+    tile, done = snapshot.tile, snapshot.done
+    if snapshot.is_naive or "normalise" in done:
+        return np.ones_like(tile.l)
+    normalised = snapshot.program.workload.algorithm == "flash1"
+    if "accumulate" in done:
+        return np.ones_like(tile.l) if normalised else tile.l
+    before = np.ones_like(tile.l) if normalised else tile.l_prev
+    return before * snapshot.rescale_factor if "rescale" in done else before
 
 
 def _exact(snapshot: Snapshot, row: int, keys: NDArray[np.bool_]) -> NDArray[np.float64]:

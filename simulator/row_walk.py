@@ -20,7 +20,7 @@ References
    Section 3 (the recurrence) and 3.1 (its associativity).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import gcd
@@ -28,9 +28,8 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-F32 = NDArray[np.float32]
-Visible = Callable[[int, int], NDArray[np.bool_] | None]
-Span = tuple[int, int]
+from simulator.dtypes import F32
+from simulator.numerics import Span, Visible, mask_into, scores_into
 
 CHUNK_KEYS = 2048
 """Keys per chunk: its scores stay in cache, and a checkpoint follows every chunk."""
@@ -38,11 +37,11 @@ CHUNK_KEYS = 2048
 CHUNK_TILES = 64
 """Most tiles per chunk, hence per step between checkpoints."""
 
-SAFE_CLIMB = np.float32(40.0)
-"""Rise of the maximum inside a chunk (in logits) up to which one reference serves all its tiles.
+SAFE_LEVEL = np.float32(40.0)
+"""Largest |running maximum| in a chunk (in logits) up to which its exponentials need no shift.
 
-exp(-40) is 4e-18: a tile that far below the reference is still summed at full relative accuracy,
-as float32 stays normal down to exp(-87).
+exp(-40) is 4e-18: even a tile whose scores all lie that low is summed at full relative accuracy,
+as float32 stays normal down to exp(-87); and no sum of terms up to exp(40) comes near overflow.
 """
 
 LOWEST = np.finfo(np.float32).min  # of the finite numbers
@@ -66,10 +65,6 @@ class RowBlockWalk:
         Unnormalised accumulator, relative to the running maximum, after ``checkpoint_at`` tiles.
     checkpoint_at : ndarray of int64, shape (n,)
         Numbers of visited tiles, ascending from 0 to all of them.
-    s : ndarray of float32, shape (rows, Nk), or None
-        Scaled scores before masking, 0 in skipped column blocks; only if asked for.
-    p : ndarray of float32, shape (rows, Nk), or None
-        exp(masked score - ``m[:, j]``) as tile j uses it, 0 where hidden; only if asked for.
     """
 
     m: F32
@@ -78,14 +73,10 @@ class RowBlockWalk:
     lse: F32
     checkpoints: F32
     checkpoint_at: NDArray[np.int64]
-    s: F32 | None
-    p: F32 | None
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            array = getattr(self, name)
-            if array is not None:
-                array.flags.writeable = False
+            getattr(self, name).flags.writeable = False
 
 
 @np.errstate(under="ignore")  # a weight below exp(-103) is meant to become 0
@@ -97,7 +88,6 @@ def walk_row_block(
     cols: int,
     spans: Sequence[Span],
     visible: Visible,
-    keep_scores: bool = False,
     threads: int = 1,
 ) -> RowBlockWalk:
     """Walk one row block over its visited column blocks [1]_, [2]_.
@@ -117,8 +107,6 @@ def walk_row_block(
     visible : callable
         ``visible(k0, k1)`` gives the mask of keys k0..k1-1, bool of shape (rows, k1 - k0), or
         None if every pair is visible.  Called from worker threads if ``threads`` > 1.
-    keep_scores : bool
-        Also return ``s`` and ``p``, for small problems.
     threads : int
         Threads that share the chunks; more than one pays only with BLAS limited to one thread.
 
@@ -136,8 +124,6 @@ def walk_row_block(
     m = np.full((visited.size + 1, rows), -np.inf, dtype=np.float32)  # after 0, 1, ... tiles
     l = np.zeros_like(m)
     acc = np.zeros((at.size, rows, v.shape[1]), dtype=np.float32)
-    s = np.zeros((n_keys, rows), dtype=np.float32) if keep_scores else None
-    masked = np.full((n_keys, rows), -np.inf, dtype=np.float32) if keep_scores else None
 
     def work(chunks: Iterator[int]) -> None:
         scratch = np.empty((min(per_chunk, visited.size) * cols, rows), dtype=np.float32)
@@ -145,7 +131,9 @@ def walk_row_block(
             a, b = at[c], at[c + 1]
             pieces = _key_ranges(visited[a:b], cols, n_keys)
             x = scratch[: (b - a) * cols]
-            _score(x, scaled_q_t, k, pieces, visible, s, masked)
+            filled = scores_into(x, scaled_q_t, k, pieces)
+            mask_into(x, pieces, visible)
+            x[filled:] = -np.inf  # what a ragged last tile lacks
             after = slice(a + 1, b + 1)
             _fold_chunk(x.reshape(-1, cols, rows), v, pieces, m[after], l[after], acc[c + 1])
 
@@ -164,20 +152,8 @@ def walk_row_block(
     lse = m[-1] + np.log(l[-1], out=np.zeros_like(l[-1]), where=l[-1] > 0)
     o = np.divide(acc[-1], l[-1][:, None], out=np.zeros_like(acc[-1]), where=l[-1][:, None] > 0)
     seen = np.searchsorted(visited, np.arange(blocks), side="right")  # tiles seen after block j
-    m, l = m[seen], l[seen]
-    p = None
-    if masked is not None:
-        p = np.exp(masked - np.repeat(_finite(m), cols, axis=0)[:n_keys]).T
-    return RowBlockWalk(
-        np.ascontiguousarray(m.T),
-        np.ascontiguousarray(l.T),
-        o,
-        lse,
-        acc,
-        at,
-        None if s is None else np.ascontiguousarray(s.T),
-        None if p is None else np.ascontiguousarray(p),
-    )
+    m, l = np.ascontiguousarray(m[seen].T), np.ascontiguousarray(l[seen].T)
+    return RowBlockWalk(m, l, o, lse, acc, at)
 
 
 def _key_ranges(tiles: NDArray[np.int64], cols: int, n_keys: int) -> list[Span]:
@@ -190,34 +166,6 @@ def _key_ranges(tiles: NDArray[np.int64], cols: int, n_keys: int) -> list[Span]:
     return list(zip((first * cols).tolist(), stops.tolist(), strict=True))
 
 
-def _score(
-    x: F32,
-    scaled_q_t: F32,
-    k: F32,
-    pieces: list[Span],
-    visible: Visible,
-    s: F32 | None,
-    masked: F32 | None,
-) -> None:
-    """Fill x, (keys, rows), with the masked scaled scores of the key ranges, one after another."""
-    at = 0
-    for k0, k1 in pieces:
-        part = x[at : at + k1 - k0]
-        np.matmul(k[k0:k1], scaled_q_t, out=part)
-        if s is not None:
-            s[k0:k1] = part
-        mask = visible(k0, k1)
-        if mask is not None:
-            some = np.flatnonzero(~mask.all(axis=0))  # usually few keys hide from any row
-            if some.size:
-                lo, hi = some[0], some[-1] + 1
-                np.copyto(part[lo:hi], -np.inf, where=~mask[:, lo:hi].T)
-        if masked is not None:
-            masked[k0:k1] = part
-        at += k1 - k0
-    x[at:] = -np.inf  # what a ragged last tile lacks
-
-
 def _fold_chunk(x: F32, v: F32, pieces: list[Span], m: F32, l: F32, acc: F32) -> None:
     """Fold one chunk on its own; x, (tiles, cols, rows), is overwritten.
 
@@ -228,19 +176,19 @@ def _fold_chunk(x: F32, v: F32, pieces: list[Span], m: F32, l: F32, acc: F32) ->
     fold = gcd(cols, 4)  # longer runs of memory make the maximum cheaper
     x.reshape(tiles, cols // fold, -1).max(axis=1).reshape(tiles, fold, rows).max(axis=1, out=m)
     np.maximum.accumulate(m, axis=0, out=m)
-    end = _finite(m[-1])
-    climb = np.subtract(end, m, out=np.zeros_like(m), where=m > -np.inf)
-    steep = climb.max() > SAFE_CLIMB
-    np.subtract(x, _finite(m)[:, None] if steep else end, out=x)
+    level = np.where(m > -np.inf, m, np.float32(0))
+    moderate = np.abs(level).max() <= SAFE_LEVEL
+    if not moderate:
+        x -= level[:, None]
     np.exp(x, out=x)
     np.matmul(np.ones(cols, dtype=np.float32), x, out=l)
-    if steep:  # the textbook form: every tile relative to its own running maximum
-        for j in range(1, tiles):
-            l[j] += l[j - 1] * np.exp(m[j - 1] - _finite(m[j]))
-        x *= np.exp(-climb)[:, None]
-    else:  # the same numbers, one pass over x less
+    if moderate:  # so far relative to 0, which saves two passes over x
         np.cumsum(l, axis=0, out=l)
-        l *= np.exp(climb)
+        l *= np.exp(-level)
+    else:  # the textbook form: every tile relative to its own running maximum
+        for j in range(1, tiles):
+            l[j] += l[j - 1] * np.exp(m[j - 1] - level[j])
+        x *= np.exp(m - level[-1])[:, None]
     keys, at = x.reshape(-1, rows), 0
     for k0, k1 in pieces:
         part = keys[at : at + k1 - k0].T
@@ -249,6 +197,8 @@ def _fold_chunk(x: F32, v: F32, pieces: list[Span], m: F32, l: F32, acc: F32) ->
         else:
             acc += part @ v[k0:k1]
         at += k1 - k0
+    if moderate:
+        acc *= np.exp(-level[-1])[:, None]
 
 
 def _join(m: F32, l: F32, acc: F32, at: NDArray[np.int64]) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.dtypes import F32
+from simulator.dtypes import F32, frozen
 from simulator.engine import Tile
 from simulator.hardware import TimeEstimate, time_estimate
 from simulator.ops import ChipTile, Op
@@ -118,7 +118,7 @@ class Snapshot:
             return None
         masks = any(op.name == "mask" for op in self.ops)
         if self.in_softmax_launch or (masks and "mask" in self.done):
-            return np.where(self.tile.seen, self.tile.s, np.float32(-np.inf))
+            return frozen(np.where(self.tile.seen, self.tile.s, np.float32(-np.inf)))
         return self.tile.s
 
     @cached_property
@@ -128,9 +128,7 @@ class Snapshot:
             if self.visit.launch == 2:
                 return self.tile.p if "load" in self.done else None
             if "normalise" in self.done:
-                total = self.tile.l[:, None]
-                out = np.zeros_like(self.tile.p)
-                return np.divide(self.tile.p, total, out=out, where=total > 0)
+                return _over(self.tile.p, self.tile.l[:, None])
         return self.tile.p if "exponentials" in self.done else None
 
     @property
@@ -150,12 +148,11 @@ class Snapshot:
         """O of the current row block now, (r, dv)."""
         tile = self.tile
         if "normalise" in self.done and not self.is_naive:
-            total = tile.l[:, None]
-            return np.divide(tile.o, total, out=np.zeros_like(tile.o), where=total > 0)
+            return _over(tile.o, tile.l[:, None])
         if "accumulate" in self.done:
             return tile.o
         if "rescale" in self.done:
-            return self.rescale_factor[:, None] * tile.o_prev
+            return frozen(self.rescale_factor[:, None] * tile.o_prev)
         return tile.o_prev
 
     @cached_property
@@ -164,9 +161,7 @@ class Snapshot:
         tile = self.tile
         if not self._has("combine"):
             return tile.alpha
-        return np.divide(
-            tile.alpha * tile.l_prev, tile.l, out=np.zeros_like(tile.l), where=tile.l > 0
-        )
+        return _over(tile.alpha * tile.l_prev, tile.l)
 
     @property
     def is_naive(self) -> bool:
@@ -209,3 +204,8 @@ class Snapshot:
 
     def _has(self, name: str) -> bool:
         return any(op.name == name for op in self.ops)
+
+
+def _over(values: F32, total: F32) -> F32:
+    """Return the quotient, 0 where `total` is 0: the row has seen nothing."""
+    return frozen(np.divide(values, total, out=np.zeros_like(values), where=total > 0))

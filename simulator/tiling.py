@@ -181,7 +181,9 @@ def paper_tiles(head_dim: int, dtype: str, gpu: Gpu) -> tuple[int, int]:
 def fa2_tiles(head_dim: int, causal: bool, gpu: Gpu) -> tuple[int, int]:
     """Return (Br, Bc) of the forward kernels that FlashAttention-2 ships, without dropout.
 
-    Cards with at most 99 KiB a block take the smaller tiles of sm_86 and sm_89.
+    Cards with at most 99 KiB a block take the smaller tiles of sm_86 and sm_89. Above
+    d = 192 only A100-like cards take the large tile: it needs 128 KiB a block, and where an SM
+    has 192 KiB (H100) two small blocks on it are faster than a large one.
 
     References
     ----------
@@ -194,7 +196,7 @@ def fa2_tiles(head_dim: int, causal: bool, gpu: Gpu) -> tuple[int, int]:
         return 64, 64
     if 96 < head_dim <= 128 and consumer:
         return 128, 32
-    if head_dim <= 192 or gpu.smem_kib >= 128:
+    if head_dim <= 192 or 128 <= gpu.smem_kib < 191:  # an SM has 1 KiB more than a block may take
         return 128, 64
     return 64, 64
 
@@ -206,6 +208,8 @@ def fa3_tiles(head_dim: int, value_dim: int, causal: bool, window: bool) -> tupl
     ----------
     Dao-AILab/flash-attention, hopper/tile_size.h, ``tile_size_fwd_sm90``, element_size 2.
     """
+    if head_dim <= 64 and value_dim in (256, 512):
+        return (128, 112) if value_dim == 256 else (64, 64)
     if head_dim <= 64:
         return 192, 128 if causal else 160 if window else 192
     if head_dim <= 96:

@@ -9,7 +9,7 @@ recompute rather than store.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,9 @@ import numpy as np
 
 from simulator.algorithms import tile_program
 from simulator.cache import BoundedCache
-from simulator.dtypes import F32
+from simulator.dtypes import F32, frozen
 from simulator.engine import Engine, NumpyEngine, RowBlock
 from simulator.errors import refuse
-from simulator.playback import clamped, end_of_visit
 from simulator.program import TileProgram, Visit
 from simulator.reference import error_rows, reference_rows
 from simulator.scenario import Scenario
@@ -59,6 +58,7 @@ class Trace:
         self._heads: BoundedCache[tuple[F32, F32]] = BoundedCache(
             2 * 8 * DETAIL_CELLS, lambda pair: pair[0].nbytes + pair[1].nbytes
         )
+        self._outputs: BoundedCache[F32] = BoundedCache(8 * DETAIL_CELLS, lambda o: o.nbytes)
 
     def __len__(self) -> int:
         return len(self.program)
@@ -75,17 +75,15 @@ class Trace:
         IndexError
             There is no such visit or op.
         """
+        place, ops = self.program.visit(visit), self.program.ops(visit)
         if op is None:
-            op = end_of_visit(self.program, visit).op
-        cursor = Cursor(visit, op)
-        if cursor != clamped(self.program, cursor):
-            raise IndexError(f"visit {visit}, op {op}: expected 0 to {len(self) - 1} and its ops")
-        place = self.program.visit(visit)
-        ops = self.program.ops(visit)
+            op = len(ops) - 1
+        if not 0 <= op < len(ops):
+            raise IndexError(f"visit {visit}, op {op}: expected 0 to {len(ops) - 1}")
         kv_head = self.workload.kv_head_of[place.head]
         bare = Snapshot(
             program=self.program,
-            cursor=cursor,
+            cursor=Cursor(visit, op),
             visit=place,
             ops=ops,
             tile=self.engine.tile(place, self.row_block(place.head, place.i)),
@@ -112,14 +110,25 @@ class Trace:
         return cells <= DETAIL_CELLS and w.grid.Tr * w.grid.Tc <= DETAIL_TILES
 
     @cached_property
+    def _outcome(self) -> tuple[F32, F32]:
+        # Only these two of each row block are kept: all of them would fill the memory.
+        heads = [
+            [(block.o, block.lse) for block in self.engine.row_blocks(head)]
+            for head in range(self.workload.heads)
+        ]
+        o = np.stack([np.concatenate([o for o, _ in blocks]) for blocks in heads])
+        lse = np.stack([np.concatenate([lse for _, lse in blocks]) for blocks in heads])
+        return frozen(o), frozen(lse)
+
+    @property
     def output(self) -> F32:
         """O as it lies in HBM at the end, (heads, Nq, dv) float32."""
-        return np.stack([np.concatenate([b.o for b in row]) for row in self._all_blocks()])
+        return self._outcome[0]
 
-    @cached_property
+    @property
     def lse(self) -> F32:
         """``m + ln l`` at the end, (heads, Nq) float32; -inf for rows that see nothing."""
-        return np.stack([np.concatenate([b.lse for b in row]) for row in self._all_blocks()])
+        return self._outcome[1]
 
     def arrays(self, progress: Progress | None = None) -> dict[str, F32]:
         """Return O, lse and, for flash1 and flash2, m and l after every column block.
@@ -135,47 +144,54 @@ class Trace:
             ``o`` (heads, Nq, dv), ``lse`` (heads, Nq), ``m`` and ``l`` (heads, Nq, Tc),
             float32.
         """
-        w = self.workload
-        out: dict[str, F32] = {
-            "o": np.empty((w.heads, w.seqlen_q, w.value_dim), dtype=np.float32),
-            "lse": np.empty((w.heads, w.seqlen_q), dtype=np.float32),
-        }
-        if w.algorithm != "naive":
-            for name in ("m", "l"):
-                out[name] = np.empty((w.heads, w.seqlen_q, w.grid.Tc), dtype=np.float32)
-        for head in range(w.heads):
-            for i in range(w.grid.Tr):
-                block, rows = self.engine.row_block(head, i), w.grid.row_range(i)
-                for name, array in out.items():
-                    array[head, rows.start : rows.stop] = getattr(block, name)
-                if progress:
-                    progress((head * w.grid.Tr + i + 1) / (w.heads * w.grid.Tr))
-        return out
+        return self.run(keep_arrays=True, progress=progress)[1]
 
     def summary(self, progress: Progress | None = None) -> dict[str, Any]:
-        """Run everything and return what CONVENTIONS calls the summary object.
+        """Run everything and return what CONVENTIONS calls the summary object."""
+        return self.run(progress=progress)[0]
+
+    def run(
+        self, *, keep_arrays: bool = False, progress: Progress | None = None
+    ) -> tuple[dict[str, Any], dict[str, F32]]:
+        """Run everything once; return the summary and, if they are kept, the arrays.
 
         `max_abs_error` is over all rows while float64 can check them in a moment, else over
         evenly spread row blocks; ``checked_rows`` says how many rows of all heads that is.
+        ``seconds`` is the engine's time, without the check.
         """
-        w, totals = self.workload, self.program.totals
-        started = time.perf_counter()
-        error, checked = 0.0, 0
+        w = self.workload
+        arrays = self._empty_arrays() if keep_arrays else {}
         compare = set(error_rows(w))
-        reference_seconds = 0.0
+        error, checked, seconds = 0.0, 0, 0.0
         for head in range(w.heads):
+            blocks = self.engine.row_blocks(head)
             for i in range(w.grid.Tr):
-                block, rows = self.engine.row_block(head, i), w.grid.row_range(i)
+                started = time.perf_counter()
+                block, rows = next(blocks), w.grid.row_range(i)
+                seconds += time.perf_counter() - started
+                for name, array in arrays.items():
+                    array[head, rows.start : rows.stop] = getattr(block, name)
                 if i in compare:
-                    paused = time.perf_counter()
                     exact, _ = reference_rows(w, self.inputs, head, rows)
                     # A NaN must not pass as a small error.
                     error = float(np.max([error, np.max(np.abs(block.o - exact))]))
                     checked += len(rows)
-                    reference_seconds += time.perf_counter() - paused
                 if progress:
                     progress((head * w.grid.Tr + i + 1) / (w.heads * w.grid.Tr))
-        seconds = time.perf_counter() - started - reference_seconds
+        return self._summary(error, checked, seconds), arrays
+
+    def _empty_arrays(self) -> dict[str, F32]:
+        w = self.workload
+        shapes: dict[str, tuple[int, ...]] = {"o": (w.value_dim,), "lse": ()}
+        if w.algorithm != "naive":
+            shapes |= {"m": (w.grid.Tc,), "l": (w.grid.Tc,)}
+        return {
+            name: np.empty((w.heads, w.seqlen_q, *shape), dtype=np.float32)
+            for name, shape in shapes.items()
+        }
+
+    def _summary(self, error: float, checked: int, seconds: float) -> dict[str, Any]:
+        w, totals = self.workload, self.program.totals
         return {
             "algorithm": w.algorithm,
             "engine": self.engine.name,
@@ -200,41 +216,18 @@ class Trace:
             "seconds": seconds,
         }
 
-    def _all_blocks(self) -> Iterator[list[RowBlock]]:
-        for head in range(self.workload.heads):
-            yield [self.engine.row_block(head, i) for i in range(self.workload.grid.Tr)]
-
     # --- the whole head, for small problems ------------------------------------------------
 
-    def _tile(self, launch: int, head: int, i: int, j: int) -> tuple[Visit, Any] | None:
-        index = self.program.index(head, i, j, launch)
-        if index is None:
-            return None
-        visit = self.program.visit(index)
-        return visit, self.engine.tile(visit, self.row_block(head, i))
-
-    def _head_matrices(self, launch: int, head: int) -> tuple[F32, F32]:
+    def _head_matrices(self, head: int) -> tuple[F32, F32]:
         """Return S (masked) and P of every tile of a head, NaN where tiles are skipped."""
-        w = self.workload
-        s = np.full((w.seqlen_q, w.seqlen_k), np.nan, dtype=np.float32)
-        p = np.full_like(s, np.nan)
-        for i in range(w.grid.Tr):
-            for j in range(w.grid.Tc):
-                found = self._tile(launch, head, i, j)
-                if found is not None:
-                    visit, tile = found
-                    rows = slice(visit.rows.start, visit.rows.stop)
-                    cols = slice(visit.cols.start, visit.cols.stop)
-                    s[rows, cols] = np.where(tile.seen, tile.s, -np.inf)
-                    p[rows, cols] = tile.p
-        s.flags.writeable = p.flags.writeable = False
-        return s, p
+        blocks = range(self.workload.grid.Tr)
+        parts = [self.engine.row_matrices(head, i, self.row_block(head, i)) for i in blocks]
+        s, p = (np.concatenate(matrix) for matrix in zip(*parts, strict=True))
+        return frozen(s), frozen(p)
 
     def _head_numbers(self, now: Snapshot) -> HeadNumbers:
         w, visit = self.workload, now.visit
-        # Naive's S and P are those of its last launch: the scores, and P divided by l.
-        launch = 2 if w.algorithm == "naive" else 0
-        s, p = self._heads.get(visit.head, lambda: self._head_matrices(launch, visit.head))
+        s, p = self._heads.get(visit.head, lambda: self._head_matrices(visit.head))
         m = np.full(w.seqlen_q, np.nan, dtype=np.float32)
         l = np.full(w.seqlen_q, np.nan, dtype=np.float32)
         o = np.full((w.seqlen_q, w.value_dim), np.nan, dtype=np.float32)
@@ -243,7 +236,7 @@ class Trace:
             state = self._row_state(now, i)
             if state is not None:
                 m[rows], l[rows], o[rows] = state
-        return HeadNumbers(s, p, m, l, o)
+        return HeadNumbers(s, p, frozen(m), frozen(l), frozen(o))
 
     def _row_state(self, now: Snapshot, i: int) -> tuple[F32, F32, F32] | None:
         """Return m, l and O of row block `i` at the cursor; None where there is nothing yet."""
@@ -268,12 +261,17 @@ class Trace:
         reached = visit.j if i < visit.i else visit.j - 1
         if reached < 0:
             return self._blank(i)
-        m, l = block.m[:, reached], block.l[:, reached]
         for j in range(reached, -1, -1):
-            found = self._tile(0, visit.head, i, j)
-            if found is not None:
-                return m, l, found[1].o
+            index = self.program.index(visit.head, i, j)
+            if index is not None:
+                return block.m[:, j], block.l[:, j], self._output_after(index)
         return self._blank(i)
+
+    def _output_after(self, index: int) -> F32:
+        """Return O of a row block as visit `index` leaves it."""
+        visit = self.program.visit(index)
+        block = self.row_block(visit.head, visit.i)
+        return self._outputs.get(index, lambda: self.engine.tile(visit, block).o)
 
     def _naive_row_state(
         self, now: Snapshot, i: int, final: tuple[F32, F32, F32]

@@ -1,0 +1,195 @@
+"""An engine and the float64 interpreter side by side, op by op, up to the first difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.dtypes import F32
+from simulator.engine import Tile
+from simulator.interpreter import Interpreter
+from simulator.ops import F64, Op, RowMax, RowSum
+from simulator.program import TileProgram, Visit
+from simulator.trace import Trace
+
+MAX_VISITS = 4_000
+"""Visits that are checked at most, so that a check ends within a minute or so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first number that differs by more than rounding explains.
+
+    Attributes
+    ----------
+    visit : Visit
+        Where.
+    op : str
+        The op after which it differs.
+    quantity : str
+        What differs, such as ``P[3, 7]``, counted inside the tile.
+    engine, exact : float
+        The engine's number and float64's.
+    allowed : float
+        The tolerance that it exceeds.
+    """
+
+    visit: Visit
+    op: str
+    quantity: str
+    engine: float
+    exact: float
+    allowed: float
+
+    def __str__(self) -> str:
+        at = self.visit
+        return (
+            f"differs first at visit {at.index} (head {at.head}, row block {at.i}, column block "
+            f"{at.j}), {self.op}: {self.quantity} = {self.engine:.9g}, float64 {self.exact:.9g}, "
+            f"allowed {self.allowed:.1e}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a check found.
+
+    Attributes
+    ----------
+    visits, of : int
+        Visits checked, of how many.
+    difference : Difference or None
+        The first one, if any.
+    largest : float
+        Largest share of its tolerance that any number used, 0 to 1 when all agree.
+    """
+
+    visits: int
+    of: int
+    difference: Difference | None
+    largest: float
+
+    def __str__(self) -> str:
+        if self.difference is not None:
+            return str(self.difference)
+        return f"{self.visits} of {self.of} visits agree with float64"
+
+
+def verify(trace: Trace, progress: Callable[[float], None] | None = None) -> Verdict:
+    """Hold every op of a run, or of whole row blocks spread over it, against float64.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run.
+    progress : callable, optional
+        Told the share done.
+    """
+    program = trace.program
+    interpreter = Interpreter(program, trace.inputs)
+    checked, largest = 0, 0.0
+    for index in _visits(program):
+        visit = program.visit(index)
+        tile = trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
+        scale = 1.0
+        for op in program.ops(index):
+            op.apply(interpreter.machine)
+            chip = interpreter.machine.chip
+            if op.name in ("scores", "mask"):
+                finite = chip["S"][np.isfinite(chip["S"])]
+                scale = max(1.0, float(np.max(np.abs(finite), initial=0.0)))
+            for name, ours, exact in _compared(op, tile, chip):
+                size = scale * (_summed(visit, tile, chip) if name == "O" else 1.0)
+                found, share = _difference(visit, op, name, ours, exact, size)
+                largest = max(largest, share)
+                if found is not None:
+                    return Verdict(checked + 1, len(program), found, largest)
+        checked += 1
+        if progress and checked % 16 == 0:
+            progress(min(1.0, checked / min(len(program), MAX_VISITS)))
+    if progress:
+        progress(1.0)
+    return Verdict(checked, len(program), None, largest)
+
+
+def _visits(program: TileProgram) -> Iterator[int]:
+    """Yield the visits to check: all, else whole row blocks, which depend on nothing else."""
+    total = len(program)
+    if total <= MAX_VISITS or len(program.launches) > 1 or not program.launches[0].by_rows:
+        yield from range(min(total, MAX_VISITS))
+        return
+    start, left = 0, MAX_VISITS
+    stride = total // 8
+    while start < total and left > 0:
+        first, stop = program.block_bounds(start)
+        yield from range(first, stop)
+        left -= stop - first
+        start = max(stop, start + stride)
+
+
+def _compared(op: Op, tile: Tile, chip: dict[str, F64]) -> list[tuple[str, F32, F64]]:
+    """Return name, engine's and exact numbers of what an op has made."""
+    if op.name == "scores":
+        return [("S", tile.s, chip["S"])]
+    if op.name == "mask":
+        return [("S", np.where(tile.seen, tile.s, np.float32(-np.inf)), chip["S"])]
+    if op.name == "row max":
+        assert isinstance(op, RowMax)
+        if not op.running:
+            return [("m of the tile", tile.m_tile, chip["m_tile"])]
+        return [("m", tile.m, chip["m"]), ("alpha", tile.alpha, chip["alpha"])]
+    if op.name == "exponentials":
+        return [("P", tile.p, chip["P"])]
+    if op.name == "row sum":
+        own = ("l of the tile", tile.l_tile, chip["l_tile"])
+        assert isinstance(op, RowSum)
+        return [own, ("l", tile.l, chip["l"])] if op.running else [own]
+    if op.name == "combine":
+        names = ("m", "l", "alpha", "beta")
+        return [(name, getattr(tile, name), chip[name]) for name in names]
+    if op.name == "accumulate":
+        return [("O", tile.o, chip["O"])]
+    return []
+
+
+def _summed(visit: Visit, tile: Tile, chip: dict[str, F64]) -> float:
+    """Return the size of the terms that O is a sum of: they may cancel, their errors do not."""
+    values = float(np.max(np.abs(chip["V"]), initial=1.0))
+    running_sum = "l" in chip and "beta" not in chip
+    return values * max(1.0, float(np.max(tile.l, initial=1.0)) if running_sum else 1.0)
+
+
+def _difference(
+    visit: Visit, op: Op, name: str, ours: F32, exact: F64, size: float
+) -> tuple[Difference | None, float]:
+    """Compare; NaN and a wrong infinity never pass.
+
+    Q, K and V are the same numbers on both sides, so only float32 arithmetic differs,
+    whatever the dtype. A score of size x is off by a few units of 2**-24 · x after a dot
+    product; m inherits that, and an exponential turns an absolute error e of its argument
+    into a relative error e, which l and O inherit. Hence 2**-20 (16 units in the last place)
+    times the largest score, times the terms of the sum for O, and the same relative to the
+    number itself.
+    """
+    magnitude = np.abs(np.where(np.isfinite(exact), exact, 0.0))
+    allowed: NDArray[np.float64] = 2.0**-20 * size * (1 + magnitude)
+    with np.errstate(invalid="ignore"):
+        off = np.abs(ours.astype(np.float64) - exact)
+    off = np.where(np.isneginf(exact) & np.isneginf(ours), 0.0, off)
+    shares = np.where(np.isnan(off), np.inf, off) / allowed
+    worst = float(shares.max())
+    if worst <= 1:
+        return None, worst
+    place = tuple(int(n) for n in np.unravel_index(int(np.argmax(shares > 1)), shares.shape))
+    found = Difference(
+        visit,
+        op.name,
+        f"{name}{list(place)}",
+        float(ours[place]),
+        float(exact[place]),
+        float(allowed[place]),
+    )
+    return found, worst

@@ -1,0 +1,99 @@
+"""Where a step goes: by op, tile, row block and head, from anywhere, to either end."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.playback import (
+    Granularity,
+    clamped,
+    end_of_visit,
+    first_cursor,
+    last_cursor,
+    step,
+)
+from simulator.program import TileProgram
+from simulator.scenario import Scenario
+from simulator.snapshot import Cursor
+from tests.simulator.helpers import program_of, scenarios, visits_in_order
+
+SMALL = scenarios(longest=10)
+GRANULARITIES = st.sampled_from(list(Granularity))
+
+
+def walk(program: TileProgram, start: Cursor, by: Granularity, forward: bool) -> list[Cursor]:
+    """Return the cursors from `start` until a step stays where it is."""
+    out = [start]
+    while (following := step(program, out[-1], by, forward)) != out[-1]:
+        assert (following > out[-1]) == forward
+        out.append(following)
+    return out
+
+
+def any_cursor(program: TileProgram, data: st.DataObject) -> Cursor:
+    visit = data.draw(st.integers(0, len(program) - 1))
+    return Cursor(visit, data.draw(st.integers(0, len(program.ops(visit)) - 1)))
+
+
+@given(SMALL)
+def test_steps_by_op_go_through_every_cursor(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    every = [Cursor(v, op) for v in range(len(program)) for op in range(len(program.ops(v)))]
+    assert walk(program, first_cursor(), Granularity.OP, forward=True) == every
+    back = walk(program, last_cursor(program), Granularity.OP, forward=False)
+    assert back == every[::-1]
+
+
+@given(SMALL, GRANULARITIES, st.booleans(), st.data())
+def test_both_ends_are_reached_from_anywhere(
+    chosen: Scenario, by: Granularity, forward: bool, data: st.DataObject
+) -> None:
+    program = program_of(chosen)
+    path = walk(program, any_cursor(program, data), by, forward)
+    assert path[-1] == (last_cursor(program) if forward else first_cursor())
+    for cursor in path:
+        assert clamped(program, cursor) == cursor
+
+
+@given(SMALL)
+def test_steps_by_tile_stop_at_the_end_of_every_visit(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    ends = [end_of_visit(program, index) for index in range(len(program))]
+    path = walk(program, first_cursor(), Granularity.TILE, forward=True)
+    assert path == sorted({first_cursor(), *ends})
+    back = walk(program, last_cursor(program), Granularity.TILE, forward=False)
+    assert back == path[::-1]
+
+
+@given(SMALL, st.sampled_from([Granularity.ROW_BLOCK, Granularity.HEAD]))
+def test_larger_steps_stop_at_the_first_visit_of_each(chosen: Scenario, by: Granularity) -> None:
+    program = program_of(chosen)
+    w = program.workload
+    groups = [
+        (launch, head) if by is Granularity.HEAD
+        else (launch, head, j if w.algorithm == "flash1" else i)
+        for launch, head, i, j in visits_in_order(w)
+    ]  # fmt: skip
+    starts = [n for n, key in enumerate(groups) if n == 0 or groups[n - 1] != key]
+    ends = [end_of_visit(program, index) for index in starts]
+    path = walk(program, first_cursor(), by, forward=True)
+    assert path == sorted({first_cursor(), *ends[1:], last_cursor(program)})
+    back = walk(program, last_cursor(program), by, forward=False)
+    assert back == sorted({first_cursor(), *ends, last_cursor(program)}, reverse=True)
+
+
+@given(SMALL, st.data())
+def test_a_step_back_undoes_a_step_by_op(chosen: Scenario, data: st.DataObject) -> None:
+    program = program_of(chosen)
+    at = any_cursor(program, data)
+    for forward in (True, False):
+        there = step(program, at, Granularity.OP, forward)
+        if there != at:
+            assert step(program, there, Granularity.OP, not forward) == at
+
+
+@given(SMALL, st.integers(-5, 10**6), st.integers(-5, 50))
+def test_clamping(chosen: Scenario, visit: int, op: int) -> None:
+    program = program_of(chosen)
+    cursor = clamped(program, Cursor(visit, op))
+    assert cursor.visit == min(max(visit, 0), len(program) - 1)
+    assert cursor.op == min(max(op, 0), len(program.ops(cursor.visit)) - 1)

@@ -1,0 +1,376 @@
+"""Tile programs against plain loops, and every byte against the conventions' table."""
+
+import tracemalloc
+from collections import Counter
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.interpreter import Interpreter
+from simulator.ops import Machine, Move
+from simulator.scenario import Scenario
+from simulator.tiling import TileKind
+from simulator.trace import tile_counts
+from simulator.traffic import closed_form_elements, compulsory_bytes, floor_bytes
+from simulator.workload import Workload, read_inputs
+from tests.simulator.helpers import (
+    ALGORITHMS,
+    WIDTHS,
+    pairs_of,
+    program_of,
+    scenario,
+    scenarios,
+    visits_in_order,
+)
+
+# --- visits --------------------------------------------------------------------------------
+
+
+@given(scenarios())
+def test_visits_are_those_of_plain_loops(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    w = program.workload
+    kinds = pairs_of(w).kinds(w.rows, w.cols)
+    expected = list(visits_in_order(w))
+    assert len(program) == len(expected)
+    for index, (launch, head, i, j) in enumerate(expected):
+        visit = program.visit(index)
+        assert (visit.index, visit.launch, visit.head, visit.i, visit.j) == (
+            index,
+            launch,
+            head,
+            i,
+            j,
+        )
+        assert visit.rows == range(i * w.rows, min((i + 1) * w.rows, w.seqlen_q))
+        if w.algorithm == "naive" and launch == 1:
+            assert visit.cols == range(w.seqlen_k)
+        else:
+            assert visit.cols == range(j * w.cols, min((j + 1) * w.cols, w.seqlen_k))
+            assert visit.kind == max(kinds[i, j], TileKind.PARTIAL)
+        outer = (launch, head, j if w.algorithm == "flash1" else i)
+        ends = [n for n in (index - 1, index + 1) if 0 <= n < len(expected)]
+        blocks = {n: (a, b, d if w.algorithm == "flash1" else c)
+                  for n, (a, b, c, d) in ((n, expected[n]) for n in ends)}  # fmt: skip
+        assert visit.first == (blocks.get(index - 1) != outer)
+        assert visit.last == (blocks.get(index + 1) != outer)
+        assert visit.opens == (index == 0 or expected[index - 1][:2] != (launch, head))
+
+
+@given(scenarios())
+def test_index_inverts_visit(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    w = program.workload
+    where = {place: index for index, place in enumerate(visits_in_order(w))}
+    for launch, head in product(range(len(program.launches)), range(w.heads)):
+        for i, j in product(range(w.grid.Tr), range(w.grid.Tc)):
+            column = 0 if program.launches[launch].whole_rows else j
+            assert program.index(head, i, j, launch) == where.get((launch, head, i, column))
+
+
+@given(scenarios())
+def test_bounds_of_outer_blocks_and_heads(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    w = program.workload
+    by_block, by_head = [], []
+    for launch, head, i, j in visits_in_order(w):
+        by_head.append((launch, head))
+        by_block.append((launch, head, j if w.algorithm == "flash1" else i))
+    for index in range(len(program)):
+        for bounds, group in ((program.block_bounds, by_block), (program.head_bounds, by_head)):
+            members = [n for n, key in enumerate(group) if key == group[index]]
+            assert bounds(index) == (members[0], members[-1] + 1)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_there_is_no_visit_outside(algorithm: str) -> None:
+    program = program_of(scenario(algorithm))
+    for index in (-1, len(program)):
+        with pytest.raises(IndexError, match=f"visit {index}: expected 0 to"):
+            program.visit(index)
+    for index in (-1, len(program) + 1):
+        with pytest.raises(IndexError):
+            program.counters(index)
+
+
+# --- counts --------------------------------------------------------------------------------
+
+
+@given(scenarios())
+def test_closed_form_of_counters_is_what_the_ops_ask(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    now = program.counters(0)
+    assert now.bytes == now.flops == 0
+    for index in range(len(program)):
+        now = now.after(program.ops(index))
+        assert program.counters(index + 1) == now
+    assert program.totals == now
+
+
+def counts_of_the_table(w: Workload) -> tuple[Counter[str], Counter[str], int]:
+    """Return requested bytes read and written by tensor, and FLOPs: CONVENTIONS, "Traffic"."""
+    kinds = pairs_of(w).kinds(w.rows, w.cols)
+    Tr, Tc = kinds.shape
+    b, d, dv = WIDTHS[w.dtype], w.head_dim, w.value_dim
+    row = [min(w.rows, w.seqlen_q - i * w.rows) for i in range(Tr)]
+    col = [min(w.cols, w.seqlen_k - j * w.cols) for j in range(Tc)]
+    read: Counter[str] = Counter()
+    write: Counter[str] = Counter()
+    flops = 0
+    for _ in range(w.heads):
+        if w.algorithm == "naive":
+            square = w.seqlen_q * w.seqlen_k
+            read["Q"] += w.seqlen_q * d * b
+            read["K"] += Tr * w.seqlen_k * d * b
+            write["S"] += square * b
+            read["S"] += square * b
+            write["P"] += square * b
+            read["P"] += square * b
+            read["V"] += Tr * w.seqlen_k * dv * b
+            write["O"] += w.seqlen_q * dv * b
+            flops += 2 * square * (d + dv)
+            continue
+        if w.algorithm == "flash1":
+            write["O"] += w.seqlen_q * dv * 4
+            write["l"] += w.seqlen_q * 4
+            write["m"] += w.seqlen_q * 4
+            for j in range(Tc):
+                if kinds[:, j].any():
+                    read["K"] += col[j] * d * b
+                    read["V"] += col[j] * dv * b
+        else:
+            write["O"] += w.seqlen_q * dv * b
+            write["LSE"] += w.seqlen_q * 4
+            for i in range(Tr):
+                read["Q"] += row[i] * d * b if kinds[i].any() else 0
+        for i, j in zip(*kinds.nonzero(), strict=True):
+            flops += 2 * row[i] * col[j] * (d + dv)
+            if w.algorithm == "flash1":
+                read["Q"] += row[i] * d * b
+                for counter in (read, write):
+                    counter["O"] += row[i] * dv * 4
+                    counter["l"] += row[i] * 4
+                    counter["m"] += row[i] * 4
+            else:
+                read["K"] += col[j] * d * b
+                read["V"] += col[j] * dv * b
+    return read, write, flops
+
+
+@given(scenarios())
+def test_totals_are_those_of_the_table(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    read, write, flops = counts_of_the_table(program.workload)
+    totals = program.totals
+    assert set(totals.read) == set(read) | set(write)
+    assert Counter(totals.read) + Counter() == read + Counter()
+    assert Counter(totals.write) + Counter() == write + Counter()
+    assert (totals.read_bytes, totals.write_bytes) == (read.total(), write.total())
+    assert totals.flops == flops
+
+
+@given(
+    st.sampled_from(ALGORITHMS),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.integers(1, 9),
+)
+def test_closed_forms_of_the_papers(
+    algorithm: str, Br: int, Bc: int, scale: int, more: int, d: int
+) -> None:
+    N = Br * Bc * scale * more
+    totals = program_of(scenario(algorithm, nq=N, d=d, rows=Br, cols=Bc)).totals
+    Tr, Tc = N // Br, N // Bc
+    papers = {
+        "naive": 2 * N * d + 2 * Tr * N * d + 4 * N**2,
+        "flash1": Tc * (3 * N * d + 4 * N) + 2 * N * d + N * d + 2 * N,
+        "flash2": 2 * Tr * N * d + 2 * N * d + N,
+    }
+    # One head in float32: every element, statistics too, takes four bytes.
+    assert totals.bytes == 4 * papers[algorithm]
+    assert closed_form_elements(algorithm, N, d, Br, Bc) == papers[algorithm]
+
+
+@given(scenarios())
+def test_moves_ask_for_the_bytes_they_move(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    w = program.workload
+    machine = Machine(*(getattr(read_inputs(w), name) for name in "qkv"))
+    for index in range(len(program)):
+        visit = program.visit(index)
+        for op in program.ops(index):
+            assert op.read_bytes + op.write_bytes == sum(move.bytes for move in op.moves)
+            for move in op.moves:
+                assert move.bytes == machine.view(move).size * width(w, move.tensor)
+                shared = move.tensor in ("K", "V")
+                assert move.head == (w.kv_head_of[visit.head] if shared else visit.head)
+
+
+def width(w: Workload, tensor: str) -> int:
+    """Return the bytes of an element: statistics, and flash1's O, are float32."""
+    wide = tensor in ("m", "l", "LSE") or (tensor == "O" and w.algorithm == "flash1")
+    return 4 if wide else WIDTHS[w.dtype]
+
+
+def elements(move: Move) -> set[tuple[str, int, int, int]]:
+    """Return what a move touches: rows, or cells of S and P (all cells of a row are alike)."""
+    cols = [0] if move.cols is None else move.cols
+    return {(move.tensor, move.head, row, col) for row in move.rows for col in cols}
+
+
+@given(scenarios(longest=12))
+def test_compulsory_bytes_are_the_distinct_ones_of_each_launch(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    w = program.workload
+    touched: dict[int, set[tuple[str, int, int, int]]] = {}
+    for index in range(len(program)):
+        launch = touched.setdefault(program.visit(index).launch, set())
+        for op in program.ops(index):
+            for move in op.moves:
+                launch |= elements(move)
+    length = {"Q": w.head_dim, "K": w.head_dim, "V": w.value_dim, "O": w.value_dim}
+    total = sum(
+        length.get(tensor, 1) * width(w, tensor)
+        for launch in touched.values()
+        for tensor, *_ in launch
+    )
+    assert compulsory_bytes(w) == total
+    assert compulsory_bytes(w) <= program.totals.bytes
+    if not w.mask.hides:
+        assert floor_bytes(w) <= compulsory_bytes(w)
+
+
+@given(scenarios())
+def test_tile_counts(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    w = program.workload
+    kinds = pairs_of(w).kinds(w.rows, w.cols)
+    counts = tile_counts(program)
+    assert counts["total"] == w.heads * kinds.size
+    assert counts["full"] == w.heads * (kinds == 2).sum()
+    visited = kinds.size if w.algorithm == "naive" else (kinds > 0).sum()
+    assert counts["visited"] == w.heads * visited
+    assert counts["visited"] == counts["full"] + counts["partial"]
+    assert counts["total"] == counts["visited"] + counts["skipped"]
+
+
+# --- on chip -------------------------------------------------------------------------------
+
+NEEDS = {
+    "scores": ({"Q", "K"}, {"S"}),
+    "mask": ({"S"}, {"S"}),
+    "row max": ({"S"}, {"S"}),
+    "exponentials": ({"S"}, {"P"}),
+    "row sum": ({"P"}, {"P"}),
+    "combine": ({"m", "l", "O"}, {"m", "l", "O"}),
+    "rescale": ({"m", "l", "O"}, {"O"}),
+    "accumulate": ({"P", "V", "O"}, {"O"}),
+    "initialise": (set(), {"O"}),
+}
+
+
+@given(scenarios())
+def test_on_chip_is_what_running_from_the_start_leaves(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    w = program.workload
+    held: dict[str, tuple[int, str]] = {}
+    peak = 0
+    for index in range(len(program)):
+        for number, op in enumerate(program.ops(index)):
+            before = set(held)
+            for name in op.frees:
+                del held[name]  # nothing is freed that is not there
+            for tile in op.allocates:
+                assert tile.name not in held or op.name == "load"
+                held[tile.name] = (tile.bytes, tile.place)
+            now = {tile.name: (tile.bytes, tile.place) for tile in program.on_chip(index, number)}
+            assert now == held
+            needs, gives = NEEDS.get(op.name, (set(), set()))
+            naive_output = w.algorithm == "naive"  # no m and l beside O there
+            assert needs - ({"m", "l"} if naive_output else set()) <= before
+            assert gives <= set(held)
+            if op.stores and op.name == "store":
+                assert {move.tensor for move in op.moves} - {"LSE"} <= before
+            peak = max(peak, sum(size for size, place in held.values() if place == "shared"))
+            assert peak <= program.peak_shared_bytes
+    assert not held  # a run leaves nothing behind
+    assert program.peak_shared_bytes == peak_of_whole_tiles(w)
+    largest = (min(w.rows, w.seqlen_q), min(w.cols, w.seqlen_k))
+    visits = [program.visit(n) for n in range(len(program))]
+    if any((len(v.rows), len(v.cols)) == largest for v in visits):
+        assert peak == program.peak_shared_bytes
+
+
+def peak_of_whole_tiles(w: Workload) -> int:
+    """Return what tiles of full size take: operands as wide as in HBM, one row of naive's S."""
+    b, d, dv = WIDTHS[w.dtype], w.head_dim, w.value_dim
+    rows, cols = min(w.rows, w.seqlen_q), min(w.cols, w.seqlen_k)
+    if w.algorithm == "naive":
+        return max(b * (rows + cols) * d, 4 * w.seqlen_k, b * cols * (rows + dv))
+    return b * (rows * d + cols * (d + dv))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_ops_cite_the_paper(algorithm: str) -> None:
+    program = program_of(scenario(algorithm, mask={"causal": True}))
+    ops = [op for index in range(len(program)) for op in program.ops(index)]
+    assert all("Dao" in op.cites for op in ops)
+    assert {"load", "scores", "mask", "row max", "exponentials", "row sum"} <= {
+        op.name for op in ops
+    }
+
+
+def test_interpreter_reads_nothing_that_was_not_written() -> None:
+    # HBM starts as NaN, so a tile that is read too early would spoil the output.
+    for algorithm in ALGORITHMS:
+        program = program_of(scenario(algorithm, nq=9, nk=7, mask={"causal": True}, heads=2))
+        interpreter = Interpreter(program, read_inputs(program.workload))
+        interpreter.run()
+        assert abs(interpreter.output).max() < 10
+
+
+# --- at scale ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_hundred_thousand_tokens_take_no_list_of_visits(algorithm: str) -> None:
+    chosen = scenario(
+        algorithm, nq=2**17, d=128, heads=32, kv_heads=8, rows=128, cols=128,
+        dtype="float16", mask={"causal": True},
+    )  # fmt: skip
+    tracemalloc.start()
+    try:
+        program = program_of(chosen)
+        assert program.totals.flops > 0
+        ends = [program.visit(0), program.visit(len(program) - 1)]
+        assert tracemalloc.get_traced_memory()[1] < 5e6
+    finally:
+        tracemalloc.stop()
+    blocks = 2**10
+    tiles = blocks * (blocks + 1) // 2
+    expected = {"naive": 2 * blocks**2 + blocks, "flash1": tiles, "flash2": tiles}
+    assert len(program) == 32 * expected[algorithm]
+    assert (ends[0].head, ends[1].head, ends[1].i) == (0, 31, blocks - 1)
+    for index in np.random.default_rng(0).integers(0, len(program), 50).tolist():
+        visit = program.visit(index)
+        assert program.index(visit.head, visit.i, visit.j, visit.launch) == index
+        after = program.counters(index).after(program.ops(index))
+        assert program.counters(index + 1) == after
+
+
+def test_counts_beyond_what_floats_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=2**60))
+    N, d, heads, tiles = 2**22, 128, 4096, 2**12
+    chosen = scenario("flash1", nq=N, d=d, heads=heads, rows=N // tiles, cols=N // tiles)
+    program = program_of(chosen)
+    elements_of_a_head = tiles * (3 * N * d + 4 * N) + 3 * N * d + 2 * N
+    assert program.totals.bytes == 4 * heads * elements_of_a_head > 2**53
+    assert program.totals.flops == heads * 4 * N * N * d
+    assert len(program) == heads * tiles**2

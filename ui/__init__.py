@@ -1,0 +1,1 @@
+"""Tilescope's window, commands and pictures."""

@@ -1,0 +1,250 @@
+"""The command line: a window, or one of the commands that need no display.
+
+Imports are inside the commands: a command starts without what it does not use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from simulator.errors import InputError, refuse
+
+ENGINES = ("auto", "numpy", "cupy", "host")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}; try {self.prog} --help", file=sys.stderr)
+        sys.exit(2)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        What follows the program's name.
+
+    Returns
+    -------
+    int
+        0 fine, 1 the answer is no, 2 wrong input, 130 interrupted.
+    """
+    arguments = list(arguments)
+    # Whatever does not name a command is for the window: `ui demo.toml`.
+    named = bool(arguments) and arguments[0] in COMMANDS
+    parser = _command_parser(arguments[0]) if named else _window_parser()
+    command = COMMANDS[arguments[0]] if named else _window
+    try:
+        return command(parser.parse_args(arguments[1:] if named else arguments))
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except MemoryError:
+        print("not enough memory: expected a smaller problem", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _window_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="tilescope",
+        description="See attention computed tile by tile.",
+        epilog=f"Commands: {', '.join(COMMANDS)}; each has its own --help.",
+    )
+    parser.add_argument("scenario", nargs="?", help="scenario file (.toml) to open")
+    _add_engine(parser)
+    parser.add_argument("--present", action="store_true", help="full screen, for a lecture")
+    parser.add_argument("--version", action="version", version=version())
+    return parser
+
+
+def _command_parser(name: str) -> argparse.ArgumentParser:
+    parser = _Parser(prog=f"tilescope {name}", description=COMMANDS[name].__doc__)
+    if name in ("run", "export"):
+        parser.add_argument("scenario", help="scenario file (.toml)")
+    if name == "verify":
+        parser.add_argument("scenario", nargs="?", help="scenario file; the demos without one")
+    if name in ("run", "export", "verify"):
+        _add_engine(parser)
+    if name == "run":
+        parser.add_argument("-o", "--output", metavar="OUT.npz", help="write the arrays")
+    if name in ("run", "bench"):
+        parser.add_argument("--json", action="store_true", help="print one JSON object only")
+    if name == "export":
+        parser.add_argument("-o", "--output", metavar="OUT.png", required=True, help="picture")
+        parser.add_argument("--size", type=_size, default=(1920, 1080), metavar="1920x1080")
+        parser.add_argument(
+            "--visits",
+            type=_visits,
+            metavar="A:B",
+            help="visits A up to, not with, B, counted from 0; a still shows the last of them, "
+            "without this the middle of the run",
+        )
+        parser.add_argument("--theme", choices=("dark", "light", "contrast"), default="dark")
+    return parser
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes")
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, _, height = text.partition("x")
+    if not (width.isdecimal() and height.isdecimal()):
+        raise argparse.ArgumentTypeError(f'"{text}": expected WIDTHxHEIGHT, such as 1920x1080')
+    size = int(width), int(height)
+    if not (320 <= size[0] <= 7680 and 240 <= size[1] <= 4320):
+        raise argparse.ArgumentTypeError(f'"{text}": expected 320x240 to 7680x4320')
+    return size
+
+
+def _visits(text: str) -> tuple[int | None, int | None]:
+    start, colon, stop = text.partition(":")
+    if any(part and not part.isdecimal() for part in (start, stop)) or not (start or colon):
+        raise argparse.ArgumentTypeError(f'"{text}": expected A:B, A: , :B or one number')
+    first = int(start) if start else None
+    if not colon:
+        return first, int(start) + 1
+    return first, int(stop) if stop else None
+
+
+def version() -> str:
+    """Return the program's version."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("tilescope")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _progress(what: str) -> Callable[[float], None]:
+    """Return a function that shows the share done on a terminal, and nothing elsewhere."""
+    if not sys.stderr.isatty():
+        return lambda share: None
+
+    def show(share: float) -> None:
+        end = "\n" if share >= 1 else ""
+        print(f"\r{what} {share:4.0%}", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+def _window(options: argparse.Namespace) -> int:
+    """Open the window."""
+    from ui.app import open_window
+
+    return open_window(options.scenario, options.engine, options.present)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run a scenario to its end and print what it computed and moved."""
+    from simulator.results import check_output, write_results
+    from simulator.trace import simulate
+    from ui.units import bytes_text, count_text
+
+    trace = simulate(options.scenario, options.engine)
+    output = Path(options.output) if options.output else None
+    if output:
+        check_output(output, trace.workload)
+    summary, arrays = trace.run(keep_arrays=output is not None, progress=_progress("run"))
+    if output:
+        write_results(output, summary, arrays)
+    if options.json:
+        print(json.dumps(summary))
+        return 0
+    tiles, hbm = summary["tiles"], summary["hbm"]
+    rows = [
+        ("algorithm", f"{trace.program.algorithm.title} ({summary['engine']} engine)"),
+        ("visits", count_text(summary["visits"])),
+        ("tiles", ", ".join(f"{count_text(n)} {what}" for what, n in tiles.items())),
+        ("requested", f"{bytes_text(hbm['read_bytes'])} read, "
+                      f"{bytes_text(hbm['write_bytes'])} written"),
+        ("compulsory", bytes_text(hbm["compulsory_bytes"])),
+        ("shared memory", f"{bytes_text(summary['sram']['peak_bytes'])} of "
+                          f"{bytes_text(summary['sram']['budget_bytes'])}"),
+        ("matmul FLOPs", count_text(summary["matmul_flops"])),
+        ("error", f"{summary['max_abs_error']:.1e} against float64, "
+                  f"{count_text(summary['checked_rows'])} rows checked"),
+        ("time", f"{summary['seconds']:.3f} s"),
+    ]  # fmt: skip
+    for name, value in rows:
+        print(f"{name:14} {value}")
+    if output:
+        print(f"{'written':14} {output}, {output.with_name('summary.json')}")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    """Draw the scene at one visit into a picture."""
+    from ui.export.command import export_still
+
+    output = Path(options.output)
+    if output.suffix != ".png":
+        raise refuse("export", "-o", str(output), "a file that ends in .png")
+    export_still(
+        options.scenario, output, options.size, options.visits, options.theme, options.engine
+    )
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    """Hold the engine against float64, step by step."""
+    from simulator.assets import SCENARIOS
+    from simulator.cosimulation import verify
+    from simulator.trace import simulate
+
+    demos = sorted(SCENARIOS.glob("*.toml"))
+    differs = False
+    for path in [Path(options.scenario)] if options.scenario else demos:
+        trace = simulate(path, options.engine)
+        report = verify(trace, _progress(path.stem))
+        print(f"{path.stem}: {report}")
+        differs |= report.difference is not None
+    return 1 if differs else 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    """Tell what this machine offers, and what to do about what is missing."""
+    from ui.doctor import examine
+
+    for finding in examine():
+        print(finding)
+    return 0
+
+
+def _bench(options: argparse.Namespace) -> int:
+    """Measure this machine and this version."""
+    from simulator.bench import measure_all
+
+    rows = measure_all()
+    if options.json:
+        print(json.dumps([{"name": r.name, "figure": r.figure, "unit": r.unit} for r in rows]))
+    else:
+        for row in rows:
+            print(row)
+    return 0
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "run": _run,
+    "export": _export,
+    "verify": _verify,
+    "doctor": _doctor,
+    "bench": _bench,
+}

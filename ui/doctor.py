@@ -1,0 +1,113 @@
+"""What this machine offers, and what to do about what is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kernels.device import gpu_status
+from simulator.assets import ASSETS, CAPTURES, SCENARIOS
+from ui.cli import version
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at.
+
+    Attributes
+    ----------
+    what : str
+        Its name.
+    good : bool or None
+        None where it is absent and nothing needs it.
+    says : str
+        What was found, and what to do about it.
+    """
+
+    what: str
+    good: bool | None
+    says: str
+
+    def __str__(self) -> str:
+        mark = {True: "ok", False: "MISSING", None: "-"}[self.good]
+        return f"{self.what:16} {mark:8} {self.says}"
+
+
+def examine() -> Iterator[Finding]:
+    """Look at everything, one thing after another."""
+    yield Finding("Tilescope", True, version())
+    yield Finding("Python", True, f"{platform.python_version()}, {platform.platform()}")
+    yield _qt()
+    yield _display()
+    yield _fonts()
+    yield _assets()
+    yield _gpu()
+    yield _cupy()
+    yield _compiler()
+    yield _codecs()
+
+
+def _qt() -> Finding:
+    try:
+        from PySide6 import __version__
+        from PySide6.QtWidgets import QApplication
+
+        os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+        app = QApplication.instance() or QApplication(["doctor"])
+    except ImportError as error:
+        return Finding("Qt", False, f"{error}; `make run` installs what is missing")
+    return Finding("Qt", True, f"PySide6 {__version__}, platform {app.platformName()}")
+
+
+def _display() -> Finding:
+    if not sys.platform.startswith("linux"):
+        return Finding("display", True, "the system's")
+    for name in ("WAYLAND_DISPLAY", "DISPLAY"):
+        if os.environ.get(name):
+            return Finding("display", True, f"{name}={os.environ[name]}")
+    return Finding("display", None, "none: the window cannot open, `run` and `export` work")
+
+
+def _fonts() -> Finding:
+    from ui.theme import CODE_FAMILY, SYMBOL_FAMILY, TEXT_FAMILY, load_fonts
+
+    found = load_fonts()
+    missing = [f for f in (TEXT_FAMILY, CODE_FAMILY, SYMBOL_FAMILY) if f not in found]
+    if missing:
+        return Finding("fonts", False, f"{', '.join(missing)} not in {ASSETS / 'fonts'}")
+    return Finding("fonts", True, f"{TEXT_FAMILY}, {CODE_FAMILY} (shipped)")
+
+
+def _assets() -> Finding:
+    captures, demos = len(list(CAPTURES.glob("*.safetensors"))), len(list(SCENARIOS.glob("*.toml")))
+    return Finding("assets", bool(captures and demos), f"{captures} captures, {demos} demos")
+
+
+def _gpu() -> Finding:
+    status = gpu_status()
+    if status.available:
+        return Finding("GPU", True, f"{status.name}, driver for CUDA {status.driver}")
+    return Finding("GPU", None, f"{status.reason}; NumPy computes the same trace")
+
+
+def _cupy() -> Finding:
+    if importlib.util.find_spec("cupy"):
+        return Finding("CuPy", True, "installed; this version does not use it yet")
+    return Finding("CuPy", None, "not installed; this version does not use it yet")
+
+
+def _compiler() -> Finding:
+    for name in ("g++", "clang++"):
+        path = shutil.which(name)
+        if path:
+            return Finding("C++ compiler", True, f"{path}; this version does not use it yet")
+    return Finding("C++ compiler", None, "none; this version does not use one yet")
+
+
+def _codecs() -> Finding:
+    return Finding("codecs", True, "PNG; films come with a later version")

@@ -1,0 +1,1 @@
+"""Pictures of the scene, written to files."""

@@ -1,0 +1,538 @@
+"""The window: puts header, board, docks and transport together and routes what the user does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QKeySequence,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QDockWidget,
+    QFileDialog,
+    QLabel,
+    QMainWindow,
+    QMenu,
+    QMessageBox,
+    QToolBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from kernels.device import gpu_status
+from simulator.errors import InputError
+from simulator.playback import Granularity
+from simulator.scenario import with_values
+from simulator.trace import Trace
+from ui.actions import ACTIONS, MENUS
+from ui.export.picture import save_picture
+from ui.icons import app_icon, icon
+from ui.panel_specs import PANELS
+from ui.panels.board_panel import BoardPanel
+from ui.panels.header import Header
+from ui.panels.scenario_fields import with_input
+from ui.panels.transport_bar import TransportBar
+from ui.session import Session, View
+from ui.settings import Settings
+from ui.theme import TEXT_SCALES, THEMES, Style, palette, stylesheet
+
+WIDE = 1600
+"""Window width from which a new window has room for every dock."""
+FIRST_SIZE = (1440, 900)
+
+
+class MainWindow(QMainWindow):
+    """Tilescope's window.
+
+    Parameters
+    ----------
+    session : Session
+        What it shows.
+    settings : Settings
+        What it remembers.
+    """
+
+    def __init__(self, session: Session, settings: Settings) -> None:
+        super().__init__()
+        self.session = session
+        self.settings = settings
+        self.style_now = Style(THEMES[settings.theme], settings.text_scale)
+        self._shown: QWidget | None = None
+        self.setObjectName("window")
+        self.setWindowIcon(app_icon())
+        self.setAcceptDrops(True)
+        self.setDockNestingEnabled(True)
+        self.board = BoardPanel()
+        self.header = Header()
+        self.transport = TransportBar()
+        self._banner = QLabel()
+        self._blank = QWidget(self)
+        self._assemble()
+        self.actions_by_name = self._make_actions()
+        self.docks = self._make_docks()
+        self._make_menus()
+        self._connect()
+        self._restore()
+        self._apply_style()
+
+    # --- assembly -------------------------------------------------------------------------
+
+    def _assemble(self) -> None:
+        self._banner.setObjectName("banner")
+        self._banner.setWordWrap(True)
+        self._banner.setMargin(8)
+        self._banner.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._banner.hide()
+        centre = QWidget()
+        column = QVBoxLayout(centre)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._banner)
+        column.addWidget(self.board, 1)
+        self.setCentralWidget(centre)
+        self._add_bar("header", self.header, Qt.ToolBarArea.TopToolBarArea)
+        self._add_bar("transport", self.transport, Qt.ToolBarArea.BottomToolBarArea)
+        self._blank.setAutoFillBackground(True)
+        self._blank.setPalette(Qt.GlobalColor.black)
+        self._blank.hide()
+
+    def _add_bar(self, name: str, widget: QWidget, area: Qt.ToolBarArea) -> None:
+        bar = QToolBar(name.title())
+        bar.setObjectName(name)
+        bar.setMovable(False)
+        bar.setFloatable(False)
+        bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        bar.toggleViewAction().setVisible(False)
+        bar.addWidget(widget)
+        self.addToolBar(area, bar)
+
+    def _make_actions(self) -> dict[str, QAction]:
+        actions = {}
+        for spec in ACTIONS:
+            action = QAction(spec.text, self)
+            action.setObjectName(spec.name)
+            action.setShortcuts([QKeySequence(keys) for keys in spec.keys])
+            action.setCheckable(spec.checkable)
+            (action.toggled if spec.checkable else action.triggered).connect(
+                getattr(self, spec.name)
+            )
+            self.addAction(action)
+            actions[spec.name] = action
+        return actions
+
+    def _make_docks(self) -> dict[str, QDockWidget]:
+        docks = {}
+        for number, spec in enumerate(PANELS, start=1):
+            dock = QDockWidget(spec.title, self)
+            dock.setObjectName(spec.name)
+            dock.setWidget(spec.make(self.session))
+            toggle = dock.toggleViewAction()
+            toggle.setShortcut(QKeySequence(str(number)))
+            self.addAction(toggle)
+            self.addDockWidget(spec.area, dock)
+            docks[spec.name] = dock
+        self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
+        return docks
+
+    def _make_menus(self) -> None:
+        self.menus: dict[str, QMenu] = {}
+        for title in MENUS:
+            menu = self.menuBar().addMenu(title)
+            menu.setObjectName(f"menu_{title.lower()}")
+            self.menus[title] = menu
+            if title == "View":
+                menu.addActions([dock.toggleViewAction() for dock in self.docks.values()])
+            for spec in (spec for spec in ACTIONS if spec.menu == title):
+                if spec.separated:
+                    menu.addSeparator()
+                menu.addAction(self.actions_by_name[spec.name])
+                if spec.name == "open_scenario":
+                    self._recent = menu.addMenu("Recent")
+                    self._demos = menu.addMenu("Demos")
+        self._recent.aboutToShow.connect(self._fill_recent)
+        self._demos.aboutToShow.connect(self._fill_demos)
+
+    def _connect(self) -> None:
+        session, bar, stack = self.session, self.transport, self.session.undo_stack
+        session.view_changed.connect(self._show_view)
+        session.trace_changed.connect(self._show_trace)
+        session.refused.connect(self.show_error)
+        session.playing_changed.connect(self._show_playing)
+        session.settings_changed.connect(self._show_pace)
+        session.file_changed.connect(self._show_title)
+        session.working.connect(lambda busy: self.header.show_busy(busy, session.trace))
+        self.header.algorithm_chosen.connect(self._choose_algorithm)
+        self.header.scenario_asked.connect(lambda: self.docks["scenario"].show())
+        self.board.tile_chosen.connect(session.go_to_tile)
+        self.board.row_chosen.connect(session.choose_row)
+        bar.cursor_chosen.connect(session.go)
+        bar.step_asked.connect(session.step)
+        bar.first_asked.connect(session.first)
+        bar.last_asked.connect(session.last)
+        bar.play_toggled.connect(session.play)
+        bar.granularity_chosen.connect(session.set_granularity)
+        bar.speed_chosen.connect(session.set_speed)
+        for name, able in (("undo", stack.canUndoChanged), ("redo", stack.canRedoChanged)):
+            self.actions_by_name[name].setEnabled(False)
+            able.connect(self.actions_by_name[name].setEnabled)
+        stack.undoTextChanged.connect(
+            lambda text: self.actions_by_name["undo"].setText(f"Undo {text}".strip())
+        )
+        stack.redoTextChanged.connect(
+            lambda text: self.actions_by_name["redo"].setText(f"Redo {text}".strip())
+        )
+
+    def _restore(self) -> None:
+        self.actions_by_name["set_motion"].setChecked(self.settings.motion)
+        saved = self.settings.layout()
+        if saved is None or not self.restoreGeometry(saved[0]):
+            self.resize(*FIRST_SIZE)
+            self.reset_layout()
+        else:
+            self.restoreState(saved[1])
+
+    # --- showing --------------------------------------------------------------------------
+
+    def _show_view(self, view: View) -> None:
+        self.board.show_snapshot(view.snapshot, view.report.row)
+        self.transport.show_snapshot(view.snapshot)
+        for spec in PANELS:
+            widget = self.docks[spec.name].widget()
+            if spec.show is not None:
+                spec.show(widget, view)
+
+    def _show_trace(self, trace: Trace) -> None:
+        self._banner.hide()
+        self.header.show_trace(trace, self.style_now, self.engine_note(trace))
+        self._show_title()
+
+    def engine_note(self, trace: Trace) -> str:
+        """Return, in words, what computes and why it is not a GPU."""
+        if trace.engine.name == "cupy":
+            return f"Numbers recorded from CUDA kernels on {trace.engine.device}."
+        status = gpu_status()
+        why = (
+            "this version has no GPU engine yet" if status.available else status.reason
+        )
+        return f"Numbers computed with NumPy on the CPU: {why}."
+
+    def _show_title(self) -> None:
+        scenario = self.session.scenario
+        path = self.session.path
+        name = (scenario.title if scenario else "") or (path.stem if path else "Untitled")
+        self.setWindowTitle(f"{name}[*] — Tilescope")
+        self.setWindowModified(not self.session.undo_stack.isClean())
+
+    def _show_playing(self, on: bool) -> None:
+        self.transport.set_playing(on)
+        action = self.actions_by_name["play"]
+        action.setChecked(on)
+        action.setText("Pause" if on else "Play")
+
+    def _show_pace(self) -> None:
+        self.transport.set_speed(self.session.speed)
+        self.transport.set_granularity(self.session.granularity)
+
+    def show_error(self, error: InputError) -> None:
+        """Show one line about what cannot be used; everything else stays as it is."""
+        self._banner.setText(str(error))
+        self._banner.show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._blank.setGeometry(self.rect())
+        self._apply_style()
+
+    def _apply_style(self) -> None:
+        """Take theme and text scale; a window larger than 1920×1080 has larger text."""
+        room = min(self.width() / 1920, self.height() / 1080)
+        scale = self.settings.text_scale * max(1.0, int(room * 4) / 4)
+        style = Style(THEMES[self.settings.theme], scale)
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        if style == self.style_now and self._shown is self.centralWidget():
+            return
+        self.style_now, self._shown = style, self.centralWidget()
+        app.setPalette(palette(style.theme))
+        app.setFont(style.text_font(13))
+        self.setStyleSheet(stylesheet(style))
+        for widget in (self.board, self.header, self.transport):
+            widget.set_style(style)
+        for dock in self.docks.values():
+            dock.widget().set_style(style)  # type: ignore[attr-defined]
+        for spec in ACTIONS:
+            if spec.icon:
+                self.actions_by_name[spec.name].setIcon(icon(spec.icon, style.theme.text))
+        if self.session.trace is not None:
+            self._show_trace(self.session.trace)
+
+    # --- files ----------------------------------------------------------------------------
+
+    def open_scenario(self) -> None:
+        """Ask for a file and open it."""
+        name, _ = QFileDialog.getOpenFileName(
+            self, "Open", "", "Scenarios and tensors (*.toml *.safetensors *.npz)"
+        )
+        if name:
+            self.open_path(Path(name))
+
+    def open_path(self, path: Path) -> None:
+        """Open a scenario, or take a tensor file as input of the one on show."""
+        try:
+            if path.suffix in (".safetensors", ".npz"):
+                self._take_tensors(path)
+            else:
+                self.session.open(path)
+                self.settings.add_recent(path)
+        except InputError as error:
+            self.show_error(error)
+
+    def _take_tensors(self, path: Path) -> None:
+        trace = self.session.trace
+        if trace is not None:
+            values = {"source": "file", "path": str(path.absolute())}
+            scenario = with_input(trace.workload.scenario, values, trace.workload)
+            self.session.propose(scenario, f"input {path.name}")
+
+    def save_scenario(self) -> None:
+        """Save to the scenario's file; ask for one if there is none."""
+        if self.session.path is None:
+            self.save_scenario_as()
+        else:
+            self._save(self.session.path)
+
+    def save_scenario_as(self) -> None:
+        """Ask for a file and save to it."""
+        name, _ = QFileDialog.getSaveFileName(self, "Save", "", "Scenarios (*.toml)")
+        if name:
+            path = Path(name)
+            self._save(path if path.suffix else path.with_suffix(".toml"))
+
+    def _save(self, path: Path) -> None:
+        try:
+            self.session.save(path)
+            self.settings.add_recent(path)
+        except InputError as error:
+            self.show_error(error)
+
+    def export_picture(self) -> None:
+        """Ask for a file and draw the scene into it."""
+        view = self.session.view
+        if view is None:
+            return
+        name, _ = QFileDialog.getSaveFileName(self, "Export picture", "", "Pictures (*.png)")
+        if not name:
+            return
+        path = Path(name)
+        path = path if path.suffix else path.with_suffix(".png")
+        theme = self.style_now.theme
+        self.session.background(lambda: save_picture(view, theme, (1920, 1080), path))
+
+    def _fill_recent(self) -> None:
+        self._recent.clear()
+        for path in self.settings.recent:
+            action = self._recent.addAction(str(path))
+            action.setEnabled(path.exists())
+            action.triggered.connect(lambda _=False, path=path: self.open_path(path))
+        if self._recent.isEmpty():
+            self._recent.addAction("None yet").setEnabled(False)
+
+    def _fill_demos(self) -> None:
+        from simulator.assets import SCENARIOS
+
+        self._demos.clear()
+        for path in sorted(SCENARIOS.glob("*.toml")):
+            action = self._demos.addAction(path.stem.replace("-", " ").capitalize())
+            action.triggered.connect(lambda _=False, path=path: self.session.open(path))
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        urls = event.mimeData().urls()
+        if any(Path(u.toLocalFile()).suffix in (".toml", ".safetensors", ".npz") for u in urls):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        for url in event.mimeData().urls():
+            self.open_path(Path(url.toLocalFile()))
+        event.acceptProposedAction()
+
+    # --- run ------------------------------------------------------------------------------
+
+    def undo(self) -> None:
+        """Take back the last change of the scenario."""
+        self.session.undo_stack.undo()
+
+    def redo(self) -> None:
+        """Make it again."""
+        self.session.undo_stack.redo()
+
+    def first(self) -> None:
+        """Go to the start."""
+        self.session.first()
+
+    def last(self) -> None:
+        """Go to the end."""
+        self.session.last()
+
+    def forward(self) -> None:
+        """Go one step on."""
+        self.session.step(True)
+
+    def back(self) -> None:
+        """Go one step back."""
+        self.session.step(False)
+
+    def row_block_forward(self) -> None:
+        """Go to the next row block (column block where that is the outer loop)."""
+        self.session.step(True, Granularity.ROW_BLOCK)
+
+    def row_block_back(self) -> None:
+        """Go back a row block."""
+        self.session.step(False, Granularity.ROW_BLOCK)
+
+    def head_forward(self) -> None:
+        """Go to the next head."""
+        self.session.step(True, Granularity.HEAD)
+
+    def head_back(self) -> None:
+        """Go back a head."""
+        self.session.step(False, Granularity.HEAD)
+
+    def play(self, on: bool) -> None:
+        """Play or pause."""
+        self.session.play(on)
+
+    def faster(self) -> None:
+        """Play faster."""
+        self.session.change_speed(True)
+
+    def slower(self) -> None:
+        """Play slower."""
+        self.session.change_speed(False)
+
+    def _choose_algorithm(self, name: str) -> None:
+        scenario = self.session.scenario
+        if scenario is not None:
+            changed = with_values(scenario, {"attention": {"algorithm": name}})
+            self.session.propose(changed, f"algorithm {name}")
+
+    # --- view -----------------------------------------------------------------------------
+
+    def zoom_in(self) -> None:
+        """Magnify the board."""
+        self.board.zoom_in()
+
+    def zoom_out(self) -> None:
+        """Shrink the board."""
+        self.board.zoom_out()
+
+    def zoom_fit(self) -> None:
+        """Show the whole board."""
+        self.board.zoom_fit()
+
+    def next_theme(self) -> None:
+        """Take the next theme."""
+        names = list(THEMES)
+        self.settings.theme = names[(names.index(self.settings.theme) + 1) % len(names)]
+        self._apply_style()
+
+    def larger_text(self) -> None:
+        """Take the next text scale up."""
+        self._change_text(1)
+
+    def smaller_text(self) -> None:
+        """Take the next text scale down."""
+        self._change_text(-1)
+
+    def _change_text(self, by: int) -> None:
+        place = TEXT_SCALES.index(self.settings.text_scale) + by
+        self.settings.text_scale = TEXT_SCALES[min(max(place, 0), len(TEXT_SCALES) - 1)]
+        self._apply_style()
+
+    def set_motion(self, on: bool) -> None:
+        """Animate moves or not."""
+        self.settings.motion = on
+        for spec in PANELS:
+            widget = self.docks[spec.name].widget()
+            if hasattr(widget, "set_motion"):
+                widget.set_motion(on)
+
+    def full_screen(self, on: bool) -> None:
+        """Fill the screen or not."""
+        self.setWindowState(
+            self.windowState() | Qt.WindowState.WindowFullScreen
+            if on
+            else self.windowState() & ~Qt.WindowState.WindowFullScreen
+        )
+
+    def present(self, on: bool) -> None:
+        """Full screen without menus and without the scenario dock, or back."""
+        self.menuBar().setVisible(not on)
+        if on:
+            self._before_present = self.docks["scenario"].isVisible()
+            self.docks["scenario"].hide()
+        else:
+            self.docks["scenario"].setVisible(getattr(self, "_before_present", False))
+        self.actions_by_name["full_screen"].setChecked(on)
+
+    def blank(self, on: bool) -> None:
+        """Black out the window, for a word without a picture."""
+        self._blank.setVisible(on)
+        self._blank.raise_()
+
+    def reset_layout(self) -> None:
+        """Put the docks where a new window has them."""
+        for spec in PANELS:
+            dock = self.docks[spec.name]
+            dock.setFloating(False)
+            self.addDockWidget(spec.area, dock)
+            dock.setVisible(not spec.wide_only or self.width() >= WIDE)
+        right = [self.docks[s.name] for s in PANELS if not s.wide_only]
+        width = max(380, round(self.width() * 0.34))
+        self.resizeDocks(right, [width] * len(right), Qt.Orientation.Horizontal)
+        self.resizeDocks(right, [40, 60], Qt.Orientation.Vertical)
+        self.resizeDocks([self.docks["scenario"]], [270], Qt.Orientation.Horizontal)
+
+    # --- help and end ---------------------------------------------------------------------
+
+    def show_keys(self) -> None:
+        """List the keys."""
+        rows = [(", ".join(spec.keys), spec.text) for spec in ACTIONS if spec.keys]
+        rows += [(str(n), spec.title) for n, spec in enumerate(PANELS, start=1)]
+        table = "".join(f"<tr><td><b>{k}</b>&nbsp;&nbsp;</td><td>{t}</td></tr>" for k, t in rows)
+        self._tell("Keys", f"<table>{table}</table>")
+
+    def about(self) -> None:
+        """Say what this is."""
+        trace = self.session.trace
+        note = self.engine_note(trace) if trace else ""
+        self._tell("About Tilescope", f"<b>Tilescope</b><br>Attention, tile by tile.<br>{note}")
+
+    def _tell(self, title: str, text: str) -> None:
+        box = QMessageBox(self)
+        box.setObjectName("message")
+        box.setWindowTitle(title)
+        box.setText(text)
+        box.open()
+
+    def quit(self) -> None:
+        """Close the window."""
+        self.close()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.WindowStateChange:
+            action = self.actions_by_name["full_screen"]
+            QTimer.singleShot(0, lambda: action.setChecked(self.isFullScreen()))
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.settings.save_layout(self.saveGeometry(), self.saveState())
+        self.settings.sync()
+        self.session.close()
+        super().closeEvent(event)

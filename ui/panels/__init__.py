@@ -1,0 +1,1 @@
+"""Widgets of the docks: they hold what the user points at and call painters."""

@@ -1,0 +1,245 @@
+"""The dock in the middle of the window: the board, and what a pointer does on it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
+
+from simulator.snapshot import Snapshot
+from ui.scene.board import paint_board
+from ui.scene.board_layout import (
+    BoardLayout,
+    Hit,
+    View,
+    board_layout,
+    locate,
+    panned,
+    zoomed,
+)
+from ui.scene.board_words import describe, header_choices
+from ui.scene.draw import LEFT, card, draw_text, text_width
+from ui.theme import DARK, Style
+
+STEP = 1.25
+"""Zoom of one notch of the wheel, or one press of a key."""
+NOTCH = 120
+"""What Qt reports for one notch of a wheel, in eighths of a degree."""
+
+
+class BoardPanel(QWidget):
+    """Shows a snapshot's matrices; zooms, pans, reads cells, and picks rows and tiles.
+
+    Parameters
+    ----------
+    parent : QWidget, optional
+        Owner.
+    """
+
+    row_chosen = Signal(int)
+    """A click on a cell of a query row: its number."""
+    tile_chosen = Signal(int, int)
+    """A double click on a tile of the score matrix: row block and column block."""
+    hovered = Signal(str)
+    """What the cell under the pointer holds; empty beside the matrices."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._style = Style(DARK)
+        self._snapshot: Snapshot | None = None
+        self._row: int | None = None
+        self._view = View()
+        self._pointer: QPointF | None = None
+        self._hit: Hit | None = None
+        self._pressed: tuple[QPointF, BoardLayout] | None = None
+        self._dragging = False
+        self.setObjectName("board")
+        self.setAccessibleName("Tile board")
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMinimumSize(360, 280)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    # --- what is shown --------------------------------------------------------------------
+
+    def show_snapshot(self, snapshot: Snapshot, row: int | None) -> None:
+        """Show a snapshot, one query row of it marked."""
+        before = self._snapshot
+        if before is None or _shape(before) != _shape(snapshot):
+            self._view = View()  # another problem: an old view would show nothing of it
+        self._snapshot, self._row = snapshot, row
+        self.setAccessibleDescription(header_choices(snapshot)[0])
+        self._read_pointer()
+        self.update()
+
+    def set_style(self, style: Style) -> None:
+        """Take new colours or sizes."""
+        self._style = style
+        self.update()
+
+    @property
+    def view(self) -> View:
+        """What part of the score matrix is shown."""
+        return self._view
+
+    def zoom_in(self) -> None:
+        """Show less, larger, about the middle."""
+        self._zoom(None, STEP)
+
+    def zoom_out(self) -> None:
+        """Show more, smaller, about the middle."""
+        self._zoom(None, 1 / STEP)
+
+    def zoom_fit(self) -> None:
+        """Show the whole matrix."""
+        self._set_view(View())
+
+    def board_layout(self) -> BoardLayout:
+        """Return where everything lies now.
+
+        Raises
+        ------
+        ValueError
+            Nothing is shown yet.
+        """
+        if self._snapshot is None:
+            raise ValueError("the board shows no snapshot yet")
+        workload = self._snapshot.program.workload
+        return board_layout(workload, self._style, QRectF(self.rect()), self._view)
+
+    def _zoom(self, about: QPointF | None, factor: float) -> None:
+        if self._snapshot is None:
+            return
+        about = about or self.board_layout().boxes["S"].center()
+        w, rect = self._snapshot.program.workload, QRectF(self.rect())
+        self._set_view(zoomed(w, self._style, rect, self._view, about, factor))
+
+    def _set_view(self, view: View) -> None:
+        if view != self._view:
+            self._view = view
+            self._read_pointer()
+            self.update()
+
+    # --- pointer --------------------------------------------------------------------------
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom about the pointer."""
+        turns = event.angleDelta().y() / NOTCH
+        if turns:
+            self._zoom(event.position(), STEP**turns)
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begin what may become a drag."""
+        if event.button() == Qt.MouseButton.LeftButton and self._snapshot is not None:
+            self._pressed, self._dragging = (event.position(), self.board_layout()), False
+        event.accept()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Pan while the button is down, else read the cell under the pointer."""
+        self._pointer = event.position()
+        if self._pressed is not None:
+            start, layout = self._pressed
+            moved = event.position() - start
+            if moved.manhattanLength() >= QApplication.startDragDistance():
+                self._dragging = True
+                self.setCursor(Qt.CursorShape.ClosedHandCursor)
+            if self._dragging:
+                self._set_view(panned(layout, moved))
+        self._read_pointer()
+        event.accept()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Choose a row, unless it was a drag."""
+        if event.button() != Qt.MouseButton.LeftButton or self._pressed is None:
+            return
+        dragged, self._pressed, self._dragging = self._dragging, None, False
+        self.unsetCursor()
+        hit = self._hit_at(event.position())
+        if not dragged and hit is not None and hit.tensor not in "KV":
+            self.row_chosen.emit(hit.row)
+        event.accept()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Choose the tile under the pointer."""
+        hit = self._hit_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and hit is not None and hit.tensor == "S":
+            assert self._snapshot is not None  # there is no hit without one
+            w = self._snapshot.program.workload
+            self.tile_chosen.emit(hit.row // w.rows, hit.col // w.cols)
+        event.accept()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Read nothing any more."""
+        self._pointer = None
+        self._read_pointer()
+        super().leaveEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Forget the pointer's cell: cells have moved."""
+        self._pointer = None
+        self._read_pointer()
+        super().resizeEvent(event)
+
+    def _hit_at(self, point: QPointF) -> Hit | None:
+        return None if self._snapshot is None else locate(self.board_layout(), point)
+
+    def _read_pointer(self) -> None:
+        """Find the cell under the pointer; repaint and tell when it is another one."""
+        hit = None if self._pointer is None or self._dragging else self._hit_at(self._pointer)
+        text = describe(self._snapshot, hit) if hit and self._snapshot else ""
+        if hit != self._hit or hit is not None:
+            self._hit = hit
+            self.hovered.emit(text)
+            self.update()
+
+    # --- painting -------------------------------------------------------------------------
+
+    def sizeHint(self) -> QSize:
+        """Return the size that the target picture gives the board."""
+        return QSize(1180, 740)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the board, and what the pointer reads on top."""
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(self._style.theme.panel))
+        if self._snapshot is not None:
+            rect = QRectF(self.rect())
+            paint_board(
+                painter, self._snapshot, self._style, rect,
+                view=self._view, row=self._row, hover=self._hit,
+            )  # fmt: skip
+            if self._hit is not None and self._pointer is not None:
+                text = describe(self._snapshot, self._hit)
+                paint_readout(painter, text, self._style, rect, self._pointer)
+        painter.end()
+
+
+def readout_rect(text: str, style: Style, room: QRectF, pointer: QPointF) -> QRectF:
+    """Return a card for one line of text beside the pointer, inside `room`."""
+    width = min(text_width(style.code_font(12), text) + style.px(22), room.width())
+    height = style.px(26)
+    x = pointer.x() + style.px(14)
+    if x + width > room.right():
+        x = max(room.right() - width, room.left())
+    y = pointer.y() + style.px(18)
+    if y + height > room.bottom():
+        y = pointer.y() - height - style.px(8)
+    return QRectF(x, y, width, height)
+
+
+def paint_readout(
+    painter: QPainter, text: str, style: Style, room: QRectF, pointer: QPointF
+) -> None:
+    """Draw what the pointer reads, on a card beside it."""
+    box = readout_rect(text, style, room, pointer)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    card(painter, box, style.theme.field, style.theme.muted, style.px(5))
+    inner = box.adjusted(style.px(10), 0, -style.px(10), 0)
+    draw_text(painter, inner, text, style.code_font(12), style.theme.text, LEFT)
+
+
+def _shape(snapshot: Snapshot) -> tuple[int, int]:
+    w = snapshot.program.workload
+    return w.seqlen_q, w.seqlen_k

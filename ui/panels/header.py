@@ -1,0 +1,161 @@
+"""The bar at the top: algorithm, what is special about the scenario, and who computes."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QToolButton,
+    QWidget,
+)
+
+from simulator.algorithms import ALGORITHMS
+from simulator.trace import Trace
+from simulator.workload import Workload
+from ui.scene.draw import CENTRE, card, draw_text, text_width
+from ui.theme import Style
+
+SHORT_TITLES = {"naive": "Naive", "flash1": "FlashAttention-1", "flash2": "FlashAttention-2"}
+
+
+def scenario_words(w: Workload) -> list[str]:
+    """Return what is special about a workload, a few words each, most important first."""
+    mask = w.mask
+    kind = "MHA" if w.kv_heads == w.heads else "MQA" if w.kv_heads == 1 else "GQA"
+    words = [
+        f"Nq {w.seqlen_q} · Nk {w.seqlen_k} · d {w.head_dim}",
+        f"Br {w.rows} · Bc {w.cols}",
+        "causal" if mask.causal else "not causal",
+        f"{kind} {w.heads}:{w.kv_heads}",
+        w.dtype,
+    ]
+    if mask.window:
+        sinks = f" + {mask.sinks} sinks" if mask.sinks else ""
+        words.insert(3, f"window {mask.window}{sinks}")
+    if w.temperature != 1:
+        words.append(f"temperature {w.temperature:g}")
+    words.append(input_words(w))
+    return words
+
+
+def input_words(w: Workload) -> str:
+    """Return where Q, K and V come from."""
+    said = w.scenario.input
+    if w.file is None:
+        return f"random input, seed {said.seed}"
+    name = w.file.path.stem
+    heads = f", head {w.picked[0]}" if len(w.picked) == 1 and w._all_heads[0] > 1 else ""
+    return f"real layer “{name}”{heads}" if w.file.model else f"file “{name}”{heads}"
+
+
+class _Chips(QWidget):
+    """The words as chips; those for which there is no room are left out, last first."""
+
+    clicked = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._words: list[str] = []
+        self._style: Style | None = None
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self.setAccessibleName("Scenario")
+
+    def show_words(self, words: list[str], style: Style) -> None:
+        self._words, self._style = words, style
+        self.setToolTip(" · ".join(words))
+        self.setAccessibleDescription(", ".join(words))
+        self.updateGeometry()
+        self.update()
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(40, round(self._style.px(26)) if self._style else 26)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.LeftButton:
+            self.clicked.emit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        style = self._style
+        if style is None:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        font, height, x = style.text_font(12), style.px(22), 0.0
+        for word in self._words:
+            width = text_width(font, word) + style.px(18)
+            if x + width > self.width():
+                continue
+            box = QRectF(x, (self.height() - height) / 2, width, height)
+            card(painter, box, style.theme.field, style.theme.border, height / 2)
+            draw_text(painter, box, word, font, style.theme.text, CENTRE)
+            x += width + style.px(6)
+        painter.end()
+
+
+class Header(QWidget):
+    """Brand, algorithm buttons, scenario chips, engine badge."""
+
+    algorithm_chosen = Signal(str)
+    scenario_asked = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._workload: Workload | None = None
+        self._brand = QLabel("Tilescope")
+        self._brand.setObjectName("brand")
+        self._buttons: dict[str, QToolButton] = {}
+        group = QButtonGroup(self)
+        row = QHBoxLayout(self)
+        row.addWidget(self._brand)
+        for name, title in SHORT_TITLES.items():
+            button = QToolButton()
+            button.setObjectName("algorithm")
+            button.setText(title)
+            button.setToolTip(f"{ALGORITHMS[name].title} ({ALGORITHMS[name].source})")
+            button.setCheckable(True)
+            button.clicked.connect(lambda _=False, name=name: self.algorithm_chosen.emit(name))
+            group.addButton(button)
+            row.addWidget(button)
+            self._buttons[name] = button
+        self._chips = _Chips()
+        self._chips.clicked.connect(self.scenario_asked)
+        row.addSpacing(8)
+        row.addWidget(self._chips, 1)
+        self._engine = QLabel()
+        self._engine.setObjectName("engine")
+        row.addWidget(self._engine)
+
+    def show_trace(self, trace: Trace, style: Style, note: str) -> None:
+        """Show a trace; `note` says in words why this engine computes."""
+        self._buttons[trace.workload.algorithm].setChecked(True)
+        self._chips.show_words(scenario_words(trace.workload), style)
+        self._engine.setText(f"{trace.engine.device} · {ENGINE_NAMES[trace.engine.name]}")
+        self._engine.setToolTip(note)
+        self._engine.setAccessibleDescription(note)
+
+    def show_busy(self, busy: bool, trace: Trace | None) -> None:
+        """Say that the engine is at work, or who it is."""
+        if busy:
+            self._engine.setText("computing…")
+        elif trace is not None:
+            self._engine.setText(f"{trace.engine.device} · {ENGINE_NAMES[trace.engine.name]}")
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        edge = round(style.px(6))
+        layout = self.layout()
+        assert layout is not None
+        layout.setContentsMargins(edge * 2, edge, edge * 2, edge)
+        layout.setSpacing(edge)
+        self._brand.setFont(style.text_font(17, bold=True))
+        for button in self._buttons.values():
+            button.setFont(style.text_font(13))
+        self._engine.setFont(style.text_font(12))
+        self._chips.show_words(self._chips._words, style)
+
+
+ENGINE_NAMES = {"numpy": "NumPy", "cupy": "CuPy kernel", "host": "CUDA kernel on the CPU"}

@@ -1,0 +1,38 @@
+"""The dock that shows the online softmax of one row."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QPaintEvent
+
+from simulator.row_report import RowReport
+from simulator.snapshot import Snapshot
+from ui.panels.memory_panel import MovingPanel
+from ui.scene.softmax import MIN_SIZE, error_words, paint_softmax, rescale_words
+
+_MOVING_OPS = frozenset({"scores", "row max", "combine"})
+
+
+class SoftmaxPanel(MovingPanel):
+    """Scores, running maximum and update of the selected row."""
+
+    def __init__(self) -> None:
+        super().__init__(QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12))
+        self.setObjectName("softmax_panel")
+        self.setAccessibleName("Online softmax")
+        self.report: RowReport | None = None
+
+    def show_snapshot(self, snapshot: Snapshot, report: RowReport) -> None:
+        """Show a state and the row chosen."""
+        self.report = report
+        self.take(snapshot, moves=snapshot.op.name in _MOVING_OPS)
+        figures = (error_words(snapshot, report)[0], rescale_words(snapshot, report))
+        self.setAccessibleDescription(", ".join((f"row {report.row}", *figures)))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, place = self.ground()
+        if self.snapshot is not None and self.report is not None:
+            paint_softmax(
+                painter, self.snapshot, self.report, self.style_now, place, phase=self.phase
+            )
+        painter.end()

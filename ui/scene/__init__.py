@@ -1,0 +1,1 @@
+"""Pure painters: the parts of the picture, drawn from a snapshot alone."""

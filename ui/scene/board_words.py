@@ -1,0 +1,221 @@
+"""What the board says: the line above it, its caption, and what is under the pointer."""
+
+from __future__ import annotations
+
+from math import isclose, isinf, isnan, sqrt
+
+from simulator.snapshot import Snapshot
+from simulator.tiling import TileKind
+from simulator.workload import Workload
+from ui.scene.board_layout import Hit, is_detailed
+from ui.scene.board_state import row_numbers
+from ui.units import number_text
+
+DOT = "  ·  "
+
+
+def header_choices(snapshot: Snapshot) -> list[str]:
+    """Return the line above the board, from the longest to the shortest way to say it."""
+    w, visit = snapshot.program.workload, snapshot.visit
+    picked = w.picked[visit.head]
+    head = f"head {picked}"
+    if w.kv_heads < w.heads:
+        head += f" (KV head {w.kv_head_of[visit.head]})"
+    row, short_row = f"row block i = {visit.i} of {w.grid.Tr}", f"i = {visit.i} of {w.grid.Tr}"
+    if snapshot.in_softmax_launch:
+        col = short_col = "all keys"
+    else:
+        col = f"column block j = {visit.j} of {w.grid.Tc}"
+        short_col = f"j = {visit.j} of {w.grid.Tc}"
+    note = "S and P are written to HBM" if snapshot.is_naive else "S never leaves the chip"
+    choices = (
+        [head, row, col, note],
+        [head, row, col],
+        [head, short_row, short_col],
+        [short_row, short_col],
+        [f"({visit.i}, {visit.j})"],
+    )
+    return [DOT.join(parts) for parts in choices]
+
+
+def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") -> list[str]:
+    """Return what explains the picture, what matters most first.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        What is shown.
+    tile_pixels : float
+        Smaller side of a tile as drawn.
+    averaged : str
+        Inputs of which several rows share a line of the picture.
+    """
+    w = snapshot.program.workload
+    grid = w.grid
+    phrases = [formula(w), _tile_phrase(snapshot)]
+    if snapshot.is_naive:
+        phrases.append(
+            (
+                "finished tiles of S lie in HBM",
+                "rows above hold P, rows below S, all in HBM",
+                "P lies in HBM",
+            )[snapshot.visit.launch]
+        )  # fmt: skip
+        if w.mask.hides:
+            phrases.append("hidden pairs are worked on all the same")
+    else:
+        past = "dim" if is_detailed(w) else "shaded"
+        phrases.append(f"{past} tiles were used and dropped")
+        if int(grid.visited_per_row.sum()) < grid.Tr * grid.Tc:
+            phrases.append("hatched tiles are skipped")
+    if not is_detailed(w) and tile_pixels < 3:
+        phrases.append(f"a point is a tile, {grid.Tr} × {grid.Tc} of them")
+    if not is_detailed(w) and w.mask.hides:
+        phrases.append("fainter tiles are partly hidden")
+    if averaged:
+        phrases.append(f"{averaged}: means of neighbouring rows")
+    return phrases
+
+
+def formula(w: Workload) -> str:
+    """Return how scores come about, with the scale where it is not the usual one."""
+    if w.temperature != 1:
+        return f"S = QKᵀ · {w.scale:.3g} / T, T = {w.temperature:g}"
+    return "S = QKᵀ/√d" if _usual_scale(w) else f"S = QKᵀ · {w.scale:.3g}"
+
+
+def _usual_scale(w: Workload) -> bool:
+    return isclose(w.scale, 1 / sqrt(w.head_dim), rel_tol=1e-3)
+
+
+def _tile_phrase(snapshot: Snapshot) -> str:
+    visit, done = snapshot.visit, snapshot.done
+    where = f"tile ({visit.i}, {visit.j})"
+    held = {tile.name for tile in snapshot.on_chip}
+    if snapshot.in_softmax_launch:
+        where = f"row block {visit.i}"
+        if "store" in done:
+            return f"P of {where} written to HBM"
+        return f"{'P' if 'exponentials' in done else 'S'} of {where} on chip"
+    if snapshot.is_naive and visit.launch == 2:
+        if "accumulate" in done:
+            return f"P of {where} added to O"
+        return f"P of {where} {'read from' if 'load' in done else 'still in'} HBM"
+    if "scores" not in done:
+        return f"{where} not computed yet"
+    if snapshot.is_naive:
+        return f"S of {where} {'written to HBM' if 'store' in done else 'in registers'}"
+    if held & {"S", "P"}:
+        return f"{'P' if 'P' in held else 'S'} of {where} in registers"
+    return f"P of {where} added to O, then dropped"
+
+
+def describe(snapshot: Snapshot, hit: Hit) -> str:
+    """Return what one cell holds, as the pointer reads it.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        All numbers come from it; what it does not hold is said in words.
+    hit : Hit
+        The cell.
+    """
+    w = snapshot.program.workload
+    if hit.tensor == "S":
+        return _score_text(snapshot, hit.row, hit.col)
+    if hit.tensor in "QKV":
+        values = {"Q": snapshot.q, "K": snapshot.k, "V": snapshot.v}[hit.tensor]
+        value = float(values[hit.row, hit.col])
+        text = f"{hit.tensor}[{hit.row}, {hit.col}] = {number_text(value)}"
+        token = w.query_token(hit.row) if hit.tensor == "Q" else _key_token(w, hit.row)
+        return text + (f"{DOT}“{token}”" if token else "")
+    return _result_text(snapshot, hit)
+
+
+def _key_token(w: Workload, key: int) -> str:
+    return w.tokens[key] if key < len(w.tokens) else ""
+
+
+def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
+    w, visit = snapshot.program.workload, snapshot.visit
+    name = f"S[{row}, {key}]"
+    query, token = w.query_token(row), _key_token(w, key)
+    tokens = f"{DOT}“{query}” → “{token}”" if query and token else ""
+    i, j = row // w.rows, key // w.cols
+    if row in visit.rows and key in visit.cols:
+        return _current_score_text(snapshot, row, key) + tokens
+    if not snapshot.is_naive and w.grid.kind(i, j) is TileKind.SKIPPED:
+        return f"{name}: tile ({i}, {j}) is skipped: never loaded{tokens}"
+    if not _was_visited(snapshot, i, j):
+        return f"{name}: not computed yet{tokens}"
+    hidden = not w.mask.visible(range(row, row + 1), range(key, key + 1))[0, 0]
+    fate = "in HBM" if snapshot.is_naive else "used and dropped"
+    if hidden:
+        return f"{name}: hidden by the mask{tokens}"
+    if snapshot.head is None:
+        return f"{name}: tile ({i}, {j}), {fate}{tokens}"
+    text = f"{name} = {_product(w, row, key)} = {number_text(float(snapshot.head.s[row, key]))}"
+    if not snapshot.is_naive or visit.launch == 2 or (visit.launch == 1 and i < visit.i):
+        text += f"{DOT}P = {number_text(float(snapshot.head.p[row, key]))}"
+    return f"{text}{DOT}{fate}{tokens}"
+
+
+def _was_visited(snapshot: Snapshot, i: int, j: int) -> bool:
+    visit = snapshot.visit
+    if visit.launch > 0:
+        return True
+    by_rows = snapshot.program.launches[0].by_rows
+    return (i, j) < (visit.i, visit.j) if by_rows else (j, i) < (visit.j, visit.i)
+
+
+def _current_score_text(snapshot: Snapshot, row: int, key: int) -> str:
+    w, visit = snapshot.program.workload, snapshot.visit
+    r, c = row - visit.rows.start, key - visit.cols.start
+    name = f"S[{row}, {key}]"
+    scores, weights = snapshot.scores, snapshot.weights
+    seen = bool(snapshot.tile.seen[r, c])
+    if scores is None and weights is None:
+        in_hbm = snapshot.is_naive and visit.launch == 2
+        return f"{name}: in HBM, not read yet" if in_hbm else f"{name}: not computed yet"
+    if not seen and (scores is None or isinf(scores[r, c])):
+        return f"{name}: hidden by the mask"
+    text = f"{name} = {_product(w, row, key)} = {number_text(float(snapshot.tile.s[r, c]))}"
+    if weights is not None:
+        text += f"{DOT}P = {number_text(float(weights[r, c]))}"
+    return text if seen else f"{text}{DOT}the mask will hide it"
+
+
+def _product(w: Workload, row: int, key: int) -> str:
+    product = f"q{row} · k{key}"
+    if w.temperature != 1:
+        return f"{product} · {w.scale:.3g} / {w.temperature:g}"
+    return f"{product} / √{w.head_dim}" if _usual_scale(w) else f"{product} · {w.scale:.3g}"
+
+
+def _result_text(snapshot: Snapshot, hit: Hit) -> str:
+    """Return what m, l or O hold in a row."""
+    w, visit = snapshot.program.workload, snapshot.visit
+    symbol = "ℓ" if hit.tensor == "l" else hit.tensor
+    name = f"O[{hit.row}, {hit.col}]" if hit.tensor == "O" else f"{symbol}[{hit.row}]"
+    token = w.query_token(hit.row)
+    tail = f"{DOT}“{token}”" if token else ""
+    head = snapshot.head
+    if head is not None:
+        column = {"m": head.m, "l": head.l, "O": head.o[:, hit.col]}[hit.tensor]
+        value = float(column[hit.row])
+    elif hit.row in visit.rows:
+        found = row_numbers(snapshot).get(hit.tensor)
+        value = float("nan") if found is None else float(found[hit.row - visit.rows.start, hit.col])
+    else:
+        return f"{name}: numbers are shown for the current row block{tail}"
+    if isnan(value):
+        return f"{name}: not computed yet{tail}"
+    meaning = {
+        "m": f"largest score of row {hit.row} so far",
+        "l": "sum of exp(S − m) so far",
+        "O": "",
+    }[hit.tensor]
+    running = w.algorithm == "flash2" and hit.row in visit.rows and "normalise" not in snapshot.done
+    if hit.tensor == "O" and running:
+        meaning = "not divided by ℓ yet"
+    return f"{name} = {number_text(value)}" + (f"{DOT}{meaning}" if meaning else "") + tail

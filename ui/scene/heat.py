@@ -1,0 +1,232 @@
+"""Numbers as coloured pixels: maps from values to colours, and images kept while they hold."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from threading import Lock
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen
+
+from simulator.dtypes import F32
+from ui.scene.draw import mixed
+from ui.theme import Theme
+
+U32 = NDArray[np.uint32]
+T = TypeVar("T")
+
+HIDDEN, NOTHING = 256, 257
+"""Places in a map after its 256 shades: pairs that the mask hides; what does not exist."""
+DIMMED = 0.62
+"""Share of the theme's veil over tiles that were used and dropped."""
+
+_VIRIDIS = (
+    "#440154", "#482475", "#414487", "#355F8D", "#2A788E", "#21918C",
+    "#22A884", "#44BF70", "#7AD151", "#BDDF26", "#FDE725",
+)  # fmt: skip
+# The themes are few and live as long as the program, so their names stand for them.
+_MAPS: dict[tuple[str, str, bool], U32] = {}
+
+
+def colour_map(theme: Theme, name: str, *, dim: bool = False) -> U32:
+    """Return a map as 258 premultiplied ARGB words: 256 shades, `HIDDEN`, `NOTHING`.
+
+    Parameters
+    ----------
+    theme : Theme
+        Light themes run from pale to strong, dark ones from dark to bright.
+    name : str
+        ``P`` viridis, ``S`` violet; a tensor or statistic: from the ground (most negative) to
+        its own colour (most positive), so that sign can be seen.
+    dim : bool
+        As it looks once it was used and dropped.
+    """
+    key = (theme.name, name, dim)
+    if key not in _MAPS:
+        shades = _between(_anchors(theme, name))
+        if dim:
+            veil = _rgb(theme.used)
+            shades = shades + (veil - shades) * DIMMED
+        words = np.zeros(258, dtype=np.uint32)
+        words[:256] = _words(shades)
+        words[HIDDEN] = QColor(theme.empty).rgba()
+        _MAPS[key] = words
+    return _MAPS[key]
+
+
+def _anchors(theme: Theme, name: str) -> list[QColor]:
+    if name == "P":
+        return [QColor(colour) for colour in _VIRIDIS]
+    ground, colour = theme.empty, theme.tensor(name)
+    far = QColor("#FFFFFF" if theme.dark else "#000000")
+    if name == "S":
+        return [mixed(ground, colour, 0.14), mixed(colour, ground, 0.25), mixed(colour, far, 0.55)]
+    return [mixed(ground, colour, 0.08), mixed(ground, colour, 0.34), colour]
+
+
+def _between(colours: list[QColor]) -> NDArray[np.float64]:
+    """Return 256 shades, (256, 3), through evenly spread colours."""
+    rows = np.array([_rgb(colour) for colour in colours])
+    at = np.linspace(0, len(rows) - 1, 256)
+    return np.stack([np.interp(at, np.arange(len(rows)), rows[:, n]) for n in range(3)], axis=1)
+
+
+def _rgb(colour: QColor | str) -> NDArray[np.float64]:
+    shade = QColor(colour)
+    return np.array([shade.red(), shade.green(), shade.blue()], dtype=np.float64)
+
+
+def _words(shades: NDArray[np.float64]) -> U32:
+    r, g, b = np.rint(shades).astype(np.uint32).T
+    return np.asarray(np.uint32(0xFF000000) | r << 16 | g << 8 | b, dtype=np.uint32)
+
+
+def indices(values: F32, low: float, high: float) -> NDArray[np.uint16]:
+    """Return the places of `values` in a map that spans ``low .. high``; same shape."""
+    span = high - low if high > low else 1.0
+    with np.errstate(invalid="ignore"):
+        shade = np.clip((values - np.float32(low)) * np.float32(255 / span), 0, 255)
+        out: NDArray[np.uint16] = shade.astype(np.uint16)
+    out[np.isneginf(values)] = HIDDEN
+    out[np.isnan(values)] = NOTHING
+    return out
+
+
+def heat_image(values: F32, low: float, high: float, words: U32) -> QImage:
+    """Return an image with one pixel for each value of a (rows, columns) array."""
+    return word_image(words[indices(values, low, high)])
+
+
+def word_image(words: U32) -> QImage:
+    """Return an image of premultiplied ARGB words, (rows, columns)."""
+    pixels = np.ascontiguousarray(words)
+    rows, columns = pixels.shape
+    form = QImage.Format.Format_ARGB32_Premultiplied
+    # Copied: the image outlives the array, which Qt would not keep alive.
+    return QImage(pixels.data, columns, rows, 4 * columns, form).copy()
+
+
+def finite_range(values: F32) -> tuple[float, float]:
+    """Return the least and largest finite value; (0, 1) where there is none."""
+    real = values[np.isfinite(values)]
+    return (float(real.min()), float(real.max())) if real.size else (0.0, 1.0)
+
+
+def signed_limit(values: F32) -> float:
+    """Return a magnitude that one value in 50 exceeds: a few large ones must not dull the rest."""
+    sample = np.abs(values.ravel()[:: max(values.size // 100_000, 1)])
+    return float(np.quantile(sample, 0.98)) or 1.0 if sample.size else 1.0
+
+
+def pooled(values: F32, rows: int) -> F32:
+    """Return means over runs of rows: at most about `rows` of them are left."""
+    run = values.shape[0] // rows
+    if run <= 1:
+        return values
+    starts = np.arange(0, values.shape[0], run)
+    sums = np.add.reduceat(values, starts, axis=0)
+    sizes = np.diff(np.append(starts, values.shape[0]))
+    return np.asarray(sums / sizes[:, None].astype(np.float32), dtype=np.float32)
+
+
+class Kept:
+    """A few things worked out from arrays, kept while the arrays live unchanged.
+
+    An array is known by its memory, since every snapshot makes a new view of the same inputs.
+    Arrays may only be asked about here if nothing writes to them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._items: OrderedDict[Any, tuple[weakref.ref[Any], Any]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, array: NDArray[Any], key: object, make: Callable[[], T]) -> T:
+        """Return what `make` gave for this array and key, now or earlier."""
+        owner: Any = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        address = array.__array_interface__["data"][0]
+        place = (address, array.shape, array.strides, key)
+        with self._lock:
+            found = self._items.get(place)
+            if found is not None and found[0]() is owner:
+                self._items.move_to_end(place)
+                value: T = found[1]
+                return value
+        value = make()
+        with self._lock:
+            self._items[place] = (weakref.ref(owner), value)
+            while len(self._items) > self._most:
+                self._items.popitem(last=False)
+        return value
+
+
+KEPT = Kept(64)
+"""Images and ranges of inputs and of a head's S and P, shared by all boards."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sheet:
+    """An image of a whole matrix, of which boxes show a part."""
+
+    image: QImage
+
+    def draw(self, painter: QPainter, box: QRectF, source: QRectF) -> None:
+        """Draw the part `source`, in shares of the matrix (0 to 1), over `box`."""
+        width, height = self.image.width(), self.image.height()
+        # Nearest neighbours drop pixels where there are several to one on the screen.
+        ratio = painter.device().devicePixelRatioF()
+        full_w, full_h = (
+            box.width() * ratio / source.width(), box.height() * ratio / source.height()
+        )  # fmt: skip
+        image = self.image
+        if width > 1.3 * full_w or height > 1.3 * full_h:
+            image = _shrunk(self, min(width, round(full_w)), min(height, round(full_h)))
+            width, height = image.width(), image.height()
+        part = QRectF(
+            source.x() * width, source.y() * height, source.width() * width,
+            source.height() * height,
+        )  # fmt: skip
+        painter.drawImage(box, image, part)
+
+
+@lru_cache(maxsize=24)
+def _shrunk(sheet: Sheet, width: int, height: int) -> QImage:
+    return sheet.image.scaled(
+        max(width, 1), max(height, 1), Qt.AspectRatioMode.IgnoreAspectRatio,
+        Qt.TransformationMode.SmoothTransformation,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=16)
+def hatching(ground: str, line: str, scale: float) -> QBrush:
+    """Return slanted lines on a ground, for tiles that are skipped."""
+    step = max(round(7 * scale), 4)
+    image = QImage(step, step, QImage.Format.Format_RGB32)
+    image.fill(QColor(ground))
+    painter = QPainter(image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(QColor(line), max(scale, 1.0)))
+    for shift in (-step, 0, step):  # the neighbours' lines, so that the pattern has no seams
+        painter.drawLine(shift, step, shift + step, 0)
+    painter.end()
+    return QBrush(image)
+
+
+def contrasting(colour: QColor) -> QColor:
+    """Return black or white, whichever is easier to read on a colour."""
+    luminance = 0.2126 * _linear(colour.redF()) + 0.7152 * _linear(colour.greenF())
+    luminance += 0.0722 * _linear(colour.blueF())
+    return QColor("#000000" if luminance > 0.18 else "#FFFFFF")
+
+
+def _linear(part: float) -> float:
+    return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)

@@ -1,0 +1,111 @@
+"""The composed picture: board, memory, softmax and progress, as it is exported."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSizeF
+from PySide6.QtGui import QColor, QPainter
+
+from simulator.row_report import RowReport
+from simulator.snapshot import Snapshot
+from ui.panels.header import ENGINE_NAMES, scenario_words
+from ui.scene.board import paint_board
+from ui.scene.draw import LEFT, RIGHT, card, draw_text, text_width
+from ui.scene.memory import naive_total, paint_memory
+from ui.scene.softmax import paint_softmax
+from ui.scene.transport import paint_chips, paint_scrubber
+from ui.theme import Style, Theme
+from ui.units import count_text, time_text
+
+DESIGN = QSizeF(1600, 900)
+"""Picture size at which the style's scale is 1."""
+
+
+def scene_style(theme: Theme, size: QSizeF) -> Style:
+    """Return the style of a picture of that size: everything grows with it."""
+    scale = min(size.width() / DESIGN.width(), size.height() / DESIGN.height())
+    return Style(theme, max(scale, 0.8))
+
+
+def paint_scene(
+    painter: QPainter, snapshot: Snapshot, report: RowReport, style: Style, rect: QRectF
+) -> None:
+    """Draw the whole picture.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    snapshot : Snapshot
+        The state.
+    report : RowReport
+        The row that the softmax part explains.
+    style : Style
+        Colours and text scale; `scene_style` gives the one for a size.
+    rect : QRectF
+        The place.
+    """
+    px, theme = style.px, style.theme
+    painter.fillRect(rect, QColor(theme.window))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    gap = px(10)
+    inner = rect.adjusted(gap, 0, -gap, -gap)
+    title_height, foot_height = px(40), px(70)
+    title = QRectF(inner.x(), inner.y(), inner.width(), title_height)
+    _paint_title(painter, snapshot, style, title)
+    body_height = inner.height() - title_height - foot_height - gap
+    right_width = max(px(430), inner.width() * 0.36)
+    board = QRectF(inner.x(), title.bottom(), inner.width() - right_width - gap, body_height)
+    right = QRectF(board.right() + gap, board.y(), right_width, body_height)
+    memory = QRectF(right.x(), right.y(), right_width, body_height * 0.4 - gap / 2)
+    softmax = QRectF(right.x(), memory.bottom() + gap, right_width, 0)
+    softmax.setBottom(right.bottom())
+    foot = QRectF(inner.x(), board.bottom() + gap, inner.width(), foot_height)
+    for box in (board, memory, softmax, foot):
+        card(painter, box, theme.panel, theme.border, px(6))
+    pad = px(8)
+    paint_board(painter, snapshot, style, _inside(board, pad), row=report.row)
+    naive = naive_total(snapshot.program.workload)
+    paint_memory(painter, snapshot, style, _inside(memory, pad), naive_bytes=naive)
+    paint_softmax(painter, snapshot, report, style, _inside(softmax, pad))
+    _paint_foot(painter, snapshot, style, _inside(foot, pad))
+
+
+def _inside(rect: QRectF, by: float) -> QRectF:
+    return rect.adjusted(by, by, -by, -by)
+
+
+def _paint_title(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
+    w, theme = snapshot.program.workload, style.theme
+    engine = f"{snapshot.device} · {ENGINE_NAMES[snapshot.engine]}"
+    small, large = style.text_font(12), style.text_font(16, bold=True)
+    right = text_width(small, engine) + style.px(8)
+    draw_text(painter, rect, engine, small, theme.muted, RIGHT)
+    title = w.scenario.title or snapshot.program.algorithm.title
+    room = rect.adjusted(0, 0, -right - style.px(16), 0)
+    draw_text(painter, room, title, large, theme.text, LEFT)
+    used = text_width(large, title) + style.px(18)
+    words = " · ".join([snapshot.program.algorithm.title, *scenario_words(w)])
+    rest = room.adjusted(used, 0, 0, 0)
+    if rest.width() > style.px(120):
+        draw_text(painter, rest, words, small, theme.muted, LEFT)
+
+
+def _paint_foot(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
+    px, theme = style.px, style.theme
+    w = snapshot.program.workload
+    lines = (
+        f"visit {count_text(snapshot.cursor.visit + 1)} of {count_text(len(snapshot.program))}",
+        f"about {time_text(snapshot.time.seconds)} on {w.gpu.name}",
+    )
+    font = style.text_font(12)
+    words = max(text_width(font, line) for line in lines) + px(4)
+    left = rect.adjusted(0, 0, -words - px(14), 0)
+    half = left.height() / 2
+    scrubber = QRectF(left.x(), left.y(), left.width(), half - px(2))
+    paint_scrubber(painter, snapshot, style, scrubber)
+    paint_chips(
+        painter, snapshot, style, QRectF(left.x(), left.y() + half + px(2), left.width(), half - px(2))
+    )
+    for n, line in enumerate(lines):
+        place = QRectF(rect.right() - words, rect.y() + n * half, words, half)
+        draw_text(painter, place, line, font, theme.text if n == 0 else theme.muted, LEFT)

@@ -1,0 +1,375 @@
+"""What the window is about: a scenario, its trace, a cursor and a row; no widget in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
+from PySide6.QtGui import QUndoCommand, QUndoStack
+
+from simulator.algorithms import tile_program
+from simulator.errors import InputError, refuse
+from simulator.playback import (
+    SECONDS_PER_OP,
+    SPEEDS,
+    Granularity,
+    clamped,
+    end_of_visit,
+    first_cursor,
+    last_cursor,
+    step,
+)
+from simulator.row_report import RowReport, row_report
+from simulator.scenario import Scenario, load_scenario, save_scenario
+from simulator.snapshot import Cursor, Snapshot
+from simulator.trace import Trace, make_engine
+from simulator.workload import Inputs, Workload, read_inputs, resolve
+from ui.worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is on show: a snapshot and the row that the softmax panel explains."""
+
+    snapshot: Snapshot
+    report: RowReport
+
+
+class Session(QObject):
+    """User intent in, immutable views out.
+
+    Intent is a new scenario or a new cursor; both are worked out by the `Worker`. A scenario
+    that cannot be used leaves everything as it was and is told through `refused`.
+    """
+
+    view_changed = Signal(object)
+    """The new `View`."""
+    trace_changed = Signal(object)
+    """The new `Trace`, before its first view."""
+    refused = Signal(object)
+    """The `InputError` of a scenario that cannot be used."""
+    playing_changed = Signal(bool)
+    settings_changed = Signal()
+    """Granularity or speed."""
+    file_changed = Signal()
+    """The scenario's file, or whether it differs from what is saved."""
+    working = Signal(bool)
+    """Whether the engine has been at work for long enough to say so."""
+
+    def __init__(self, engine: str = "auto", parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.engine = engine
+        self.path: Path | None = None
+        self.trace: Trace | None = None
+        self.view: View | None = None
+        self.granularity = Granularity.OP
+        self.speed = 1.0
+        self.undo_stack = QUndoStack(self)
+        self.undo_stack.cleanChanged.connect(self.file_changed)
+        self._cursor = first_cursor()
+        self._row = 0
+        self._inputs: tuple[object, Inputs] | None = None
+        self._accept: Callable[[Trace], None] | None = None
+        self._worker = Worker(self)
+        self._worker.finished.connect(self._finished)
+        self._worker.failed.connect(self._failed)
+        self._worker.idle.connect(self._rest)
+        self._patience = QTimer(self, singleShot=True, interval=250)
+        self._patience.timeout.connect(self._tell_working)
+        self._clock = QTimer(self)
+        self._clock.timeout.connect(self._tick)
+
+    # --- scenarios ------------------------------------------------------------------------
+
+    @property
+    def scenario(self) -> Scenario | None:
+        """The scenario on show."""
+        return self.trace.workload.scenario if self.trace else None
+
+    def open(self, path: Path) -> None:
+        """Read a scenario file and show it; undo goes back to the one before.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read; its input is checked later and told by `refused`.
+        """
+        scenario = load_scenario(path)
+        self.start(scenario, path)
+
+    def start(self, scenario: Scenario, path: Path | None) -> None:
+        """Show another scenario; `path` None when it is not a file yet."""
+        self._replace(scenario, path, f"open {path.name}" if path else "open", opened=True)
+
+    def propose(self, scenario: Scenario, what: str) -> None:
+        """Change the scenario, as a step that can be undone; `what` names it."""
+        if scenario != self.scenario:
+            self._replace(scenario, self.path, what, opened=False)
+
+    def _replace(self, scenario: Scenario, path: Path | None, what: str, *, opened: bool) -> None:
+        def accept(trace: Trace) -> None:
+            if self.trace is None:
+                self.path = path
+                self._show_trace(trace)
+            else:
+                self.undo_stack.push(_Change(self, trace, path, what))
+            if opened:
+                self.undo_stack.setClean()
+                self.first()
+            self.file_changed.emit()
+
+        self._build(scenario, accept)
+
+    def save(self, path: Path) -> None:
+        """Write the scenario to `path` and make that its file.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written; what was there is as it was.
+        """
+        if self.scenario is None:
+            return
+        save_scenario(self.scenario, path)
+        self.path = path
+        self.undo_stack.setClean()
+        self.file_changed.emit()
+
+    def _build(self, scenario: Scenario, accept: Callable[[Trace], None]) -> None:
+        self._accept = accept
+        self._submit("trace", lambda: (accept, self._make_trace(scenario)))
+
+    def _make_trace(self, scenario: Scenario) -> Trace:
+        """Build a trace (in the worker); inputs that did not change are kept."""
+        workload = resolve(scenario)
+        key = _input_key(workload)
+        if self._inputs is None or self._inputs[0] != key:
+            self._inputs = (key, read_inputs(workload))
+        inputs = self._inputs[1]
+        return Trace(tile_program(workload), make_engine(self.engine, workload, inputs), inputs)
+
+    def _show_trace(self, trace: Trace) -> None:
+        if self.trace is not None:
+            self._cursor = _carried(self._cursor, self.trace, trace)
+        self.trace = trace
+        self._worker.drop("view")
+        self.trace_changed.emit(trace)
+        self._ask()
+
+    # --- cursor ---------------------------------------------------------------------------
+
+    @property
+    def cursor(self) -> Cursor:
+        """The cursor asked for last; the view follows."""
+        return self._cursor
+
+    def go(self, cursor: Cursor) -> None:
+        """Show the nearest existing cursor."""
+        if self.trace is not None:
+            self._cursor = clamped(self.trace.program, cursor)
+            self._ask()
+
+    def go_to_tile(self, i: int, j: int) -> None:
+        """Show tile (i, j) of the current head and launch, if it is visited."""
+        if self.trace is None:
+            return
+        program = self.trace.program
+        here = program.visit(self._cursor.visit)
+        index = program.index(here.head, i, j, here.launch)
+        if index is not None:
+            self.go(end_of_visit(program, index))
+
+    def step(self, forward: bool = True, by: Granularity | None = None) -> None:
+        """Go one step on or back."""
+        if self.trace is not None:
+            self.go(step(self.trace.program, self._cursor, by or self.granularity, forward))
+
+    def first(self) -> None:
+        """Go to the start."""
+        self.go(first_cursor())
+
+    def last(self) -> None:
+        """Go to the end."""
+        if self.trace is not None:
+            self.go(last_cursor(self.trace.program))
+
+    def choose_row(self, row: int) -> None:
+        """Explain another query row."""
+        self._row = row
+        self._ask()
+
+    def _ask(self) -> None:
+        trace, cursor, row = self.trace, self._cursor, self._row
+        if trace is None:
+            return
+
+        def job() -> tuple[Trace, View]:
+            snapshot = trace.snapshot(cursor.visit, cursor.op)
+            return trace, View(snapshot, row_report(snapshot, row))
+
+        self._submit("view", job)
+
+    # --- playing --------------------------------------------------------------------------
+
+    @property
+    def playing(self) -> bool:
+        """Whether the run plays."""
+        return self._clock.isActive()
+
+    def play(self, on: bool) -> None:
+        """Start or stop playing; at the end it starts over."""
+        if on == self.playing or self.trace is None:
+            return
+        if on:
+            if self._cursor == last_cursor(self.trace.program):
+                self.first()
+            self._clock.start(self._interval())
+        else:
+            self._clock.stop()
+        self.playing_changed.emit(on)
+
+    def set_speed(self, speed: float) -> None:
+        """Set how fast to play."""
+        self.speed = speed
+        self._clock.setInterval(self._interval())
+        self.settings_changed.emit()
+
+    def change_speed(self, faster: bool) -> None:
+        """Take the next speed up or down."""
+        place = SPEEDS.index(self.speed) + (1 if faster else -1)
+        self.set_speed(SPEEDS[min(max(place, 0), len(SPEEDS) - 1)])
+
+    def set_granularity(self, granularity: Granularity) -> None:
+        """Set how far a step goes."""
+        self.granularity = granularity
+        self.settings_changed.emit()
+
+    def _interval(self) -> int:
+        return max(16, round(1000 * SECONDS_PER_OP / self.speed))
+
+    def _tick(self) -> None:
+        assert self.trace is not None
+        if self._worker.busy:  # the engine is behind: wait for it rather than skip tiles
+            return
+        if self._cursor == last_cursor(self.trace.program):
+            self.play(False)
+        else:
+            self.step()
+
+    # --- worker ---------------------------------------------------------------------------
+
+    def background(self, job: Callable[[], object]) -> None:
+        """Run something that takes long beside the window; an `InputError` is told."""
+        self._submit("background", job)
+
+    def _submit(self, kind: str, job: Callable[[], object]) -> None:
+        self._worker.submit(kind, job)
+        if not self._patience.isActive():
+            self._patience.start()
+
+    def _tell_working(self) -> None:
+        if self._worker.busy:
+            self.working.emit(True)
+
+    def _rest(self) -> None:
+        self._patience.stop()
+        self.working.emit(False)
+
+    def _finished(self, kind: str, result: object) -> None:
+        if kind == "trace":
+            assert isinstance(result, tuple)
+            accept, trace = result
+            if accept is self._accept:  # else a later scenario has been asked for meanwhile
+                accept(trace)
+        elif kind == "view":
+            assert isinstance(result, tuple)
+            trace, view = result
+            if trace is self.trace:
+                self.view = view
+                self.view_changed.emit(view)
+
+    def _failed(self, kind: str, error: Exception) -> None:
+        if isinstance(error, InputError):
+            self.refused.emit(error)
+        elif isinstance(error, MemoryError):
+            self.refused.emit(out_of_memory())
+        else:
+            raise error
+
+    def settle(self, milliseconds: int = 60_000) -> None:
+        """Wait, with a running event loop, until all work is done and shown."""
+        loop = QEventLoop()
+        self._worker.idle.connect(loop.quit)
+        QTimer.singleShot(milliseconds, loop.quit)
+        while self._worker.busy:
+            loop.exec()
+        # Results are queued signals: let those that are under way arrive.
+        loop.processEvents()
+        if self._worker.busy:
+            self.settle(milliseconds)
+
+    def close(self) -> None:
+        """Stop playing and working."""
+        self._clock.stop()
+        self._worker.stop()
+
+
+class _Change(QUndoCommand):
+    """One scenario, and its file, replaced by another; undo builds the old one anew."""
+
+    def __init__(self, session: Session, trace: Trace, path: Path | None, what: str) -> None:
+        super().__init__(what)
+        assert session.scenario is not None
+        self._session = session
+        self._before = session.scenario, session.path
+        self._after = trace.workload.scenario, path
+        self._trace: Trace | None = trace
+
+    def redo(self) -> None:
+        if self._trace is None:
+            self._show(*self._after)
+        else:  # the first time the trace is at hand
+            trace, self._trace = self._trace, None
+            self._session.path = self._after[1]
+            self._session._show_trace(trace)
+
+    def undo(self) -> None:
+        self._show(*self._before)
+
+    def _show(self, scenario: Scenario, path: Path | None) -> None:
+        def accept(trace: Trace) -> None:
+            self._session.path = path
+            self._session._show_trace(trace)
+            self._session.file_changed.emit()
+
+        self._session._build(scenario, accept)
+
+
+def out_of_memory() -> InputError:
+    """Return the error for a run that needs more memory than there is."""
+    return refuse("scenario", "", "", "a problem that fits in memory")
+
+
+def _input_key(workload: Workload) -> object:
+    """Return what Q, K and V depend on."""
+    w, file = workload, workload.file
+    stamp = (file.path, file.path.stat().st_mtime_ns) if file else w.scenario.input.seed
+    shape = (w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim)
+    return (stamp, shape, w.dtype, w.picked, w.kv_heads, w._all_heads)
+
+
+def _carried(cursor: Cursor, old: Trace, new: Trace) -> Cursor:
+    """Return the cursor in `new` that looks at the same part of the matrix as in `old`."""
+    visit = old.program.visit(cursor.visit)
+    grid = new.workload.grid
+    head = min(visit.head, new.workload.heads - 1)
+    i = min(visit.rows.start, new.workload.seqlen_q - 1) // grid.rows
+    j = min(visit.cols.start, new.workload.seqlen_k - 1) // grid.cols
+    launch = min(visit.launch, len(new.program.launches) - 1)
+    index = new.program.index(head, i, j, launch)
+    if index is None:
+        return clamped(new.program, Cursor(min(cursor.visit, len(new.program) - 1), cursor.op))
+    at_start = cursor == first_cursor()
+    return first_cursor() if at_start else clamped(new.program, Cursor(index, cursor.op))

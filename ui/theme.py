@@ -1,0 +1,249 @@
+"""Colours, fonts and sizes: the one place that decides how anything looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
+
+from simulator.assets import ASSETS
+
+TEXT_FAMILY = "Inter"
+CODE_FAMILY = "JetBrains Mono"
+SYMBOL_FAMILY = "Tilescope Symbols"
+"""Glyphs that the other two lack, such as the transpose sign."""
+
+TENSOR_COLOURS = {
+    "Q": "#56B4E9",
+    "K": "#E69F00",
+    "V": "#009E73",
+    "O": "#CC79A7",
+    "S": "#B8A4F5",
+    "P": "#35B779",
+    "m": "#FFD24A",
+    "l": "#8FB8E8",
+    "LSE": "#9CC3F5",
+}
+"""One meaning for each colour, everywhere (Okabe and Ito's set for Q, K, V, O)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """A set of colours, as ``#rrggbb``.
+
+    Attributes
+    ----------
+    name : str
+        ``dark``, ``light`` or ``contrast``.
+    dark : bool
+        Whether text is light on dark.
+    window, panel, field : str
+        Grounds: behind the docks, of a dock, of an input field.
+    border, grid : str
+        Outlines of panels; lines between tiles.
+    text, muted, faint : str
+        Text that matters, text that explains, marks that only hint.
+    accent : str
+        Selected controls.
+    current : str
+        The current tile, op and visit.
+    good, bad : str
+        Within and beyond a limit.
+    hbm_ground, hbm_line, sram_ground, sram_line : str
+        The two memories.
+    empty, used : str
+        Pending tiles; veil over tiles that were used and dropped.
+    hatch : str
+        Lines over skipped tiles.
+    tensors : mapping
+        Colour of each tensor and statistic as it is written in text: readable on `panel`.
+    """
+
+    name: str
+    dark: bool
+    window: str
+    panel: str
+    field: str
+    border: str
+    grid: str
+    text: str
+    muted: str
+    faint: str
+    accent: str
+    current: str
+    good: str
+    bad: str
+    hbm_ground: str
+    hbm_line: str
+    sram_ground: str
+    sram_line: str
+    empty: str
+    used: str
+    hatch: str
+    tensors: dict[str, str]
+
+    def tensor(self, name: str) -> QColor:
+        """Return the colour of a tensor or statistic."""
+        return QColor(self.tensors.get(name, self.text))
+
+
+DARK = Theme(
+    name="dark", dark=True,
+    window="#0D1117", panel="#161B22", field="#0D1117",
+    border="#30363D", grid="#3A424D",
+    text="#F0F3F6", muted="#9DA7B3", faint="#4B545F",
+    accent="#1F3A5F", current="#FFD24A", good="#3FB950", bad="#FF6B63",
+    hbm_ground="#1D140C", hbm_line="#9A6324", sram_ground="#0D1A13", sram_line="#2E8B57",
+    empty="#0D1117", used="#0D1117", hatch="#30363D",
+    tensors={**TENSOR_COLOURS, "V": "#1FBF92"},
+)  # fmt: skip
+
+LIGHT = Theme(
+    name="light", dark=False,
+    window="#EEF1F4", panel="#FFFFFF", field="#FFFFFF",
+    border="#C4CCD4", grid="#B4BDC7",
+    text="#14181D", muted="#4A5561", faint="#A9B3BE",
+    accent="#D6E8FB", current="#B26A00", good="#1A7F37", bad="#C4232B",
+    hbm_ground="#FFF4E2", hbm_line="#B7791F", sram_ground="#E9F7EF", sram_line="#2F855A",
+    empty="#F6F8FA", used="#FFFFFF", hatch="#C4CCD4",
+    tensors={
+        "Q": "#1B6FA8", "K": "#9A6200", "V": "#00704F", "O": "#A03C78", "S": "#5B3FC4",
+        "P": "#1E7A4C", "m": "#8A6400", "l": "#2E5F99", "LSE": "#2E5F99",
+    },
+)  # fmt: skip
+
+CONTRAST = Theme(
+    name="contrast", dark=True,
+    window="#000000", panel="#000000", field="#000000",
+    border="#FFFFFF", grid="#8A8A8A",
+    text="#FFFFFF", muted="#E6E6E6", faint="#9A9A9A",
+    accent="#003C8F", current="#FFE600", good="#5CFF7A", bad="#FF7A70",
+    hbm_ground="#241500", hbm_line="#FFB000", sram_ground="#00210F", sram_line="#4DFF9A",
+    empty="#000000", used="#000000", hatch="#7A7A7A",
+    tensors={
+        "Q": "#7CCBFF", "K": "#FFB833", "V": "#2BE3AE", "O": "#FF9FD6", "S": "#D3C4FF",
+        "P": "#6BE6A0", "m": "#FFE600", "l": "#B5D6FF", "LSE": "#B5D6FF",
+    },
+)  # fmt: skip
+
+THEMES = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST)}
+TEXT_SCALES = (1.0, 1.25, 1.5, 1.75, 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What a painter needs beside its snapshot.
+
+    Attributes
+    ----------
+    theme : Theme
+        Colours.
+    scale : float
+        Text scale times picture scale: a 13 px text is ``13 * scale`` pixels high.
+    """
+
+    theme: Theme
+    scale: float = 1.0
+
+    def px(self, size: float) -> float:
+        """Return a length given at scale 1."""
+        return size * self.scale
+
+    def text_font(self, size: float, *, bold: bool = False) -> QFont:
+        """Return the text font at `size` pixels (scale 1); figures are of equal width."""
+        return _font(TEXT_FAMILY, round(size * self.scale), bold)
+
+    def code_font(self, size: float, *, bold: bool = False) -> QFont:
+        """Return the font for numbers and code at `size` pixels (scale 1)."""
+        return _font(CODE_FAMILY, round(size * self.scale), bold)
+
+
+@cache
+def _font(family: str, pixels: int, bold: bool) -> QFont:
+    font = QFont()
+    font.setFamilies([family, SYMBOL_FAMILY])
+    font.setPixelSize(max(pixels, 6))
+    font.setWeight(QFont.Weight.DemiBold if bold else QFont.Weight.Normal)
+    # Pictures are to be equal from machine to machine.
+    font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+    font.setStyleStrategy(QFont.StyleStrategy.PreferAntialias)
+    if family == TEXT_FAMILY:
+        font.setFeature(QFont.Tag("tnum"), 1)
+    return font
+
+
+@cache
+def load_fonts() -> tuple[str, ...]:
+    """Register the shipped fonts with Qt once; return the families found."""
+    families: list[str] = []
+    for file in sorted((ASSETS / "fonts").iterdir()):
+        if file.suffix in (".ttf", ".otf"):
+            number = QFontDatabase.addApplicationFont(str(file))
+            families += QFontDatabase.applicationFontFamilies(number)
+    return tuple(dict.fromkeys(families))
+
+
+def palette(theme: Theme) -> QPalette:
+    """Return the Qt palette of a theme, for the Fusion style."""
+    out = QPalette()
+    roles = {
+        QPalette.ColorRole.Window: theme.window,
+        QPalette.ColorRole.WindowText: theme.text,
+        QPalette.ColorRole.Base: theme.field,
+        QPalette.ColorRole.AlternateBase: theme.panel,
+        QPalette.ColorRole.Text: theme.text,
+        QPalette.ColorRole.Button: theme.panel,
+        QPalette.ColorRole.ButtonText: theme.text,
+        QPalette.ColorRole.BrightText: theme.bad,
+        QPalette.ColorRole.ToolTipBase: theme.panel,
+        QPalette.ColorRole.ToolTipText: theme.text,
+        QPalette.ColorRole.Highlight: theme.accent,
+        QPalette.ColorRole.HighlightedText: theme.text,
+        QPalette.ColorRole.PlaceholderText: theme.muted,
+        QPalette.ColorRole.Link: theme.tensors["Q"],
+        QPalette.ColorRole.Light: theme.border,
+        QPalette.ColorRole.Midlight: theme.border,
+        QPalette.ColorRole.Mid: theme.border,
+        QPalette.ColorRole.Dark: theme.border,
+        QPalette.ColorRole.Shadow: theme.window,
+    }
+    for role, colour in roles.items():
+        out.setColor(role, QColor(colour))
+    for role in (
+        QPalette.ColorRole.WindowText,
+        QPalette.ColorRole.Text,
+        QPalette.ColorRole.ButtonText,
+    ):
+        out.setColor(QPalette.ColorGroup.Disabled, role, QColor(theme.faint))
+    return out
+
+
+def stylesheet(style: Style) -> str:
+    """Return what the palette cannot say, for the whole window."""
+    t, px = style.theme, lambda size: f"{style.px(size):.0f}px"
+    return f"""
+    QMainWindow::separator {{ background: {t.window}; width: {px(6)}; height: {px(6)}; }}
+    QDockWidget {{ color: {t.muted}; font-weight: 600; titlebar-close-icon: none; }}
+    QDockWidget::title {{
+        background: {t.panel}; padding: {px(5)} {px(10)}; border-bottom: 1px solid {t.border};
+    }}
+    QToolBar {{ background: {t.panel}; border: none; spacing: {px(4)}; padding: 0; }}
+    QMenuBar, QMenu {{ background: {t.panel}; color: {t.text}; }}
+    QMenuBar::item:selected, QMenu::item:selected {{ background: {t.accent}; }}
+    QMenu::item:disabled {{ color: {t.faint}; }}
+    QToolTip {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border}; }}
+    QScrollArea {{ border: none; background: {t.panel}; }}
+    #banner {{ background: {t.panel}; border: 1px solid {t.bad}; color: {t.text}; }}
+    #algorithm {{
+        border: 1px solid {t.border}; border-radius: {px(5)}; color: {t.text};
+        padding: {px(4)} {px(10)}; background: {t.field};
+    }}
+    #algorithm:checked {{ background: {t.accent}; border: 2px solid {t.current}; }}
+    #algorithm:focus {{ border-color: {t.text}; }}
+    #engine {{
+        border: 1px solid {t.sram_line}; border-radius: {px(5)}; color: {t.text};
+        background: {t.sram_ground}; padding: {px(3)} {px(8)};
+    }}
+    #brand {{ color: {t.text}; font-weight: 600; padding: 0 {px(8)}; }}
+    """

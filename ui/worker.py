@@ -1,0 +1,85 @@
+"""Engine work off the GUI thread: one thread, and of each kind of job only the latest."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+
+class Cancelled(Exception):
+    """Raised inside a job that is no longer wanted."""
+
+
+class Worker(QObject):
+    """Runs jobs one after another in a thread of its own.
+
+    A job that waits is replaced by a later one of the same kind, so that stepping quickly
+    never queues work. Results come back as signals, in the thread that made the worker.
+    """
+
+    finished = Signal(str, object)
+    """Kind and result of a job."""
+    failed = Signal(str, object)
+    """Kind and exception of a job."""
+    idle = Signal()
+    """Nothing is left to do; comes after the last result."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._jobs: dict[str, Callable[[], Any]] = {}
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._working = False
+        self._thread = threading.Thread(target=self._loop, name="engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, kind: str, job: Callable[[], Any]) -> None:
+        """Run `job` soon, in place of one of the same kind that still waits."""
+        with self._changed:
+            self._jobs.pop(kind, None)
+            self._jobs[kind] = job
+            self._changed.notify()
+
+    def drop(self, kind: str) -> None:
+        """Forget a job that still waits."""
+        with self._changed:
+            self._jobs.pop(kind, None)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job runs or waits."""
+        with self._changed:
+            return self._working or bool(self._jobs)
+
+    def stop(self) -> None:
+        """Finish the job that runs, drop the others, end the thread."""
+        with self._changed:
+            self._stopping = True
+            self._jobs.clear()
+            self._changed.notify()
+        self._thread.join()
+
+    def _loop(self) -> None:
+        while True:
+            with self._changed:
+                self._working = False
+                if not self._jobs and not self._stopping:
+                    self.idle.emit()
+                while not self._jobs and not self._stopping:
+                    self._changed.wait()
+                if self._stopping:
+                    return
+                kind = next(iter(self._jobs))
+                job = self._jobs.pop(kind)
+                self._working = True
+            try:
+                result = job()
+            except Cancelled:
+                continue
+            except Exception as error:  # every failure is told, none ends the thread
+                self.failed.emit(kind, error)
+            else:
+                self.finished.emit(kind, result)

@@ -7,3 +7,5 @@ from pathlib import Path
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
 CAPTURES = ASSETS / "captures"
 SCENARIOS = ASSETS / "scenarios"
+DEMO = SCENARIOS / "flash2.toml"
+"""What a window shows that is told nothing else."""

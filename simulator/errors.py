@@ -48,7 +48,9 @@ class InputError(ValueError):
 
     def __str__(self) -> str:
         more = len(self.mistakes) - 1
-        return f"{self.source}: {self.mistakes[0]}" + (f" (and {more} more)" if more else "")
+        text = f"{self.source}: {self.mistakes[0]}" + (f" (and {more} more)" if more else "")
+        # Names in files may hold anything, line breaks and terminal codes included.
+        return "".join(c if c.isprintable() else " " for c in text)
 
 
 def refuse(source: str, key: str, value: object, expected: str) -> InputError:
@@ -62,6 +64,19 @@ def shown(value: object) -> str:
         return "true" if value else "false"
     if value is None:
         return ""
-    text = f'"{value}"' if isinstance(value, str) else str(value)
+    try:
+        text = f'"{value}"' if isinstance(value, str) else str(value)
+    except ValueError:  # Python does not write out whole numbers of thousands of digits
+        return "a number of thousands of digits"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """Return `text` on one line, cut to a length that still leaves the line readable."""
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def reason(error: Exception) -> str:
+    """Return why the system would not read or write a file."""
+    return shortened(getattr(error, "strerror", None) or str(error) or type(error).__name__)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from simulator.errors import refuse
+from simulator.errors import InputError, reason, refuse
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
@@ -19,8 +19,8 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     InputError
         The folder is missing or not writable, or the disk is full; `path` is as it was.
     """
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
+        beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
             with beside.open("xb") as out:
                 write(out)
@@ -29,5 +29,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             os.replace(beside, path)
         finally:
             beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise refuse(str(path), "", "", f"a file that can be written ({error.strerror})") from None
+    except (OSError, ValueError) as error:  # ValueError: no such name can be
+        if isinstance(error, InputError):
+            raise
+        raise refuse(str(path), "", "", f"a file that can be written ({reason(error)})") from None

@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from simulator.dtypes import F32, DType, bfloat16_from_bits
-from simulator.errors import InputError, refuse, shown
+from simulator.errors import InputError, reason, refuse, shown
 
 _SAFETENSORS_DTYPES: dict[str, DType] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _STORED: dict[DType, np.dtype[np.generic]] = {
@@ -95,7 +97,17 @@ def read_header(path: Path) -> InputFile:
             )
     q, k, v = (_without_batch(path, name, tensors[name]) for name in ("q", "k", "v"))
     _check_shapes(path, q, k, v)
-    return InputFile(path, q, k, v, **_metadata(path, meta, k.shape[1]))
+    return InputFile(
+        path,
+        q,
+        k,
+        v,
+        tokens=_tokens(path, meta, k.shape[1]),
+        model=meta.get("model", ""),
+        layer=meta.get("layer", ""),
+        scale=_scale(path, meta),
+        causal=_causal(path, meta),
+    )
 
 
 def read_tensors(file: InputFile) -> tuple[F32, F32, F32]:
@@ -127,8 +139,8 @@ def _without_batch(path: Path, name: str, tensor: StoredTensor) -> StoredTensor:
     if len(shape) != 3 or 0 in shape:
         raise refuse(
             str(path),
-            f"tensor {name}",
-            f"shape {tensor.shape}",
+            f"shape of {name}",
+            tensor.shape,
             "three axes (heads, tokens, dim), none empty, with at most a batch axis of 1 before",
         )
     return StoredTensor(shape, tensor.dtype)
@@ -136,7 +148,7 @@ def _without_batch(path: Path, name: str, tensor: StoredTensor) -> StoredTensor:
 
 def _check_shapes(path: Path, q: StoredTensor, k: StoredTensor, v: StoredTensor) -> None:
     def wrong(name: str, tensor: StoredTensor, expected: str) -> InputError:
-        return refuse(str(path), f"tensor {name}", f"shape {tensor.shape}", expected)
+        return refuse(str(path), f"shape of {name}", tensor.shape, expected)
 
     if k.shape[2] != q.shape[2]:
         raise wrong("k", k, f"head_dim {q.shape[2]} as in q")
@@ -149,51 +161,62 @@ def _check_shapes(path: Path, q: StoredTensor, k: StoredTensor, v: StoredTensor)
             raise refuse(str(path), f"tensor {name}", tensor.dtype, f"{q.dtype} as in q")
 
 
-def _metadata(path: Path, meta: Mapping[str, str], keys: int) -> dict[str, object]:
-    """Return the known entries, checked; the rest is none of ours."""
-    out: dict[str, object] = {"model": meta.get("model", ""), "layer": meta.get("layer", "")}
-    if "tokens" in meta:
-        try:
-            tokens = json.loads(meta["tokens"])
-        except (ValueError, RecursionError):
-            tokens = None
-        if not isinstance(tokens, list) or len(tokens) != keys:
-            raise refuse(str(path), "tokens", meta["tokens"], f"a JSON list of {keys} texts")
-        out["tokens"] = tuple(str(token) for token in tokens)
-    if "scale" in meta:
-        try:
-            scale = float(meta["scale"])
-        except ValueError:
-            scale = math.nan
-        if not (math.isfinite(scale) and scale > 0):
-            raise refuse(str(path), "scale", meta["scale"], "a number above 0")
-        out["scale"] = scale
-    if "causal" in meta:
-        value = {"true": True, "1": True, "false": False, "0": False}.get(meta["causal"].lower())
-        if value is None:
-            raise refuse(str(path), "causal", meta["causal"], "true or false")
-        out["causal"] = value
-    return out
+def _tokens(path: Path, meta: Mapping[str, str], keys: int) -> tuple[str, ...]:
+    if "tokens" not in meta:
+        return ()
+    try:
+        tokens = json.loads(meta["tokens"])
+    except (ValueError, RecursionError):
+        tokens = None
+    if not isinstance(tokens, list) or len(tokens) != keys:
+        raise refuse(str(path), "tokens", meta["tokens"], f"a JSON list of {keys} texts")
+    return tuple(str(token) for token in tokens)
 
 
-def _unreadable(path: Path, error: OSError) -> InputError:
-    return refuse(str(path), "", "", f"a readable file ({error.strerror or error})")
+def _scale(path: Path, meta: Mapping[str, str]) -> float | None:
+    if "scale" not in meta:
+        return None
+    try:
+        scale = float(meta["scale"])
+    except ValueError:
+        scale = math.nan
+    if not (math.isfinite(scale) and scale > 0):
+        raise refuse(str(path), "scale", meta["scale"], "a number above 0")
+    return scale
+
+
+def _causal(path: Path, meta: Mapping[str, str]) -> bool | None:
+    if "causal" not in meta:
+        return None
+    causal = {"true": True, "1": True, "false": False, "0": False}.get(meta["causal"].lower())
+    if causal is None:
+        raise refuse(str(path), "causal", meta["causal"], "true or false")
+    return causal
+
+
+@contextmanager
+def _reading(path: Path, kind: str) -> Iterator[None]:
+    """Turn whatever goes wrong with a file into one line that names it."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
+    except Exception as error:  # zipfile, zlib, numpy and json raise a dozen kinds for bad bytes
+        raise refuse(str(path), "", "", f"a whole {kind} file ({reason(error)})") from None
 
 
 # --- safetensors -------------------------------------------------------------------------
 
 
 def _safetensors_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str]]:
-    try:
+    with _reading(path, "safetensors"):
         path.open("rb").close()  # the library's own errors do not name the file
         with safe_open(path, framework="numpy") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             shapes = {name: (tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
             meta = dict(file.metadata() or {})
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    except SafetensorError as error:
-        raise refuse(str(path), "", "", f"a whole safetensors file ({error})") from None
     tensors = {}
     for name in ("q", "k", "v"):
         if name in shapes:
@@ -207,17 +230,17 @@ def _safetensors_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, 
 def _read_safetensors(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
     # safetensors cannot hand bfloat16 to numpy, so the bytes are read here; the header was
     # checked by the library against the length of the file.
-    try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            start, _ = json.loads(file.read(length))[name]["data_offsets"]
-            file.seek(8 + length + start)
-            count = math.prod(tensor.shape)
-            data = np.fromfile(file, dtype=_STORED[tensor.dtype], count=count)
-    except OSError as error:
-        raise _unreadable(path, error) from None
+    with _reading(path, "safetensors"), path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        start, _ = json.loads(file.read(length))[name]["data_offsets"]
+        file.seek(8 + length + start)
+        count = math.prod(tensor.shape)
+        return _whole(path, name, count, np.fromfile(file, _STORED[tensor.dtype], count))
+
+
+def _whole(path: Path, name: str, count: int, data: NDArray[np.generic]) -> NDArray[np.generic]:
     if data.size != count:
-        raise refuse(str(path), f"tensor {name}", f"{data.size} numbers", f"{count} numbers")
+        raise refuse(str(path), f"size of {name}", data.size, f"{count} numbers")
     return data
 
 
@@ -227,51 +250,53 @@ def _read_safetensors(path: Path, name: str, tensor: StoredTensor) -> NDArray[np
 def _npz_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str]]:
     tensors: dict[str, StoredTensor] = {}
     meta: dict[str, str] = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-            for name in ("q", "k", "v"):
-                if name in names:
-                    tensors[name] = _npy_header(path, archive, names[name])
-            for name in ("tokens", "model", "layer", "scale", "causal"):
-                if name in names:
-                    meta[name] = _npy_text(path, archive, names[name])
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise refuse(str(path), "", "", f"a whole .npz file ({error})") from None
+    with _reading(path, ".npz"), zipfile.ZipFile(path) as archive:
+        arrays = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+        for info in arrays:
+            name = info.filename.removesuffix(".npy")
+            if name in ("q", "k", "v"):
+                tensors[name] = _npy_tensor(path, archive, info)
+            elif name in ("tokens", "model", "layer", "scale", "causal"):
+                meta[name] = _npy_text(path, archive, info)
     return tensors, meta
 
 
-def _npy_start(
-    file: zipfile.ZipExtFile | object,
-) -> tuple[tuple[int, ...], np.dtype[np.generic], bool]:
-    version = npy.read_magic(file)  # type: ignore[arg-type]
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, fortran, dtype = read(file)  # type: ignore[arg-type]
-    return shape, dtype, fortran
+def _npy_start(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+    """Read an array's header: shape, whether it is in Fortran order, dtype."""
+    version = npy.read_magic(file)
+    if version == (1, 0):
+        return npy.read_array_header_1_0(file)
+    if version not in ((2, 0), (3, 0)):  # 3.0 is 2.0 with other text in the names of fields
+        raise ValueError(f"array format {version}")
+    return npy.read_array_header_2_0(file)
 
 
-def _npy_header(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> StoredTensor:
+def _npy_header(
+    path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo
+) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+    """Return the shape and dtype of an array whose data is as long as they say."""
     name = info.filename.removesuffix(".npy")
     with archive.open(info) as file:
-        shape, dtype, fortran = _npy_start(file)
+        shape, fortran, dtype = _npy_start(file)
         start = file.tell()
     if dtype.hasobject:
-        raise refuse(str(path), f"tensor {name}", "pickled objects", _WANTED)
+        raise refuse(str(path), f"tensor {name}", "pickled objects", "plain numbers or texts")
+    if fortran and len(shape) > 1:
+        raise refuse(str(path), f"tensor {name}", "Fortran order", "C order")
+    if min(shape, default=0) < 0 or info.file_size != start + math.prod(shape) * dtype.itemsize:
+        expected = f"the {info.file_size} bytes it has"
+        raise refuse(str(path), f"shape of {name}", shape, expected)
+    return shape, dtype
+
+
+def _npy_tensor(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> StoredTensor:
+    shape, dtype = _npy_header(path, archive, info)
     # numpy has no bfloat16: ml_dtypes saves it as a 2-byte void, others as its bit patterns.
     kinds: dict[str, DType] = {"f4": "float32", "f2": "float16", "V2": "bfloat16", "u2": "bfloat16"}
     kind = kinds.get(dtype.str[1:])
     if kind is None or dtype.names is not None or dtype.str[0] == ">":
+        name = info.filename.removesuffix(".npy")
         raise refuse(str(path), f"tensor {name}", str(dtype), _WANTED)
-    if fortran:
-        raise refuse(str(path), f"tensor {name}", "Fortran order", "C order")
-    if info.file_size != start + math.prod(shape) * dtype.itemsize:
-        raise refuse(
-            str(path), f"tensor {name}", f"shape {shape}", f"the {info.file_size} bytes it has"
-        )
     return StoredTensor(shape, kind)
 
 
@@ -280,6 +305,7 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> st
     name = info.filename.removesuffix(".npy")
     if info.file_size > _MAX_TEXT:
         raise refuse(str(path), name, f"{info.file_size} bytes", f"at most {_MAX_TEXT}")
+    _npy_header(path, archive, info)  # before numpy allocates what the header claims
     with archive.open(info) as file:
         value = npy.read_array(file, allow_pickle=False)
     if value.ndim == 1 and value.dtype.kind == "U":
@@ -290,12 +316,11 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> st
 
 
 def _read_npz(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
-            _npy_start(file)
-            data = np.frombuffer(file.read(), dtype=_STORED[tensor.dtype])
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
-        raise refuse(str(path), f"tensor {name}", "", f"its whole data ({error})") from None
-    return data
+    with (
+        _reading(path, ".npz"),
+        zipfile.ZipFile(path) as archive,
+        archive.open(f"{name}.npy") as file,
+    ):
+        _npy_start(file)
+        data = np.frombuffer(file.read(), dtype=_STORED[tensor.dtype])
+        return _whole(path, name, math.prod(tensor.shape), data)

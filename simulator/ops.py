@@ -104,14 +104,12 @@ class Machine:
     def view(self, move: Move) -> F64:
         """Return the part of HBM that a move names."""
         rows = slice(move.rows.start, move.rows.stop)
-        part = self.tensor(move.tensor)[move.head]
-        if move.cols is None:
-            return part[rows]
-        return part[rows, move.cols.start : move.cols.stop]
+        part: F64 = self.tensor(move.tensor)[move.head, rows]
+        return part if move.cols is None else part[:, move.cols.start : move.cols.stop]
 
 
 def exp_shift(high: F64, low: F64) -> F64:
-    """Return exp(high - low), 0 where `high` is -inf: a row that has seen nothing weighs nothing."""
+    """Return exp(high - low), 0 where `high` is -inf: what has seen nothing weighs nothing."""
     nothing = np.isneginf(high)
     return np.where(
         nothing, 0.0, np.exp(np.where(nothing, 0.0, high) - np.where(nothing, 0.0, low))

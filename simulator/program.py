@@ -206,7 +206,7 @@ class Launch:
     def index(self, head: int, block: int, inner: int) -> int | None:
         """Return the index of a visit in this launch; None if the tile is not visited."""
         nth = 0
-        spans = self._spans[block].tolist()
+        spans: list[int] = self._spans[block].tolist()
         for start, stop in zip(spans[::2], spans[1::2], strict=True):
             if start <= inner < stop:
                 return head * self.per_head + int(self._before[block]) + nth + inner - start
@@ -373,7 +373,7 @@ class TileProgram:
         return start + first, start + stop
 
     def head_bounds(self, index: int) -> tuple[int, int]:
-        """Return the first visit of the head, in its launch, that `index` is in, and of the next."""
+        """Return the first visit of the head that `index` is in, in its launch, and of the next."""
         number = bisect_right(self._starts, index) - 1
         start, per_head = self._starts[number], self.launches[number].per_head
         head = (index - start) // per_head

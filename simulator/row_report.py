@@ -76,7 +76,6 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
 def _error(
     snapshot: Snapshot, row: int, keys: NDArray[np.bool_]
 ) -> tuple[float | None, float | None]:
-    w = snapshot.program.workload
     if not keys.any() or (snapshot.is_naive and snapshot.visit.launch < 2):
         return None, None
     local = row - snapshot.visit.rows.start

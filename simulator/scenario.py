@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from simulator.dtypes import DType
-from simulator.errors import InputError, Mistake, refuse, shown
+from simulator.errors import InputError, Mistake, reason, refuse, shortened, shown
 from simulator.files import write_atomically
 from simulator.hardware import gpus
 
@@ -178,8 +178,9 @@ def parse_scenario(data: Mapping[str, Any], source: str = "scenario") -> Scenari
     try:
         return Scenario.model_validate(dict(data))
     except ValidationError as error:
-        mistakes = [_mistake(e) for e in error.errors(include_url=False)]
-        raise InputError(source, mistakes) from None
+        found = [_mistake(e) for e in error.errors(include_url=False)]
+        # A value of several possible types fails as each of them: one mistake all the same.
+        raise InputError(source, list({m.key: m for m in reversed(found)}.values())[::-1]) from None
 
 
 def load_scenario(path: str | os.PathLike[str]) -> Scenario:
@@ -192,13 +193,15 @@ def load_scenario(path: str | os.PathLike[str]) -> Scenario:
     """
     file = Path(path)
     try:
-        data = tomllib.loads(file.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise refuse(str(path), "", "", f"a readable file ({error.strerror})") from None
+        text = file.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: no such name can be
+        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
+    try:
+        data = tomllib.loads(text.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise refuse(str(path), "", f"byte {error.start}", "TOML in UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise refuse(str(path), "", "", f"TOML ({error})") from None
+        raise refuse(str(path), f"byte {error.start}", "", "TOML in UTF-8") from None
+    except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
+        raise refuse(str(path), "", "", f"TOML ({reason(error)})") from None
     scenario = parse_scenario(data, str(path))
     if scenario.input.path:
         absolute = (file.parent / scenario.input.path).absolute()
@@ -284,7 +287,7 @@ def _mistake(error: ErrorDetails) -> Mistake:
     """Translate one of pydantic's errors into the project's words."""
     context = dict(error.get("ctx", {}))
     kind = error["type"]
-    parts = [str(part) for part in error["loc"]]
+    parts = [shortened(str(part)) for part in error["loc"]]
     value = error["input"]
     if "key" in context:
         parts, value = [*parts, str(context["key"])], context["value"]
@@ -293,6 +296,7 @@ def _mistake(error: ErrorDetails) -> Mistake:
     if parts[:2] == ["input", "head"]:
         parts = parts[:2]
         expected = context and error["msg"] if "key" in context else 'head numbers or "all"'
+        value = list(value) if isinstance(value, tuple) else value
         return Mistake("input.head", shown(value), str(expected))
     expected = _EXPECTED.get(kind, error["msg"]).format(**context)
     return Mistake(".".join(parts), shown(value), expected.replace("'", '"'))
@@ -302,6 +306,7 @@ def _known_keys(tables: list[str]) -> str:
     model: type[BaseModel] = Scenario
     for name in tables:
         inner = model.model_fields[name].annotation
-        assert isinstance(inner, type) and issubclass(inner, BaseModel)
+        assert isinstance(inner, type)
+        assert issubclass(inner, BaseModel)
         model = inner
     return ", ".join(model.model_fields)

@@ -21,7 +21,7 @@ from simulator.cache import BoundedCache
 from simulator.dtypes import F32, frozen
 from simulator.engine import Engine, NumpyEngine, RowBlock
 from simulator.errors import refuse
-from simulator.program import TileProgram, Visit
+from simulator.program import TileProgram
 from simulator.reference import error_rows, reference_rows
 from simulator.scenario import Scenario
 from simulator.snapshot import Cursor, HeadNumbers, Snapshot

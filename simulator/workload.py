@@ -174,6 +174,7 @@ def resolve(scenario: Scenario) -> Workload:
         picked=picked,
         _all_heads=(shapes["heads"], shapes["kv_heads"]),
     )
+    _check_scale(workload)
     _check_memory(workload, source)
     return workload
 
@@ -251,7 +252,8 @@ def _random_shapes(said: Attention) -> dict[str, int]:
     if missing:
         expected = 'a whole number: input.source = "random" brings no shapes'
         raise InputError("scenario", [Mistake(f"attention.{n}", "", expected) for n in missing])
-    assert said.seqlen_q is not None and said.head_dim is not None
+    assert said.seqlen_q is not None
+    assert said.head_dim is not None
     heads = said.heads or said.kv_heads or 1
     return {
         "heads": heads,
@@ -330,14 +332,29 @@ def _tiles(
     return rows, cols
 
 
+def input_bytes(w: Workload) -> int:
+    """Return the memory that drawing or reading the inputs takes at its peak."""
+    heads, kv_heads = w._all_heads
+    q, k = heads * w.seqlen_q * w.head_dim, kv_heads * w.seqlen_k * w.head_dim
+    v = kv_heads * w.seqlen_k * w.value_dim
+    # float32 for each element, and for a while one tensor more: as it is drawn, in float64,
+    # or as it is rounded.
+    return 4 * (q + k + v) + (16 if w.dtype == "bfloat16" else 8) * max(q, k, v)
+
+
+def _check_scale(w: Workload) -> None:
+    """Refuse factors that float32 does not hold: every score would be 0 or infinite."""
+    limits = np.finfo(np.float32)
+    steps = (("scale", w.scale, w.scale), ("temperature", w.temperature, w.logit_scale))
+    for key, value, factor in steps:
+        if not float(limits.tiny) <= factor <= float(limits.max):
+            expected = f"a scale of scores that float32 holds, not {factor:g}"
+            raise refuse("scenario", f"attention.{key}", value, expected)
+
+
 def _check_memory(w: Workload, source: str) -> None:
     """Refuse inputs that would not fit, before anything is allocated."""
-    heads, kv_heads = w._all_heads
-    elements = heads * w.seqlen_q * w.head_dim
-    elements += kv_heads * w.seqlen_k * (w.head_dim + w.value_dim)
-    # float32 for each element, and for a while the largest tensor once more as it was drawn.
-    need = 4 * elements + 8 * max(heads * w.seqlen_q * w.head_dim, kv_heads * w.seqlen_k)
-    free = psutil.virtual_memory().available
+    need, free = input_bytes(w), psutil.virtual_memory().available
     if need > 0.9 * free:
         raise refuse(
             source,

@@ -1,8 +1,15 @@
-"""The actions of the window, one row each: menu, keys, words and what they call."""
+"""The actions of the window, one row each: menu, keys, words and what they do."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from simulator.playback import Granularity
+
+if TYPE_CHECKING:
+    from ui.main_window import MainWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,17 +19,19 @@ class ActionSpec:
     Attributes
     ----------
     name : str
-        Object name; also names the method of the window that it calls.
+        Object name.
     text : str
         Words in the menu.
     menu : str
         Menu that holds it.
+    run : callable
+        What it does to the window; told on or off as well if it is checkable.
     keys : tuple of str
         Shortcuts, the first one shown.
     icon : str
         File in ``assets/icons``, without its ending; empty for none.
     checkable : bool
-        Whether it is on or off; then the method takes a bool.
+        Whether it is on or off.
     separated : bool
         Whether a line stands before it in the menu.
     """
@@ -30,45 +39,65 @@ class ActionSpec:
     name: str
     text: str
     menu: str
+    run: Callable[..., Any]
     keys: tuple[str, ...] = ()
     icon: str = ""
     checkable: bool = False
     separated: bool = False
 
 
+def _step(forward: bool, by: Granularity | None = None) -> Callable[[MainWindow], None]:
+    return lambda window: window.session.step(forward, by)
+
+
 MENUS = ("File", "Edit", "Run", "View", "Help")
 
+_ROW, _HEAD = Granularity.ROW_BLOCK, Granularity.HEAD
+
 ACTIONS = (
-    ActionSpec("open_scenario", "Open…", "File", ("Ctrl+O",), "open"),
-    ActionSpec("save_scenario", "Save", "File", ("Ctrl+S",), "save"),
-    ActionSpec("save_scenario_as", "Save as…", "File", ("Ctrl+Shift+S",)),
-    ActionSpec("export_picture", "Export picture…", "File", ("Ctrl+E",), "export", separated=True),
-    ActionSpec("quit", "Quit", "File", ("Ctrl+Q",), separated=True),
-    ActionSpec("undo", "Undo", "Edit", ("Ctrl+Z",), "undo"),
-    ActionSpec("redo", "Redo", "Edit", ("Ctrl+Y", "Ctrl+Shift+Z"), "redo"),
-    ActionSpec("first", "First", "Run", ("Home",), "first"),
-    ActionSpec("back", "Step back", "Run", ("Left",), "back"),
-    ActionSpec("forward", "Step", "Run", ("Right",), "forward"),
-    ActionSpec("last", "Last", "Run", ("End",), "last"),
-    ActionSpec("play", "Play", "Run", ("Space",), "play", checkable=True, separated=True),
-    ActionSpec("slower", "Slower", "Run", ("-",)),
-    ActionSpec("faster", "Faster", "Run", ("+", "=")),
-    ActionSpec("row_block_back", "Row block back", "Run", ("Shift+Left",), separated=True),
-    ActionSpec("row_block_forward", "Row block on", "Run", ("Shift+Right",), "row-block"),
-    ActionSpec("head_back", "Head back", "Run", ("Ctrl+Left",)),
-    ActionSpec("head_forward", "Head on", "Run", ("Ctrl+Right",), "head"),
-    ActionSpec("zoom_in", "Zoom in", "View", ("Ctrl++", "Ctrl+="), "zoom-in", separated=True),
-    ActionSpec("zoom_out", "Zoom out", "View", ("Ctrl+-",), "zoom-out"),
-    ActionSpec("zoom_fit", "Fit", "View", ("Ctrl+0",), "zoom-fit"),
-    ActionSpec("next_theme", "Next theme", "View", ("T",), "theme", separated=True),
-    ActionSpec("larger_text", "Larger text", "View", ("Ctrl+Shift++", "Ctrl+Shift+="), "text-size"),
-    ActionSpec("smaller_text", "Smaller text", "View", ("Ctrl+Shift+-", "Ctrl+Shift+_")),
-    ActionSpec("set_motion", "Motion", "View", ("M",), checkable=True),
-    ActionSpec("full_screen", "Full screen", "View", ("F11",), "fullscreen", checkable=True,
+    ActionSpec("open_scenario", "Open…", "File", lambda w: w.open_scenario(), ("Ctrl+O",), "open"),
+    ActionSpec("save_scenario", "Save", "File", lambda w: w.save_scenario(), ("Ctrl+S",), "save"),
+    ActionSpec("save_scenario_as", "Save as…", "File", lambda w: w.save_scenario_as(),
+               ("Ctrl+Shift+S",)),
+    ActionSpec("export_picture", "Export picture…", "File", lambda w: w.export_picture(),
+               ("Ctrl+E",), "export", separated=True),
+    ActionSpec("quit", "Quit", "File", lambda w: w.close(), ("Ctrl+Q",), separated=True),
+    ActionSpec("undo", "Undo", "Edit", lambda w: w.session.undo_stack.undo(), ("Ctrl+Z",), "undo"),
+    ActionSpec("redo", "Redo", "Edit", lambda w: w.session.undo_stack.redo(),
+               ("Ctrl+Y", "Ctrl+Shift+Z"), "redo"),
+    ActionSpec("first", "First", "Run", lambda w: w.session.first(), ("Home",), "first"),
+    ActionSpec("back", "Step back", "Run", _step(False), ("Left",), "back"),
+    ActionSpec("forward", "Step", "Run", _step(True), ("Right",), "forward"),
+    ActionSpec("last", "Last", "Run", lambda w: w.session.last(), ("End",), "last"),
+    ActionSpec("play", "Play", "Run", lambda w, on: w.session.play(on), ("Space",), "play",
+               checkable=True, separated=True),
+    ActionSpec("slower", "Slower", "Run", lambda w: w.session.change_speed(False), ("-",)),
+    ActionSpec("faster", "Faster", "Run", lambda w: w.session.change_speed(True), ("+", "=")),
+    ActionSpec("row_block_back", "Row block back", "Run", _step(False, _ROW), ("Shift+Left",),
                separated=True),
-    ActionSpec("present", "Present", "View", ("F5",), "present", checkable=True),
-    ActionSpec("blank", "Blank", "View", ("B",), checkable=True),
-    ActionSpec("reset_layout", "Reset layout", "View"),
-    ActionSpec("show_keys", "Keys", "Help", ("?",), "help"),
-    ActionSpec("about", "About Tilescope", "Help"),
+    ActionSpec("row_block_forward", "Row block on", "Run", _step(True, _ROW), ("Shift+Right",),
+               "row-block"),
+    ActionSpec("head_back", "Head back", "Run", _step(False, _HEAD), ("Ctrl+Left",)),
+    ActionSpec("head_forward", "Head on", "Run", _step(True, _HEAD), ("Ctrl+Right",), "head"),
+    ActionSpec("zoom_in", "Zoom in", "View", lambda w: w.board.zoom_in(), ("Ctrl++", "Ctrl+="),
+               "zoom-in", separated=True),
+    ActionSpec("zoom_out", "Zoom out", "View", lambda w: w.board.zoom_out(), ("Ctrl+-",),
+               "zoom-out"),
+    ActionSpec("zoom_fit", "Fit", "View", lambda w: w.board.zoom_fit(), ("Ctrl+0",), "zoom-fit"),
+    ActionSpec("next_theme", "Next theme", "View", lambda w: w.next_theme(), ("T",), "theme",
+               separated=True),
+    ActionSpec("larger_text", "Larger text", "View", lambda w: w.change_text(1),
+               ("Ctrl+Shift++", "Ctrl+Shift+="), "text-size"),
+    ActionSpec("smaller_text", "Smaller text", "View", lambda w: w.change_text(-1),
+               ("Ctrl+Shift+-", "Ctrl+Shift+_")),
+    ActionSpec("set_motion", "Motion", "View", lambda w, on: w.set_motion(on), ("M",),
+               checkable=True),
+    ActionSpec("full_screen", "Full screen", "View", lambda w, on: w.full_screen(on), ("F11",),
+               "fullscreen", checkable=True, separated=True),
+    ActionSpec("present", "Present", "View", lambda w, on: w.present(on), ("F5",), "present",
+               checkable=True),
+    ActionSpec("blank", "Blank", "View", lambda w, on: w.blank(on), ("B",), checkable=True),
+    ActionSpec("reset_layout", "Reset layout", "View", lambda w: w.reset_layout()),
+    ActionSpec("show_keys", "Keys", "Help", lambda w: w.show_keys(), ("?",), "help"),
+    ActionSpec("about", "About Tilescope", "Help", lambda w: w.about()),
 )  # fmt: skip

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+from functools import partial
 from pathlib import Path
+from types import TracebackType
 
 from PySide6.QtCore import QTimer, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
-from simulator.assets import SCENARIOS
+from simulator.assets import DEMO
 from simulator.errors import InputError
 from ui.cli import version
 from ui.main_window import MainWindow
 from ui.session import Session
 from ui.settings import Settings
 from ui.theme import load_fonts
-
-DEMO = SCENARIOS / "flash2.toml"
 
 
 def application() -> QApplication:
@@ -67,6 +68,7 @@ def open_window(scenario: str | None, engine: str, present: bool) -> int:
     qInstallMessageHandler(_quiet)
     app = application()
     window = make_window(Path(scenario) if scenario else DEMO, engine)
+    sys.excepthook = partial(_tell_fault, window)
     window.show()
     if present:
         window.actions_by_name["present"].setChecked(True)
@@ -75,22 +77,16 @@ def open_window(scenario: str | None, engine: str, present: bool) -> int:
     return app.exec()
 
 
-def make_window(scenario: Path, engine: str = "auto", settings: Settings | None = None) -> MainWindow:
-    """Return a window that opens a scenario; one that cannot be used is told in the window.
-
-    Raises
-    ------
-    InputError
-        The scenario file itself cannot be read and the demo neither.
-    """
+def make_window(
+    scenario: Path, engine: str = "auto", settings: Settings | None = None
+) -> MainWindow:
+    """Return a window that opens a scenario; one that cannot be used is told in the window."""
     session = Session(engine)
     window = MainWindow(session, settings or Settings())
     try:
         session.open(scenario)
     except InputError as error:
-        session.open(DEMO)
-        # The demo's trace would take the message down again.
-        QTimer.singleShot(500, lambda: window.show_error(error))
+        window.show_error(error)
     return window
 
 
@@ -103,6 +99,27 @@ def _report_start(window: MainWindow) -> None:
         QApplication.exit(0)
 
     window.session.view_changed.connect(lambda _: QTimer.singleShot(0, leave))
+
+
+def _tell_fault(
+    window: MainWindow,
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+) -> None:
+    """Write a fault of ours to a file and say one line in the window; it goes on."""
+    if issubclass(kind, KeyboardInterrupt):
+        window.close()
+        return
+    report = window.settings.folder / "fault.txt"
+    try:
+        report.parent.mkdir(parents=True, exist_ok=True)
+        lines = traceback.format_exception(kind, error, trace)
+        report.write_text(f"Tilescope {version()}\n{''.join(lines)}", encoding="utf-8")
+        place = f"a report is in {report}"
+    except OSError:
+        place = "no report could be written"
+    window.say(f"Something went wrong inside Tilescope ({kind.__name__}); {place}.")
 
 
 def _quiet(kind: object, context: object, message: str) -> None:

@@ -14,6 +14,9 @@ from kernels.device import gpu_status
 from simulator.assets import ASSETS, CAPTURES, SCENARIOS
 from ui.cli import version
 
+_KEPT: list[object] = []
+"""Qt's application must outlive the questions put to it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -55,13 +58,15 @@ def examine() -> Iterator[Finding]:
 def _qt() -> Finding:
     try:
         from PySide6 import __version__
+        from PySide6.QtGui import QGuiApplication
         from PySide6.QtWidgets import QApplication
 
         os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-        app = QApplication.instance() or QApplication(["doctor"])
+        if QApplication.instance() is None:
+            _KEPT.append(QApplication(["doctor"]))
     except ImportError as error:
         return Finding("Qt", False, f"{error}; `make run` installs what is missing")
-    return Finding("Qt", True, f"PySide6 {__version__}, platform {app.platformName()}")
+    return Finding("Qt", True, f"PySide6 {__version__}, platform {QGuiApplication.platformName()}")
 
 
 def _display() -> Finding:

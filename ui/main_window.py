@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, Qt, QTimer
@@ -27,11 +29,11 @@ from PySide6.QtWidgets import (
 )
 
 from kernels.device import gpu_status
+from simulator.assets import ASSETS, DEMO, SCENARIOS
 from simulator.errors import InputError
-from simulator.playback import Granularity
-from simulator.scenario import with_values
+from simulator.scenario import save_scenario, with_values
 from simulator.trace import Trace
-from ui.actions import ACTIONS, MENUS
+from ui.actions import ACTIONS, MENUS, ActionSpec
 from ui.export.picture import save_picture
 from ui.icons import app_icon, icon
 from ui.panel_specs import PANELS
@@ -65,6 +67,7 @@ class MainWindow(QMainWindow):
         self.settings = settings
         self.style_now = Style(THEMES[settings.theme], settings.text_scale)
         self._shown: QWidget | None = None
+        self._fell_back = False
         self.setObjectName("window")
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
@@ -120,12 +123,16 @@ class MainWindow(QMainWindow):
             action.setObjectName(spec.name)
             action.setShortcuts([QKeySequence(keys) for keys in spec.keys])
             action.setCheckable(spec.checkable)
-            (action.toggled if spec.checkable else action.triggered).connect(
-                getattr(self, spec.name)
-            )
+            if spec.checkable:
+                action.toggled.connect(partial(spec.run, self))
+            else:
+                action.triggered.connect(partial(self._act, spec))
             self.addAction(action)
             actions[spec.name] = action
         return actions
+
+    def _act(self, spec: ActionSpec, checked: bool = False) -> None:
+        spec.run(self)
 
     def _make_docks(self) -> dict[str, QDockWidget]:
         docks = {}
@@ -167,9 +174,9 @@ class MainWindow(QMainWindow):
         session.playing_changed.connect(self._show_playing)
         session.settings_changed.connect(self._show_pace)
         session.file_changed.connect(self._show_title)
-        session.working.connect(lambda busy: self.header.show_busy(busy, session.trace))
+        session.working.connect(self._show_working)
         self.header.algorithm_chosen.connect(self._choose_algorithm)
-        self.header.scenario_asked.connect(lambda: self.docks["scenario"].show())
+        self.header.scenario_asked.connect(self.docks["scenario"].show)
         self.board.tile_chosen.connect(session.go_to_tile)
         self.board.row_chosen.connect(session.choose_row)
         bar.cursor_chosen.connect(session.go)
@@ -182,15 +189,12 @@ class MainWindow(QMainWindow):
         for name, able in (("undo", stack.canUndoChanged), ("redo", stack.canRedoChanged)):
             self.actions_by_name[name].setEnabled(False)
             able.connect(self.actions_by_name[name].setEnabled)
-        stack.undoTextChanged.connect(
-            lambda text: self.actions_by_name["undo"].setText(f"Undo {text}".strip())
-        )
-        stack.redoTextChanged.connect(
-            lambda text: self.actions_by_name["redo"].setText(f"Redo {text}".strip())
-        )
+        stack.undoTextChanged.connect(self._name_undo)
+        stack.redoTextChanged.connect(self._name_redo)
 
     def _restore(self) -> None:
         self.actions_by_name["set_motion"].setChecked(self.settings.motion)
+        self.set_motion(self.settings.motion)
         saved = self.settings.layout()
         if saved is None or not self.restoreGeometry(saved[0]):
             self.resize(*FIRST_SIZE)
@@ -209,7 +213,10 @@ class MainWindow(QMainWindow):
                 spec.show(widget, view)
 
     def _show_trace(self, trace: Trace) -> None:
-        self._banner.hide()
+        if self._fell_back:
+            self._fell_back = False  # the demo stands in; the message says for what
+        else:
+            self._banner.hide()
         self.header.show_trace(trace, self.style_now, self.engine_note(trace))
         self._show_title()
 
@@ -218,9 +225,7 @@ class MainWindow(QMainWindow):
         if trace.engine.name == "cupy":
             return f"Numbers recorded from CUDA kernels on {trace.engine.device}."
         status = gpu_status()
-        why = (
-            "this version has no GPU engine yet" if status.available else status.reason
-        )
+        why = "this version has no GPU engine yet" if status.available else status.reason
         return f"Numbers computed with NumPy on the CPU: {why}."
 
     def _show_title(self) -> None:
@@ -229,6 +234,15 @@ class MainWindow(QMainWindow):
         name = (scenario.title if scenario else "") or (path.stem if path else "Untitled")
         self.setWindowTitle(f"{name}[*] — Tilescope")
         self.setWindowModified(not self.session.undo_stack.isClean())
+
+    def _show_working(self, busy: bool) -> None:
+        self.header.show_busy(busy, self.session.trace)
+
+    def _name_undo(self, text: str) -> None:
+        self.actions_by_name["undo"].setText(f"Undo {text}".strip())
+
+    def _name_redo(self, text: str) -> None:
+        self.actions_by_name["redo"].setText(f"Redo {text}".strip())
 
     def _show_playing(self, on: bool) -> None:
         self.transport.set_playing(on)
@@ -240,10 +254,20 @@ class MainWindow(QMainWindow):
         self.transport.set_speed(self.session.speed)
         self.transport.set_granularity(self.session.granularity)
 
-    def show_error(self, error: InputError) -> None:
-        """Show one line about what cannot be used; everything else stays as it is."""
-        self._banner.setText(str(error))
+    def say(self, line: str) -> None:
+        """Show one line above the board, until another scenario is shown."""
+        self._banner.setText(line)
         self._banner.show()
+
+    def show_error(self, error: InputError) -> None:
+        """Show one line about what cannot be used; everything else stays as it is.
+
+        With nothing on show yet, the demo takes its place.
+        """
+        self.say(str(error))
+        if self.session.trace is None and not self._fell_back:
+            self._fell_back = True
+            self.session.open(DEMO)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -261,7 +285,8 @@ class MainWindow(QMainWindow):
             return
         self.style_now, self._shown = style, self.centralWidget()
         app.setPalette(palette(style.theme))
-        app.setFont(style.text_font(13))
+        app.setFont(style.text_font(13))  # dialogs, menus and tool tips
+        self.setFont(style.text_font(13))
         self.setStyleSheet(stylesheet(style))
         for widget in (self.board, self.header, self.transport):
             widget.set_style(style)
@@ -271,7 +296,8 @@ class MainWindow(QMainWindow):
             if spec.icon:
                 self.actions_by_name[spec.name].setIcon(icon(spec.icon, style.theme.text))
         if self.session.trace is not None:
-            self._show_trace(self.session.trace)
+            trace = self.session.trace
+            self.header.show_trace(trace, style, self.engine_note(trace))
 
     # --- files ----------------------------------------------------------------------------
 
@@ -302,11 +328,12 @@ class MainWindow(QMainWindow):
             self.session.propose(scenario, f"input {path.name}")
 
     def save_scenario(self) -> None:
-        """Save to the scenario's file; ask for one if there is none."""
-        if self.session.path is None:
+        """Save to the scenario's file; ask for one if there is none or it is a shipped one."""
+        path = self.session.path
+        if path is None or path.is_relative_to(ASSETS):
             self.save_scenario_as()
         else:
-            self._save(self.session.path)
+            self._save(path)
 
     def save_scenario_as(self) -> None:
         """Ask for a file and save to it."""
@@ -345,8 +372,6 @@ class MainWindow(QMainWindow):
             self._recent.addAction("None yet").setEnabled(False)
 
     def _fill_demos(self) -> None:
-        from simulator.assets import SCENARIOS
-
         self._demos.clear()
         for path in sorted(SCENARIOS.glob("*.toml")):
             action = self._demos.addAction(path.stem.replace("-", " ").capitalize())
@@ -362,60 +387,6 @@ class MainWindow(QMainWindow):
             self.open_path(Path(url.toLocalFile()))
         event.acceptProposedAction()
 
-    # --- run ------------------------------------------------------------------------------
-
-    def undo(self) -> None:
-        """Take back the last change of the scenario."""
-        self.session.undo_stack.undo()
-
-    def redo(self) -> None:
-        """Make it again."""
-        self.session.undo_stack.redo()
-
-    def first(self) -> None:
-        """Go to the start."""
-        self.session.first()
-
-    def last(self) -> None:
-        """Go to the end."""
-        self.session.last()
-
-    def forward(self) -> None:
-        """Go one step on."""
-        self.session.step(True)
-
-    def back(self) -> None:
-        """Go one step back."""
-        self.session.step(False)
-
-    def row_block_forward(self) -> None:
-        """Go to the next row block (column block where that is the outer loop)."""
-        self.session.step(True, Granularity.ROW_BLOCK)
-
-    def row_block_back(self) -> None:
-        """Go back a row block."""
-        self.session.step(False, Granularity.ROW_BLOCK)
-
-    def head_forward(self) -> None:
-        """Go to the next head."""
-        self.session.step(True, Granularity.HEAD)
-
-    def head_back(self) -> None:
-        """Go back a head."""
-        self.session.step(False, Granularity.HEAD)
-
-    def play(self, on: bool) -> None:
-        """Play or pause."""
-        self.session.play(on)
-
-    def faster(self) -> None:
-        """Play faster."""
-        self.session.change_speed(True)
-
-    def slower(self) -> None:
-        """Play slower."""
-        self.session.change_speed(False)
-
     def _choose_algorithm(self, name: str) -> None:
         scenario = self.session.scenario
         if scenario is not None:
@@ -424,33 +395,14 @@ class MainWindow(QMainWindow):
 
     # --- view -----------------------------------------------------------------------------
 
-    def zoom_in(self) -> None:
-        """Magnify the board."""
-        self.board.zoom_in()
-
-    def zoom_out(self) -> None:
-        """Shrink the board."""
-        self.board.zoom_out()
-
-    def zoom_fit(self) -> None:
-        """Show the whole board."""
-        self.board.zoom_fit()
-
     def next_theme(self) -> None:
         """Take the next theme."""
         names = list(THEMES)
         self.settings.theme = names[(names.index(self.settings.theme) + 1) % len(names)]
         self._apply_style()
 
-    def larger_text(self) -> None:
-        """Take the next text scale up."""
-        self._change_text(1)
-
-    def smaller_text(self) -> None:
-        """Take the next text scale down."""
-        self._change_text(-1)
-
-    def _change_text(self, by: int) -> None:
+    def change_text(self, by: int) -> None:
+        """Take the text scale that many places up or down."""
         place = TEXT_SCALES.index(self.settings.text_scale) + by
         self.settings.text_scale = TEXT_SCALES[min(max(place, 0), len(TEXT_SCALES) - 1)]
         self._apply_style()
@@ -521,17 +473,26 @@ class MainWindow(QMainWindow):
         box.setText(text)
         box.open()
 
-    def quit(self) -> None:
-        """Close the window."""
-        self.close()
-
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() is QEvent.Type.WindowStateChange:
             action = self.actions_by_name["full_screen"]
             QTimer.singleShot(0, lambda: action.setChecked(self.isFullScreen()))
 
+    def _keep_unsaved(self) -> None:
+        """Put a scenario that is not saved among the recent files: closing loses nothing."""
+        scenario, stack = self.session.scenario, self.session.undo_stack
+        if scenario is not None and not stack.isClean():
+            path = self.settings.folder / "unsaved.toml"
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                save_scenario(scenario, path)
+                self.settings.add_recent(path)
+            except (InputError, OSError) as error:
+                print(f"unsaved changes are lost: {error}", file=sys.stderr)
+
     def closeEvent(self, event: QCloseEvent) -> None:
+        self._keep_unsaved()
         self.settings.save_layout(self.saveGeometry(), self.saveState())
         self.settings.sync()
         self.session.close()

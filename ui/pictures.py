@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from ui.cli import _size
+
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
 SCENES = {
     # scenario, share of the run at which it is shown, op from the end of the visit
@@ -38,9 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--themes", default="dark,light,contrast")
     options = parser.parse_args(arguments)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    sizes = SIZES
-    if options.sizes:
-        sizes = tuple(tuple(int(n) for n in s.split("x")) for s in options.sizes.split(","))  # type: ignore[assignment,misc]
+    sizes = [_size(text) for text in options.sizes.split(",")] if options.sizes else SIZES
     options.output.mkdir(parents=True, exist_ok=True)
     for name, (share, back) in SCENES.items():
         if options.only and options.only not in name:
@@ -79,7 +79,7 @@ def draw_window(
     from ui.app import application, make_window
     from ui.settings import Settings
 
-    application()
+    app = application()
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(Path(folder) / "settings.ini")
         settings.theme = theme
@@ -99,6 +99,8 @@ def draw_window(
         session.settle()
         window.grab().save(str(path))
         window.close()
+        window.deleteLater()
+        app.processEvents()
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
@@ -27,6 +29,9 @@ from simulator.snapshot import Cursor, Snapshot
 from simulator.trace import Trace, make_engine
 from simulator.workload import Inputs, Workload, read_inputs, resolve
 from ui.worker import Worker
+
+Accept = Callable[[Trace], None]
+"""What takes a trace once it is built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ class Session(QObject):
         self._cursor = first_cursor()
         self._row = 0
         self._inputs: tuple[object, Inputs] | None = None
-        self._accept: Callable[[Trace], None] | None = None
+        self._accept: Accept | None = None
         self._worker = Worker(self)
         self._worker.finished.connect(self._finished)
         self._worker.failed.connect(self._failed)
@@ -137,7 +142,7 @@ class Session(QObject):
         self.undo_stack.setClean()
         self.file_changed.emit()
 
-    def _build(self, scenario: Scenario, accept: Callable[[Trace], None]) -> None:
+    def _build(self, scenario: Scenario, accept: Accept) -> None:
         self._accept = accept
         self._submit("trace", lambda: (accept, self._make_trace(scenario)))
 
@@ -279,13 +284,11 @@ class Session(QObject):
 
     def _finished(self, kind: str, result: object) -> None:
         if kind == "trace":
-            assert isinstance(result, tuple)
-            accept, trace = result
+            accept, trace = cast(tuple[Accept, Trace], result)
             if accept is self._accept:  # else a later scenario has been asked for meanwhile
                 accept(trace)
         elif kind == "view":
-            assert isinstance(result, tuple)
-            trace, view = result
+            trace, view = cast(tuple[Trace, View], result)
             if trace is self.trace:
                 self.view = view
                 self.view_changed.emit(view)
@@ -298,17 +301,15 @@ class Session(QObject):
         else:
             raise error
 
-    def settle(self, milliseconds: int = 60_000) -> None:
+    def settle(self, seconds: float = 60.0) -> None:
         """Wait, with a running event loop, until all work is done and shown."""
-        loop = QEventLoop()
-        self._worker.idle.connect(loop.quit)
-        QTimer.singleShot(milliseconds, loop.quit)
-        while self._worker.busy:
-            loop.exec()
-        # Results are queued signals: let those that are under way arrive.
-        loop.processEvents()
-        if self._worker.busy:
-            self.settle(milliseconds)
+        loop, deadline = QEventLoop(), time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            told = self._worker.settled
+            loop.processEvents()  # what has been told may ask for more
+            if told and self._worker.settled:
+                return
+            time.sleep(0.001)
 
     def close(self) -> None:
         """Stop playing and working."""

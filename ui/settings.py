@@ -37,6 +37,11 @@ class Settings:
         self._store = QSettings(str(path or settings_path()), QSettings.Format.IniFormat)
 
     @property
+    def folder(self) -> Path:
+        """Where the settings file lies."""
+        return Path(self._store.fileName()).parent
+
+    @property
     def theme(self) -> str:
         """Name of the theme."""
         name = str(self._store.value("theme", "dark"))

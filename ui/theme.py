@@ -221,10 +221,14 @@ def palette(theme: Theme) -> QPalette:
 
 def stylesheet(style: Style) -> str:
     """Return what the palette cannot say, for the whole window."""
-    t, px = style.theme, lambda size: f"{style.px(size):.0f}px"
+    t = style.theme
+
+    def px(size: float) -> str:
+        return f"{style.px(size):.0f}px"
+
     return f"""
     QMainWindow::separator {{ background: {t.window}; width: {px(6)}; height: {px(6)}; }}
-    QDockWidget {{ color: {t.muted}; font-weight: 600; titlebar-close-icon: none; }}
+    QDockWidget {{ color: {t.muted}; titlebar-close-icon: none; }}
     QDockWidget::title {{
         background: {t.panel}; padding: {px(5)} {px(10)}; border-bottom: 1px solid {t.border};
     }}
@@ -245,5 +249,5 @@ def stylesheet(style: Style) -> str:
         border: 1px solid {t.sram_line}; border-radius: {px(5)}; color: {t.text};
         background: {t.sram_ground}; padding: {px(3)} {px(8)};
     }}
-    #brand {{ color: {t.text}; font-weight: 600; padding: 0 {px(8)}; }}
+    #brand {{ color: {t.text}; padding: 0 {px(8)}; }}
     """

@@ -9,10 +9,6 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 
-class Cancelled(Exception):
-    """Raised inside a job that is no longer wanted."""
-
-
 class Worker(QObject):
     """Runs jobs one after another in a thread of its own.
 
@@ -33,6 +29,9 @@ class Worker(QObject):
         self._changed = threading.Condition()
         self._stopping = False
         self._working = False
+        self._started = self._told = 0
+        self.finished.connect(self._count)
+        self.failed.connect(self._count)
         self._thread = threading.Thread(target=self._loop, name="engine", daemon=True)
         self._thread.start()
 
@@ -53,6 +52,15 @@ class Worker(QObject):
         """Whether a job runs or waits."""
         with self._changed:
             return self._working or bool(self._jobs)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing runs or waits and every result has been told."""
+        with self._changed:
+            return not self._working and not self._jobs and self._started == self._told
+
+    def _count(self, kind: str, result: object) -> None:
+        self._told += 1
 
     def stop(self) -> None:
         """Finish the job that runs, drop the others, end the thread."""
@@ -75,10 +83,9 @@ class Worker(QObject):
                 kind = next(iter(self._jobs))
                 job = self._jobs.pop(kind)
                 self._working = True
+                self._started += 1
             try:
                 result = job()
-            except Cancelled:
-                continue
             except Exception as error:  # every failure is told, none ends the thread
                 self.failed.emit(kind, error)
             else:

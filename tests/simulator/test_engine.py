@@ -1,6 +1,7 @@
 """The NumPy engine against the float64 interpreter, visit by visit, and against a textbook."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -338,14 +339,25 @@ def test_nan_does_not_pass_for_a_small_error(monkeypatch: pytest.MonkeyPatch) ->
     block = trace.engine.row_block(0, 0)
     poisoned = block.o.copy()
     poisoned[0, 0] = np.nan
-    blocks = iter([type(block)(block.m, block.l, poisoned, block.lse, None, 0)])
-    honest = trace.engine.row_block
-
-    def row_block(head: int, i: int) -> Any:
-        return next(blocks, None) or honest(head, i)
-
-    monkeypatch.setattr(trace.engine, "row_block", row_block)
+    honest = list(trace.engine.row_blocks(0))
+    honest[0] = replace(block, o=poisoned)
+    monkeypatch.setattr(trace.engine, "row_blocks", lambda head: iter(honest))
     assert np.isnan(trace.summary()["max_abs_error"])
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_row_blocks_of_a_head_are_those_asked_for_one_by_one(algorithm: str) -> None:
+    # Two ways to share the work between threads must not give two sets of numbers.
+    chosen = scenario(
+        algorithm, nq=50, nk=5000, d=8, rows=7, cols=64, heads=2, mask={"causal": True}
+    )
+    trace = trace_of(chosen)
+    for head in range(2):
+        for i, block in enumerate(trace.engine.row_blocks(head)):
+            alone = trace.engine.row_block(head, i)
+            for name in ("m", "l", "o", "lse"):
+                np.testing.assert_array_equal(getattr(block, name), getattr(alone, name))
+        assert i == trace.workload.grid.Tr - 1
 
 
 def test_errors_are_looked_for_in_evenly_spread_row_blocks() -> None:

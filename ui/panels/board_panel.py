@@ -17,7 +17,7 @@ from ui.scene.board_layout import (
     panned,
     zoomed,
 )
-from ui.scene.board_words import describe, header_choices
+from ui.scene.board_words import DOT, describe, header_choices
 from ui.scene.draw import LEFT, card, draw_text, text_width
 from ui.theme import DARK, Style
 
@@ -67,7 +67,9 @@ class BoardPanel(QWidget):
         """Show a snapshot, one query row of it marked."""
         before = self._snapshot
         if before is None or _shape(before) != _shape(snapshot):
-            self._view = View()  # another problem: an old view would show nothing of it
+            # Another problem: the old view, and a drag of it, mean nothing there.
+            self._view, self._pressed, self._dragging = View(), None, False
+            self.unsetCursor()
         self._snapshot, self._row = snapshot, row
         self.setAccessibleDescription(header_choices(snapshot)[0])
         self._read_pointer()
@@ -216,16 +218,28 @@ class BoardPanel(QWidget):
         painter.end()
 
 
-def readout_rect(text: str, style: Style, room: QRectF, pointer: QPointF) -> QRectF:
-    """Return a card for one line of text beside the pointer, inside `room`."""
-    width = min(text_width(style.code_font(12), text) + style.px(22), room.width())
-    height = style.px(26)
-    x = pointer.x() + style.px(14)
-    if x + width > room.right():
-        x = max(room.right() - width, room.left())
+def readout_lines(text: str, style: Style, room: QRectF) -> list[str]:
+    """Return what the pointer reads in lines short enough not to cover the matrices."""
+    font, most = style.code_font(12), min(style.px(340), room.width() - style.px(22))
+    lines: list[str] = []
+    for part in text.split(DOT):
+        longer = f"{lines[-1]}{DOT}{part}" if lines else part
+        if lines and text_width(font, longer) <= most:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines
+
+
+def readout_rect(lines: list[str], style: Style, room: QRectF, pointer: QPointF) -> QRectF:
+    """Return a card for some lines of text beside the pointer, inside `room`."""
+    widest = max(text_width(style.code_font(12), line) for line in lines)
+    width = min(widest + style.px(22), room.width())
+    height = style.px(10) + len(lines) * style.px(18)
+    x = min(pointer.x() + style.px(14), room.right() - width)
     y = pointer.y() + style.px(18)
     if y + height > room.bottom():
-        y = pointer.y() - height - style.px(8)
+        y = max(pointer.y() - height - style.px(8), room.top())
     return QRectF(x, y, width, height)
 
 
@@ -233,11 +247,15 @@ def paint_readout(
     painter: QPainter, text: str, style: Style, room: QRectF, pointer: QPointF
 ) -> None:
     """Draw what the pointer reads, on a card beside it."""
-    box = readout_rect(text, style, room, pointer)
+    lines = readout_lines(text, style, room)
+    box = readout_rect(lines, style, room, pointer)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     card(painter, box, style.theme.field, style.theme.muted, style.px(5))
-    inner = box.adjusted(style.px(10), 0, -style.px(10), 0)
-    draw_text(painter, inner, text, style.code_font(12), style.theme.text, LEFT)
+    line = QRectF(box.left() + style.px(10), box.top() + style.px(5),
+                  box.width() - style.px(20), style.px(18))  # fmt: skip
+    for words in lines:
+        draw_text(painter, line, words, style.code_font(12), style.theme.text, LEFT)
+        line.translate(0, style.px(18))
 
 
 def _shape(snapshot: Snapshot) -> tuple[int, int]:

@@ -381,47 +381,59 @@ class Blank(NamedTuple):
     hint: str
 
 
-def blanks(workload: Workload) -> dict[str, Blank]:
-    """Return what each field stands for when it is blank."""
-    w, tiling = workload, workload.scenario.tiling
+def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
+    """Return what each field stands for when it is blank.
+
+    Parameters
+    ----------
+    workload : Workload
+        What is on show.
+    said : mapping
+        What stands in the fields, which may already be something else.
+    """
+    w, shown = workload, texts(workload.scenario)
     unscaled = 1 / math.sqrt(w.head_dim)
     out = {
         "title": Blank("", "none"),
         "attention.dtype": _blank("float32", "by default"),
         "attention.scale": Blank(f"{unscaled:.4g}", f"1/√{w.head_dim} = {unscaled:.4g}"),
         "attention.temperature": _blank(1, "by default"),
-        "mask.causal": Blank("false", "no by default"),
+        "mask.causal": Blank("false", "no, by default"),
         "mask.window": Blank("0", "0: no window"),
         "mask.sinks": Blank("0", "0: none"),
         "input.seed": _blank(0, "by default"),
         "input.path": Blank("", "a file"),
         "input.head": Blank("all", "all"),
     }
+    rule = said["tiling.rule"] or "fa2"
     for key, size in (("rows", w.rows), ("cols", w.cols)):
-        by_rule = _blank(size, f"by {tiling.rule or 'fa2'}")
-        out[f"tiling.{key}"] = Blank(str(size), "") if tiling.rows else by_rule
-    return out | (_random_blanks(w) if w.file is None else _file_blanks(w.file))
+        by_rule = rule != OWN and rule == (shown["tiling.rule"] or "fa2")
+        out[f"tiling.{key}"] = _blank(size, f"by {rule}") if by_rule else Blank(str(size), "")
+    if (said["input.source"] or "random") == "random":
+        return out | _random_blanks(w, said)
+    if w.file and all(said[name] == shown[name] for name in _WHICH_INPUT):
+        return out | _file_blanks(w.file)
+    return out | dict.fromkeys(_BROUGHT, Blank("", "from input"))
 
 
 def _blank(value: object, why: str) -> Blank:
     return Blank(str(value), f"{value} {why}")
 
 
-def _random_blanks(w: Workload) -> dict[str, Blank]:
-    said = w.scenario.attention
-    heads = _blank(said.kv_heads, "as kv_heads") if said.kv_heads else _blank(1, "by default")
+def _random_blanks(w: Workload, said: Texts) -> dict[str, Blank]:
+    heads, kv_heads = said["attention.heads"], said["attention.kv_heads"]
     return {
-        "attention.heads": heads,
-        "attention.kv_heads": _blank(said.heads or 1, "as heads"),
+        "attention.heads": _blank(kv_heads, "as kv_heads") if kv_heads else _blank(1, "by default"),
+        "attention.kv_heads": _blank(heads or 1, "as heads"),
         "attention.seqlen_q": Blank(str(w.seqlen_q), "needed"),
-        "attention.seqlen_k": _blank(w.seqlen_q, "as seqlen_q"),
+        "attention.seqlen_k": _blank(said["attention.seqlen_q"] or w.seqlen_q, "as seqlen_q"),
         "attention.head_dim": Blank(str(w.head_dim), "needed"),
-        "attention.value_dim": _blank(w.head_dim, "as head_dim"),
+        "attention.value_dim": _blank(said["attention.head_dim"] or w.head_dim, "as head_dim"),
     }
 
 
 def _file_blanks(file: InputFile) -> dict[str, Blank]:
-    brought = "from the input"
+    brought = "from input"
     heads, seqlen_q, head_dim = file.q.shape
     kv_heads, seqlen_k, value_dim = file.v.shape
     sizes = (heads, kv_heads, seqlen_q, seqlen_k, head_dim, value_dim)
@@ -434,7 +446,7 @@ def _file_blanks(file: InputFile) -> dict[str, Blank]:
         out["attention.scale"] = _blank(f"{file.scale:.4g}", brought)
     if file.causal is not None:
         word = "yes" if file.causal else "no"
-        out["mask.causal"] = Blank(_text(file.causal), f"{word} {brought}")
+        out["mask.causal"] = Blank(_text(file.causal), f"{word}, {brought}")
     return out
 
 

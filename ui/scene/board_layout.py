@@ -19,6 +19,8 @@ from ui.theme import Style
 
 MOST_ELONGATED = 6.0
 """Score matrices longer than this are drawn as if they were not, so that bands stay visible."""
+MOST_ROWS = 4096
+"""Rows of an input drawn one by one; more are averaged."""
 FEWEST_CELLS = 4
 """Rows and keys that the deepest zoom still shows."""
 TOKEN_CELL = 11.0
@@ -67,6 +69,10 @@ class BoardLayout:
         As asked for, moved inside the matrix.
     shape : tuple of int
         ``Nq, Nk, d, dv``.
+    visible : tuple of float
+        How many rows and keys are visible.
+    cell : tuple of float
+        Width and height of a score in pixels.
     boxes : mapping of str to QRectF
         ``Q K V S m l O``.
     labels : mapping of str to QRectF
@@ -87,6 +93,8 @@ class BoardLayout:
     scale: float
     view: View
     shape: tuple[int, int, int, int]
+    visible: tuple[float, float]
+    cell: tuple[float, float]
     boxes: dict[str, QRectF]
     labels: dict[str, QRectF]
     row_margin: QRectF
@@ -96,17 +104,6 @@ class BoardLayout:
     caption: QRectF
     inset: QRectF
     legend: QRectF
-
-    @property
-    def visible(self) -> tuple[float, float]:
-        """How many rows and keys are visible."""
-        return _visible(self.shape[0], self.view.zoom), _visible(self.shape[1], self.view.zoom)
-
-    @property
-    def cell(self) -> tuple[float, float]:
-        """Width and height of a score in pixels."""
-        rows, keys = self.visible
-        return self.boxes["S"].width() / keys, self.boxes["S"].height() / rows
 
     def row_y(self, row: float) -> float:
         """Return where a row begins; outside the boxes for one that is not visible."""
@@ -290,9 +287,10 @@ def _arranged(w: Workload, style: Style, rect: QRectF, view: View, tokens: bool)
         min(share, max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_w, px(34)))
         for share, n in ((columns[0], d), (columns[2], dv))
     )
+    tall_v = min(below * room_h, 0.6 * s_w) if large else 0.0
     k_h, v_h = (
         min(share, max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_h, px(24), least))
-        for share, n, least in ((rows[0], d, 0.0), (rows[2], dv, below * room_h * large))
+        for share, n, least in ((rows[0], d, 0.0), (rows[2], dv, tall_v))
     )
 
     total_w = left + q_w + s_w + o_w + 3 * gap + 2 * statistic + gap / 2
@@ -315,12 +313,8 @@ def _arranged(w: Workload, style: Style, rect: QRectF, view: View, tokens: bool)
     }
     boxes = {name: _snapped(box) for name, box in boxes.items()}
     s = boxes["S"]
-    token_cell = px(TOKEN_CELL)
-    with_tokens = (
-        tokens
-        and s.height() / _visible(Nq, view.zoom) >= token_cell
-        and s.width() / _visible(Nk, view.zoom) >= token_cell
-    )
+    visible = _visible(Nq, view.zoom), _visible(Nk, view.zoom)
+    cell = s.width() / visible[1], s.height() / visible[0]
     low = boxes["V"]
     corner = QRectF(
         boxes["m"].left(), low.top(), content.right() - boxes["m"].left(), low.height()
@@ -331,15 +325,17 @@ def _arranged(w: Workload, style: Style, rect: QRectF, view: View, tokens: bool)
         scale=style.scale,
         view=view,
         shape=(Nq, Nk, d, dv),
+        visible=visible,
+        cell=cell,
         boxes=boxes,
-        labels=_labels(boxes, px, gap, left, content.right()),
+        labels=_labels(boxes, px, gap, content),
         row_margin=QRectF(boxes["Q"].left() - left, s.top(), left - px(4), s.height())
         if left
         else QRectF(),
         key_margin=QRectF(s.left(), boxes["K"].top() - top, s.width(), top - px(3))
         if top
         else QRectF(),
-        tokens=with_tokens,
+        tokens=tokens and min(cell) >= px(TOKEN_CELL),
         header=QRectF(rect.left() + pad, rect.top() + pad / 2, rect.width() - 2 * pad, header)
         if header
         else QRectF(),
@@ -376,10 +372,10 @@ def _within(width: float, height: float, ratio: float) -> tuple[float, float]:
 
 
 def _labels(
-    boxes: dict[str, QRectF], px: Callable[[float], float], gap: float, left: float, right: float
+    boxes: dict[str, QRectF], px: Callable[[float], float], gap: float, content: QRectF
 ) -> dict[str, QRectF]:
     """Return where the titles go; those of Q and O reach outwards where their sizes are long."""
-    line, short = px(18), px(24)
+    line, short = px(18), px(20)
     q, k, v, s, o = (boxes[name] for name in "QKVSO")
     above = s.top() - px(3) - line
     # Kᵀ is named at the top of its left side, Q just above its box; side by side if need be.
@@ -388,9 +384,11 @@ def _labels(
     labels = {
         "K": QRectF(k_left, k.top() if tall else above, short, line),
         "V": QRectF(v.left() - px(4) - short, v.top(), short, line),
-        "Q": QRectF(q.left() - left, above, (q.right() if tall else k_left) - q.left() + left, line),
-        "O": QRectF(o.left(), above, right - o.left(), line),
+        "Q": QRectF(content.left(), above, q.right() - content.left(), line),
+        "O": QRectF(o.left(), above, content.right() - o.left(), line),
     }
+    if not tall:
+        labels["Q"].setRight(k_left - px(4))
     for name in ("m", "l"):
         labels[name] = QRectF(boxes[name].left(), above, boxes[name].width(), line)
     return labels

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from simulator.dtypes import F32
 from simulator.snapshot import Snapshot
@@ -22,11 +22,11 @@ from ui.scene.heat import (
     U32,
     Sheet,
     colour_map,
-    contrasting,
     finite_range,
     hatching,
     heat_image,
     indices,
+    prefers_white,
     word_image,
 )
 from ui.theme import THEMES, Style, Theme
@@ -50,12 +50,15 @@ class Shown:
         The map.
     low, high : float
         What it spans.
+    faded : bool
+        Whether the numbers are gone from the machine, so that their digits stand back, too.
     """
 
     values: F32
     words: U32
     low: float
     high: float
+    faded: bool = False
 
     def image(self) -> Sheet:
         """Return the picture, one pixel for each number."""
@@ -154,7 +157,7 @@ def _shown_area(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
     if area.name == "P" and snapshot.is_naive:  # divided by l already, whatever the op
         high = KEPT.get(values, "range", lambda: finite_range(values))[1] or 1.0
     words = colour_map(theme, area.name, dim=area.dropped)
-    return Shown(_without_hidden(snapshot, values), words, low, high)
+    return Shown(_without_hidden(snapshot, values), words, low, high, area.dropped)
 
 
 def _without_hidden(snapshot: Snapshot, values: F32) -> F32:
@@ -176,7 +179,8 @@ def shown_current(snapshot: Snapshot, theme: Theme) -> Shown | None:
             return None
     name, values = found
     if name == "P":
-        values = np.where(snapshot.tile.seen, values, np.float32(-np.inf))
+        weights, seen = values, snapshot.tile.seen
+        values = KEPT.get(weights, "tile", lambda: np.where(seen, weights, np.float32(-np.inf)))
     return Shown(values, colour_map(theme, name), *value_range(snapshot, name))
 
 
@@ -259,52 +263,75 @@ def _edge(lay: BoardLayout, rows: range, offset: int, stairs: bool) -> QPolygonF
 
 
 def _paint_numbers(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    cell_w, cell_h = lay.cell
-    if cell_w < style.px(NUMBER_CELL[0]) or cell_h < style.px(NUMBER_CELL[1]):
+    visit, theme = snapshot.visit, style.theme
+    if not numbers_fit(style, *lay.cell):
         return
-    theme, visit = style.theme, snapshot.visit
-    parts = []
     if snapshot.head is not None:
         for area in past_areas(snapshot):
             shown = _shown_area(snapshot, theme, area)
-            assert shown is not None
-            parts.append((shown, area.rows, area.cols, 0, 0, area.dropped))
+            assert shown is not None  # there is a head
+            paint_numbers(painter, shown, style, lay, "S", area.rows, area.cols, (0, 0))
     current = shown_current(snapshot, theme)
     if current is not None:
         corner = visit.rows.start, visit.cols.start
-        parts.append((current, visit.rows, visit.cols, *corner, False))
-    visible_rows, visible_keys = lay.visible_rows(), lay.visible_keys()
-    for shown, rows, keys, r0, c0, faded in parts:
-        rows = range(max(rows.start, visible_rows.start), min(rows.stop, visible_rows.stop))
-        keys = range(max(keys.start, visible_keys.start), min(keys.stop, visible_keys.stop))
-        if not rows or not keys:
-            continue
-        cut = shown.values[rows.start - r0 : rows.stop - r0, keys.start - c0 : keys.stop - c0]
-        boxes = [
-            [QRectF(lay.col_x(key), lay.row_y(row), cell_w, cell_h) for key in keys]
-            for row in rows
-        ]
-        part = Shown(cut, shown.words, shown.low, shown.high)
-        paint_cell_numbers(painter, part, boxes, style, faded)
+        paint_numbers(painter, current, style, lay, "S", visit.rows, visit.cols, corner)
 
 
-def paint_cell_numbers(
-    painter: QPainter, shown: Shown, boxes: list[list[QRectF]], style: Style, faded: bool
+def numbers_fit(style: Style, width: float, height: float) -> bool:
+    """Return whether a cell is large enough for its number."""
+    return width >= style.px(NUMBER_CELL[0]) and height >= style.px(NUMBER_CELL[1])
+
+
+def paint_numbers(
+    painter: QPainter,
+    shown: Shown,
+    style: Style,
+    lay: BoardLayout,
+    name: str,
+    rows: range,
+    cols: range,
+    corner: tuple[int, int],
 ) -> None:
-    """Write each number into its cell, black or white, whichever its colour lets be read."""
+    """Write the numbers of some cells into them.
+
+    `shown` holds the numbers of a part of box `name` that begins at row and column `corner`;
+    `rows` and `cols` say which of them are meant. Those that are not visible are left out.
+    """
+    box = lay.boxes[name]
+    seen = lay.visible_rows()
+    rows = range(max(rows.start, seen.start), min(rows.stop, seen.stop))
+    width, left = box.width() / lay.depth(name), box.left()
+    if name == "S":
+        seen, width, left = lay.visible_keys(), lay.cell[0], lay.col_x(0)
+        cols = range(max(cols.start, seen.start), min(cols.stop, seen.stop))
     font = style.code_font(11)
-    room = int((boxes[0][0].width() - style.px(3)) / text_width(font, "0"))
+    digit = text_width(font, "0")
+    room = int((width - style.px(3)) / digit)
+    key = ("texts", room, id(shown.words), shown.low, shown.high)
+    texts = KEPT.get(shown.values, key, lambda: _cell_texts(shown, room))
     painter.setFont(font)
+    drop = QFontMetricsF(font).capHeight() / 2 + lay.cell[1] / 2
+    # All black ones, then all white ones: changing pens is what costs.
+    for ink, colour in enumerate(("#000000", "#FFFFFF")):
+        painter.setPen(mixed(colour, "#808080", 0.45 if shown.faded else 0.0))
+        for row in rows:
+            line = texts[row - corner[0]]
+            y = lay.row_y(row) + drop
+            for col in cols:
+                text, own = line[col - corner[1]]
+                if own == ink and text:
+                    x = left + (col + 0.5) * width - len(text) * digit / 2
+                    painter.drawText(QPointF(x, y), text)
+
+
+def _cell_texts(shown: Shown, room: int) -> list[list[tuple[str, int]]]:
+    """Return each number's text and whether it is written in white."""
     words = shown.words[indices(shown.values, shown.low, shown.high)]
-    for row, line in enumerate(boxes):
-        for col, box in enumerate(line):
-            value = float(shown.values[row, col])
-            text = cell_text(value, room)
-            if text:
-                ground = QColor(int(words[row, col]) & 0xFFFFFF)
-                ink = contrasting(ground)
-                painter.setPen(mixed(ink, ground, 0.35) if faded else ink)
-                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+    white = prefers_white(words)
+    return [
+        [(cell_text(float(value), room), int(ink)) for value, ink in zip(row, inks, strict=True)]
+        for row, inks in zip(shown.values, white, strict=True)
+    ]
 
 
 def cell_text(value: float, room: int) -> str:
@@ -335,7 +362,7 @@ def _tile_window(grid: TileGrid, theme: Theme, kind: str, lay: BoardLayout) -> _
     return _Window(sheet, lay.view.x, lay.view.y, keys, rows)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _tile_sheet(
     grid: TileGrid,
     theme_name: str,
@@ -362,12 +389,13 @@ def _tile_colours(theme: Theme, kind: str) -> U32:
     Hidden ones are skipped, so transparent; naive works on them as on the others.
     """
     violet, green = theme.tensor("S"), theme.tensor("P")
+    clear = QColor(Qt.GlobalColor.transparent)
+    ground = QColor(theme.empty)
     hidden, partial, full = {
-        "empty": (None, QColor(theme.empty), QColor(theme.empty)),
-        "pending": (None, mixed(theme.empty, violet, 0.16), QColor(theme.empty)),
-        "used": (None, mixed(theme.empty, green, 0.22), mixed(theme.empty, green, 0.38)),
-        "S": tuple(mixed(theme.empty, violet, share) for share in (0.3, 0.55, 0.8)),
-        "P": tuple(mixed(theme.empty, green, share) for share in (0.3, 0.55, 0.8)),
+        "empty": (clear, ground, ground),
+        "pending": (clear, mixed(ground, violet, 0.16), ground),
+        "used": (clear, mixed(ground, green, 0.22), mixed(ground, green, 0.38)),
+        "S": tuple(mixed(ground, violet, share) for share in (0.3, 0.55, 0.8)),
+        "P": tuple(mixed(ground, green, share) for share in (0.3, 0.55, 0.8)),
     }[kind]
-    clear = 0 if hidden is None else hidden.rgba()
-    return np.array([clear, partial.rgba(), full.rgba()], dtype=np.uint32)
+    return np.array([hidden.rgba(), partial.rgba(), full.rgba()], dtype=np.uint32)

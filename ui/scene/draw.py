@@ -17,6 +17,8 @@ def text_width(font: QFont, text: str) -> float:
 
 def fitted(font: QFont, text: str, width: float) -> str:
     """Return `text`, its end replaced by an ellipsis where it is wider than `width`."""
+    if len(text) * font.pixelSize() <= width:  # no glyph is wider than it is high: it fits
+        return text
     return QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideRight, width)
 
 

@@ -130,10 +130,11 @@ def pooled(values: F32, rows: int) -> F32:
     run = values.shape[0] // rows
     if run <= 1:
         return values
-    starts = np.arange(0, values.shape[0], run)
-    sums = np.add.reduceat(values, starts, axis=0)
-    sizes = np.diff(np.append(starts, values.shape[0]))
-    return np.asarray(sums / sizes[:, None].astype(np.float32), dtype=np.float32)
+    whole = values.shape[0] // run * run
+    means = [values[:whole].reshape(-1, run, values.shape[1]).mean(axis=1)]
+    if whole < values.shape[0]:
+        means.append(values[whole:].mean(axis=0, keepdims=True))
+    return np.concatenate(means)
 
 
 class Kept:
@@ -163,6 +164,8 @@ class Kept:
                 return value
         value = make()
         with self._lock:
+            for dead in [k for k, (known, _) in self._items.items() if known() is None]:
+                del self._items[dead]
             self._items[place] = (weakref.ref(owner), value)
             while len(self._items) > self._most:
                 self._items.popitem(last=False)
@@ -221,12 +224,8 @@ def hatching(ground: str, line: str, scale: float) -> QBrush:
     return QBrush(image)
 
 
-def contrasting(colour: QColor) -> QColor:
-    """Return black or white, whichever is easier to read on a colour."""
-    luminance = 0.2126 * _linear(colour.redF()) + 0.7152 * _linear(colour.greenF())
-    luminance += 0.0722 * _linear(colour.blueF())
-    return QColor("#000000" if luminance > 0.18 else "#FFFFFF")
-
-
-def _linear(part: float) -> float:
-    return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
+def prefers_white(words: U32) -> NDArray[np.bool_]:
+    """Return where white is easier to read than black on colours, by their luminance."""
+    parts = np.stack([words >> 16 & 255, words >> 8 & 255, words & 255]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return np.asarray(np.tensordot([0.2126, 0.7152, 0.0722], linear, 1) < 0.18)

@@ -11,8 +11,14 @@ from simulator.algorithms import tile_program
 from simulator.snapshot import Snapshot
 from simulator.workload import Workload
 from ui.scene.draw import CENTRE, RIGHT, card, draw_text, mixed, outline, text_width
-from ui.scene.formula import first_that_fits, fitting
-from ui.scene.names import chip_name, move_name, symbol
+from ui.scene.names import (
+    chip_name,
+    first_that_fits,
+    fitting,
+    font_that_fits,
+    move_name,
+    symbol,
+)
 from ui.theme import Style
 from ui.units import bytes_text
 
@@ -21,6 +27,7 @@ _KIB = 1024
 # Where a tile lies on the chip, so that none moves aside when another comes.
 _SLOTS = {"Q": 0, "K": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2}
 _SLOT_COUNT = 3
+_WIDEST_FIGURE = "written 1023.9 MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +50,10 @@ class Lane:
     loads: bool
 
     @property
-    def label(self) -> str:
-        """Name, bytes and direction."""
-        size = bytes_text(self.bytes)
-        return f"{self.name}  {size} →" if self.loads else f"← {self.name}  {size}"
+    def labels(self) -> tuple[str, ...]:
+        """Name, bytes and direction, longest first."""
+        words = f"{self.name}  {bytes_text(self.bytes)}"
+        return (f"{words} →" if self.loads else f"← {words}", words, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class Chip:
 
     tensor: str
     names: tuple[str, ...]
+    bytes: int
     slot: int
     fresh: bool
 
@@ -101,7 +109,7 @@ class MemoryModel:
     @property
     def words(self) -> str:
         """The figures for those who do not see the picture."""
-        moves = ", ".join(lane.label for lane in self.lanes) or "no tile moves"
+        moves = ", ".join(lane.labels[0] for lane in self.lanes) or "no tile moves"
         return (
             f"requested bytes: read {bytes_text(self.read)}, written {bytes_text(self.written)}; "
             f"{self.occupancy}{', over the limit' if self.over else ''}; {moves}"
@@ -129,7 +137,8 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
     fresh = {tile.name for tile in op.allocates}
     for tile in snapshot.on_chip:
         name = chip_name(tile, snapshot.visit, whole_rows=snapshot.in_softmax_launch)
-        chip = Chip(tile.name, (name, symbol(tile.name)), _SLOTS[tile.name], tile.name in fresh)
+        names = (name, symbol(tile.name))
+        chip = Chip(tile.name, names, tile.bytes, _SLOTS[tile.name], tile.name in fresh)
         places[tile.place].append(chip)
         taken[tile.place] += tile.bytes
     return MemoryModel(
@@ -152,7 +161,8 @@ def _statistics_joined(chips: list[Chip]) -> tuple[Chip, ...]:
     rest = [chip for chip in chips if chip.tensor not in ("m", "l")]
     pair = [chip for chip in chips if chip.tensor in ("m", "l")]
     if pair:
-        rest.append(replace(pair[0], tensor="m", names=("m ℓ",)))
+        size = sum(chip.bytes for chip in pair)
+        rest.append(replace(pair[0], tensor="m", names=("m ℓ",), bytes=size))
     return tuple(rest)
 
 
@@ -188,7 +198,9 @@ class MemoryLayout:
     lanes : tuple of QRectF
         One for each moved tile.
     figures : QRectF
-        Bytes so far, under the lanes.
+        Bytes so far: under the lanes, or one line under everything where that is too narrow.
+    narrow : bool
+        Whether it is one line.
     footer : QRectF
         The whole run.
     """
@@ -199,6 +211,7 @@ class MemoryLayout:
     sram: QRectF
     lanes: tuple[QRectF, ...]
     figures: QRectF
+    narrow: bool
     footer: QRectF
 
 
@@ -206,28 +219,29 @@ def memory_layout(rect: QRectF, style: Style, lanes: int) -> MemoryLayout:
     """Return the places of a picture with so many moved tiles."""
     style = fitting(style, rect, MIN_SIZE)
     px = style.px
-    footer_height = px(17)
-    top = QRectF(rect.x(), rect.y(), rect.width(), rect.height() - footer_height)
-    sram_width = max(0.36 * top.width(), px(126))
-    hbm_width = 0.30 * top.width()
+    sram_width = max(0.36 * rect.width(), px(124))
+    hbm_width = 0.30 * rect.width()
+    middle_width = rect.width() - hbm_width - sram_width - px(6)
+    narrow = middle_width < text_width(style.text_font(12), _WIDEST_FIGURE)
+    footer_height, line = px(17), px(15)
+    under = footer_height + (line if narrow else 0.0)
+    top = QRectF(rect.x(), rect.y(), rect.width(), rect.height() - under)
     hbm = QRectF(top.x(), top.y(), hbm_width, top.height())
     sram = QRectF(top.right() - sram_width, top.y(), sram_width, top.height())
-    middle = QRectF(
-        hbm.right() + px(3), top.y(), sram.x() - hbm.right() - px(6), top.height()
-    )
-    figures_height = px(46)
-    figures = QRectF(
-        middle.x(), middle.bottom() - figures_height, middle.width(), figures_height
-    )
+    middle = QRectF(hbm.right() + px(3), top.y(), middle_width, top.height())
+    figures = QRectF(rect.x(), top.bottom() + px(2), rect.width(), line)
+    room = middle.height() - px(4)
+    if not narrow:
+        figures = QRectF(middle.x(), middle.bottom() - px(46), middle.width(), px(46))
+        room -= figures.height()
     count = max(lanes, 1)
-    room = middle.height() - figures_height - px(4)
     height = min(room / count, px(46))
     first = middle.y() + (room - height * count) / 2
     places = tuple(
         QRectF(middle.x(), first + n * height, middle.width(), height) for n in range(count)
     )
-    footer = QRectF(rect.x(), top.bottom() + px(2), rect.width(), footer_height - px(2))
-    return MemoryLayout(style, hbm, middle, sram, places, figures, footer)
+    footer = QRectF(rect.x(), rect.bottom() - px(15), rect.width(), px(15))
+    return MemoryLayout(style, hbm, middle, sram, places, figures, narrow, footer)
 
 
 def paint_memory(
@@ -270,7 +284,7 @@ def paint_memory(
     _paint_figures(painter, model, layout)
     font = layout.style.text_font(11)
     texts = comparison(model.run, naive_bytes)
-    text = first_that_fits(texts, layout.footer.width(), lambda t: text_width(font, t))
+    text = first_that_fits(texts, layout.footer.width(), font)
     draw_text(painter, layout.footer, text, font, layout.style.theme.muted, CENTRE)
     painter.restore()
 
@@ -288,7 +302,8 @@ def _paint_ground(
     px = style.px
     card(painter, ground, fill, line, px(5), px(1.2))
     row = QRectF(ground.x() + px(4), ground.y() + px(4), ground.width() - px(8), px(16))
-    draw_text(painter, row, title, style.text_font(12, bold=True), ink, CENTRE)
+    fonts = [style.text_font(size, bold=True) for size in (12, 11, 10, 9)]
+    draw_text(painter, row, title, font_that_fits(fonts, title, row.width()), ink, CENTRE)
     inner = ground.adjusted(px(7), 0, -px(7), -px(6))
     inner.setTop(row.bottom() + px(3))
     return inner
@@ -306,12 +321,12 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
         foot = QRectF(inner.x(), inner.bottom() - legend, inner.width(), legend)
         with_legend = _paint_hbm_legend(painter, foot, style)
     room = inner.height() - (legend if with_legend else 0.0)
-    row_height = min(room / len(model.tensors), px(34))
+    row_height = min(room / len(model.tensors), px(44))
     bold, small = style.text_font(11, bold=True), style.text_font(10)
     largest = max(t.total for t in model.tensors)
     for n, traffic in enumerate(model.tensors):
         row = QRectF(inner.x(), inner.y() + n * row_height, inner.width(), row_height)
-        bar_height = min(max(row_height - px(16), px(4)), px(9))
+        bar_height = min(max(row_height - px(16), px(4)), px(12))
         bar = QRectF(row.x(), row.bottom() - bar_height - px(2), row.width(), bar_height)
         words = QRectF(row.x(), row.y(), row.width(), bar.y() - row.y())
         draw_text(painter, words, symbol(traffic.tensor), bold, theme.tensor(traffic.tensor))
@@ -376,7 +391,7 @@ def _paint_sram(
         QColor(theme.bad) if model.over else green, style,
     )  # fmt: skip
     heading, bar_height = px(15), px(7)
-    height = min((inner.height() - heading - bar_height - px(6)) / 2, px(46))
+    height = min((inner.height() - heading - bar_height - px(6)) / 2, px(64))
     shared = QRectF(inner.x(), inner.y(), inner.width(), height)
     between = QRectF(inner.x(), shared.bottom(), inner.width(), heading)
     registers = QRectF(inner.x(), between.bottom(), inner.width(), height)
@@ -400,7 +415,7 @@ def _paint_chips(
     px, theme = style.px, style.theme
     gap = px(4)
     width = (place.width() - gap * (_SLOT_COUNT - 1)) / _SLOT_COUNT
-    font = style.text_font(12, bold=True)
+    font, small = style.text_font(12, bold=True), style.text_font(9)
     held = {chip.slot: chip for chip in chips}
     for slot in range(_SLOT_COUNT):
         box = QRectF(place.x() + slot * (width + gap), place.y(), width, place.height())
@@ -416,7 +431,12 @@ def _paint_chips(
         painter.setPen(pen)
         painter.setBrush(mixed(theme.sram_ground, colour, 0.28) if solid else Qt.BrushStyle.NoBrush)
         painter.drawRoundedRect(box.adjusted(px(1), px(1), -px(1), -px(1)), px(4), px(4))
-        name = first_that_fits(chip.names, width - px(4), lambda t: text_width(font, t))
+        name = first_that_fits(chip.names, width - px(4), font)
+        size = bytes_text(chip.bytes)
+        if box.height() >= px(34) and text_width(small, size) <= width - px(4):
+            half = px(8)
+            draw_text(painter, box.translated(0, half), size, small, theme.muted, CENTRE)
+            box.translate(0, -half)
         draw_text(painter, box, name, font, colour, CENTRE)
         painter.setOpacity(1.0)
 
@@ -446,7 +466,8 @@ def _paint_lane(
     colour = theme.tensor(lane.tensor)
     font = style.text_font(11)
     label = QRectF(place.x(), place.y(), place.width(), px(14))
-    draw_text(painter, label, lane.label, font, colour, CENTRE)
+    text = first_that_fits(lane.labels, label.width(), font)
+    draw_text(painter, label, text, font, colour, CENTRE)
     size = min(place.height() - label.height() - px(2), px(24))
     y = label.bottom() + (place.bottom() - label.bottom()) / 2
     start, end = place.x() + size / 2, place.right() - size / 2
@@ -490,15 +511,15 @@ def _paint_quiet_lane(painter: QPainter, layout: MemoryLayout) -> None:
 
 
 def _paint_figures(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
-    style, place = layout.style, layout.figures
-    font, small = style.text_font(12), style.text_font(10)
+    """Write what has been requested so far; the words say which of the three counts it is."""
+    style, place, theme = layout.style, layout.figures, layout.style.theme
+    read, written = f"read {bytes_text(model.read)}", f"written {bytes_text(model.written)}"
+    if layout.narrow:
+        words = f"requested: {read}  ·  {written}"
+        draw_text(painter, place, words, style.text_font(11), theme.text, CENTRE)
+        return
     height = place.height() / 3
-    rows = [
-        QRectF(place.x(), place.y() + n * height, place.width(), height) for n in range(3)
-    ]
-    draw_text(painter, rows[0], "requested bytes", small, style.theme.muted, CENTRE)
-    for row, words, count in (
-        (rows[1], "read", model.read),
-        (rows[2], "written", model.written),
-    ):
-        draw_text(painter, row, f"{words} {bytes_text(count)}", font, style.theme.text, CENTRE)
+    rows = [QRectF(place.x(), place.y() + n * height, place.width(), height) for n in range(3)]
+    draw_text(painter, rows[0], "requested bytes", style.text_font(10), theme.muted, CENTRE)
+    for row, words in zip(rows[1:], (read, written), strict=True):
+        draw_text(painter, row, words, style.text_font(12), theme.text, CENTRE)

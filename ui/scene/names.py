@@ -1,11 +1,22 @@
-"""What tiles and ops are called in pictures: with real block numbers, and shorter when need be."""
+"""What things are called in pictures, with real block numbers, and which words fit their place."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import QRectF, QSizeF
+from PySide6.QtGui import QFont
 
 from simulator.ops import ChipTile, Move, Normalise, Op
 from simulator.program import TileProgram, Visit
 from simulator.workload import Workload
+from ui.scene.draw import text_width
+from ui.theme import Style
 from ui.units import bytes_text, count_text
+
+_GROWTH = 1.35
+_ROOM_TO_GROW = 0.62
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _SYMBOLS = {"l": "ℓ"}
@@ -123,3 +134,33 @@ def visit_words(program: TileProgram, index: int) -> str:
     else:
         words.append(f"tile ({visit.i}, {visit.j}), {visit.kind.name.lower()}")
     return " ".join(words)
+
+
+def fitting(style: Style, rect: QRectF, smallest: QSizeF) -> Style:
+    """Return the style at the text scale that suits `rect`.
+
+    Text shrinks where the place is too small for its scale, and grows a little where there is
+    plenty of room.
+
+    Parameters
+    ----------
+    style : Style
+        As the user wants it.
+    rect : QRectF
+        Where to draw.
+    smallest : QSizeF
+        What the picture needs at scale 1.
+    """
+    room = min(rect.width() / smallest.width(), rect.height() / smallest.height())
+    wanted = min(max(style.scale, _ROOM_TO_GROW * room), _GROWTH * style.scale)
+    return replace(style, scale=min(wanted, room))
+
+
+def first_that_fits(texts: Sequence[str], width: float, font: QFont) -> str:
+    """Return the first text that is at most `width` wide, else the last: longest first."""
+    return next((text for text in texts if text_width(font, text) <= width), texts[-1])
+
+
+def font_that_fits(fonts: Sequence[QFont], text: str, width: float) -> QFont:
+    """Return the first font in which `text` is at most `width` wide, else the last."""
+    return next((font for font in fonts if text_width(font, text) <= width), fonts[-1])

@@ -8,234 +8,21 @@ from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.dtypes import F32
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from ui.scene.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, text_width
-from ui.scene.formula import first_that_fits, fitting, formula
+from ui.scene.formula import UpdateLine, formula, softmax_lines
+from ui.scene.names import first_that_fits, fitting, font_that_fits
 from ui.theme import Style
 from ui.units import count_text, number_text
 
 MIN_SIZE = QSizeF(300, 230)
-NOT_YET = "·"
-_EXPRESSION = 22
-"""Letters before the equals sign of a line of scalars, so that the signs stand in a column."""
-
-
-# --- the update, in numbers ------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateLine:
-    """One line of the update.
-
-    Attributes
-    ----------
-    latex : str
-        The formula.
-    texts : tuple of str
-        It with this row's numbers, longest first; `NOT_YET` while they do not exist.
-    reached, current : bool
-        Whether it has been done in this visit; whether the current op does it.
-    tall : bool
-        Whether the formula needs more height than a line of text.
-    """
-
-    latex: str
-    texts: tuple[str, ...]
-    reached: bool
-    current: bool
-    tall: bool = False
-
-
-def softmax_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ...]:
-    """Return the lines of the algorithm's update with the row's numbers at the cursor."""
-    make = {"flash1": _flash1_lines, "flash2": _flash2_lines, "naive": _naive_lines}
-    lines = make[snapshot.program.workload.algorithm](
-        snapshot, report.row - snapshot.visit.rows.start
-    )
-    return tuple(lines)
-
-
-def _line(
-    snapshot: Snapshot, ops: str | tuple[str, ...], latex: str, *texts: str, tall: bool = False
-) -> UpdateLine:
-    """Return a line that the first of `ops` fills and all of them work on."""
-    names = (ops,) if isinstance(ops, str) else ops
-    reached = names[0] in snapshot.done
-    current = snapshot.op.name in names
-    return UpdateLine(latex, texts if reached else (NOT_YET,), reached, current, tall)
-
-
-def _equation(expression: str, result: float) -> tuple[str, str]:
-    value = number_text(result)
-    return f"{expression:<{_EXPRESSION}} = {value:>6}", f"= {value:>6}"
-
-
-def _minus(value: float) -> str:
-    """Return a number to be taken away, in brackets where it is negative."""
-    return _bracketed(number_text(value))
-
-
-def _bracketed(text: str) -> str:
-    return f"({text})" if text.startswith("−") else text
-
-
-def _vector(values: F32, count: int) -> str:
-    """Return the first `count` components of a row of numbers."""
-    shown = " ".join(f"{number_text(float(x), 2):>5}" for x in values[:count])
-    return f"[{shown} …]" if len(values) > count else f"[{shown}]"
-
-
-def _vectors(values: F32, before: str = "") -> tuple[str, ...]:
-    return tuple(before + _vector(values, count) for count in (4, 3, 2, 1))
-
-
-def _sum(old: str, prev: F32, new: str, product: F32, total: F32, done: bool) -> tuple[str, ...]:
-    """Return ``old × prev + new × product = total``; only its first term until `done`."""
-    out = []
-    for count in (3, 2, 1):
-        text = f"{old}{_vector(prev, count)}"
-        if done:
-            text += f" + {new}{_vector(product, count)} = {_vector(total, count)}"
-        out.append(text)
-    first = f"{old}{_bracketed(number_text(float(prev[0]), 2))}"
-    if done:
-        added, result = (number_text(float(x[0]), 2) for x in (product, total))
-        first += f" + {new}{_bracketed(added)} = {result}"
-    return (*out, f"{first}, …", f"{_vector(total if done else prev, 2)}", "…")
-
-
-def _product(snapshot: Snapshot, r: int) -> F32:
-    """Return the row's first components of ``P V`` of this tile."""
-    cols = snapshot.visit.cols
-    return np.asarray(snapshot.tile.p[r] @ snapshot.v[cols.start : cols.stop])
-
-
-def _flash2_lines(snapshot: Snapshot, r: int) -> list[UpdateLine]:
-    t = snapshot.tile
-    old, top, tile_top = (float(x[r]) for x in (t.m_prev, t.m, t.m_tile))
-    alpha, total, before, added = (float(x[r]) for x in (t.alpha, t.l, t.l_prev, t.l_tile))
-    shift = f"exp({number_text(old)} − {_minus(top)})" if top > -np.inf else "no key seen"
-    grow = f"{number_text(alpha)} × {number_text(before)} + {number_text(added)}"
-    lines = [
-        _line(
-            snapshot, "row max", r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)",
-            *_equation(f"max({number_text(old)}, {number_text(tile_top)})", top),
-        ),
-        _line(
-            snapshot, "row max", r"\alpha \leftarrow \exp(m_{\mathrm{old}} - m)",
-            *_equation(shift, alpha),
-        ),
-        _line(snapshot, "exponentials", r"P \leftarrow \exp(S - m)", *_vectors(t.p[r])),
-        _line(
-            snapshot, "row sum", r"\ell \leftarrow \alpha\,\ell + \Sigma P",
-            *_equation(grow, total),
-        ),
-    ]  # fmt: skip
-    if "normalise" in snapshot.done:
-        lines.append(_normalised(snapshot, r, r"O \leftarrow O / \ell", t.o[r], snapshot.o[r]))
-        return lines
-    done = "accumulate" in snapshot.done
-    texts = _sum(
-        f"{number_text(alpha)} × ", t.o_prev[r], "", _product(snapshot, r), t.o[r], done
-    )
-    latex = r"O \leftarrow \alpha\,O + P V"
-    return [*lines, _line(snapshot, ("rescale", "accumulate"), latex, *texts)]
-
-
-def _normalised(
-    snapshot: Snapshot, r: int, latex: str, values: F32, divided: F32
-) -> UpdateLine:
-    """Return the line that divides by l."""
-    by = number_text(float(snapshot.tile.l[r]))
-    texts = [f"{_vector(values, n)} / {by} = {_vector(divided, n)}" for n in (3, 2, 1)]
-    return _line(snapshot, "normalise", latex, *texts, _vector(divided, 2), "…")
-
-
-def _flash1_lines(snapshot: Snapshot, r: int) -> list[UpdateLine]:
-    t = snapshot.tile
-    old, top, tile_top = (float(x[r]) for x in (t.m_prev, t.m, t.m_tile))
-    alpha, beta = float(t.alpha[r]), float(t.beta[r])
-    total, before, added = (float(x[r]) for x in (t.l, t.l_prev, t.l_tile))
-    factor = float(snapshot.rescale_factor[r])
-    share = beta / total if total > 0 else 0.0
-    scores = np.where(t.seen[r], t.s[r], np.float32(-np.inf))
-    grow = (
-        f"{number_text(alpha)} × {number_text(before)}"
-        f" + {number_text(beta)} × {number_text(added)}"
-    )
-    new = r"m_{\mathrm{new}}"
-    done = "accumulate" in snapshot.done
-    return [
-        _line(
-            snapshot, "row max", r"\tilde{m} \leftarrow \max S",
-            *_equation(f"max {_vector(scores, 2)}", tile_top),
-        ),
-        _line(
-            snapshot, "exponentials", r"\tilde{P} \leftarrow \exp(S - \tilde{m})",
-            *_vectors(t.p[r]),
-        ),
-        _line(
-            snapshot, "row sum", r"\tilde{\ell} \leftarrow \Sigma \tilde{P}",
-            *_equation(f"Σ {_vector(t.p[r], 2)}", added),
-        ),
-        _line(
-            snapshot, "combine", new + r" \leftarrow \max(m, \tilde{m})",
-            *_equation(f"max({number_text(old)}, {number_text(tile_top)})", top),
-        ),
-        _line(
-            snapshot, "combine",
-            rf"\alpha, \beta \leftarrow e^{{m - {new}}}\!,\, e^{{\tilde{{m}} - {new}}}",
-            f"{number_text(alpha)}, {number_text(beta)}",
-        ),
-        _line(
-            snapshot, "combine",
-            r"\ell_{\mathrm{new}} \leftarrow \alpha\,\ell + \beta\,\tilde{\ell}",
-            *_equation(grow, total),
-        ),
-        _line(
-            snapshot, ("rescale", "accumulate"),
-            r"O \leftarrow \tfrac{\alpha\ell}{\ell_{\mathrm{new}}} O"
-            r" + \tfrac{\beta}{\ell_{\mathrm{new}}} \tilde{P} V",
-            *_sum(
-                f"{number_text(factor)} × ", t.o_prev[r],
-                f"{number_text(share)} × ", _product(snapshot, r), t.o[r], done,
-            ),
-            tall=True,
-        ),
-    ]  # fmt: skip
-
-
-def _naive_lines(snapshot: Snapshot, r: int) -> list[UpdateLine]:
-    t = snapshot.tile
-    here = snapshot.visit.launch
-    lines: list[UpdateLine] = []
-
-    def add(launch: int, line: UpdateLine) -> None:
-        if launch != here:
-            name = snapshot.program.launches[launch].name
-            line = UpdateLine(line.latex, (f"in launch {launch + 1}, {name}",), False, False)
-        lines.append(line)
-
-    scores = snapshot.scores[r] if snapshot.scores is not None else t.s[r]
-    top, total = float(t.m[r]), float(t.l[r])
-    add(0, _line(snapshot, ("scores", "mask"), r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}",
-                 *_vectors(scores)))  # fmt: skip
-    add(1, _line(snapshot, "row max", r"m \leftarrow \max S",
-                 *_equation(f"max {_vector(scores, 2)}", top)))  # fmt: skip
-    add(1, _line(snapshot, "exponentials", r"P \leftarrow \exp(S - m)", *_vectors(t.p[r])))
-    add(1, _line(snapshot, "row sum", r"\ell \leftarrow \Sigma P",
-                 *_equation(f"Σ {_vector(t.p[r], 2)}", total)))  # fmt: skip
-    weights = snapshot.weights[r] if snapshot.weights is not None else t.p[r]
-    add(1, _normalised(snapshot, r, r"P \leftarrow P / \ell", t.p[r], weights))
-    product = _product(snapshot, r)
-    add(2, _line(snapshot, "accumulate", r"O \leftarrow O + P V",
-                 *_sum("", t.o_prev[r], "", product, t.o[r], True)))  # fmt: skip
-    return lines
+_LETTERS = 42
+"""Letters of a usual line, for which text is made small if need be."""
 
 
 # --- the bars --------------------------------------------------------------------------------
@@ -263,7 +50,7 @@ class Bars:
     keys_per_bar : int
         How many keys share a bar.
     low, high : float
-        Smallest and largest score, and 0.
+        Smallest and largest of these values and 0.
     """
 
     values: F32
@@ -280,20 +67,14 @@ def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> Bars:
     cols = snapshot.visit.cols
     if _worked_on(snapshot):
         states[cols.start : cols.stop] = KeyState.CURRENT
-    hidden = report.scores == -np.inf
-    states[hidden] = KeyState.HIDDEN
-    finite = report.scores[~hidden]
-    low = min(0.0, float(finite.min())) if len(finite) else 0.0
-    high = max(0.0, float(finite.max())) if len(finite) else 0.0
+    states[report.scores == -np.inf] = KeyState.HIDDEN
     per = -(-len(states) // max(most, 1))
     starts = np.arange(0, len(states), per)
-    return Bars(
-        np.maximum.reduceat(report.scores, starts),
-        np.maximum.reduceat(states, starts),
-        per,
-        low,
-        high if high > low else low + 1.0,
-    )
+    values = np.maximum.reduceat(report.scores, starts)
+    states = np.maximum.reduceat(states, starts)
+    low = min(0.0, float(values.min(where=states != KeyState.HIDDEN, initial=0.0)))
+    high = max(0.0, float(values.max()))
+    return Bars(values, states, per, low, high if high > low else low + 1.0)
 
 
 def _worked_on(snapshot: Snapshot) -> bool:
@@ -356,7 +137,7 @@ def softmax_layout(rect: QRectF, style: Style, lines: Sequence[UpdateLine]) -> S
     title = QRectF(rect.x(), rect.y(), rect.width(), px(16))
     footer = QRectF(rect.x(), rect.bottom() - px(15), rect.width(), px(15))
     weights = [1.4 if line.tall else 1.0 for line in lines]
-    height = min(max(0.40 * rect.height() / sum(weights), px(14)), px(26))
+    height = min(max(0.44 * rect.height() / sum(weights), px(14)), px(26))
     top = footer.y() - px(2) - height * sum(weights)
     places = []
     y = top
@@ -404,7 +185,7 @@ def paint_softmax(
     """
     lines = softmax_lines(snapshot, report)
     layout = softmax_layout(rect, style, lines)
-    slots = max(int(layout.plot.width() / layout.style.px(2)), 1)
+    slots = max(int(layout.plot.width() / layout.style.px(1)), 1)
     bars = score_bars(snapshot, report, slots)
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -438,7 +219,7 @@ def _paint_title(
     each = f"max of {count_text(bars.keys_per_bar)} keys each" if bars.keys_per_bar > 1 else ""
     room = layout.title.width() - width - style.px(12)
     notes = ("scores of this row" + (f", {each}" if each else ""), each or "scores")
-    note = first_that_fits(notes, room, lambda t: text_width(small, t))
+    note = first_that_fits(notes, room, small)
     draw_text(painter, layout.title, note, small, style.theme.muted, RIGHT)
 
 
@@ -461,32 +242,41 @@ def _paint_bars(
     painter: QPainter, snapshot: Snapshot, bars: Bars, layout: SoftmaxLayout, phase: float
 ) -> None:
     style, plot = layout.style, layout.plot
-    zero = round(_height_of(bars, plot, 0.0))
-    edges = plot.x() + np.arange(len(bars.values) + 1) * (plot.width() / len(bars.values))
+    theme = style.theme
     slot = plot.width() / len(bars.values)
-    lefts = np.round(edges[:-1])
+    edges = np.round(plot.x() + np.arange(len(bars.values) + 1) * slot).astype(int)
     gap = 0 if slot < 3 else max(1, round(slot * 0.16))
-    widths = np.maximum(np.round(edges[1:]) - lefts - gap, 1)
-    visible = bars.states != KeyState.HIDDEN
-    grown = np.where(visible, bars.values, 0)
+    lefts, widths = edges[:-1].tolist(), np.maximum(np.diff(edges) - gap, 1).tolist()
+    hidden = bars.states == KeyState.HIDDEN
+    values = np.where(hidden, 0, bars.values)
     if snapshot.op.name == "scores":
-        grown = np.where(bars.states == KeyState.CURRENT, grown * phase, grown)
-    tips = [_height_of(bars, plot, value) for value in grown.tolist()]
+        values = np.where(bars.states == KeyState.CURRENT, values * phase, values)
+    zero = round(_height_of(bars, plot, 0.0))
+    per_score = plot.height() / (bars.high - bars.low)
+    tips = np.rint(plot.bottom() - (values - bars.low) * per_score).astype(int).tolist()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    per_key = plot.width() / len(snapshot.k)
+    cols = snapshot.visit.cols
+    band = QRectF(plot.x() + cols.start * per_key, plot.y(), len(cols) * per_key, plot.height())
+    painter.fillRect(band, mixed(theme.panel, theme.tensor("S"), 0.12))
     painter.setPen(Qt.PenStyle.NoPen)
     for state, colour in _shades(style).items():
         painter.setBrush(colour)
-        which = np.flatnonzero(bars.states == state).tolist()
-        for n in which:
-            top, height = min(zero, tips[n]), max(abs(tips[n] - zero), 1.0)
-            painter.drawRect(QRectF(lefts[n], top, widths[n], height))
-    painter.setBrush(QColor(style.theme.faint))
-    mark = max(1.0, round(style.px(2)))
-    hidden = np.flatnonzero(~visible).tolist()
-    if slot < 3:  # a mark each would be a solid line
-        hidden = hidden[:: int(np.ceil(4 / slot))]
-    for n in hidden:
-        painter.drawRect(QRectF(lefts[n] + (widths[n] - mark) / 2, zero - mark, mark, mark))
+        painter.drawRects(
+            [
+                QRect(lefts[n], min(zero, tips[n]), widths[n], max(abs(tips[n] - zero), 1))
+                for n in np.flatnonzero(bars.states == state).tolist()
+            ]
+        )
+    # Of narrow bars not each has a mark: they would be a solid line.
+    mark, stride = max(1, round(style.px(2))), 1 if slot >= 3 else int(np.ceil(4 / slot))
+    painter.setBrush(QColor(theme.faint))
+    painter.drawRects(
+        [
+            QRect(lefts[n] + (widths[n] - mark) // 2, zero - mark, mark, mark)
+            for n in np.flatnonzero(hidden).tolist()[::stride]
+        ]
+    )
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
 
@@ -497,7 +287,7 @@ def _paint_axis(painter: QPainter, bars: Bars, layout: SoftmaxLayout) -> None:
     zero = _height_of(bars, plot, 0.0)
     painter.setPen(QPen(QColor(style.theme.grid), 1))
     painter.drawLine(QPointF(plot.x(), round(zero) + 0.5), QPointF(plot.right(), round(zero) + 0.5))
-    for value in (0.0, bars.high, bars.low):
+    for value in {0.0, bars.high, bars.low}:
         y = _height_of(bars, plot, value)
         if value and abs(y - zero) < height:
             continue
@@ -524,21 +314,21 @@ def _paint_maximum(
         y = plot.bottom() - label_height / 2
         _paint_statistic(painter, "m", maximum.now, y, colour, layout)
         return
-    y = y_now = _height_of(bars, plot, maximum.now)
+    y = label_y = _height_of(bars, plot, maximum.now)
     if maximum.old is not None:
         y_old = _height_of(bars, plot, maximum.old)
-        if jumps:
-            y = y_old + (y_now - y_old) * phase
-        faded = mixed(theme.panel, colour, 0.65)
-        painter.setPen(QPen(faded, px(1.2), Qt.PenStyle.DashLine))
-        painter.drawLine(QPointF(plot.x(), y_old), QPointF(plot.right(), y_old))
         lowest = layout.gutter.bottom() - label_height / 2
-        label_y = min(max(y_old, y_now + label_height), lowest)
-        name = r"m_{\mathrm{old}}"
-        _paint_statistic(painter, name, maximum.old, label_y, faded.name(), layout)
+        old_label_y = min(max(y_old, y + label_height), lowest)
+        label_y = min(y, old_label_y - label_height)
+        if jumps:
+            y = y_old + (y - y_old) * phase
+        faded = mixed(theme.panel, colour, 0.65).name()
+        painter.setPen(QPen(QColor(faded), px(1.2), Qt.PenStyle.DashLine))
+        painter.drawLine(QPointF(plot.x(), y_old), QPointF(plot.right(), y_old))
+        _paint_statistic(painter, r"m_{\mathrm{old}}", maximum.old, old_label_y, faded, layout)
     painter.setPen(QPen(QColor(colour), px(1.6)))
     painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
-    _paint_statistic(painter, "m", maximum.now, y, colour, layout)
+    _paint_statistic(painter, "m", maximum.now, label_y, colour, layout)
 
 
 def _paint_statistic(
@@ -548,7 +338,7 @@ def _paint_statistic(
     style, gutter = layout.style, layout.gutter
     name = formula(latex, round(style.px(12)))
     name.draw(painter, gutter.x(), y + style.px(3.5), colour)
-    x = gutter.x() + name.width + style.px(2)
+    x = gutter.x() + name.width + style.px(5)
     place = QRectF(x, y - style.px(7), gutter.right() - x, style.px(14))
     draw_text(painter, place, f"= {number_text(value)}", style.code_font(11), colour, LEFT)
 
@@ -558,7 +348,7 @@ def _paint_statistic(
 
 @dataclass(frozen=True, slots=True)
 class LegendWord:
-    """A word under the bars and the keys that it is about; no state: hidden ones."""
+    """A word under the bars, a shorter one, and the shade and keys that it is about."""
 
     text: str
     short: str
@@ -580,9 +370,9 @@ def legend_words(snapshot: Snapshot, report: RowReport) -> tuple[LegendWord, ...
         ("not loaded yet", "later", KeyState.LATER, ~report.seen & ~hidden & ~current),
         ("hidden by the mask", "hidden", KeyState.HIDDEN, hidden & ~current),
     ):
-        at = np.flatnonzero(which)
-        if len(at):
-            words.append(LegendWord(text, short, shade, (int(at[0]), int(at[-1]) + 1)))
+        if which.any():
+            keys = int(which.argmax()), len(which) - int(which[::-1].argmax())
+            words.append(LegendWord(text, short, shade, keys))
     return tuple(sorted(words, key=lambda word: word.keys))
 
 
@@ -636,11 +426,15 @@ def _paint_lines(
 ) -> None:
     style = layout.style
     px, theme = style.px, style.theme
-    letters = round(px(12))
-    font = style.code_font(11)
+    row = layout.lines[0].height()
+    letters = round(min(px(12.5), 0.74 * row))
     inset = px(6)
     widest = max(formula(line.latex, letters).width for line in lines)
-    x = layout.lines[0].x() + inset + widest + px(12)
+    x = layout.lines[0].x() + inset + widest + px(10)
+    # One size for all lines and all steps: what decides is a line of usual length.
+    fonts = [style.code_font(size) for size in (12, 11, 10) if px(size) <= 0.8 * row]
+    fonts = fonts or [style.code_font(10)]
+    font = font_that_fits(fonts, "0" * _LETTERS, layout.lines[0].right() - inset - x)
     _paint_frames(painter, lines, layout)
     for line, place in zip(lines, layout.lines, strict=True):
         lit = theme.text if line.current else theme.muted if line.reached else theme.faint
@@ -648,8 +442,8 @@ def _paint_lines(
         middle = place.center().y()
         ink = lit if line.reached else mixed(theme.panel, theme.muted, 0.6)
         picture.draw(painter, place.x() + inset, middle + px(4), ink)
-        room = place.right() - inset - x
-        text = first_that_fits(line.texts, room, lambda t: text_width(font, t))
+        room = place.right() - px(3) - x
+        text = first_that_fits(line.texts, room, font)
         draw_text(painter, QRectF(x, place.y(), room, place.height()), text, font, lit)
 
 
@@ -672,19 +466,11 @@ def _paint_frames(
 
 def error_words(snapshot: Snapshot, report: RowReport) -> tuple[str, ...]:
     """Return the error so far in words, longest first."""
-    if _between_old_and_new(snapshot):
-        return ("error against float64: — (O is being updated)", "error: — (O in work)", "error: —")
     if report.error is None or report.ulp is None:
         return ("error against float64: — (no output yet)", "error: — (no output yet)", "error: —")
     figures = f"{number_text(report.error)} ({report.ulp:.1f} ulp)"
     return (f"error against float64 so far {figures}", f"error so far {figures}", figures)
 
-
-def _between_old_and_new(snapshot: Snapshot) -> bool:
-    """Whether l or the scale of O is already the new one while O lacks this tile."""
-    first = "rescale" if snapshot.program.workload.algorithm == "flash1" else "row sum"
-    names = {op.name for op in snapshot.ops}
-    return "accumulate" in names - snapshot.done and first in snapshot.done
 
 
 def rescale_words(snapshot: Snapshot, report: RowReport) -> str:
@@ -693,7 +479,7 @@ def rescale_words(snapshot: Snapshot, report: RowReport) -> str:
     if "rescale" not in names:
         return "no rescale"
     known = "combine" if "combine" in names else "row max"
-    name = "αℓ / ℓ new" if "combine" in names else "α"
+    name = "factor" if "combine" in names else "α"
     if known not in snapshot.done:
         return f"rescale {name} = —"
     factor = float(snapshot.rescale_factor[report.row - snapshot.visit.rows.start])
@@ -710,8 +496,8 @@ def _paint_footer(
     inset = style.px(6)
     row = place.adjusted(inset, 0, -inset, 0)
     room = row.width() - width - style.px(10)
-    left = first_that_fits(error_words(snapshot, report), room, lambda t: text_width(font, t))
-    known = report.error is not None and not _between_old_and_new(snapshot)
+    left = first_that_fits(error_words(snapshot, report), room, font)
+    known = report.error is not None
     colour = style.theme.good if known else style.theme.muted
     draw_text(painter, QRectF(row.x(), row.y(), room, row.height()), left, font, colour)
     draw_text(painter, row, right, font, style.theme.muted, RIGHT)

@@ -252,8 +252,9 @@ def _paint_strip(
             width = max(round(px(2 if edge.strong else 1)), 1)
             mark = QRectF(round(left), rect.bottom() - height, width, height)
             painter.fillRect(mark, QColor(theme.panel))
-        if text_width(font, edge.label) <= right - left - px(6):
-            place = QRectF(left + px(4), rect.y(), right - left - px(4), rect.height())
+        needs = text_width(font, edge.label) + px(8)
+        if needs <= right - left and not left - px(4) < now < left + needs:
+            place = QRectF(left + px(4), rect.y(), needs, rect.height())
             draw_text(painter, place, edge.label, font, theme.text)
     _paint_marker(painter, style, rect, now)
 

@@ -1,0 +1,212 @@
+"""The rules of ARCHITECTURE.md that a machine can hold: who imports whom, and a few of style.
+
+Imports are read from the source, not by importing: also those inside functions count, and a
+folder that is not there yet is simply empty.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("simulator", "kernels", "ui")
+QT = ("PySide6", "shiboken6", "pyqtgraph")
+
+BANNED = {
+    "simulator": (*QT, "ui", "kernels", "cupy", "cupy_backends", "tests"),
+    "kernels": (*QT, "ui", "tests"),
+    "ui": ("tests",),
+}
+"""What no module of a package may import, not even inside a function."""
+
+ENGINE_WORDS = {"NumpyEngine", "CupyEngine", "HostEngine", "make_engine", "simulate"}
+ENGINE_MODULES = {"kernels", "kernels.engine", "kernels.launch", "kernels.host"}
+PICKS_ENGINES = {"ui/session.py", "ui/cli.py", "ui/export/command.py"}
+"""The session of the window, and the commands, which have no session."""
+
+MOST_LINES = 500
+SLACK = 100
+"""Lines that a file may have, and by how much a coherent one may pass that."""
+
+
+def sources(folder: str) -> list[Path]:
+    """Return the Python files of a folder of the checkout."""
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(path: Path, *, module_level: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield (module, name) of what a file imports; the name is empty for a plain import."""
+    nodes = module_level_nodes(tree(path)) if module_level else ast.walk(tree(path))
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}: relative import"
+            yield from ((node.module or "", alias.name) for alias in node.names)
+
+
+def module_level_nodes(module: ast.Module) -> Iterator[ast.AST]:
+    """Yield what runs when a module is imported: all but the bodies of functions."""
+    todo: list[ast.AST] = [module]
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            todo.extend(ast.iter_child_nodes(node))
+
+
+def top(module: str) -> str:
+    return module.partition(".")[0]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_data_flows_left_to_right(package: str) -> None:
+    wrong = {
+        f"{name_of(path)} imports {module}"
+        for path in sources(package)
+        for module, _ in imports(path)
+        if top(module) in BANNED[package]
+    }
+    assert not wrong
+
+
+def test_simulator_needs_few_libraries() -> None:
+    found = {top(module) for path in sources("simulator") for module, _ in imports(path)}
+    known = {"numpy", "pydantic", "pydantic_core", "tomli_w", "safetensors", "psutil"}
+    allowed = known | {"simulator", "threadpoolctl"}
+    third_party = {name for name in found if name not in sys.stdlib_module_names}
+    assert third_party <= allowed
+    assert {"numpy", "simulator"} <= third_party  # or nothing was looked at
+
+
+def test_cupy_is_imported_where_it_is_used() -> None:
+    wrong = {
+        name_of(path)
+        for folder in ("simulator", "ui", "tests")
+        for path in sources(folder)
+        for module, _ in imports(path, module_level=True)
+        if top(module) in ("cupy", "cupy_backends", "torch")
+    }
+    assert not wrong
+
+
+def test_only_the_session_and_the_commands_pick_an_engine() -> None:
+    pickers = {
+        name_of(path)
+        for path in sources("ui")
+        for module, name in imports(path)
+        if name in ENGINE_WORDS or module in ENGINE_MODULES
+    }
+    assert pickers <= PICKS_ENGINES
+    assert "ui/session.py" in pickers
+
+
+def test_panels_and_painters_call_no_engine() -> None:
+    calls = {
+        f"{name_of(path)}:{node.lineno} .{node.attr}"
+        for folder in ("ui/panels", "ui/scene")
+        for path in sources(folder)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and node.attr in ("row_block", "row_blocks", "snapshot")
+        if isinstance(node.ctx, ast.Load) and is_called(node, path)
+    }
+    assert not calls
+
+
+def is_called(attribute: ast.Attribute, path: Path) -> bool:
+    calls = (node for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
+    return any(call.func is attribute for call in calls)
+
+
+def test_nothing_reaches_outside_the_checkout() -> None:
+    outside = "../" + "shared"
+    text_files = ("*.py", "*.toml", "*.md", "*.cu", "*.cuh", "*.spec", "Makefile", ".ci/*")
+    checked = [
+        path
+        for pattern in text_files
+        for path in ROOT.rglob(pattern)
+        if path.is_file() and not {".venv", ".git", "build", "dist"} & set(path.parts)
+    ]
+    assert len(checked) > 30
+    assert not [name_of(p) for p in checked if outside in p.read_text("utf-8", errors="replace")]
+
+
+@pytest.mark.parametrize("folder", [*PACKAGES, "tests"])
+def test_files_are_read_in_one_sitting(folder: str) -> None:
+    long = {}
+    for path in sources(folder):
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        reason = "lines" in (ast.get_docstring(tree(path)) or "")
+        if lines > MOST_LINES + SLACK and not reason:
+            long[name_of(path)] = lines
+    assert not long, f"more than about {MOST_LINES} lines, and the docstring does not say why"
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = {
+        name_of(path)
+        for folder in (*PACKAGES, "tests")
+        for path in sources(folder)
+        if tree(path).body and not ast.get_docstring(tree(path))
+    }
+    assert not silent
+
+
+# --- tests that cannot fail ----------------------------------------------------------------
+
+
+WAITS = {"raises", "fail", "waitUntil", "waitSignal", "waitSignals"}
+"""Calls that fail by themselves when what they wait for does not come."""
+
+
+def asserts(function: ast.AST) -> bool:
+    """Return whether a function compares anything, itself or by a helper that does."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            return True
+        if isinstance(node, ast.Call):
+            called = node.func
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if name.lstrip("_").startswith(("assert", "check")) or name in WAITS:
+                return True
+    return False
+
+
+def test_every_test_asserts_something() -> None:
+    empty, count = set(), 0
+    for path in sources("tests"):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                count += 1
+                if not asserts(node):
+                    empty.add(f"{name_of(path)}: {node.name}")
+    assert not empty
+    assert count > 100
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("assert x", True),
+        ("check_close(a, b)", True),
+        ("np.testing.assert_array_equal(a, b)", True),
+        ("with pytest.raises(E):\n  f()", True),
+        ("run(x)", False),
+        ("print('assert x')", False),
+    ],
+)
+def test_the_search_for_assertions(body: str, found: bool) -> None:
+    assert asserts(ast.parse(body)) is found

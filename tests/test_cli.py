@@ -1,0 +1,168 @@
+"""The command line: what it prints, what it refuses, what it leaves behind."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simulator.assets import SCENARIOS
+from simulator.trace import simulate
+from ui.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ui", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+        **options,
+    )
+
+
+def test_json_is_the_summary_and_nothing_else(capsys):
+    assert main(["run", str(SCENARIOS / "causal.toml"), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    expected = simulate(SCENARIOS / "causal.toml").summary()
+    del summary["seconds"], expected["seconds"]
+    assert summary == expected
+
+
+def test_output_holds_arrays_and_summary(tmp_path, capsys):
+    target = tmp_path / "out.npz"
+    assert main(["run", str(SCENARIOS / "causal.toml"), "-o", str(target)]) == 0
+    trace = simulate(SCENARIOS / "causal.toml")
+    saved = np.load(target)
+    assert np.array_equal(saved["o"], trace.output)
+    assert np.array_equal(saved["lse"], trace.lse)
+    assert saved["m"].shape == saved["l"].shape == (1, 64, 4)
+    beside = json.loads((tmp_path / "summary.json").read_text())
+    assert beside == json.loads(saved["summary.json"])
+    assert beside["visits"] == len(trace)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.npz", "summary.json"]
+    assert "float64" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "missing.toml"], ["missing.toml", "No such file"]),
+        (["run"], ["scenario"]),
+        (["run", "{demo}", "-o", "out.txt"], ["out.txt", ".npz"]),
+        (["run", "{demo}", "-o", "{tmp}/no/out.npz"], ["no", "exists"]),
+        (["run", "{demo}", "--engine", "abacus"], ["abacus", "numpy"]),
+        (["run", "{demo}", "--engine", "cupy"], ["cupy", "numpy"]),
+        (["run", "{bad}"], ["bad.toml", "attention.kv_heads = 4", "heads = 6"]),
+        (["export", "{demo}", "-o", "{tmp}/a.bmp"], ["a.bmp", ".png"]),
+        (["export", "{demo}", "-o", "{tmp}/no/a.png"], ["exists"]),
+        (["export", "{demo}", "-o", "{tmp}/a.png", "--size", "10"], ["10", "1920x1080"]),
+        (["export", "{demo}", "-o", "{tmp}/a.png", "--size", "1x1"], ["1x1"]),
+        (["export", "{demo}", "-o", "{tmp}/a.png", "--visits", "9:5"], ["9:5", "A:B"]),
+        (["export", "{demo}", "-o", "{tmp}/a.png", "--visits", "0:999"], ["999", "10"]),
+        (["export", "{demo}", "-o", "{tmp}/a.png", "--visits", "x"], ["x", "A:B"]),
+        (["verify", "missing.toml"], ["missing.toml"]),
+        (["--nonsense"], ["--nonsense"]),
+    ],
+)
+def test_wrong_input_is_one_line_and_leaves_no_file(arguments, words, tmp_path, capsys):
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[attention]\nheads = 6\nkv_heads = 4\n")
+    places = {"{demo}": SCENARIOS / "causal.toml", "{tmp}": tmp_path, "{bad}": bad}
+    for key, value in places.items():
+        arguments = [argument.replace(key, str(value)) for argument in arguments]
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    error = capsys.readouterr().err
+    assert code == 2
+    assert error.count("\n") == 1
+    for word in words:
+        assert word in error
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.toml"]
+
+
+def test_verify_passes_and_names_the_first_difference(monkeypatch, capsys):
+    demo = str(SCENARIOS / "causal.toml")
+    assert main(["verify", demo]) == 0
+    assert "10 of 10 visits agree" in capsys.readouterr().out
+    import simulator.engine as engine
+
+    exact = engine.exp_below
+    monkeypatch.setattr(engine, "exp_below", lambda high, low: exact(high, low) * np.float32(1.001))
+    assert main(["verify", demo]) == 1
+    assert "differs first at visit 0" in capsys.readouterr().out
+
+
+def test_verify_never_lets_nan_pass(monkeypatch, capsys):
+    import simulator.engine as engine
+
+    exact = engine.exp_below
+
+    def poisoned(high, low):
+        out = exact(high, low)
+        out.flat[0] = np.nan
+        return out
+
+    monkeypatch.setattr(engine, "exp_below", poisoned)
+    assert main(["verify", str(SCENARIOS / "causal.toml")]) == 1
+    assert "nan" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("size", ["640x360", "1280x720"])
+def test_export_draws_a_picture_of_that_size(size, tmp_path, qapp):
+    from PySide6.QtGui import QImage
+
+    target = tmp_path / "a.png"
+    demo = str(SCENARIOS / "flash2.toml")
+    assert main(["export", demo, "-o", str(target), "--size", size, "--visits", "3"]) == 0
+    image = QImage(str(target))
+    assert f"{image.width()}x{image.height()}" == size
+    assert len({image.pixel(x, 200) for x in range(0, image.width(), 5)}) > 5
+
+
+def test_export_twice_gives_the_same_bytes(tmp_path, qapp):
+    first, second = tmp_path / "a.png", tmp_path / "b.png"
+    for target in (first, second):
+        assert main(["export", str(SCENARIOS / "naive.toml"), "-o", str(target)]) == 0
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_doctor_looks_at_everything(capsys):
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    for what in ("Python", "Qt", "fonts", "GPU", "CuPy", "assets", "codecs"):
+        assert what in out
+
+
+def test_no_command_but_the_window_needs_a_display(tmp_path):
+    environment = {"PATH": "/usr/bin", "HOME": str(tmp_path)}
+    demo = str(SCENARIOS / "causal.toml")
+    assert run("run", demo, env=environment).returncode == 0
+    target = tmp_path / "a.png"
+    assert run("export", demo, "-o", str(target), env=environment).returncode == 0
+    assert target.exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="others always have a display")
+def test_without_a_display_the_window_says_so(tmp_path):
+    done = run(env={"PATH": "/usr/bin", "HOME": str(tmp_path)})
+    assert done.returncode == 2
+    assert "display" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_commands_that_draw_nothing_do_not_import_qt(tmp_path):
+    code = (
+        "import sys; from ui.cli import main; "
+        f"main(['run', {str(SCENARIOS / 'causal.toml')!r}]); "
+        "sys.exit('PySide6' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True)
+    assert done.returncode == 0

@@ -1,0 +1,45 @@
+"""Windows for tests: settings in a temporary folder, closed at the end."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from simulator.assets import SCENARIOS
+from ui.app import application, make_window
+from ui.main_window import MainWindow
+from ui.settings import Settings
+
+
+@pytest.fixture(scope="session")
+def qapp() -> QApplication:
+    """The application as the program makes it: Fusion, shipped fonts."""
+    return application()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    out = Settings(tmp_path / "settings.ini")
+    out.motion = False
+    return out
+
+
+@pytest.fixture
+def open_window(qapp: QApplication, settings: Settings) -> Iterator[Callable[..., MainWindow]]:
+    """Open windows on demos; each is ready when it is returned."""
+    windows: list[MainWindow] = []
+
+    def make(name: str = "flash2", size: tuple[int, int] = (1440, 900)) -> MainWindow:
+        window = make_window(SCENARIOS / f"{name}.toml", settings=settings)
+        windows.append(window)
+        window.resize(*size)
+        window.show()
+        window.session.settle()
+        return window
+
+    yield make
+    for window in windows:
+        window.close()
+        window.deleteLater()
+    qapp.processEvents()

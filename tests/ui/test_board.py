@@ -1,0 +1,533 @@
+"""The board: geometry, what is painted where, and what it says."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+
+from simulator.assets import ASSETS
+from simulator.scenario import load_scenario, parse_scenario
+from simulator.snapshot import Snapshot
+from simulator.trace import Trace, simulate
+from simulator.workload import Workload, resolve
+from ui.scene.board import paint_board
+from ui.scene.board_layout import Hit, View, board_layout, clamped, is_detailed, locate, zoomed
+from ui.scene.board_state import current_values, past_areas
+from ui.scene.board_text import wrapped
+from ui.scene.board_words import caption_phrases, describe, header_choices
+from ui.scene.draw import text_width
+from ui.scene.heat import KEPT, colour_map, pooled, prefers_white
+from ui.theme import DARK, LIGHT, THEMES, Style, load_fonts
+from ui.units import number_text
+
+
+@pytest.fixture(autouse=True)
+def _fonts(qapp: object) -> None:
+    load_fonts()
+
+
+@cache
+def demo(name: str) -> Trace:
+    return simulate(ASSETS / "scenarios" / f"{name}.toml")
+
+
+@cache
+def passage() -> Trace:
+    tables: dict[str, Any] = {
+        "tiling": {"rows": 64, "cols": 64},
+        "input": {"source": "capture", "name": "passage-layer1", "head": [3]},
+    }
+    return simulate(parse_scenario(tables))
+
+
+@cache
+def blocks_of_4096(algorithm: str = "flash2") -> Trace:
+    tables: dict[str, Any] = {
+        "attention": {"algorithm": algorithm, "seqlen_q": 4096, "head_dim": 16},
+        "mask": {"causal": True},
+        "tiling": {"rows": 128, "cols": 128},
+    }
+    return simulate(parse_scenario(tables))
+
+
+def workload(Nq: int, Nk: int, d: int = 32, dv: int = 32, tile: int = 16) -> Workload:
+    tables: dict[str, Any] = {
+        "attention": {"seqlen_q": Nq, "seqlen_k": Nk, "head_dim": d, "value_dim": dv},
+        "tiling": {"rows": tile, "cols": tile},
+    }
+    return resolve(parse_scenario(tables))
+
+
+def painted(snapshot: Snapshot, style: Style, width: int, height: int, **more: Any) -> QImage:
+    image = QImage(width, height, QImage.Format.Format_RGB32)
+    image.fill(QColor(style.theme.panel))
+    painter = QPainter(image)
+    paint_board(painter, snapshot, style, QRectF(0, 0, width, height), **more)
+    painter.end()
+    return image
+
+
+def colours(image: QImage, rect: QRectF) -> set[str]:
+    part = image.copy(rect.toRect())
+    words = np.frombuffer(part.constBits(), dtype=np.uint32)  # RGB32 has no padding
+    return {QColor(int(word) & 0xFFFFFF).name() for word in np.unique(words)}
+
+
+# --- geometry ---------------------------------------------------------------------------------
+
+SIZES = st.integers(1, 600)
+RECTS = st.tuples(
+    st.integers(420, 3000), st.integers(320, 2000), st.sampled_from([1.0, 1.25, 1.5, 2.0])
+)
+
+
+@given(Nq=SIZES, Nk=SIZES, d=st.integers(1, 300), dv=st.integers(1, 300), rect=RECTS)
+def test_everything_is_inside_and_nothing_overlaps(
+    Nq: int, Nk: int, d: int, dv: int, rect: tuple[int, int, float]
+) -> None:
+    width, height, scale = rect
+    _check_apart(workload(Nq, Nk, d, dv), QRectF(7, 5, width, height), Style(DARK, scale))
+
+
+@given(rect=RECTS, name=st.sampled_from(["flash2", "real-scale", "causal"]))
+def test_demos_have_room_for_tokens_legend_and_inset(
+    rect: tuple[int, int, float], name: str
+) -> None:
+    width, height, scale = rect
+    w = resolve(load_scenario(ASSETS / "scenarios" / f"{name}.toml"))
+    _check_apart(w, QRectF(0, 0, width, height), Style(DARK, scale))
+
+
+def _check_apart(w: Workload, room: QRectF, style: Style) -> None:
+    lay = board_layout(w, style, room)
+    parts = {f"box {name}": box for name, box in lay.boxes.items()}
+    parts |= {f"title {name}": box for name, box in lay.labels.items()}
+    for name in ("row_margin", "key_margin", "header", "caption", "inset", "legend"):
+        parts[name] = getattr(lay, name)
+    shown = {name: rect for name, rect in parts.items() if not rect.isNull()}
+    for name, rect in shown.items():
+        assert rect.width() > 0, name
+        assert rect.height() > 0, name
+        assert room.adjusted(-1, -1, 1, 1).contains(rect), f"{name} {rect} outside {room}"
+    for (one, a), (other, b) in itertools.combinations(shown.items(), 2):
+        shared = a.intersected(b)
+        assert min(shared.width(), shared.height()) <= 1, f"{one} {a} overlaps {other} {b}"
+    assert min(lay.boxes["S"].width(), lay.boxes["S"].height()) >= 10 * style.scale
+    for name in ("Q", "K", "V", "O", "m", "l"):
+        title = {"K": "Kᵀ", "V": "Vᵀ", "l": "ℓ"}.get(name, name)
+        assert text_width(style.text_font(13, bold=True), title) <= lay.labels[name].width()
+
+
+@given(Nq=SIZES, Nk=SIZES, rect=RECTS, zoom=st.floats(1, 40), x=st.floats(0, 1), y=st.floats(0, 1))
+def test_bands_share_rows_and_columns(
+    Nq: int, Nk: int, rect: tuple[int, int, float], zoom: float, x: float, y: float
+) -> None:
+    w = workload(Nq, Nk)
+    lay = board_layout(
+        w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), View(zoom, x * Nk, y * Nq)
+    )
+    for i in range(w.grid.Tr):
+        bands = [lay.row_band(name, w.grid.row_range(i)) for name in ("Q", "S", "m", "l", "O")]
+        if bands[0].isNull():
+            assert all(band.isNull() for band in bands)
+            continue
+        assert len({(band.top(), band.bottom()) for band in bands}) == 1
+    for j in range(w.grid.Tc):
+        bands = [lay.col_band(name, w.grid.col_range(j)) for name in ("K", "S", "V")]
+        if not bands[0].isNull():
+            assert len({(band.left(), band.right()) for band in bands}) == 1
+    i, j = w.grid.Tr // 2, w.grid.Tc // 2
+    rows, keys = w.grid.row_range(i), w.grid.col_range(j)
+    tile = lay.tile(rows, keys)
+    if not tile.isNull():
+        assert tile.top() == lay.row_band("Q", rows).top()
+        assert tile.left() == lay.col_band("K", keys).left()
+
+
+@given(
+    Nq=SIZES, Nk=SIZES, rect=RECTS, zoom=st.floats(1, 40),
+    at=st.tuples(st.floats(0, 1), st.floats(0, 1)), pick=st.tuples(SIZES, SIZES),
+)  # fmt: skip
+def test_locate_finds_the_cell_that_is_drawn(
+    Nq: int,
+    Nk: int,
+    rect: tuple[int, int, float],
+    zoom: float,
+    at: tuple[float, float],
+    pick: tuple[int, int],
+) -> None:
+    w = workload(Nq, Nk, 8, 5)
+    lay = board_layout(
+        w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), View(zoom, at[0] * Nk, at[1] * Nq)
+    )
+    rows, keys = lay.visible_rows(), lay.visible_keys()
+    row, key = rows[pick[0] % len(rows)], keys[pick[1] % len(keys)]
+    y = (max(lay.row_y(row), lay.row_y(lay.view.y)) + _end(lay.row_y, row, lay.view.y, 0, lay)) / 2
+    x = (max(lay.col_x(key), lay.col_x(lay.view.x)) + _end(lay.col_x, key, lay.view.x, 1, lay)) / 2
+    assert locate(lay, QPointF(x, y)) == Hit("S", row, key)
+    for name in ("Q", "O", "m"):
+        box, depth = lay.boxes[name], lay.depth(name)
+        col = pick[0] % depth
+        across = box.left() + (col + 0.5) * box.width() / depth
+        assert locate(lay, QPointF(across, y)) == Hit(name, row, col)
+    for name in ("K", "V"):
+        box, depth = lay.boxes[name], lay.depth(name)
+        col = pick[1] % depth
+        down = box.top() + (col + 0.5) * box.height() / depth
+        assert locate(lay, QPointF(x, down)) == Hit(name, key, col)
+
+
+def _end(place: Any, index: int, start: float, axis: int, lay: Any) -> float:
+    return float(min(place(index + 1), place(start + lay.visible[axis])))
+
+
+def test_locate_finds_nothing_beside_the_boxes() -> None:
+    lay = board_layout(workload(64, 64), Style(DARK), QRectF(0, 0, 900, 700))
+    assert locate(lay, QPointF(1, 1)) is None
+    assert locate(lay, lay.boxes["S"].topLeft() - QPointF(4, 4)) is None
+
+
+@given(Nq=SIZES, Nk=SIZES, zoom=st.floats(0.1, 1e6), x=st.floats(-1e6, 1e6), y=st.floats(-1e6, 1e6))
+def test_a_view_never_leaves_the_matrix(
+    Nq: int, Nk: int, zoom: float, x: float, y: float
+) -> None:
+    shape = (Nq, Nk, 8, 8)
+    view = clamped(shape, View(zoom, x, y))
+    lay = board_layout(workload(Nq, Nk), Style(DARK), QRectF(0, 0, 900, 700), view)
+    assert lay.view == view
+    assert 0 <= view.y <= Nq - lay.visible[0] + 1e-6
+    assert 0 <= view.x <= Nk - lay.visible[1] + 1e-6
+
+
+def test_zooming_keeps_the_cell_under_the_pointer() -> None:
+    trace, style, room = passage(), Style(DARK), QRectF(0, 0, 1180, 740)
+    view = View()
+    lay = board_layout(trace.workload, style, room, view)
+    point = lay.boxes["S"].topLeft() + QPointF(
+        0.4 * lay.boxes["S"].width(), 0.6 * lay.boxes["S"].height()
+    )
+    before = locate(lay, point)
+    for _ in range(20):  # on the way tokens appear beside the matrices and move the boxes
+        view = zoomed(trace.workload, style, room, view, point, 1.2)
+    lay = board_layout(trace.workload, style, room, view)
+    assert lay.tokens
+    assert view.zoom > 20
+    assert locate(lay, point) == before
+
+
+def test_whether_cells_are_drawn_follows_what_snapshots_carry() -> None:
+    for trace in (demo("causal"), demo("real-scale"), blocks_of_4096()):
+        assert is_detailed(trace.workload) == trace.has_detail
+
+
+# --- what is shown ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["flash1", "flash2", "naive", "causal", "window-sinks"])
+def test_past_areas_cover_exactly_the_used_tiles(name: str) -> None:
+    trace = demo(name)
+    grid = trace.workload.grid
+    for visit in range(0, len(trace), 3):
+        snapshot = trace.snapshot(visit, 0)
+        used = snapshot.tile_states() == 3
+        if snapshot.is_naive and snapshot.visit.launch == 2:
+            used[snapshot.visit.i, snapshot.visit.j] = True  # its P lies in HBM as well
+        kinds = grid.kinds()
+        for i, j in itertools.product(range(grid.Tr), range(grid.Tc)):
+            rows, cols = grid.row_range(i), grid.col_range(j)
+            covering = [
+                area
+                for area in past_areas(snapshot)
+                if rows.start in area.rows and cols.start in area.cols
+            ]
+            assert len(covering) <= 1
+            worked_on = bool(covering) and (snapshot.is_naive or kinds[i, j] > 0)
+            assert worked_on == bool(used[i, j]), (visit, i, j)
+
+
+def test_current_values_follow_the_ops() -> None:
+    trace = demo("causal")
+    shown = {}
+    for op, step in enumerate(trace.program.ops(5)):
+        found = current_values(trace.snapshot(5, op))
+        shown[step.name] = None if found is None else found[0]
+    assert shown["load"] is None
+    assert shown["scores"] == shown["row max"] == "S"
+    assert shown["exponentials"] == shown["accumulate"] == "P"
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_tiles_look_like_their_states(theme: Any) -> None:
+    trace, style = demo("causal"), Style(theme)
+    snapshot = trace.snapshot(4, 4)  # tile (2, 1)
+    w, room = trace.workload, QRectF(0, 0, 1180, 740)
+    image = painted(snapshot, style, 1180, 740)
+    lay = board_layout(w, style, room)
+
+    def tile(i: int, j: int) -> QRectF:
+        return lay.tile(w.grid.row_range(i), w.grid.col_range(j))
+
+    current = tile(2, 1)
+    middle_of_edge = image.pixelColor(round(current.center().x()), round(current.top()))
+    assert middle_of_edge == QColor(theme.current)
+    assert colours(image, tile(3, 0).adjusted(3, 3, -3, -3)) == {QColor(theme.empty).name()}
+    hatched = colours(image, tile(0, 2).adjusted(3, 3, -3, -3))
+    assert QColor(theme.empty).name() in hatched
+    assert len(hatched) > 1  # the lines
+    dim = {QColor(int(word) & 0xFFFFFF).name() for word in colour_map(theme, "P", dim=True)[:256]}
+    assert colours(image, tile(2, 0).adjusted(3, 3, -3, -3)) <= dim
+    bright = {QColor(int(word) & 0xFFFFFF).name() for word in colour_map(theme, "P")[:256]}
+    assert colours(image, current.adjusted(6, 6, -6, -6)) <= bright
+    assert not bright & dim
+
+
+def test_current_cells_have_the_colours_of_their_numbers() -> None:
+    trace, style = demo("flash2"), Style(DARK)
+    snapshot = trace.snapshot(7)
+    image = painted(snapshot, style, 1180, 740)
+    lay = board_layout(trace.workload, style, QRectF(0, 0, 1180, 740))
+    words, weights = colour_map(DARK, "P"), snapshot.weights
+    assert weights is not None
+    for (r, c), value in np.ndenumerate(weights):
+        row, key = snapshot.visit.rows[r], snapshot.visit.cols[c]
+        x, y = lay.col_x(key + 0.5), lay.row_y(row + 0.5)
+        seen = image.pixelColor(round(x), round(y))
+        expected = QColor(int(words[int(value * 255)]) & 0xFFFFFF)
+        assert seen == expected, (row, key)
+
+
+def test_what_does_not_exist_yet_is_empty() -> None:
+    trace, style = demo("causal"), Style(DARK)
+    image = painted(trace.snapshot(0, 0), style, 1180, 740)
+    lay = board_layout(trace.workload, style, QRectF(0, 0, 1180, 740))
+    below = range(16, 64)
+    for name in ("m", "l", "O"):
+        inner = lay.row_band(name, below).adjusted(2, 4, -2, -2)
+        assert colours(image, inner) == {QColor(DARK.empty).name()}
+
+
+def test_naive_keeps_tiles_bright() -> None:
+    trace, style = demo("naive"), Style(LIGHT)
+    snapshot = trace.snapshot(7)
+    assert [(area.name, area.dropped) for area in past_areas(snapshot)] == [("S", False)] * 2
+    image = painted(snapshot, style, 1180, 740)
+    lay = board_layout(trace.workload, style, QRectF(0, 0, 1180, 740))
+    grid = trace.workload.grid
+    bright = {QColor(int(word) & 0xFFFFFF).name() for word in colour_map(LIGHT, "S")[:256]}
+    inner = lay.tile(grid.row_range(0), grid.col_range(1)).adjusted(3, 3, -3, -3)
+    assert colours(image, inner) <= bright
+
+
+@pytest.mark.parametrize("algorithm", ["flash2", "flash1", "naive"])
+def test_large_problems_colour_tiles_by_state(algorithm: str) -> None:
+    trace, style = blocks_of_4096(algorithm), Style(DARK)
+    index = trace.program.index(0, 20, 10)
+    assert index is not None
+    snapshot = trace.snapshot(index, 2)
+    assert snapshot.head is None
+    image = painted(snapshot, style, 1180, 740)
+    lay = board_layout(trace.workload, style, QRectF(0, 0, 1180, 740))
+    grid = trace.workload.grid
+
+    def ground(i: int, j: int) -> set[str]:
+        return colours(image, lay.tile(grid.row_range(i), grid.col_range(j)).adjusted(3, 3, -3, -3))
+
+    used, pending = ground(18, 4), ground(30, 22)
+    assert len(used) == 1
+    assert pending == {QColor(DARK.empty).name()}
+    assert used != pending
+    if algorithm == "naive":
+        assert len(ground(4, 18)) == 1
+    else:
+        assert len(ground(4, 25) | ground(5, 26)) > 1  # hatched
+    middle = lay.inset.adjusted(8, 8, -8, -40)
+    assert len(colours(image, middle)) > 20  # the tile's own numbers
+
+
+@pytest.mark.parametrize("name", ["flash2", "naive", "flash1", "large-logits", "window-sinks"])
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_every_op_paints_inside_its_room(name: str, theme: Any) -> None:
+    trace = demo(name)
+    style = Style(theme, 1.5)
+    room = QRectF(20, 30, 640, 520)
+    for visit in {0, len(trace) // 2, len(trace) - 1}:
+        for op in range(len(trace.program.ops(visit))):
+            image = QImage(680, 580, QImage.Format.Format_RGB32)
+            image.fill(QColor("#123456"))
+            painter = QPainter(image)
+            paint_board(
+                painter, trace.snapshot(visit, op), style, room,
+                view=View(1.7, 3, 2), row=4, hover=Hit("S", 2, 2),
+            )  # fmt: skip
+            painter.end()
+            for outside in (QRectF(0, 0, 680, 30), QRectF(0, 0, 20, 580), QRectF(660, 0, 20, 580)):
+                assert colours(image, outside) == {"#123456"}
+
+
+def test_a_tile_of_less_than_a_pixel_is_still_marked() -> None:
+    w = resolve(load_scenario(ASSETS / "scenarios" / "real-scale.toml"))
+    lay = board_layout(w, Style(DARK), QRectF(0, 0, 620, 480))
+    tile = lay.tile(w.grid.row_range(700), w.grid.col_range(600))
+    assert (tile.width(), tile.height()) == (1, 1)
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+def test_describe_reads_the_engines_numbers() -> None:
+    trace = demo("flash2")
+    snapshot = trace.snapshot(7)
+    visit, tile = snapshot.visit, snapshot.tile
+    row, key = visit.rows[1], visit.cols[0]
+    tokens = trace.workload.tokens
+    assert describe(snapshot, Hit("S", row, key)) == (
+        f"S[{row}, {key}] = q{row} · k{key} / √32 = {number_text(float(tile.s[1, 0]))}"
+        f"  ·  P = {number_text(float(tile.p[1, 0]))}  ·  “{tokens[row]}” → “{tokens[key]}”"
+    )
+    product = float(snapshot.q[row] @ snapshot.k[key]) / np.sqrt(32)
+    assert number_text(product) in describe(snapshot, Hit("S", row, key))
+    for name, value in (("m", tile.m[1]), ("l", tile.l[1])):
+        text = f"{'ℓ' if name == 'l' else name}[{row}] = {number_text(float(value))}"
+        assert describe(snapshot, Hit(name, row, 0)).startswith(text)
+    assert "not divided by ℓ yet" in describe(snapshot, Hit("O", row, 2))
+    assert number_text(float(tile.o[1, 2])) in describe(snapshot, Hit("O", row, 2))
+    assert describe(snapshot, Hit("K", 3, 5)) == (
+        f"K[3, 5] = {number_text(float(snapshot.k[3, 5]))}  ·  “{tokens[3]}”"
+    )
+    last = trace.workload.seqlen_q - 1
+    assert describe(snapshot, Hit("S", last, 0)).startswith(f"S[{last}, 0]: not computed yet")
+    assert describe(snapshot, Hit("O", last, 0)).startswith(f"O[{last}, 0]: not computed yet")
+    past = describe(snapshot, Hit("S", 0, 2))
+    assert snapshot.head is not None
+    assert number_text(float(snapshot.head.s[0, 2])) in past
+    assert "used and dropped" in past
+
+
+def test_describe_names_what_the_mask_does() -> None:
+    snapshot = demo("causal").snapshot(4, 4)  # tile (2, 1), P there
+    assert describe(snapshot, Hit("S", 0, 50)) == "S[0, 50]: tile (0, 3) is skipped: never loaded"
+    assert describe(snapshot, Hit("S", 3, 9)) == "S[3, 9]: hidden by the mask"
+    trace = demo("causal")
+    names = [op.name for op in trace.program.ops(5)]
+    before = trace.snapshot(5, names.index("scores"))
+    after = trace.snapshot(5, names.index("mask"))
+    hidden = Hit("S", after.visit.rows.start, after.visit.cols.stop - 1)
+    assert describe(before, hidden).endswith("the mask will hide it")
+    assert describe(after, hidden).endswith("hidden by the mask")
+
+
+def test_describe_says_where_the_scale_comes_from() -> None:
+    assert "q0 · k0 · 6.5 = " in describe(demo("large-logits").snapshot(0), Hit("S", 0, 0))
+    tables: dict[str, Any] = {
+        "attention": {"seqlen_q": 8, "head_dim": 32, "temperature": 2.0},
+        "tiling": {"rows": 4, "cols": 4},
+    }
+    trace = simulate(parse_scenario(tables))
+    text = describe(trace.snapshot(0), Hit("S", 0, 0))
+    assert "q0 · k0 · 0.177 / 2 = " in text
+    assert number_text(float(trace.snapshot(0).tile.s[0, 0])) in text
+    assert caption_phrases(trace.snapshot(0), 40)[0] == "S = QKᵀ · 0.177 / T, T = 2"
+
+
+def test_describe_never_makes_numbers_up_in_large_problems() -> None:
+    trace = blocks_of_4096()
+    index = trace.program.index(0, 20, 10)
+    assert index is not None
+    snapshot = trace.snapshot(index)
+    assert describe(snapshot, Hit("S", 0, 0)) == "S[0, 0]: tile (0, 0), used and dropped"
+    assert describe(snapshot, Hit("m", 0, 0)) == (
+        "m[0]: numbers are shown for the current row block"
+    )
+    row = snapshot.visit.rows[3]
+    assert describe(snapshot, Hit("m", row, 0)).startswith(
+        f"m[{row}] = {number_text(float(snapshot.m[3]))}"
+    )
+
+
+@pytest.mark.parametrize("name", ["flash1", "flash2", "naive", "causal", "grouped-heads"])
+def test_describe_and_header_have_words_for_every_cursor(name: str) -> None:
+    trace = demo(name)
+    w = trace.workload
+    hits = [Hit("S", w.seqlen_q // 2, w.seqlen_k // 2), Hit("O", 0, 0), Hit("l", 0, 0)]
+    for visit in range(0, len(trace), max(1, len(trace) // 6)):
+        for op in range(len(trace.program.ops(visit))):
+            snapshot = trace.snapshot(visit, op)
+            assert all(describe(snapshot, hit) for hit in hits)
+            widths = [len(text) for text in header_choices(snapshot)]
+            assert widths == sorted(widths, reverse=True)
+            assert f"i = {snapshot.visit.i} of {w.grid.Tr}" in header_choices(snapshot)[0]
+
+
+def test_header_names_heads_as_the_input_does() -> None:
+    assert header_choices(demo("flash2").snapshot(0))[0].startswith("head 3  ·")
+    grouped = demo("grouped-heads")
+    last = header_choices(grouped.snapshot(len(grouped) - 1))[0]
+    assert last.startswith("head 5 (KV head 1)  ·  row block i = 4 of 5")
+    assert "S and P are written to HBM" in header_choices(demo("naive").snapshot(0))[0]
+
+
+def test_captions_drop_what_matters_least() -> None:
+    phrases = caption_phrases(demo("causal").snapshot(4, 4), 80)
+    assert phrases[:2] == ["S = QKᵀ/√d", "P of tile (2, 1) in registers"]
+    assert phrases[-1] == "hatched tiles are skipped"
+    font = Style(DARK).text_font(11.5)
+    for width in (200, 300, 420, 600, 1200):
+        lines = wrapped(phrases, font, width, 2)
+        assert 1 <= len(lines) <= 2
+        assert all(text_width(font, line) <= width for line in lines)
+    assert "hatched" not in " ".join(wrapped(phrases, font, 250, 1))
+
+
+# --- colours ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+@pytest.mark.parametrize("name", ["S", "Q", "K", "V", "O", "m", "l"])
+def test_maps_run_one_way_so_that_sign_shows(theme: Any, name: str) -> None:
+    words = colour_map(theme, name)[:256]
+    light = [QColor(int(word) & 0xFFFFFF).lightnessF() for word in words]
+    steps = np.diff(light) * (1 if theme.dark else -1)
+    assert (steps >= -0.01).all()
+    assert abs(light[-1] - light[0]) > 0.25
+
+
+def test_numbers_are_written_in_the_ink_that_can_be_read() -> None:
+    words = np.array([[0xFF440154, 0xFFFDE725, 0xFFFFFFFF, 0xFF000000]], dtype=np.uint32)
+    assert prefers_white(words).tolist() == [[True, False, False, True]]
+
+
+@pytest.mark.parametrize("rows", [5, 64, 1000, 4099])
+def test_pooled_rows_are_means(rows: int) -> None:
+    values = np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)
+    out = pooled(values, 64)
+    run = max(rows // 64, 1)
+    assert len(out) == -(-rows // run)
+    np.testing.assert_allclose(out[0], values[:run].mean(axis=0))
+    np.testing.assert_allclose(out[-1], values[(len(out) - 1) * run :].mean(axis=0), rtol=1e-5)
+
+
+def test_what_is_kept_goes_with_its_array() -> None:
+    made: list[int] = []
+
+    def make() -> int:
+        made.append(1)
+        return len(made)
+
+    whole = np.zeros((4, 5))
+    assert KEPT.get(whole[1], "test", make) == 1
+    assert KEPT.get(whole[1], "test", make) == 1  # another view of the same memory
+    assert KEPT.get(whole[2], "test", make) == 2
+    for _ in range(5):  # new arrays at the places of dead ones are not taken for them
+        fresh = np.zeros((4, 5))
+        before = len(made)
+        KEPT.get(fresh, "test", make)
+        assert len(made) == before + 1
+        del fresh

@@ -1,0 +1,357 @@
+"""The window: every action and dock of the tables, files, settings, errors in place."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+from PySide6.QtWidgets import QFileDialog, QMessageBox
+
+from simulator.assets import CAPTURES, SCENARIOS
+from simulator.playback import Granularity, last_cursor
+from simulator.scenario import load_scenario
+from simulator.snapshot import Cursor
+from ui.actions import ACTIONS, MENUS
+from ui.app import make_window
+from ui.panel_specs import PANELS
+from ui.theme import THEMES
+
+
+def press(qtbot, window, keys, modifier=Qt.KeyboardModifier.NoModifier):
+    qtbot.keyClick(window, keys, modifier)
+    window.session.settle()
+
+
+def test_every_action_is_in_its_menu_and_named_once(open_window):
+    window = open_window()
+    names = [spec.name for spec in ACTIONS]
+    assert len(set(names)) == len(names)
+    for spec in ACTIONS:
+        assert spec.menu in MENUS
+        assert window.actions_by_name[spec.name] in window.menus[spec.menu].actions()
+
+
+def test_no_two_actions_share_a_key(open_window):
+    window = open_window()
+    keys = [key.toString() for action in window.actions() for key in action.shortcuts()]
+    assert sorted(keys) == sorted(set(keys))
+
+
+@pytest.mark.parametrize("spec", ACTIONS, ids=lambda spec: spec.name)
+def test_every_action_runs(open_window, monkeypatch, spec):
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *a, **k: ("", ""))
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: ("", ""))
+    window = open_window()
+    if spec.name == "save_scenario":
+        window.session.path = None  # a demo is not to be written to
+    action = window.actions_by_name[spec.name]
+    action.trigger()
+    window.session.settle()
+    if spec.checkable:
+        state = action.isChecked()
+        action.trigger()
+        assert action.isChecked() is not state
+    assert window.session.view is not None
+
+
+@pytest.mark.parametrize("spec", PANELS, ids=lambda spec: spec.name)
+def test_every_dock_opens_closes_and_shows_the_view(open_window, qtbot, spec):
+    window = open_window(size=(1920, 1080))
+    dock = window.docks[spec.name]
+    number = str(PANELS.index(spec) + 1)
+    assert dock.objectName() == spec.name
+    shown = dock.isVisible()
+    window.activateWindow()
+    qtbot.keyClicks(window, number)
+    assert dock.isVisible() is not shown
+    dock.show()
+    assert dock.widget().grab().toImage().pixelColor(5, 5).isValid()
+
+
+def test_arrow_keys_step_and_come_back(open_window, qtbot):
+    window = open_window("causal")
+    session = window.session
+    start = session.view.snapshot.cursor
+    for _ in range(5):
+        press(qtbot, window, Qt.Key.Key_Right)
+    assert session.view.snapshot.cursor == Cursor(0, 5)
+    for _ in range(5):
+        press(qtbot, window, Qt.Key.Key_Left)
+    assert session.view.snapshot.cursor == start
+    press(qtbot, window, Qt.Key.Key_End)
+    assert session.view.snapshot.cursor == last_cursor(session.trace.program)
+    press(qtbot, window, Qt.Key.Key_Home)
+    assert session.view.snapshot.cursor == Cursor(0, 0)
+    press(qtbot, window, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
+    assert session.view.snapshot.visit.i == 1
+
+
+def test_step_by_tile(open_window, qtbot):
+    window = open_window("causal")
+    window.session.set_granularity(Granularity.TILE)
+    press(qtbot, window, Qt.Key.Key_Right)
+    press(qtbot, window, Qt.Key.Key_Right)
+    snapshot = window.session.view.snapshot
+    assert (snapshot.cursor.visit, snapshot.cursor.op) == (1, len(snapshot.ops) - 1)
+
+
+def test_playing_reaches_the_end_and_stops(open_window, qtbot):
+    window = open_window()
+    session = window.session
+    session.set_speed(20.0)
+    session.set_granularity(Granularity.ROW_BLOCK)
+    press(qtbot, window, Qt.Key.Key_Space)
+    qtbot.waitUntil(lambda: not session.playing, timeout=10_000)
+    assert session.cursor == last_cursor(session.trace.program)
+    assert not window.actions_by_name["play"].isChecked()
+
+
+def test_algorithm_buttons_change_the_scenario_and_undo_takes_it_back(open_window):
+    window = open_window()
+    for name in ("naive", "flash1"):
+        window.header.algorithm_chosen.emit(name)
+        window.session.settle()
+        assert window.session.scenario.attention.algorithm == name
+    window.actions_by_name["undo"].trigger()
+    window.session.settle()
+    assert window.session.scenario.attention.algorithm == "naive"
+    window.actions_by_name["redo"].trigger()
+    window.session.settle()
+    assert window.session.scenario.attention.algorithm == "flash1"
+
+
+def test_the_cursor_stays_on_its_tile_when_the_algorithm_changes(open_window):
+    window = open_window()
+    window.session.go_to_tile(2, 3)
+    window.session.settle()
+    window.header.algorithm_chosen.emit("flash1")
+    window.session.settle()
+    visit = window.session.view.snapshot.visit
+    assert (visit.i, visit.j) == (2, 3)
+
+
+def test_a_broken_file_is_told_in_place_and_nothing_is_lost(open_window, tmp_path):
+    window = open_window()
+    before = window.session.view
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[attention]\nheads = 0\n")
+    window.open_path(bad)
+    window.session.settle()
+    assert "attention.heads = 0" in window._banner.text()
+    assert window._banner.isVisible()
+    assert window.session.view is before
+
+
+def test_an_input_that_cannot_be_read_is_told_in_place(open_window, tmp_path):
+    window = open_window()
+    before = window.session.view
+    scenario = tmp_path / "s.toml"
+    scenario.write_text('[input]\nsource = "file"\npath = "missing.safetensors"\n')
+    window.open_path(scenario)
+    window.session.settle()
+    assert "missing.safetensors" in window._banner.text()
+    assert window.session.view is before
+    window.open_path(SCENARIOS / "causal.toml")
+    window.session.settle()
+    assert not window._banner.isVisible()
+
+
+def drop(window, path):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    event = QDropEvent(
+        QPointF(QPoint(50, 50)),
+        Qt.DropAction.CopyAction,
+        data,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    window.dropEvent(event)
+    window.session.settle()
+
+
+def test_dropped_scenario_tensors_and_npz_are_shown(open_window, tmp_path):
+    window = open_window("causal")
+    drop(window, SCENARIOS / "large-logits.toml")
+    assert "logit" in window.session.scenario.title.lower() or window.session.path.stem == (
+        "large-logits"
+    )
+    drop(window, CAPTURES / "robot-ball-layer2.safetensors")
+    assert window.session.trace.workload.seqlen_q == 18
+    rng = np.random.default_rng(0)
+    arrays = {n: rng.standard_normal((2, 9, 4)).astype(np.float16) for n in "qkv"}
+    np.savez(tmp_path / "mine.npz", **arrays)
+    drop(window, tmp_path / "mine.npz")
+    assert window.session.trace.workload.seqlen_q == 9
+    assert window.session.trace.workload.dtype == "float16"
+
+
+def test_save_and_open_again(open_window, tmp_path, monkeypatch):
+    window = open_window("grouped-heads")
+    target = tmp_path / "kept.toml"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
+    window.header.algorithm_chosen.emit("flash1")
+    window.session.settle()
+    assert window.isWindowModified()
+    window.actions_by_name["save_scenario_as"].trigger()
+    assert not window.isWindowModified()
+    assert load_scenario(target) == window.session.scenario
+    assert window.settings.recent[0] == target
+
+
+def test_saving_where_nothing_can_be_written_is_told(open_window, tmp_path):
+    window = open_window()
+    window._save(tmp_path / "no" / "such" / "folder.toml")
+    assert "folder.toml" in window._banner.text()
+
+
+def test_opening_can_be_undone(open_window):
+    window = open_window("causal")
+    window.open_path(SCENARIOS / "naive.toml")
+    window.session.settle()
+    window.actions_by_name["undo"].trigger()
+    window.session.settle()
+    assert window.session.path == SCENARIOS / "causal.toml"
+
+
+def test_window_remembers_theme_text_and_layout(open_window, settings):
+    window = open_window()
+    window.actions_by_name["next_theme"].trigger()
+    window.actions_by_name["larger_text"].trigger()
+    window.docks["memory"].hide()
+    window.close()
+    again = make_window(SCENARIOS / "flash2.toml", settings=settings)
+    assert again.style_now.theme is THEMES["light"]
+    assert again.style_now.scale == 1.25
+    again.show()
+    assert not again.docks["memory"].isVisible()
+    again.close()
+
+
+def test_settings_that_make_no_sense_do_not_stop_the_start(tmp_path, qapp):
+    from ui.settings import Settings
+
+    file = tmp_path / "s.ini"
+    file.write_text("[General]\ntheme=pink\ntext_scale=huge\nrecent=@Invalid()\ngeometry=x\n")
+    settings = Settings(file)
+    assert (settings.theme, settings.text_scale, settings.recent) == ("dark", 1.0, [])
+    window = make_window(SCENARIOS / "flash2.toml", settings=settings)
+    window.show()
+    window.session.settle()
+    assert window.session.view is not None
+    window.close()
+
+
+def test_blank_covers_the_window(open_window):
+    window = open_window()
+    window.actions_by_name["blank"].trigger()
+    image = window.grab().toImage()
+    assert image.pixelColor(700, 400).name() == "#000000"
+    window.actions_by_name["blank"].trigger()
+    assert not window._blank.isVisible()
+
+
+def test_keys_are_listed(open_window):
+    window = open_window()
+    window.actions_by_name["show_keys"].trigger()
+    box = window.findChild(QMessageBox, "message")
+    for spec in ACTIONS:
+        for key in spec.keys:
+            assert key in box.text()
+    box.close()
+
+
+def test_export_from_the_window_equals_the_scene(open_window, tmp_path, monkeypatch):
+    from PySide6.QtGui import QImage
+
+    from ui.export.picture import draw_scene
+
+    window = open_window("causal")
+    target = tmp_path / "picture.png"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
+    window.actions_by_name["export_picture"].trigger()
+    window.session.settle()
+    expected = draw_scene(window.session.view, window.style_now.theme, (1920, 1080))
+    assert QImage(str(target)).convertToFormat(expected.format()) == expected
+
+
+def test_hover_click_and_double_click_reach_the_session(open_window):
+    window = open_window("causal")
+    window.board.tile_chosen.emit(3, 1)
+    window.session.settle()
+    visit = window.session.view.snapshot.visit
+    assert (visit.i, visit.j) == (3, 1)
+    window.board.row_chosen.emit(50)
+    window.session.settle()
+    assert window.session.view.report.row == 50
+
+
+def test_engine_badge_says_who_computes_and_why(open_window):
+    window = open_window()
+    assert "NumPy" in window.header._engine.text()
+    assert "NumPy on the CPU" in window.header._engine.toolTip()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+def test_nothing_in_the_window_is_squeezed_below_its_minimum(open_window, theme, size):
+    window = open_window(size=size)
+    window.settings.theme = theme
+    window._apply_style()
+    window.reset_layout()
+    assert (window.width(), window.height()) == size
+    for widget in (window.board, window.header, window.transport):
+        assert widget.width() >= widget.minimumSizeHint().width()
+        assert widget.height() >= widget.minimumSizeHint().height()
+
+
+def test_a_scenario_file_given_at_the_start_may_be_broken(tmp_path, settings, qapp, qtbot):
+    bad = tmp_path / "bad.toml"
+    bad.write_bytes(b"\xff\xfe")
+    window = make_window(bad, settings=settings)
+    window.show()
+    qtbot.waitUntil(lambda: window._banner.isVisible(), timeout=5000)
+    assert "UTF-8" in window._banner.text()
+    window.session.settle()
+    assert window.session.view is not None
+    window.close()
+
+
+def test_paths_with_spaces_and_other_letters(open_window, tmp_path: Path):
+    window = open_window()
+    folder = tmp_path / "höhe und breite"
+    folder.mkdir()
+    window._save(folder / "größe 1.toml")
+    window.open_path(folder / "größe 1.toml")
+    window.session.settle()
+    assert window.session.path == folder / "größe 1.toml"
+
+
+def test_closing_keeps_unsaved_changes_among_the_recent_files(open_window):
+    window = open_window()
+    window.header.algorithm_chosen.emit("naive")
+    window.session.settle()
+    window.close()
+    kept = load_scenario(window.settings.recent[0])
+    assert kept.attention.algorithm == "naive"
+
+
+def test_a_demo_is_never_overwritten(open_window, monkeypatch):
+    asked = []
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: asked.append(a) or ("", ""))
+    window = open_window()
+    window.actions_by_name["save_scenario"].trigger()
+    assert len(asked) == 1
+
+
+def test_a_fault_of_ours_is_a_line_in_the_window_and_a_report(open_window):
+    from ui.app import _tell_fault
+
+    window = open_window()
+    try:
+        raise ZeroDivisionError("planted")
+    except ZeroDivisionError as error:
+        _tell_fault(window, type(error), error, error.__traceback__)
+    assert "ZeroDivisionError" in window._banner.text()
+    assert "planted" in (window.settings.folder / "fault.txt").read_text()

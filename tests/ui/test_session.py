@@ -1,0 +1,126 @@
+"""Session and worker: latest wins, failures change nothing, memory of Qt's None stays put."""
+
+import sys
+import threading
+import time
+
+from PySide6.QtGui import QColor, QImage, QPainter
+
+from simulator.assets import SCENARIOS
+from simulator.errors import InputError
+from simulator.scenario import load_scenario, with_values
+from simulator.snapshot import Cursor
+from ui.session import Session
+from ui.worker import Worker
+
+
+def make_session(name="causal"):
+    session = Session("numpy")
+    session.open(SCENARIOS / f"{name}.toml")
+    session.settle()
+    return session
+
+
+def test_of_waiting_jobs_of_a_kind_only_the_last_runs(qapp):
+    worker, ran, gate = Worker(), [], threading.Event()
+    worker.submit("slow", lambda: gate.wait(5))
+    while not worker._working:
+        time.sleep(0.001)
+    for n in range(20):
+        worker.submit("view", lambda n=n: ran.append(n))
+    gate.set()
+    deadline = time.monotonic() + 5
+    while not worker.settled and time.monotonic() < deadline:
+        qapp.processEvents()
+    assert ran == [19]
+    worker.stop()
+
+
+def test_stepping_quickly_ends_at_the_last_cursor_asked_for(qapp):
+    session = make_session()
+    views = []
+    session.view_changed.connect(views.append)
+    for visit in range(10):
+        session.go(Cursor(visit, 0))
+    session.settle()
+    assert views[-1].snapshot.cursor == Cursor(9, 0)
+    assert len(views) <= 10
+    session.close()
+
+
+def test_a_refused_scenario_changes_nothing(qapp):
+    session = make_session()
+    view, trace, refusals = session.view, session.trace, []
+    session.refused.connect(refusals.append)
+    tables = {"input": {"source": "file", "path": "/no/such.npz"}}
+    session.propose(with_values(session.scenario, tables), "input")
+    session.settle()
+    assert isinstance(refusals[0], InputError)
+    assert session.view is view
+    assert session.trace is trace
+    assert not session.undo_stack.canUndo()
+    session.close()
+
+
+def test_of_two_proposals_in_a_row_the_second_stays(qapp):
+    session = make_session()
+    first = with_values(session.scenario, {"tiling": {"rows": 8}})
+    second = with_values(session.scenario, {"tiling": {"rows": 32}})
+    session.propose(first, "rows 8")
+    session.propose(second, "rows 32")
+    session.settle()
+    assert session.trace.workload.rows == 32
+    session.undo_stack.undo()
+    session.settle()
+    assert session.trace.workload.rows == 16
+    session.close()
+
+
+def test_inputs_are_kept_while_only_the_mask_changes(qapp):
+    session = make_session()
+    inputs = session.trace.inputs
+    session.propose(with_values(session.scenario, {"mask": {"causal": False}}), "mask")
+    session.settle()
+    assert session.trace.inputs is inputs
+    session.propose(with_values(session.scenario, {"input": {"seed": 5}}), "seed")
+    session.settle()
+    assert session.trace.inputs is not inputs
+    session.close()
+
+
+def test_an_error_that_is_none_of_the_users_is_raised_not_swallowed(qapp, monkeypatch, qtbot):
+    session = make_session()
+
+    def broken(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(session.trace, "snapshot", broken)
+    with qtbot.captureExceptions() as raised:
+        session.go(Cursor(3, 0))
+        session.settle()
+    assert raised[0][0] is ZeroDivisionError
+    session.close()
+
+
+def test_every_demo_opens_and_can_be_stepped_through(qapp):
+    session = Session("numpy")
+    for path in sorted(SCENARIOS.glob("*.toml")):
+        session.open(path)
+        session.settle()
+        assert session.scenario == load_scenario(path)
+        session.last()
+        session.settle()
+        assert session.view.snapshot.cursor.visit == len(session.trace) - 1
+    session.close()
+
+
+def test_void_calls_of_qt_keep_the_count_of_none(qapp):
+    """Later releases of Qt for Python lose a reference to None at each call, and then abort."""
+    image = QImage(10, 10, QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    before = sys.getrefcount(None)
+    for _ in range(10_000):
+        painter.fillRect(0, 0, 5, 5, QColor("red"))
+    change = sys.getrefcount(None) - before
+    painter.end()
+    assert abs(change) < 100

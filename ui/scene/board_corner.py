@@ -1,0 +1,86 @@
+"""The corner right of Vᵀ: the current tile of a large problem, magnified, and the legend."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from simulator.snapshot import Snapshot
+from ui.scene.board_layout import BoardLayout
+from ui.scene.board_marks import at_least, visible_band
+from ui.scene.board_scores import shown_current, value_range
+from ui.scene.draw import LEFT, RIGHT, draw_text, mixed, outline, text_width
+from ui.scene.heat import KEPT, colour_map, word_image
+from ui.theme import Style
+from ui.units import number_text
+
+
+def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Magnify the current tile of a large problem, with lines from where it lies."""
+    if lay.inset.isNull():
+        return
+    theme, visit = style.theme, snapshot.visit
+    line = style.px(18)
+    room = lay.inset.adjusted(0, 0, 0, -line)
+    shape = len(visit.rows), min(len(visit.cols), 4 * len(visit.rows) + 64)
+    share = min(room.width() / shape[1], room.height() / shape[0])
+    width, height = round(shape[1] * share), round(shape[0] * share)
+    box = QRectF(round(room.left()), round(room.top()), width, height)
+    tile = lay.tile(visit.rows, visit.cols)
+    if visible_band(tile, lay.boxes["S"]):
+        tile = at_least(tile, style.px(9))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        painter.setPen(QPen(mixed(theme.panel, theme.current, 0.6), style.px(1)))
+        painter.drawLine(tile.bottomRight(), box.topLeft())  # crosses nothing but pending tiles
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.fillRect(box, QColor(theme.empty))
+    shown = shown_current(snapshot, theme)
+    if shown is not None:
+        sheet = KEPT.get(shown.values, ("inset", theme.name, shown.low, shown.high), shown.image)
+        sheet.draw(painter, box, QRectF(0, 0, 1, 1))
+    outline(painter, box.adjusted(-2, -2, 2, 2), theme.current, style.px(2))
+    whole = snapshot.in_softmax_launch
+    text = f"row block {visit.i}" if whole else f"tile ({visit.i}, {visit.j})"
+    font = style.text_font(11)
+    end = lay.labels["O"].right() if lay.legend.isNull() else lay.inset.right()
+    place = QRectF(lay.inset.left(), box.bottom() + 2, end - lay.inset.left(), line)
+    if text_width(font, text) > place.width():
+        text = text.removeprefix("tile ")
+    draw_text(painter, place, text, font, theme.muted, LEFT)
+
+
+def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Draw what the maps span."""
+    if lay.legend.isNull():
+        return
+    theme, px = style.theme, style.px
+    font = style.text_font(11)
+    low, high = value_range(snapshot, "S")
+    top = value_range(snapshot, "P")[1]
+    rows = [
+        ("scores S", ("S",), _short_number(low), _short_number(high)),
+        ("weights P", ("P",), "0", f"{top:.2g}"),
+        ("Q K V O", ("Q", "K", "V", "O"), "−", "+"),
+    ]
+    line = px(17)
+    y = lay.legend.top()
+    name_w, end_w = px(62), px(42)
+    bar_w = min(px(90), lay.legend.width() - name_w - 2 * end_w)
+    for name, maps, left, right in rows:
+        x = lay.legend.left()
+        draw_text(painter, QRectF(x, y, name_w, line), name, font, theme.muted)
+        bar = QRectF(x + name_w + end_w, y + px(4), bar_w, line - px(8))
+        before = QRectF(x + name_w, y, end_w - px(4), line)
+        draw_text(painter, before, left, font, theme.muted, RIGHT)
+        draw_text(painter, QRectF(bar.right() + px(4), y, end_w, line), right, font, theme.muted)
+        each = bar.height() / len(maps)
+        for n, colours in enumerate(maps):
+            words = colour_map(theme, colours)[None, :256]
+            strip = QRectF(bar.left(), bar.top() + n * each, bar.width(), each)
+            painter.drawImage(strip, word_image(words), QRectF(0, 0, 256, 1))
+        outline(painter, bar.adjusted(-1, -1, 1, 1), theme.grid)
+        y += line
+
+
+def _short_number(value: float) -> str:
+    return number_text(value, 0 if abs(value) >= 100 else 1)

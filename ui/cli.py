@@ -231,8 +231,9 @@ def _doctor(options: argparse.Namespace) -> int:
 def _bench(options: argparse.Namespace) -> int:
     """Measure this machine and this version."""
     from simulator.bench import measure_all
+    from ui.bench import measure_ui
 
-    rows = measure_all()
+    rows = [*measure_all(), *measure_ui()]
     if options.json:
         print(json.dumps([{"name": r.name, "figure": r.figure, "unit": r.unit} for r in rows]))
     else:

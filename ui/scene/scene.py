@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter
 
+from simulator.program import TileProgram
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from ui.panels.header import ENGINE_NAMES, scenario_words
@@ -64,10 +67,15 @@ def paint_scene(
         card(painter, box, theme.panel, theme.border, px(6))
     pad = px(8)
     paint_board(painter, snapshot, style, _inside(board, pad), row=report.row)
-    naive = naive_total(snapshot.program.workload)
+    naive = _naive_bytes(snapshot.program)
     paint_memory(painter, snapshot, style, _inside(memory, pad), naive_bytes=naive)
     paint_softmax(painter, snapshot, report, style, _inside(softmax, pad))
     _paint_foot(painter, snapshot, style, _inside(foot, pad))
+
+
+@lru_cache(maxsize=8)
+def _naive_bytes(program: TileProgram) -> int:
+    return naive_total(program.workload)
 
 
 def _inside(rect: QRectF, by: float) -> QRectF:

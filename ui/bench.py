@@ -122,4 +122,6 @@ def _start(starts: int = 5) -> Measurement:
                 process.stdout.readline()
                 times.append(time.perf_counter() - started)
     warm = times[1:]
-    return Measurement("start to first painted view, warm, median", statistics.median(warm), "s", 1.5)
+    return Measurement(
+        "start to first painted view, warm, median", statistics.median(warm), "s", 1.5
+    )

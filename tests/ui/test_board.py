@@ -131,9 +131,7 @@ def test_bands_share_rows_and_columns(
     Nq: int, Nk: int, rect: tuple[int, int, float], zoom: float, x: float, y: float
 ) -> None:
     w = workload(Nq, Nk)
-    lay = board_layout(
-        w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), View(zoom, x * Nk, y * Nq)
-    )
+    lay = board_layout(w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), View(zoom, x * Nk, y * Nq))
     for i in range(w.grid.Tr):
         bands = [lay.row_band(name, w.grid.row_range(i)) for name in ("Q", "S", "m", "l", "O")]
         if bands[0].isNull():
@@ -196,9 +194,7 @@ def test_locate_finds_nothing_beside_the_boxes() -> None:
 
 
 @given(Nq=SIZES, Nk=SIZES, zoom=st.floats(0.1, 1e6), x=st.floats(-1e6, 1e6), y=st.floats(-1e6, 1e6))
-def test_a_view_never_leaves_the_matrix(
-    Nq: int, Nk: int, zoom: float, x: float, y: float
-) -> None:
+def test_a_view_never_leaves_the_matrix(Nq: int, Nk: int, zoom: float, x: float, y: float) -> None:
     shape = (Nq, Nk, 8, 8)
     view = clamped(shape, View(zoom, x, y))
     lay = board_layout(workload(Nq, Nk), Style(DARK), QRectF(0, 0, 900, 700), view)

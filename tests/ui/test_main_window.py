@@ -311,7 +311,7 @@ def test_a_scenario_file_given_at_the_start_may_be_broken(tmp_path, settings, qa
     bad.write_bytes(b"\xff\xfe")
     window = make_window(bad, settings=settings)
     window.show()
-    qtbot.waitUntil(lambda: window._banner.isVisible(), timeout=5000)
+    qtbot.waitUntil(window._banner.isVisible, timeout=5000)
     assert "UTF-8" in window._banner.text()
     window.session.settle()
     assert window.session.view is not None

@@ -19,7 +19,8 @@ from simulator.trace import Trace
 from ui.panels.memory_panel import MemoryPanel
 from ui.scene import memory
 from ui.scene.draw import CENTRE, LEFT, RIGHT, text_width
-from ui.scene.memory import MIN_SIZE, comparison, memory_model, naive_total, paint_memory
+from ui.scene.memory import MIN_SIZE, paint_memory
+from ui.scene.memory_model import comparison, memory_model, naive_total
 from ui.theme import DARK, THEMES, Style
 from ui.units import bytes_text
 

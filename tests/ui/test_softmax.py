@@ -26,7 +26,7 @@ from tests.ui.test_memory import (
 )
 from ui.panels.softmax_panel import SoftmaxPanel
 from ui.scene import softmax
-from ui.scene.formula import NOT_YET, formula, softmax_lines
+from ui.scene.formula import formula
 from ui.scene.softmax import (
     MIN_SIZE,
     KeyState,
@@ -38,6 +38,7 @@ from ui.scene.softmax import (
     running_maximum,
     score_bars,
 )
+from ui.scene.update_lines import NOT_YET, softmax_lines
 from ui.theme import DARK, Style
 from ui.units import number_text
 

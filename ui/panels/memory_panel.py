@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QWidget
 from simulator.playback import Granularity, step
 from simulator.program import TileProgram
 from simulator.snapshot import Snapshot
-from ui.scene.memory import MIN_SIZE, memory_model, naive_total, paint_memory
+from ui.scene.memory import MIN_SIZE, paint_memory
+from ui.scene.memory_model import memory_model, naive_total
 from ui.theme import DARK, Style
 
 MOTION_MS = 300

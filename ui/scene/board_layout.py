@@ -316,9 +316,7 @@ def _arranged(w: Workload, style: Style, rect: QRectF, view: View, tokens: bool)
     visible = _visible(Nq, view.zoom), _visible(Nk, view.zoom)
     cell = s.width() / visible[1], s.height() / visible[0]
     low = boxes["V"]
-    corner = QRectF(
-        boxes["m"].left(), low.top(), content.right() - boxes["m"].left(), low.height()
-    )
+    corner = QRectF(boxes["m"].left(), low.top(), content.right() - boxes["m"].left(), low.height())
     inset, legend = _corner(corner, px, large)
     return BoardLayout(
         rect=rect,
@@ -394,9 +392,7 @@ def _labels(
     return labels
 
 
-def _corner(
-    corner: QRectF, px: Callable[[float], float], large: bool
-) -> tuple[QRectF, QRectF]:
+def _corner(corner: QRectF, px: Callable[[float], float], large: bool) -> tuple[QRectF, QRectF]:
     """Share the room right of Vᵀ between the magnified tile and the legend."""
     inset, rest = QRectF(), corner
     if large and min(corner.width(), corner.height()) >= px(48):

@@ -195,12 +195,10 @@ def _paint_current(painter: QPainter, snapshot: Snapshot, theme: Theme, lay: Boa
     painter.fillRect(box, QColor(theme.empty))
     if shown is None:
         return
-    sheet = KEPT.get(
-        shown.values, ("current", theme.name, shown.low, shown.high), shown.image
+    sheet = KEPT.get(shown.values, ("current", theme.name, shown.low, shown.high), shown.image)
+    _Window(sheet, visit.cols.start, visit.rows.start, len(visit.cols), len(visit.rows)).draw(
+        painter, lay, box
     )
-    _Window(
-        sheet, visit.cols.start, visit.rows.start, len(visit.cols), len(visit.rows)
-    ).draw(painter, lay, box)
 
 
 def _paint_grid(painter: QPainter, grid: TileGrid, theme: Theme, lay: BoardLayout) -> None:

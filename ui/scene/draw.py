@@ -129,7 +129,7 @@ def card(
 
 
 _LARGE = 120
-"""Shorter side from which a card's straight parts are drawn without smoothing, five times faster."""
+"""Shorter side from which a card's straight parts are drawn without smoothing: it is faster."""
 
 
 def _large_card(painter: QPainter, box: QRectF, ground: QColor, radius: float) -> None:
@@ -149,7 +149,9 @@ def _large_card(painter: QPainter, box: QRectF, ground: QColor, radius: float) -
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     painter.fillRect(box.adjusted(radius, 0, -radius, 0), ground)
     painter.fillRect(QRectF(left, top + radius, radius, box.height() - 2 * radius), ground)
-    painter.fillRect(QRectF(right - radius, top + radius, radius, box.height() - 2 * radius), ground)
+    painter.fillRect(
+        QRectF(right - radius, top + radius, radius, box.height() - 2 * radius), ground
+    )
     painter.setPen(pen)
     painter.drawLines(
         [

@@ -2,187 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 
-from simulator.algorithms import tile_program
 from simulator.snapshot import Snapshot
-from simulator.workload import Workload
 from ui.scene.draw import CENTRE, RIGHT, card, draw_text, mixed, outline, text_width
+from ui.scene.memory_model import (
+    Chip,
+    Lane,
+    MemoryModel,
+    TensorTraffic,
+    comparison,
+    memory_model,
+)
 from ui.scene.names import (
-    chip_name,
     first_that_fits,
     fitting,
     font_that_fits,
-    move_name,
     symbol,
 )
 from ui.theme import Style
 from ui.units import bytes_text
 
 MIN_SIZE = QSizeF(300, 170)
-_KIB = 1024
-# Where a tile lies on the chip, so that none moves aside when another comes.
-_SLOTS = {"Q": 0, "K": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2}
 _SLOT_COUNT = 3
 _WIDEST_FIGURE = "written 1023.9 MiB"
-
-
-@dataclass(frozen=True, slots=True)
-class TensorTraffic:
-    """Requested bytes of one tensor, so far and in the whole run."""
-
-    tensor: str
-    read: int
-    written: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """A tile that the current op moves."""
-
-    tensor: str
-    name: str
-    bytes: int
-    loads: bool
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Name, bytes and direction, longest first."""
-        words = f"{self.name}  {bytes_text(self.bytes)}"
-        return (f"{words} →" if self.loads else f"← {words}", words, self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """A tile on chip; `fresh` if the current op put it there."""
-
-    tensor: str
-    names: tuple[str, ...]
-    bytes: int
-    slot: int
-    fresh: bool
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryModel:
-    """What the picture of the memory says, in figures.
-
-    Attributes
-    ----------
-    tensors : tuple of TensorTraffic
-        Every tensor of the program.
-    lanes : tuple of Lane
-        Tiles on their way in the current op.
-    shared, registers : tuple of Chip
-        Tiles on chip, by where they lie.
-    shared_bytes, register_bytes, limit : int
-        What they take, and what one block's shared memory may take on the GPU.
-    read, written : int
-        Requested bytes so far.
-    run : int
-        Requested bytes of the whole run.
-    tbps : float
-        HBM bandwidth, 10**12 bytes/s.
-    """
-
-    tensors: tuple[TensorTraffic, ...]
-    lanes: tuple[Lane, ...]
-    shared: tuple[Chip, ...]
-    registers: tuple[Chip, ...]
-    shared_bytes: int
-    register_bytes: int
-    limit: int
-    read: int
-    written: int
-    run: int
-    tbps: float
-
-    @property
-    def over(self) -> bool:
-        """Whether the tiles need more shared memory than the GPU has."""
-        return self.shared_bytes > self.limit
-
-    @property
-    def words(self) -> str:
-        """The figures for those who do not see the picture."""
-        moves = ", ".join(lane.labels[0] for lane in self.lanes) or "no tile moves"
-        return (
-            f"requested bytes: read {bytes_text(self.read)}, written {bytes_text(self.written)}; "
-            f"{self.occupancy}{', over the limit' if self.over else ''}; {moves}"
-        )
-
-    @property
-    def occupancy(self) -> str:
-        """Title of the chip's ground."""
-        return f"SRAM  {self.shared_bytes / _KIB:.1f} of {self.limit // _KIB} KiB"
-
-
-def memory_model(snapshot: Snapshot) -> MemoryModel:
-    """Return the figures of the picture at a snapshot."""
-    program, op, now = snapshot.program, snapshot.op, snapshot.counters
-    w, totals = program.workload, program.totals
-    tensors = tuple(
-        TensorTraffic(t, now.read[t], now.write[t], totals.read[t] + totals.write[t])
-        for t in program.tensors
-    )
-    lanes = tuple(
-        Lane(move.tensor, move_name(move, w), move.bytes, op.loads) for move in op.moves
-    )
-    places: dict[str, list[Chip]] = {"shared": [], "registers": []}
-    taken = {"shared": 0, "registers": 0}
-    fresh = {tile.name for tile in op.allocates}
-    for tile in snapshot.on_chip:
-        name = chip_name(tile, snapshot.visit, whole_rows=snapshot.in_softmax_launch)
-        names = (name, symbol(tile.name))
-        chip = Chip(tile.name, names, tile.bytes, _SLOTS[tile.name], tile.name in fresh)
-        places[tile.place].append(chip)
-        taken[tile.place] += tile.bytes
-    return MemoryModel(
-        tensors=tensors,
-        lanes=lanes,
-        shared=tuple(places["shared"]),
-        registers=_statistics_joined(places["registers"]),
-        shared_bytes=taken["shared"],
-        register_bytes=taken["registers"],
-        limit=w.gpu.smem_bytes,
-        read=now.read_bytes,
-        written=now.write_bytes,
-        run=totals.bytes,
-        tbps=w.gpu.tbps,
-    )
-
-
-def _statistics_joined(chips: list[Chip]) -> tuple[Chip, ...]:
-    """Return the chips with m and l as one: they come and go together."""
-    rest = [chip for chip in chips if chip.tensor not in ("m", "l")]
-    pair = [chip for chip in chips if chip.tensor in ("m", "l")]
-    if pair:
-        size = sum(chip.bytes for chip in pair)
-        rest.append(replace(pair[0], tensor="m", names=("m ℓ",), bytes=size))
-    return tuple(rest)
-
-
-def naive_total(workload: Workload) -> int:
-    """Return the requested bytes of the naive algorithm's whole run on the same workload."""
-    return tile_program(replace(workload, algorithm="naive")).totals.bytes
-
-
-def comparison(run: int, naive: int | None) -> tuple[str, ...]:
-    """Return the whole run's bytes beside naive's, in words, longest first."""
-    ours = f"whole run {bytes_text(run)}"
-    if naive is None or naive == run:
-        return (f"{ours} requested", ours)
-    times = f"{naive / run:.1f}× more" if naive > run else f"{run / naive:.1f}× less"
-    theirs = f"naive {bytes_text(naive)}"
-    return (
-        f"whole run: {bytes_text(run)} requested  ·  {theirs}, {times}",
-        f"{ours}  ·  {theirs}, {times}",
-        f"{ours}  ·  naive {times}",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,9 +227,7 @@ def _paint_traffic(
     outline(painter, frame, mixed(theme.hbm_ground, colour, 0.7), style.px(0.8))
 
 
-def _paint_sram(
-    painter: QPainter, model: MemoryModel, layout: MemoryLayout, phase: float
-) -> None:
+def _paint_sram(painter: QPainter, model: MemoryModel, layout: MemoryLayout, phase: float) -> None:
     style, theme, px = layout.style, layout.style.theme, layout.style.px
     green = mixed(theme.sram_line, theme.text, 0.55)
     inner = _paint_ground(
@@ -441,9 +285,7 @@ def _paint_chips(
         painter.setOpacity(1.0)
 
 
-def _paint_occupancy(
-    painter: QPainter, model: MemoryModel, bar: QRectF, style: Style
-) -> None:
+def _paint_occupancy(painter: QPainter, model: MemoryModel, bar: QRectF, style: Style) -> None:
     px, theme = style.px, style.theme
     if model.over:
         font = style.text_font(10, bold=True)
@@ -459,9 +301,7 @@ def _paint_occupancy(
         painter.fillRect(filled, QColor(theme.bad if model.over else theme.good))
 
 
-def _paint_lane(
-    painter: QPainter, lane: Lane, style: Style, place: QRectF, phase: float
-) -> None:
+def _paint_lane(painter: QPainter, lane: Lane, style: Style, place: QRectF, phase: float) -> None:
     px, theme = style.px, style.theme
     colour = theme.tensor(lane.tensor)
     font = style.text_font(11)

@@ -13,7 +13,8 @@ from simulator.snapshot import Snapshot
 from ui.panels.header import ENGINE_NAMES, scenario_words
 from ui.scene.board import paint_board
 from ui.scene.draw import LEFT, RIGHT, card, draw_text, text_width
-from ui.scene.memory import naive_total, paint_memory
+from ui.scene.memory import paint_memory
+from ui.scene.memory_model import naive_total
 from ui.scene.softmax import paint_softmax
 from ui.scene.transport import paint_chips, paint_scrubber
 from ui.theme import Style, Theme
@@ -109,11 +110,9 @@ def _paint_foot(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRect
     words = max(text_width(font, line) for line in lines) + px(4)
     left = rect.adjusted(0, 0, -words - px(14), 0)
     half = left.height() / 2
-    scrubber = QRectF(left.x(), left.y(), left.width(), half - px(2))
-    paint_scrubber(painter, snapshot, style, scrubber)
-    paint_chips(
-        painter, snapshot, style, QRectF(left.x(), left.y() + half + px(2), left.width(), half - px(2))
-    )
+    row = QRectF(left.x(), left.y(), left.width(), half - px(2))
+    paint_scrubber(painter, snapshot, style, row)
+    paint_chips(painter, snapshot, style, row.translated(0, half + px(2)))
     for n, line in enumerate(lines):
         place = QRectF(rect.right() - words, rect.y() + n * half, words, half)
         draw_text(painter, place, line, font, theme.text if n == 0 else theme.muted, LEFT)

@@ -15,8 +15,9 @@ from simulator.dtypes import F32
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from ui.scene.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, text_width
-from ui.scene.formula import UpdateLine, formula, softmax_lines
+from ui.scene.formula import formula
 from ui.scene.names import first_that_fits, fitting, font_that_fits
+from ui.scene.update_lines import UpdateLine, softmax_lines
 from ui.theme import Style
 from ui.units import count_text, number_text
 
@@ -421,9 +422,7 @@ def _paint_legend(
 # --- lines and error -------------------------------------------------------------------------
 
 
-def _paint_lines(
-    painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout
-) -> None:
+def _paint_lines(painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout) -> None:
     style = layout.style
     px, theme = style.px, style.theme
     row = layout.lines[0].height()
@@ -447,9 +446,7 @@ def _paint_lines(
         draw_text(painter, QRectF(x, place.y(), room, place.height()), text, font, lit)
 
 
-def _paint_frames(
-    painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout
-) -> None:
+def _paint_frames(painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout) -> None:
     """Frame the lines that the current op does, neighbours in one frame."""
     style = layout.style
     frames: list[QRectF] = []
@@ -470,7 +467,6 @@ def error_words(snapshot: Snapshot, report: RowReport) -> tuple[str, ...]:
         return ("error against float64: — (no output yet)", "error: — (no output yet)", "error: —")
     figures = f"{number_text(report.error)} ({report.ulp:.1f} ulp)"
     return (f"error against float64 so far {figures}", f"error so far {figures}", figures)
-
 
 
 def rescale_words(snapshot: Snapshot, report: RowReport) -> str:

@@ -449,7 +449,8 @@ class MainWindow(QMainWindow):
         width = max(380, round(self.width() * 0.34))
         self.resizeDocks(right, [width] * len(right), Qt.Orientation.Horizontal)
         self.resizeDocks(right, [40, 60], Qt.Orientation.Vertical)
-        self.resizeDocks([self.docks["scenario"]], [270], Qt.Orientation.Horizontal)
+        side = round(self.style_now.px(270))
+        self.resizeDocks([self.docks["scenario"]], [side], Qt.Orientation.Horizontal)
 
     # --- help and end ---------------------------------------------------------------------
 

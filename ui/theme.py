@@ -238,7 +238,10 @@ def stylesheet(style: Style) -> str:
 
     return f"""
     QMainWindow::separator {{ background: {t.window}; width: {px(6)}; height: {px(6)}; }}
-    QDockWidget {{ color: {t.muted}; titlebar-close-icon: none; }}
+    QDockWidget {{
+        color: {t.muted}; font-family: "{TEXT_FAMILY}"; font-size: {px(13)};
+        titlebar-close-icon: none;
+    }}
     QDockWidget::title {{
         background: {t.panel}; padding: {px(5)} {px(10)}; border-bottom: 1px solid {t.border};
     }}

@@ -25,7 +25,7 @@ BANNED = {
 
 ENGINE_WORDS = {"NumpyEngine", "CupyEngine", "HostEngine", "make_engine", "simulate"}
 ENGINE_MODULES = {"kernels", "kernels.engine", "kernels.launch", "kernels.host"}
-PICKS_ENGINES = {"ui/session.py", "ui/cli.py", "ui/export/command.py"}
+PICKS_ENGINES = {"ui/session.py", "ui/cli.py", "ui/bench.py", "ui/export/command.py"}
 """The session of the window, and the commands, which have no session."""
 
 MOST_LINES = 500

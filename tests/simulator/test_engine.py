@@ -386,12 +386,17 @@ def test_rounding_to_float16_is_numpys(numbers: list[float]) -> None:
     np.testing.assert_array_equal(round_to(values, "float32"), values)
 
 
-@given(st.lists(FLOATS, min_size=1, max_size=40))
-def test_rounding_to_bfloat16_is_to_the_nearest_even(numbers: list[float]) -> None:
-    values = np.array(numbers, dtype=np.float32)
+HALVES = st.sampled_from([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF]) | st.integers(0, 0xFFFF)
+
+
+@given(st.lists(st.tuples(st.integers(0, 0xFFFF), HALVES), min_size=1, max_size=40))
+def test_rounding_to_bfloat16_is_to_the_nearest_even(halves: list[tuple[int, int]]) -> None:
+    patterns = np.array([(high << 16) + low for high, low in halves], dtype=np.uint32)
+    values = patterns.view(np.float32)
     rounded = round_to(values, "bfloat16")
-    for value, got in zip(values, rounded, strict=True):
-        assert got.view(np.uint32) == nearest_bfloat16(int(value.view(np.uint32)))
+    np.testing.assert_array_equal(np.isnan(rounded), np.isnan(values))
+    for pattern, got in zip(patterns[~np.isnan(values)], rounded[~np.isnan(values)], strict=True):
+        assert got.view(np.uint32) == nearest_bfloat16(int(pattern))
 
 
 def nearest_bfloat16(bits: int) -> int:

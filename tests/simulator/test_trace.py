@@ -92,6 +92,27 @@ def test_seeking_across_many_checkpoints_is_stepping(algorithm: str) -> None:
         check_same(seeking.snapshot(index), snapshot)
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("mask", [{}, {"causal": True, "window": 900, "sinks": 40}])
+def test_a_visit_starts_where_the_one_before_ended(algorithm: str, mask: dict[str, Any]) -> None:
+    # Also across checkpoints, from which the numbers are computed anew: one number, one source.
+    chosen = scenario(algorithm, nq=70, nk=3000, d=4, rows=35, cols=32, mask=mask)
+    trace = trace_of(chosen)
+    last: dict[tuple[int, int], Snapshot] = {}
+    pairs = 0
+    for index in range(len(trace)):
+        now = trace.snapshot(index)
+        key = (now.visit.launch, now.visit.i)
+        if key in last and now.visit.launch != 1:
+            before = last[key].tile
+            pairs += 1
+            for name in ("m", "l", "o"):
+                left, found = getattr(before, name), getattr(now.tile, f"{name}_prev")
+                assert left.tobytes() == found.tobytes(), f"{name} at {now.visit}"
+        last[key] = now
+    assert pairs > 50
+
+
 def test_caches_hold_no_more_than_they_may() -> None:
     made = []
 

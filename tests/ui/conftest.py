@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from simulator.assets import SCENARIOS
+from tests.ui.scenario_desk import CAPTURE, RANDOM, Desk
 from ui.app import application, make_window
 from ui.main_window import MainWindow
 from ui.settings import Settings
@@ -43,3 +45,13 @@ def open_window(qapp: QApplication, settings: Settings) -> Iterator[Callable[...
         window.close()
         window.deleteLater()
     qapp.processEvents()
+
+
+@pytest.fixture
+def desk(qtbot: QtBot) -> Desk:
+    return Desk(qtbot, RANDOM)
+
+
+@pytest.fixture
+def capture_desk(qtbot: QtBot) -> Desk:
+    return Desk(qtbot, CAPTURE)

@@ -1,0 +1,104 @@
+"""`verify`: silent on a right engine, and naming the first number that differs on a wrong one."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from simulator import Trace
+from simulator.cosimulation import MAX_VISITS, _visits, verify
+from simulator.engine import NumpyEngine, Tile
+from simulator.program import Visit
+from simulator.scenario import Scenario
+from tests.simulator.helpers import ALGORITHMS, program_of, scenario, scenarios, trace_of
+
+
+@given(scenarios())
+def test_the_engine_agrees(chosen: Scenario) -> None:
+    trace, shares = trace_of(chosen), []
+    verdict = verify(trace, shares.append)
+    assert verdict.difference is None, str(verdict)
+    assert (verdict.visits, verdict.of) == (len(trace), len(trace))
+    assert 0 <= verdict.largest <= 1
+    assert shares[-1] == 1
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_large_logits_agree(algorithm: str, scale: float) -> None:
+    chosen = scenario(algorithm, nq=33, d=8, scale=scale, rows=8, cols=5, mask={"causal": True})
+    verdict = verify(trace_of(chosen))
+    assert verdict.difference is None, str(verdict)
+
+
+class WrongEngine(NumpyEngine):
+    """Right but for one array of one visit."""
+
+    def __init__(self, trace: Trace, visit: int, name: str, value: float) -> None:
+        super().__init__(trace.workload, trace.inputs)
+        self.fault = (visit, name, value)
+
+    def tile(self, visit: Visit, block: Any) -> Tile:
+        tile = super().tile(visit, block)
+        at, name, value = self.fault
+        if visit.index != at:
+            return tile
+        wrong = getattr(tile, name).copy()
+        wrong[(1,) * wrong.ndim] += value
+        return replace(tile, **{name: wrong})
+
+
+@pytest.mark.parametrize("value", [1e-3, -1e-3, np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("algorithm", "name", "op", "quantity"),
+    [
+        ("flash2", "s", "scores", "S[1, 1]"),
+        ("flash2", "m", "row max", "m[1]"),
+        ("flash2", "alpha", "row max", "alpha[1]"),
+        ("flash2", "p", "exponentials", "P[1, 1]"),
+        ("flash2", "l", "row sum", "l[1]"),
+        ("flash2", "o", "accumulate", "O[1, 1]"),
+        ("flash1", "m_tile", "row max", "m of the tile[1]"),
+        ("flash1", "beta", "combine", "beta[1]"),
+        ("flash1", "o", "accumulate", "O[1, 1]"),
+        ("naive", "s", "scores", "S[1, 1]"),
+    ],
+)
+def test_the_first_difference_is_named(
+    algorithm: str, name: str, op: str, quantity: str, value: float
+) -> None:
+    chosen = scenario(algorithm, nq=12, rows=4, cols=4)
+    honest = trace_of(chosen)
+    wrong = WrongEngine(honest, 5, name, value)
+    verdict = verify(Trace(honest.program, wrong, honest.inputs))
+    found = verdict.difference
+    assert found is not None
+    assert (found.visit.index, found.op, found.quantity) == (5, op, quantity)
+    assert verdict.visits == 6
+    visit = honest.program.visit(5)
+    start = f"differs first at visit 5 (head 0, row block {visit.i}, column block {visit.j}), {op}:"
+    assert str(verdict).startswith(f"{start} {quantity} = ")
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
+def test_long_runs_are_checked_in_part(algorithm: str) -> None:
+    trace = trace_of(scenario(algorithm, nq=160, d=1, rows=1, cols=2))
+    assert len(trace) > MAX_VISITS
+    verdict = verify(trace)
+    assert verdict.difference is None, str(verdict)
+    assert 0.9 * MAX_VISITS <= verdict.visits < len(trace)
+    assert str(verdict) == f"{verdict.visits} of {len(trace)} visits agree with float64"
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_is_checked_in_part_is_spread_over_the_run(causal: bool) -> None:
+    chosen = scenario(nq=2**15, d=1, heads=2, rows=64, cols=64, mask={"causal": causal})
+    program = program_of(chosen)
+    places = list(_visits(program))
+    assert places == sorted(set(places))
+    assert len(places) < 2 * MAX_VISITS
+    firsts = [place for place in places if program.visit(place).first]
+    gaps = np.diff([*firsts, len(program)])
+    assert gaps.max() < len(program) / 4

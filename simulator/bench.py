@@ -112,6 +112,7 @@ def seek_measurements(seeks: int = 1000, row_blocks: int = 60) -> list[Measureme
         again += [seconds(lambda: trace.snapshot(i * Tc + j)) for j in columns[1:]]  # noqa: B023
         with threadpool_limits(os.cpu_count(), user_api="blas"):
             plain.append(seconds(lambda: plain_attention(trace, i)))  # noqa: B023
+        time.sleep(0.2)  # the threads of BLAS spin for a while after a product, on our processors
     ratios = np.array(first) / np.array(plain)
     return [
         Measurement("seek: first touch of a row block, p95", p95(first) * 1e3, "ms", 100),

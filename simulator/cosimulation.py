@@ -122,7 +122,9 @@ def _visits(program: TileProgram) -> Iterator[int]:
         yield from range(min(total, MAX_VISITS))
         return
     start, left = 0, MAX_VISITS
-    stride = total // 8
+    w = program.workload
+    of_a_block = max(1, total // (w.heads * w.grid.Tr))
+    stride = total // max(1, MAX_VISITS // of_a_block)
     while start < total and left > 0:
         first, stop = program.block_bounds(start)
         yield from range(first, stop)

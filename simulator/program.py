@@ -222,9 +222,7 @@ class Launch:
         begun = done
         if nth:  # then the index is inside the block; else it is at a block's start
             size = min(self._outer_block, self._outer_len - block * self._outer_block)
-            seen = nth * self._inner_block
-            if self._inner_at(block, nth - 1) == self.inner_blocks - 1:
-                seen -= self._lacking
+            seen = nth * self._inner_block  # none of them is the last inner block: one follows
             begun, inner, pair = begun + size, inner + seen, pair + size * seen
         heads_begun = head + (rest > 0)
         whole = [head * int(a[-1]) for a in self._sums]

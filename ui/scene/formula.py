@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from math import ceil
 from typing import Any
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QTransform
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QColor,
+    QImage,
+    QPaintEngine,
+    QPainter,
+    QPainterPath,
+    QTransform,
+)
 
 _EM = 48.0
 """Pixels at which formulas are typeset, once; other sizes are made from the same outlines."""
@@ -30,12 +38,33 @@ class Formula:
     width: float
     ascent: float
     descent: float
+    _pictures: dict[int, QImage] = field(default_factory=dict, repr=False, compare=False)
 
     def draw(self, painter: QPainter, x: float, baseline: float, colour: QColor | str) -> None:
-        """Draw it with its left end at `x`."""
+        """Draw it with its left end at `x`; on pixels as a picture made once for each colour."""
+        if painter.paintEngine().type() is QPaintEngine.Type.Raster:
+            picture = self._picture(QColor(colour))
+            painter.drawImage(
+                QPoint(round(x) - 1, round(baseline) - ceil(self.ascent) - 1), picture
+            )
+            return
         painter.translate(x, baseline)
         painter.fillPath(self.path, QColor(colour))
         painter.translate(-x, -baseline)
+
+    def _picture(self, colour: QColor) -> QImage:
+        found = self._pictures.get(colour.rgb())
+        if found is None:
+            size = QSize(ceil(self.width) + 2, ceil(self.ascent) + ceil(self.descent) + 2)
+            found = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
+            found.fill(Qt.GlobalColor.transparent)
+            painter = QPainter(found)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.translate(1, ceil(self.ascent) + 1)
+            painter.fillPath(self.path, colour)
+            painter.end()
+            self._pictures[colour.rgb()] = found
+        return found
 
 
 @lru_cache(maxsize=512)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from PySide6.QtCore import QRectF, QSizeF
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QPainter, QRegion
 
 from simulator.program import TileProgram
 from simulator.row_report import RowReport
@@ -49,13 +49,11 @@ def paint_scene(
         The place.
     """
     px, theme = style.px, style.theme
-    painter.fillRect(rect, QColor(theme.window))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     gap = px(10)
     inner = rect.adjusted(gap, 0, -gap, -gap)
     title_height, foot_height = px(40), px(70)
     title = QRectF(inner.x(), inner.y(), inner.width(), title_height)
-    _paint_title(painter, snapshot, style, title)
     body_height = inner.height() - title_height - foot_height - gap
     right_width = max(px(430), inner.width() * 0.36)
     board = QRectF(inner.x(), title.bottom(), inner.width() - right_width - gap, body_height)
@@ -64,7 +62,10 @@ def paint_scene(
     softmax = QRectF(right.x(), memory.bottom() + gap, right_width, 0)
     softmax.setBottom(right.bottom())
     foot = QRectF(inner.x(), board.bottom() + gap, inner.width(), foot_height)
-    for box in (board, memory, softmax, foot):
+    boxes = (board, memory, softmax, foot)
+    _paint_ground(painter, style, rect, boxes)
+    _paint_title(painter, snapshot, style, title)
+    for box in boxes:
         card(painter, box, theme.panel, theme.border, px(6))
     pad = px(8)
     paint_board(painter, snapshot, style, _inside(board, pad), row=report.row)
@@ -72,6 +73,17 @@ def paint_scene(
     paint_memory(painter, snapshot, style, _inside(memory, pad), naive_bytes=naive)
     paint_softmax(painter, snapshot, report, style, _inside(softmax, pad))
     _paint_foot(painter, snapshot, style, _inside(foot, pad))
+
+
+def _paint_ground(painter: QPainter, style: Style, rect: QRectF, boxes: tuple[QRectF, ...]) -> None:
+    """Fill what the boxes leave: filling all of a large picture twice takes a while."""
+    free = QRegion(rect.toAlignedRect())
+    for box in boxes:
+        free = free.subtracted(QRegion(_inside(box, style.px(8)).toRect()))
+    painter.save()
+    painter.setClipRegion(free, Qt.ClipOperation.IntersectClip)
+    painter.fillRect(rect, QColor(style.theme.window))
+    painter.restore()
 
 
 @lru_cache(maxsize=8)

@@ -294,21 +294,21 @@ class Trace:
 
 
 def tile_counts(program: TileProgram) -> dict[str, int]:
-    """Return the tiles of all heads by what happens to them.
+    """Return the tiles of all heads by their kind, and how many are visited.
 
-    Naive visits every tile, so none is skipped there and those that the mask empties count
-    as partial.
+    Kinds follow from the mask alone. FlashAttention visits the full and the partial tiles;
+    naive visits every tile, also those of kind skipped.
     """
     w = program.workload
     total = w.heads * w.grid.Tr * w.grid.Tc
-    visited = total if w.algorithm == "naive" else w.heads * int(w.grid.visited_per_row.sum())
+    seen = w.heads * int(w.grid.visited_per_row.sum())
     full = w.heads * w.grid.full_tiles
     return {
         "total": total,
-        "visited": visited,
-        "skipped": total - visited,
+        "visited": total if w.algorithm == "naive" else seen,
+        "skipped": total - seen,
         "full": full,
-        "partial": visited - full,
+        "partial": seen - full,
     }
 
 

@@ -166,3 +166,30 @@ def test_commands_that_draw_nothing_do_not_import_qt(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True)
     assert done.returncode == 0
+
+
+def test_interrupted_it_leaves_nothing_half_written(tmp_path, monkeypatch):
+    import simulator.results as results
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(results.np.lib.format, "write_array", interrupt)
+    target = tmp_path / "out.npz"
+    assert main(["run", str(SCENARIOS / "causal.toml"), "-o", str(target)]) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_the_old_file_as_it_was(tmp_path, monkeypatch, capsys):
+    import simulator.files as files
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    target = tmp_path / "out.npz"
+    target.write_bytes(b"old")
+    monkeypatch.setattr(files.os, "fsync", full)
+    assert main(["run", str(SCENARIOS / "causal.toml"), "-o", str(target)]) == 2
+    assert "No space left" in capsys.readouterr().err
+    assert target.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["out.npz"]

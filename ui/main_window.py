@@ -444,7 +444,8 @@ class MainWindow(QMainWindow):
             dock = self.docks[spec.name]
             dock.setFloating(False)
             self.addDockWidget(spec.area, dock)
-            dock.setVisible(not spec.wide_only or self.width() >= WIDE)
+            room = self.width() >= WIDE * self.settings.text_scale
+            dock.setVisible(not spec.wide_only or room)
         right = [self.docks[s.name] for s in PANELS if not s.wide_only]
         width = max(380, round(self.width() * 0.34))
         self.resizeDocks(right, [width] * len(right), Qt.Orientation.Horizontal)

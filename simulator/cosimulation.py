@@ -98,7 +98,7 @@ def verify(trace: Trace, progress: Callable[[float], None] | None = None) -> Ver
         for op in program.ops(index):
             op.apply(interpreter.machine)
             chip = interpreter.machine.chip
-            if op.name in ("scores", "mask"):
+            if "S" in chip and op.name in ("load", "scores", "mask"):
                 finite = chip["S"][np.isfinite(chip["S"])]
                 scale = max(1.0, float(np.max(np.abs(finite), initial=0.0)))
             for name, ours, exact in _compared(op, tile, chip):

@@ -23,7 +23,7 @@ from simulator.engine import Engine, NumpyEngine, RowBlock
 from simulator.errors import refuse
 from simulator.program import TileProgram
 from simulator.reference import error_rows, reference_rows
-from simulator.scenario import Scenario
+from simulator.scenario import Scenario, load_scenario
 from simulator.snapshot import Cursor, HeadNumbers, Snapshot
 from simulator.traffic import compulsory_bytes
 from simulator.workload import Inputs, Workload, read_inputs, resolve
@@ -312,38 +312,35 @@ def tile_counts(program: TileProgram) -> dict[str, int]:
     }
 
 
-def make_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:
-    """Return the engine of that name.
-
-    Raises
-    ------
-    InputError
-        There is no such engine here.
-    """
-    if name in ("auto", "numpy"):
-        return NumpyEngine(workload, inputs)
-    raise refuse("--engine", "engine", name, "numpy: this version has no other engine")
+EngineFactory = Callable[[Workload, Inputs], Engine]
+"""Makes the engine for a workload; those that run CUDA kernels come from ``kernels.registry``."""
 
 
-def simulate(scenario: Scenario | str | Path, engine: str = "numpy") -> Trace:
+def trace_of(workload: Workload, inputs: Inputs, factory: EngineFactory) -> Trace:
+    """Return the trace of a workload on an engine."""
+    return Trace(tile_program(workload), factory(workload, inputs), inputs)
+
+
+def simulate(scenario: Scenario | str | Path, engine: str | EngineFactory = "numpy") -> Trace:
     """Return the trace of a scenario: nothing is computed until it is asked for.
 
     Parameters
     ----------
     scenario : Scenario or path
         What to run.
-    engine : str
-        ``numpy`` or ``auto``.
+    engine : str or callable
+        ``numpy``, or what makes another engine.
 
     Raises
     ------
     InputError
         The scenario, its input or the engine cannot be used.
     """
-    from simulator.scenario import load_scenario
-
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario)
+    if isinstance(engine, str):
+        if engine != "numpy":
+            raise refuse("simulate", "engine", engine, '"numpy", or what makes another engine')
+        engine = NumpyEngine
     workload = resolve(scenario)
-    inputs = read_inputs(workload)
-    return Trace(tile_program(workload), make_engine(engine, workload, inputs), inputs)
+    return trace_of(workload, read_inputs(workload), engine)

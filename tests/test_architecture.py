@@ -23,8 +23,8 @@ BANNED = {
 }
 """What no module of a package may import, not even inside a function."""
 
-ENGINE_WORDS = {"NumpyEngine", "CupyEngine", "HostEngine", "make_engine", "simulate"}
-ENGINE_MODULES = {"kernels", "kernels.engine", "kernels.launch", "kernels.host"}
+ENGINE_WORDS = {"NumpyEngine", "KernelEngine", "make_engine", "choose_engine", "simulate"}
+ENGINE_MODULES = {"kernels", "kernels.engine", "kernels.launch", "kernels.registry"}
 PICKS_ENGINES = {"ui/session.py", "ui/cli.py", "ui/bench.py", "ui/export/command.py"}
 """The session of the window, and the commands, which have no session."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernels.device import gpu_status
 from simulator.assets import SCENARIOS
 from simulator.trace import simulate
 from ui.cli import main
@@ -57,7 +58,6 @@ def test_output_holds_arrays_and_summary(tmp_path, capsys):
         (["run", "{demo}", "-o", "out.txt"], ["out.txt", ".npz"]),
         (["run", "{demo}", "-o", "{tmp}/no/out.npz"], ["no", "exists"]),
         (["run", "{demo}", "--engine", "abacus"], ["abacus", "numpy"]),
-        (["run", "{demo}", "--engine", "cupy"], ["cupy", "numpy"]),
         (["run", "{bad}"], ["bad.toml", "attention.kv_heads = 4", "heads = 6"]),
         (["export", "{demo}", "-o", "{tmp}/a.bmp"], ["a.bmp", ".png"]),
         (["export", "{demo}", "-o", "{tmp}/no/a.png"], ["exists"]),
@@ -86,6 +86,12 @@ def test_wrong_input_is_one_line_and_leaves_no_file(arguments, words, tmp_path, 
     for word in words:
         assert word in error
     assert [p.name for p in tmp_path.iterdir()] == ["bad.toml"]
+
+
+@pytest.mark.skipif(gpu_status().available, reason="this machine has a GPU")
+def test_without_a_gpu_its_engine_is_refused_with_the_reason(capsys):
+    assert main(["run", str(SCENARIOS / "causal.toml"), "--engine", "cupy"]) == 2
+    assert gpu_status().reason in capsys.readouterr().err
 
 
 def test_verify_passes_and_names_the_first_difference(monkeypatch, capsys):

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -154,11 +155,12 @@ def _window(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     """Run a scenario to its end and print what it computed and moved."""
+    from kernels.registry import make_engine
     from simulator.results import check_output, write_results
     from simulator.trace import simulate
     from ui.units import bytes_text, count_text
 
-    trace = simulate(options.scenario, options.engine)
+    trace = simulate(options.scenario, partial(make_engine, options.engine))
     output = Path(options.output) if options.output else None
     if output:
         check_output(output, trace.workload)
@@ -205,6 +207,7 @@ def _export(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     """Hold the engine against float64, step by step."""
+    from kernels.registry import make_engine
     from simulator.assets import SCENARIOS
     from simulator.cosimulation import verify
     from simulator.trace import simulate
@@ -212,7 +215,7 @@ def _verify(options: argparse.Namespace) -> int:
     demos = sorted(SCENARIOS.glob("*.toml"))
     differs = False
     for path in [Path(options.scenario)] if options.scenario else demos:
-        trace = simulate(path, options.engine)
+        trace = simulate(path, partial(make_engine, options.engine))
         report = verify(trace, _progress(path.stem))
         print(f"{path.stem}: {report}")
         differs |= report.difference is not None

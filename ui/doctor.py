@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernels.device import gpu_status
+from kernels.host.compiler import find_compiler
 from simulator.assets import ASSETS, CAPTURES, SCENARIOS
 from ui.cli import version
 
@@ -102,16 +102,15 @@ def _gpu() -> Finding:
 
 def _cupy() -> Finding:
     if importlib.util.find_spec("cupy"):
-        return Finding("CuPy", True, "installed; this version does not use it yet")
-    return Finding("CuPy", None, "not installed; this version does not use it yet")
+        return Finding("CuPy", True, "installed")
+    return Finding("CuPy", None, "not installed; a GPU needs it: make run EXTRAS=gpu-cuda13")
 
 
 def _compiler() -> Finding:
-    for name in ("g++", "clang++"):
-        path = shutil.which(name)
-        if path:
-            return Finding("C++ compiler", True, f"{path}; this version does not use it yet")
-    return Finding("C++ compiler", None, "none; this version does not use one yet")
+    compiler = find_compiler()
+    if compiler.available:
+        return Finding("C++ compiler", True, f"{compiler.word}: --engine host runs the kernels")
+    return Finding("C++ compiler", None, f"{compiler.reason}; only --engine host needs one")
 
 
 def _codecs() -> Finding:

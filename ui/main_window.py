@@ -28,7 +28,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernels.device import gpu_status
 from simulator.assets import ASSETS, DEMO, SCENARIOS
 from simulator.errors import InputError
 from simulator.scenario import save_scenario, with_values
@@ -171,6 +170,7 @@ class MainWindow(QMainWindow):
         session.view_changed.connect(self._show_view)
         session.trace_changed.connect(self._show_trace)
         session.refused.connect(self.show_error)
+        session.fell_back.connect(self.say)
         session.playing_changed.connect(self._show_playing)
         session.settings_changed.connect(self._show_pace)
         session.file_changed.connect(self._show_title)
@@ -222,11 +222,11 @@ class MainWindow(QMainWindow):
 
     def engine_note(self, trace: Trace) -> str:
         """Return, in words, what computes and why it is not a GPU."""
-        if trace.engine.name == "cupy":
-            return f"Numbers recorded from CUDA kernels on {trace.engine.device}."
-        status = gpu_status()
-        why = "this version has no GPU engine yet" if status.available else status.reason
-        return f"Numbers computed with NumPy on the CPU: {why}."
+        engine = trace.engine
+        if engine.name != "numpy":
+            return f"Numbers recorded from CUDA kernels: {engine.device}."
+        why = f": {self.session.note}" if self.session.note else ""
+        return f"Numbers computed with NumPy on the CPU{why}."
 
     def _show_title(self) -> None:
         scenario = self.session.scenario

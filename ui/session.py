@@ -11,7 +11,8 @@ from typing import cast
 from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
-from simulator.algorithms import tile_program
+from kernels.registry import choose_engine
+from simulator.engine import Engine, NumpyEngine
 from simulator.errors import InputError, refuse
 from simulator.playback import (
     SECONDS_PER_OP,
@@ -26,7 +27,7 @@ from simulator.playback import (
 from simulator.row_report import RowReport, row_report
 from simulator.scenario import Scenario, load_scenario, save_scenario
 from simulator.snapshot import Cursor, Snapshot
-from simulator.trace import Trace, make_engine
+from simulator.trace import Trace, trace_of
 from simulator.workload import Inputs, Workload, read_inputs, resolve
 from ui.worker import Worker
 
@@ -60,12 +61,15 @@ class Session(QObject):
     """Granularity or speed."""
     file_changed = Signal()
     """The scenario's file, or whether it differs from what is saved."""
+    fell_back = Signal(str)
+    """In words, that a device has failed and NumPy goes on."""
     working = Signal(bool)
     """Whether the engine has been at work for long enough to say so."""
 
     def __init__(self, engine: str = "auto", parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.engine = engine
+        self.note = ""
         self.path: Path | None = None
         self.trace: Trace | None = None
         self.view: View | None = None
@@ -152,8 +156,28 @@ class Session(QObject):
         key = _input_key(workload)
         if self._inputs is None or self._inputs[0] != key:
             self._inputs = (key, read_inputs(workload))
-        inputs = self._inputs[1]
-        return Trace(tile_program(workload), make_engine(self.engine, workload, inputs), inputs)
+        return trace_of(workload, self._inputs[1], self._engine)
+
+    def _engine(self, workload: Workload, inputs: Inputs) -> Engine:
+        try:
+            engine, note = choose_engine(self.engine, workload, inputs)
+        except InputError:
+            raise
+        except Exception as error:  # a device fails in ways that only its driver knows
+            if self.engine != "auto":
+                raise refuse(
+                    "--engine", "engine", self.engine, f"one that runs: {error}"
+                ) from error
+            engine, note = NumpyEngine(workload, inputs), f"the GPU failed ({error})"
+        self.note = self.note or note
+        return engine
+
+    def _fall_back(self, trace: Trace, error: Exception) -> None:
+        """Go on with NumPy where a device has failed: the scenario and the cursor stay."""
+        self.engine = "numpy"
+        self.note = f"{trace.engine.device} failed ({error})"
+        self.fell_back.emit(f"{self.note}: NumPy goes on.")
+        self._build(trace.workload.scenario, self._show_trace)
 
     def _show_trace(self, trace: Trace) -> None:
         if self.trace is not None:
@@ -296,6 +320,8 @@ class Session(QObject):
     def _failed(self, kind: str, error: Exception) -> None:
         if isinstance(error, InputError):
             self.refused.emit(error)
+        elif kind == "view" and self.trace and self.trace.engine.name != "numpy":
+            self._fall_back(self.trace, error)
         elif isinstance(error, MemoryError):
             self.refused.emit(out_of_memory())
         else:

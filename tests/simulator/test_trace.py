@@ -482,7 +482,7 @@ def test_simulate() -> None:
     assert (len(trace), trace.output.shape, trace.lse.shape) == (18, (2, 9, 4), (2, 9))
     assert trace.snapshot(visit=5).cursor.visit == 5
     assert trace.snapshot(visit=5, op=3).op.name == trace.program.ops(5)[3].name
-    with pytest.raises(InputError, match='--engine: engine = "abacus": expected numpy'):
+    with pytest.raises(InputError, match='simulate: engine = "abacus": expected "numpy"'):
         simulate(scenario(), engine="abacus")
 
 

@@ -4,8 +4,10 @@ import sys
 import threading
 import time
 
+import pytest
 from PySide6.QtGui import QColor, QImage, QPainter
 
+from kernels.host.compiler import find_compiler
 from simulator.assets import SCENARIOS
 from simulator.errors import InputError
 from simulator.scenario import load_scenario, with_values
@@ -124,3 +126,42 @@ def test_void_calls_of_qt_keep_the_count_of_none(qapp):
     change = sys.getrefcount(None) - before
     painter.end()
     assert abs(change) < 100
+
+
+@pytest.mark.skipif(not find_compiler().available, reason=find_compiler().reason)
+def test_a_device_that_fails_is_left_for_numpy_and_nothing_is_lost(qapp, monkeypatch):
+    session = Session("host")
+    session.open(SCENARIOS / "causal.toml")
+    session.settle()
+    assert session.trace.engine.name == "host"
+    told = []
+    session.fell_back.connect(told.append)
+
+    def lost(*_):
+        raise RuntimeError("device lost")
+
+    scenario = session.scenario
+    monkeypatch.setattr(session.trace.engine, "tile", lost)
+    session.go(Cursor(3, 2))
+    session.settle()
+    assert session.trace.engine.name == "numpy"
+    assert session.view.snapshot.cursor == Cursor(3, 2)
+    assert session.scenario == scenario
+    assert len(told) == 1
+    assert "device lost" in told[0]
+    session.close()
+
+
+def test_auto_takes_numpy_where_making_the_device_fails(qapp, monkeypatch):
+    import ui.session
+
+    def broken(*_):
+        raise MemoryError("no room on the device")
+
+    monkeypatch.setattr(ui.session, "choose_engine", broken)
+    session = Session("auto")
+    session.open(SCENARIOS / "causal.toml")
+    session.settle()
+    assert session.trace.engine.name == "numpy"
+    assert "no room on the device" in session.note
+    session.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
+from kernels.registry import make_engine
 from simulator.errors import refuse
 from simulator.row_report import row_report
 from simulator.trace import simulate
@@ -43,7 +45,7 @@ def export_still(
     """
     if not output.parent.is_dir():
         raise refuse("export", "-o", str(output), f"a folder {output.parent} that exists")
-    trace = simulate(scenario, engine)
+    trace = simulate(scenario, partial(make_engine, engine))
     total = len(trace)
     visit = total // 2
     if visits is not None:

@@ -133,7 +133,7 @@ class Header(QWidget):
         """Show a trace; `note` says in words why this engine computes."""
         self._buttons[trace.workload.algorithm].setChecked(True)
         self._chips.show_words(scenario_words(trace.workload), style)
-        self._engine.setText(f"{trace.engine.device} · {ENGINE_NAMES[trace.engine.name]}")
+        self._engine.setText(engine_words(trace.engine.name, trace.engine.device))
         self._engine.setToolTip(note)
         self._engine.setAccessibleDescription(note)
 
@@ -142,7 +142,7 @@ class Header(QWidget):
         if busy:
             self._engine.setText("computing…")
         elif trace is not None:
-            self._engine.setText(f"{trace.engine.device} · {ENGINE_NAMES[trace.engine.name]}")
+            self._engine.setText(engine_words(trace.engine.name, trace.engine.device))
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
@@ -158,4 +158,8 @@ class Header(QWidget):
         self._chips.show_words(self._chips._words, style)
 
 
-ENGINE_NAMES = {"numpy": "NumPy", "cupy": "CuPy kernel", "host": "CUDA kernel on the CPU"}
+def engine_words(name: str, device: str) -> str:
+    """Return who computes, short: ``CPU · NumPy``, ``GPU H200 · CUDA kernel``."""
+    if name == "numpy":
+        return f"{device} · NumPy"
+    return "CPU · CUDA kernel" if name == "host" else f"GPU {device} · CUDA kernel"

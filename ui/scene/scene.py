@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QPainter, QRegion
 from simulator.program import TileProgram
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
-from ui.panels.header import ENGINE_NAMES, scenario_words
+from ui.panels.header import engine_words, scenario_words
 from ui.scene.board import paint_board
 from ui.scene.draw import LEFT, RIGHT, card, draw_text, text_width
 from ui.scene.memory import paint_memory
@@ -97,7 +97,7 @@ def _inside(rect: QRectF, by: float) -> QRectF:
 
 def _paint_title(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
     w, theme = snapshot.program.workload, style.theme
-    engine = f"{snapshot.device} · {ENGINE_NAMES[snapshot.engine]}"
+    engine = engine_words(snapshot.engine, snapshot.device)
     small, large = style.text_font(12), style.text_font(16, bold=True)
     right = text_width(small, engine) + style.px(8)
     draw_text(painter, rect, engine, small, theme.muted, RIGHT)

@@ -1,0 +1,457 @@
+// What the algorithms share: element types, masks, tiles on their way, the steps of a softmax.
+//
+// Nothing is included, so NVRTC needs no headers. The loader (kernels/sources.py) puts this text
+// in the place of `#include "common.cuh"`.
+//
+// A block works on one tile of the score matrix at a time, BR query rows by BC keys. Each warp
+// owns ROWS of the rows, each of its lanes every 32nd key of S and every 32nd value of O:
+//
+//              keys 0 .. BC-1                      values 0 .. VALUE_DIM-1
+//   warp 0   [ S: lane 0, lane 1, .., lane 31, lane 0, .. ]   [ O: lane 0, lane 1, .. ]
+//   warp 1   [ ..                                         ]   [ ..                    ]
+//
+// so a row's maximum and sum never leave its warp, and m, l and O stay in registers.
+//
+// Compile-time: BR, BC, HEAD_DIM, VALUE_DIM, WARPS, ELEMENT (0 float32, 1 float16, 2 bfloat16).
+// -DTRACE makes the trace build: the same arithmetic, and everything that `Trace` records.
+
+#define WARP 32
+#define THREADS (WARPS * WARP)
+#define ROWS ((BR + WARPS - 1) / WARPS)            // query rows of a warp
+#define TILE_ROWS (WARPS * ROWS)                   // BR, or a few more: rows that nobody stores
+#define VALUES ((VALUE_DIM + WARP - 1) / WARP)     // values of O that a lane holds of each row
+#define KEYS (BC > 3 * WARP ? 4 : (BC + WARP - 1) / WARP)  // keys that a lane scores at once
+
+typedef long long Index;                           // of an element in HBM
+typedef unsigned long long Bytes;
+
+// --- Elements: as they lie in HBM and shared memory; all sums are float32 ----------------------
+
+#if ELEMENT == 0
+typedef float element;
+#else
+typedef unsigned short element;                    // the bits
+#endif
+// A key's row is one bank longer than its elements, so that lanes side by side meet no conflict.
+#define KEY_STRIDE (HEAD_DIM + 4 / (int)sizeof(element))
+
+__device__ __forceinline__ float widen(float x) { return x; }
+
+__device__ __forceinline__ float widen(unsigned short bits)
+{
+#if ELEMENT == 2
+    return __uint_as_float((unsigned)bits << 16);
+#elif defined(__CUDA_ARCH__)
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+    return x;
+#else
+    // Exponent and fraction move into place; 2^112 makes up for the different biases and turns
+    // subnormal numbers into normal ones. Infinity and NaN keep an exponent of all ones.
+    const unsigned sign = (bits & 0x8000u) << 16, rest = (bits & 0x7fffu) << 13;
+    if (rest >= 0x0f800000u) return __uint_as_float(sign | 0x70000000u | rest);
+    return __uint_as_float(sign | __float_as_uint(__uint_as_float(rest) * 5.192296858534828e33f));
+#endif
+}
+
+// Rounds to the nearest, ties to even.
+__device__ __forceinline__ element narrow(float x)
+{
+#if ELEMENT == 0
+    return x;
+#elif ELEMENT == 1 && defined(__CUDA_ARCH__)
+    element bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+#else
+    const unsigned bits = __float_as_uint(x), size = bits & 0x7fffffffu;
+#if ELEMENT == 2
+    if (size > 0x7f800000u) return (element)(bits >> 16 | 0x40u);                  // NaN stays NaN
+    return (element)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+#else
+    const unsigned sign = bits >> 16 & 0x8000u;
+    if (size >= 0x47800000u) return (element)(sign | (size > 0x7f800000u ? 0x7e00u : 0x7c00u));
+    if (size < 0x38800000u) {  // subnormal: 0.5 has the same unit in the last place, 2^-24
+        return (element)(sign | (__float_as_uint(__uint_as_float(size) + 0.5f) - 0x3f000000u));
+    }
+    return (element)(sign | (size + 0xfffu + (size >> 13 & 1u) - 0x38000000u) >> 13);
+#endif
+#endif
+}
+
+__device__ __forceinline__ void put(float* place, float x) { *place = x; }
+#if ELEMENT != 0
+__device__ __forceinline__ void put(element* place, float x) { *place = narrow(x); }
+#endif
+
+__device__ __forceinline__ float minus_infinity() { return __int_as_float(0xff800000); }
+__device__ __forceinline__ float larger(float a, float b) { return a > b ? a : b; }
+
+// exp(high - low), and 0 for high = -inf: what has seen nothing weighs nothing.
+__device__ __forceinline__ float exp_below(float high, float low)
+{
+    return high == minus_infinity() ? 0.0f : expf(high - low);
+}
+
+// numerator / denominator, and 0 for a row that has seen nothing.
+__device__ __forceinline__ float over(float numerator, float denominator)
+{
+    return denominator > 0.0f ? numerator / denominator : 0.0f;
+}
+
+// --- Masks -------------------------------------------------------------------------------------
+
+struct Mask {
+    int seqlen_q, seqlen_k;
+    int causal, window, sinks;  // 0: none
+
+    // A query row's place among the keys: aligned at the bottom right.
+    __device__ int shifted(int row) const { return row + seqlen_k - seqlen_q; }
+
+    __device__ bool sees(int row, int key) const
+    {
+        const int place = shifted(row);
+        if (causal && key > place) return false;
+        if (!window || key < sinks) return true;
+        return place - key < window && key - place < window;
+    }
+};
+
+enum { SKIPPED = 0, PARTIAL = 1, FULL = 2 };
+
+// Whether none, some or all pairs of a tile are visible; rows and keys past the end are no pairs.
+__device__ __forceinline__ int tile_kind(const Mask& mask, int row, int rows, int key, int keys)
+{
+    const int first = mask.shifted(row), last = mask.shifted(row + rows - 1);
+    const int key_last = key + keys - 1;
+    const int ahead = mask.causal ? 0 : mask.window - 1;  // how far a row sees to its right
+
+    // Over the tile, place - key takes every value from first - key_last to last - key.
+    bool any = true, all = true;
+    if (mask.causal || mask.window) {
+        any = last - key >= -ahead;
+        all = first - key_last >= -ahead;
+    }
+    if (mask.window) {
+        const int beyond = key > mask.sinks ? key : mask.sinks;  // first key that is no sink
+        const bool some_sink = key < mask.sinks && (!mask.causal || key <= last);
+        any = (any && first - key_last < mask.window) || some_sink;
+        if (key_last < mask.sinks) all = !mask.causal || key_last <= first;
+        else all = all && last - beyond < mask.window;
+    }
+    return all ? FULL : any ? PARTIAL : SKIPPED;
+}
+
+// --- Counters and records of the trace build ---------------------------------------------------
+
+// Requested bytes by tensor, and matmul FLOPs; kernels/counters.py has the same order.
+enum Counter {
+    READ_Q, READ_K, READ_V, READ_S, READ_P, READ_O, READ_l, READ_m,
+    WRITE_S, WRITE_P, WRITE_O, WRITE_LSE, WRITE_l, WRITE_m,
+    FLOPS, COUNTERS
+};
+
+// One visit under the magnifier; kernels/records.py has the same layout.
+struct Detail {
+    float s[BR][BC];                // scaled scores before the mask
+    float p[BR][BC];                // exponentials
+    float o_before[BR][VALUE_DIM];  // as the visit finds O, and as it leaves it
+    float o[BR][VALUE_DIM];
+    float m_tile[BR], l_tile[BR];   // of this tile alone
+    float beta[BR];                 // exp(m_tile - m), where the algorithm uses it
+};
+
+#ifdef TRACE
+// [heads, row blocks, columns] of the launch, a row block being BR rows; any may be null.
+#define TRACE_PARAMETERS                                                                        \
+    , unsigned char* kinds_hbm      /* [heads, row blocks, columns] */                          \
+    , float* m_hbm_visits           /* [heads, row blocks * BR, columns] */                     \
+    , float* l_hbm_visits           /* likewise */                                              \
+    , float* alpha_hbm_visits       /* likewise */                                              \
+    , Bytes* counters_hbm           /* [heads, row blocks, columns, COUNTERS] */                \
+    , Detail* details_hbm           /* [detail_to - detail_from]: of the one row block */       \
+    , int detail_from, int detail_to
+#define TRACE_ARGUMENTS                                                                         \
+    , kinds_hbm, m_hbm_visits, l_hbm_visits, alpha_hbm_visits, counters_hbm, details_hbm,       \
+        detail_from, detail_to
+#define RECORDED(...) __VA_ARGS__
+#else
+#define TRACE_PARAMETERS
+#define TRACE_ARGUMENTS
+#define RECORDED(...)
+#endif
+
+// Rows, keys and values that this thread answers for.
+__device__ __forceinline__ int lane() { return threadIdx.x % WARP; }
+__device__ __forceinline__ int own_row(int r) { return threadIdx.x / WARP * ROWS + r; }
+
+// Where one visit is recorded; nothing at all in the fast build.
+struct Visit {
+    RECORDED(unsigned char* kind_; float *m_, *l_, *alpha_; Bytes* counters_; Detail* detail_;
+             int columns_;)
+
+    __device__ __forceinline__ void count(Counter which, int amount) const
+    {
+        RECORDED(if (counters_ && amount) atomicAdd(counters_ + which, (Bytes)amount);)
+    }
+
+    __device__ __forceinline__ void kind(int kind) const
+    {
+        RECORDED(if (kind_ && threadIdx.x == 0) *kind_ = (unsigned char)kind;)
+    }
+
+    // Every lane records what it wrote itself, so no barrier is needed.
+    __device__ __forceinline__ void scores(const float* S_shared, int rows, int keys) const
+    {
+        RECORDED(if (detail_) copy(detail_->s, S_shared, rows, keys);)
+    }
+
+    __device__ __forceinline__ void exponentials(const float* P_shared, int rows, int keys) const
+    {
+        RECORDED(if (detail_) copy(detail_->p, P_shared, rows, keys);)
+    }
+
+    __device__ __forceinline__ void output_before(const float (&O)[ROWS][VALUES], int rows) const
+    {
+        RECORDED(if (detail_) copy(detail_->o_before, O, rows);)
+    }
+
+    __device__ __forceinline__ void output(const float (&O)[ROWS][VALUES], int rows) const
+    {
+        RECORDED(if (detail_) copy(detail_->o, O, rows);)
+    }
+
+    __device__ __forceinline__ void row(int r, int rows, float m, float l, float alpha,
+                                        float m_tile, float l_tile, float beta) const
+    {
+        RECORDED(
+            const int row = own_row(r);
+            if (row >= rows || lane() != 0) return;
+            m_[(Index)row * columns_] = m;
+            l_[(Index)row * columns_] = l;
+            alpha_[(Index)row * columns_] = alpha;
+            if (!detail_) return;
+            detail_->m_tile[row] = m_tile;
+            detail_->l_tile[row] = l_tile;
+            detail_->beta[row] = beta;)
+    }
+
+#ifdef TRACE
+    __device__ void copy(float (*into)[BC], const float* S_shared, int rows, int keys) const
+    {
+        for (int r = 0; r < ROWS && own_row(r) < rows; ++r)
+            for (int key = lane(); key < keys; key += WARP)
+                into[own_row(r)][key] = S_shared[own_row(r) * BC + key];
+    }
+
+    __device__ void copy(float (*into)[VALUE_DIM], const float (&O)[ROWS][VALUES], int rows) const
+    {
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r)
+            #pragma unroll
+            for (int n = 0; n < VALUES; ++n)
+                if (own_row(r) < rows && lane() + n * WARP < VALUE_DIM)
+                    into[own_row(r)][lane() + n * WARP] = O[r][n];
+    }
+#endif
+};
+
+// What the launch records of the head that this block works on.
+struct Trace {
+    RECORDED(unsigned char* kinds; float *m, *l, *alpha; Bytes* counters; Detail* details;
+             int columns, from, to;)
+
+    __device__ __forceinline__ Trace(int head_of_launch, int blocks, int column_blocks
+                                     TRACE_PARAMETERS)
+    {
+        RECORDED(
+            const Index tiles = (Index)head_of_launch * blocks * column_blocks;
+            columns = column_blocks;
+            from = detail_from;
+            to = detail_to;
+            details = details_hbm;
+            kinds = kinds_hbm ? kinds_hbm + tiles : nullptr;
+            counters = counters_hbm ? counters_hbm + tiles * COUNTERS : nullptr;
+            m = m_hbm_visits ? m_hbm_visits + tiles * BR : nullptr;
+            l = l_hbm_visits ? l_hbm_visits + tiles * BR : nullptr;
+            alpha = alpha_hbm_visits ? alpha_hbm_visits + tiles * BR : nullptr;)
+    }
+
+    // `block` counts from the launch's first row block.
+    __device__ __forceinline__ Visit visit(int block, int column) const
+    {
+        Visit visit;
+        RECORDED(
+            const Index tile = (Index)block * columns + column;
+            const Index row = (Index)block * BR * columns + column;
+            visit.columns_ = columns;
+            visit.kind_ = kinds ? kinds + tile : nullptr;
+            visit.counters_ = counters ? counters + tile * COUNTERS : nullptr;
+            visit.detail_ = from <= column && column < to ? details + (column - from) : nullptr;
+            visit.m_ = m ? m + row : nullptr;
+            visit.l_ = l ? l + row : nullptr;
+            visit.alpha_ = alpha ? alpha + row : nullptr;)
+        return visit;
+    }
+};
+
+// --- Tiles on their way ------------------------------------------------------------------------
+
+// HBM to shared memory, by the whole block. Rows past the end become zeros.
+__device__ __forceinline__ void load_tile(
+    element* tile_shared,     // [tile_rows, stride]
+    int tile_rows, int stride,
+    const element* tile_hbm,  // [rows, width]
+    int rows, int width, const Visit& visit, Counter counter)
+{
+    int loaded = 0;
+    for (int n = threadIdx.x; n < tile_rows * width; n += THREADS) {
+        const int row = n / width, column = n % width;
+        element x = (element)0;
+        if (row < rows) {
+            x = tile_hbm[(Index)row * width + column];
+            ++loaded;
+        }
+        tile_shared[row * stride + column] = x;
+    }
+    visit.count(counter, loaded * (int)sizeof(element));
+}
+
+// Registers to HBM, each warp its own rows.
+template <class T>
+__device__ __forceinline__ void store_output(
+    T* O_hbm,                          // [rows, VALUE_DIM]
+    const float (&O)[ROWS][VALUES], int rows, const Visit& visit)
+{
+    int stored = 0;
+    #pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+        #pragma unroll
+        for (int n = 0; n < VALUES; ++n) {
+            const int row = own_row(r), value = lane() + n * WARP;
+            if (row < rows && value < VALUE_DIM) {
+                put(O_hbm + (Index)row * VALUE_DIM + value, O[r][n]);
+                ++stored;
+            }
+        }
+    visit.count(WRITE_O, stored * (int)sizeof(T));
+}
+
+// --- The steps of a tile -----------------------------------------------------------------------
+
+// S = scale * Q K^T, each warp its rows, each lane its keys.
+__device__ __forceinline__ void scores(
+    float* S_shared,          // [TILE_ROWS, BC], written
+    const element* Q_shared,  // [TILE_ROWS, HEAD_DIM]
+    const element* K_shared,  // [BC, KEY_STRIDE]
+    float scale, int rows, int keys, const Visit& visit)
+{
+    int scored = 0;
+    for (int first = lane(); first < keys; first += KEYS * WARP) {
+        float sum[ROWS][KEYS];
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r)
+            #pragma unroll
+            for (int c = 0; c < KEYS; ++c) sum[r][c] = 0.0f;
+        const element* K_row[KEYS];
+        #pragma unroll
+        for (int c = 0; c < KEYS; ++c) {
+            const int key = first + c * WARP;  // past the tile: any row, the result is not stored
+            K_row[c] = K_shared + (key < BC ? key : 0) * KEY_STRIDE;
+        }
+        const element* Q_row = Q_shared + own_row(0) * HEAD_DIM;
+        // One element of K serves all rows of the warp, one of Q all keys of the lane.
+        for (int d = 0; d < HEAD_DIM; ++d) {
+            float k[KEYS];
+            #pragma unroll
+            for (int c = 0; c < KEYS; ++c) k[c] = widen(K_row[c][d]);
+            #pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                const float q = widen(Q_row[r * HEAD_DIM + d]);
+                #pragma unroll
+                for (int c = 0; c < KEYS; ++c) sum[r][c] += q * k[c];
+            }
+        }
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r)
+            #pragma unroll
+            for (int c = 0; c < KEYS; ++c)
+                if (first + c * WARP < keys) {
+                    S_shared[own_row(r) * BC + first + c * WARP] = scale * sum[r][c];
+                    if (own_row(r) < rows) ++scored;
+                }
+    }
+    visit.count(FLOPS, scored * 2 * HEAD_DIM);
+}
+
+// Hidden pairs become -inf.
+__device__ __forceinline__ void apply_mask(
+    float* S_shared,  // [TILE_ROWS, BC]
+    const Mask& mask, int first_row, int first_key, int keys)
+{
+    for (int r = 0; r < ROWS; ++r)
+        for (int key = lane(); key < keys; key += WARP)
+            if (!mask.sees(first_row + own_row(r), first_key + key))
+                S_shared[own_row(r) * BC + key] = minus_infinity();
+}
+
+__device__ __forceinline__ float warp_max(float x)
+{
+    for (int bit = WARP / 2; bit > 0; bit /= 2)
+        x = larger(x, __shfl_xor_sync(0xffffffffu, x, bit));
+    return x;
+}
+
+__device__ __forceinline__ float warp_sum(float x)
+{
+    for (int bit = WARP / 2; bit > 0; bit /= 2) x += __shfl_xor_sync(0xffffffffu, x, bit);
+    return x;
+}
+
+__device__ __forceinline__ float row_max(const float* S_row, int keys)
+{
+    float top = minus_infinity();
+    for (int key = lane(); key < keys; key += WARP) top = larger(top, S_row[key]);
+    return warp_max(top);
+}
+
+// P = exp(S - top), in the place of S.
+__device__ __forceinline__ void exponentials(float* S_row, float top, int keys)
+{
+    for (int key = lane(); key < keys; key += WARP) S_row[key] = exp_below(S_row[key], top);
+}
+
+__device__ __forceinline__ float row_sum(const float* P_row, int keys)
+{
+    float sum = 0.0f;
+    for (int key = lane(); key < keys; key += WARP) sum += P_row[key];
+    return warp_sum(sum);
+}
+
+// O += P V, each warp its rows, each lane its values.
+__device__ __forceinline__ void accumulate(
+    float (&O)[ROWS][VALUES],
+    const float* P_shared,    // [TILE_ROWS, BC]
+    const element* V_shared,  // [BC, VALUE_DIM]
+    int rows, int keys, const Visit& visit)
+{
+    if (lane() >= VALUE_DIM) return;
+    for (int key = 0; key < keys; ++key) {
+        float v[VALUES];
+        #pragma unroll
+        for (int n = 0; n < VALUES; ++n) {
+            const int value = lane() + n * WARP;  // past the end: any value, it is not stored
+            v[n] = widen(V_shared[key * VALUE_DIM + (value < VALUE_DIM ? value : 0)]);
+        }
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const float p = P_shared[own_row(r) * BC + key];
+            #pragma unroll
+            for (int n = 0; n < VALUES; ++n) O[r][n] += p * v[n];
+        }
+    }
+    int summed = 0;
+    for (int r = 0; r < ROWS && own_row(r) < rows; ++r)
+        for (int value = lane(); value < VALUE_DIM; value += WARP) summed += keys;
+    visit.count(FLOPS, summed * 2);
+}

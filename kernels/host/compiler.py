@@ -1,0 +1,196 @@
+"""Finds a C++ compiler and keeps what it made, so that each kernel is compiled once."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from kernels.errors import KernelError
+
+HERE = Path(__file__).parent
+SHIM, RUNTIME = HERE / "cuda_on_cpu.h", HERE / "runtime.cpp"
+
+FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-pthread",
+    "-fvisibility=hidden",
+    # Fast and trace builds are to agree to the last bit: no sum is contracted in one and not
+    # in the other.
+    "-ffp-contract=off",
+    "-Wno-unknown-pragmas",
+)
+SECONDS = 300
+"""After which a compiler is given up."""
+KEPT = 400
+"""Files kept in the cache; what was made longest ago goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """The C++ compiler that the host engine uses.
+
+    Attributes
+    ----------
+    command : str
+        Path of the compiler; empty when there is none.
+    version : str
+        First line of what it says about itself.
+    reason : str
+        Why there is none, in words a user can act on; empty when there is one.
+    """
+
+    command: str
+    version: str
+    reason: str
+
+    @property
+    def available(self) -> bool:
+        """Whether kernels can be compiled for the CPU."""
+        return not self.reason
+
+    @property
+    def word(self) -> str:
+        """Return its short name, such as ``g++``."""
+        return Path(self.command).name
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What every compilation is called with."""
+        # g++ would look up at each access whether an extern thread_local has a constructor.
+        return FLAGS if "clang" in self.version else (*FLAGS, "-fno-extern-tls-init")
+
+
+@cache
+def find_compiler() -> Compiler:
+    """Return the compiler named by ``$CXX``, else g++, else clang++."""
+    if sys.platform == "win32":
+        return Compiler("", "", "the host engine needs Linux or macOS")
+    wanted = os.environ.get("CXX", "")
+    for name in [wanted] if wanted else ["g++", "clang++"]:
+        path = shutil.which(name)
+        if path is None:
+            continue
+        asked = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        if asked.returncode == 0:
+            return Compiler(path, asked.stdout.partition("\n")[0], "")
+    if wanted:
+        return Compiler("", "", f"the C++ compiler that CXX names does not run: {wanted}")
+    return Compiler("", "", "no C++ compiler: neither g++ nor clang++ is installed")
+
+
+@cache
+def cache_folder() -> Path:
+    """Return the user's cache folder, or one for this process where that cannot be written."""
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path.home() / ".cache"
+    stated = os.environ.get("XDG_CACHE_HOME", "")
+    folder = (Path(stated) if os.path.isabs(stated) else base) / "tilescope" / "kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        private = tempfile.mkdtemp(prefix="tilescope-kernels-")
+        atexit.register(shutil.rmtree, private, ignore_errors=True)
+        return Path(private)
+
+
+def shared_library(source: str, options: tuple[str, ...], *, again: bool = False) -> Path:
+    """Return the shared library of a translation unit, made now if it is not kept.
+
+    Parameters
+    ----------
+    source : str
+        C++, as the shim makes it of CUDA.
+    options : tuple of str
+        Definitions, ``-DNAME=value``.
+    again : bool
+        Make it anew whatever is kept.
+
+    Raises
+    ------
+    KernelError
+        There is no compiler, or it refuses the source: its own words are in the message.
+    """
+    compiler = _compiler()
+    runtime = _runtime()
+    key = _key(source, options, compiler.flags, compiler.version, runtime.stem, SHIM.read_text())
+
+    def make(target: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            unit = Path(folder) / "kernel.cpp"
+            unit.write_text(source, encoding="utf-8")
+            _compile(["-shared", "-include", str(SHIM), *options, str(unit), str(runtime)], target)
+
+    return _kept(f"{key}.so", make, again)
+
+
+def _runtime() -> Path:
+    """Return the shim's runtime as an object file."""
+    compiler = _compiler()
+    key = _key(RUNTIME.read_text(), SHIM.read_text(), compiler.flags, compiler.version)
+    return _kept(f"runtime-{key}.o", lambda target: _compile(["-c", str(RUNTIME)], target), False)
+
+
+def _compiler() -> Compiler:
+    compiler = find_compiler()
+    if not compiler.available:
+        raise KernelError(compiler.reason)
+    return compiler
+
+
+def _key(*parts: object) -> str:
+    return hashlib.sha256(repr((sys.platform, os.uname().machine, parts)).encode()).hexdigest()[:24]
+
+
+def _kept(name: str, make: Callable[[Path], None], again: bool) -> Path:
+    """Return a file of the cache; `make` writes beside it, so that it is whole or not there."""
+    folder = cache_folder()
+    path = folder / name
+    if again or not path.exists():
+        with tempfile.TemporaryDirectory(dir=folder, prefix="making-") as beside:
+            made = Path(beside) / name
+            make(made)
+            os.replace(made, path)
+        _forget_oldest(folder)
+    return path
+
+
+def _forget_oldest(folder: Path) -> None:
+    """Keep the cache small; another process may be doing the same."""
+    aged = []
+    for path in folder.glob("*.so"):
+        try:
+            aged.append((path.stat().st_mtime, path))
+        except OSError:
+            continue
+    for _, path in sorted(aged)[:-KEPT]:
+        path.unlink(missing_ok=True)
+
+
+def _compile(arguments: list[str], target: Path) -> None:
+    compiler = _compiler()
+    command = [compiler.command, *compiler.flags, *arguments, "-o", str(target)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=HERE
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise KernelError(f"{compiler.word} did not finish: {error}") from error
+    if done.returncode:
+        raise KernelError(f"{compiler.word} refuses the kernel:\n{done.stderr.strip()[:4000]}")

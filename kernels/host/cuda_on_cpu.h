@@ -1,0 +1,162 @@
+// The CUDA of this project's kernels, as far as they use it, for an ordinary C++17 compiler.
+//
+// A kernel is compiled as it stands, with this file in front of it. Each CUDA thread becomes a
+// fiber, each block runs on one thread of the operating system, and `__shared__` becomes
+// thread_local: one copy for each block that is running. runtime.cpp holds the rest.
+//
+// To add a collective (mma.sync, ldmatrix): build it on host::gather, which every shuffle uses.
+// To add cp.async: queue the copies in the host::Thread and carry them out when they are waited
+// for, or at once; a kernel must be right either way.
+#pragma once
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <utility>
+
+#define CUDA_ON_CPU 1
+
+// --- words of the language -------------------------------------------------------------------
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __shared__ thread_local  // inside a function: static, and extern where it says extern
+
+struct uint3 { unsigned x, y, z; };
+struct dim3 { unsigned x, y, z; };
+
+static constexpr int warpSize = 32;
+
+// --- where a thread is, and what it may wait for ---------------------------------------------
+
+namespace host {
+
+struct Thread {
+    uint3 index;  // threadIdx
+    int warp, lane;
+};
+
+struct Block {
+    Thread* running;
+    uint3 index;  // blockIdx
+    dim3 size;    // blockDim
+    dim3 grid;    // gridDim
+};
+
+extern __thread Block* block;  // the one that this thread of the operating system works on
+
+struct Slot { alignas(16) unsigned char bytes[64]; };
+
+// Wait for the whole block. `line` names the place: all threads must wait at the same one.
+void block_barrier(const char* what, int line);
+
+// Wait for the lanes of `mask`, which must wait at the same place.
+void warp_barrier(unsigned mask, const char* what, int line);
+
+// Leave up to 64 bytes, wait for the lanes of `mask`, return what each left: Slot[32].
+const Slot* gather(unsigned mask, const void* mine, size_t bytes, const char* what, int line);
+
+// End the launch with an error.
+[[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+template <class T>
+inline T shuffle(unsigned mask, T mine, int source, const char* what, int line)
+{
+    static_assert(sizeof(T) <= sizeof(Slot), "a shuffle moves at most 64 bytes");
+    const Slot* slots = gather(mask, &mine, sizeof(T), what, line);
+    if (!(mask >> source & 1)) fail("%s, line %d: lane %d is not in its mask", what, line, source);
+    T theirs;
+    memcpy(&theirs, slots[source].bytes, sizeof(T));
+    return theirs;
+}
+
+}  // namespace host
+
+#define threadIdx (host::block->running->index)
+#define blockIdx (host::block->index)
+#define blockDim (host::block->size)
+#define gridDim (host::block->grid)
+
+#define __syncthreads() host::block_barrier("__syncthreads", __LINE__)
+#define __syncwarp() host::warp_barrier(0xffffffffu, "__syncwarp", __LINE__)
+#define __shfl_xor_sync(mask, value, bits) \
+    host::shuffle(mask, value, host::block->running->lane ^ (bits), "__shfl_xor_sync", __LINE__)
+#define __shfl_sync(mask, value, source) \
+    host::shuffle(mask, value, (source) & 31, "__shfl_sync", __LINE__)
+
+// --- arithmetic ------------------------------------------------------------------------------
+
+static inline float __int_as_float(int bits) { float x; memcpy(&x, &bits, 4); return x; }
+static inline float __uint_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
+static inline unsigned __float_as_uint(float x) { unsigned bits; memcpy(&bits, &x, 4); return bits; }
+
+template <class T>
+static inline T atomicAdd(T* place, T amount)
+{
+    static_assert(!__is_same(T, float), "add floats in a fixed order: the builds must agree");
+    return __atomic_fetch_add(place, amount, __ATOMIC_RELAXED);
+}
+
+// --- what a module offers to Python: launch_NAME and sizes_NAME for each kernel --------------
+
+namespace host {
+
+struct Launch {
+    unsigned grid[3], block[3];
+    uint64_t shared_bytes;
+    int order;  // of threads and blocks: 0 forward, 1 reverse, 2 random
+    unsigned seed;
+    int workers;  // threads of the operating system
+};
+
+struct Body {
+    virtual void run() const = 0;
+};
+
+// Run all blocks; 0, or 1 and a message of at most `size` bytes.
+int launch(const Launch& launch, const Body& body, char* message, int size);
+
+template <class... A>
+struct Call : Body {
+    void (*kernel)(A...);
+    void** arguments;
+
+    Call(void (*k)(A...), void** a) : kernel(k), arguments(a) {}
+    void run() const override { with(std::index_sequence_for<A...>{}); }
+    template <size_t... I>
+    void with(std::index_sequence<I...>) const
+    {
+        kernel(*static_cast<std::remove_const_t<A>*>(arguments[I])...);
+    }
+};
+
+template <class... A>
+int call(void (*kernel)(A...), const Launch* plan, void** arguments, char* message, int size)
+{
+    return launch(*plan, Call<A...>(kernel, arguments), message, size);
+}
+
+template <class... A>
+const int* sizes(void (*)(A...))
+{
+    static const int bytes[] = {static_cast<int>(sizeof(A))..., 0};  // ends with 0
+    return bytes;
+}
+
+}  // namespace host
+
+#define HOST_PUBLIC extern "C" __attribute__((visibility("default")))
+#define HOST_EXPORT(kernel)                                                                     \
+    HOST_PUBLIC const int* sizes_##kernel() { return host::sizes(&kernel); }                    \
+    HOST_PUBLIC int launch_##kernel(const host::Launch* plan, void** arguments, char* message,  \
+                                    int size)                                                   \
+    {                                                                                           \
+        return host::call(&kernel, plan, arguments, message, size);                             \
+    }

@@ -1,0 +1,144 @@
+"""Workloads that share few compilations, and everything that is checked of a kernel's run."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from kernels.engine import KernelEngine
+from kernels.fast import FastRun
+from kernels.host.compiler import find_compiler
+from kernels.host.device import HostDevice
+from kernels.host.module import Order, Schedule
+from simulator.algorithms import tile_program
+from simulator.cosimulation import verify
+from simulator.scenario import Scenario
+from simulator.trace import Trace
+from simulator.workload import Inputs, Workload, read_inputs, resolve
+from tests.simulator.helpers import masks, scenario, textbook
+
+needs_compiler = pytest.mark.skipif(
+    not find_compiler().available and not os.environ.get("CI"),
+    reason=f"the host engine: {find_compiler().reason}",
+)
+
+SCHEDULES = (
+    Schedule(Order.FORWARD),
+    Schedule(Order.REVERSE),
+    Schedule(Order.RANDOM, seed=7),
+)
+
+TILINGS: tuple[dict[str, Any], ...] = (
+    {"rows": 4, "cols": 3, "d": 5, "dv": 7, "dtype": "float16"},
+    {"rows": 1, "cols": 5, "d": 3, "dv": 2, "dtype": "bfloat16"},
+    {"rows": 20, "cols": 40, "d": 8, "dv": 33, "dtype": "float32"},
+)
+"""What is fixed at compile time; the last has several warps, keys and values for each lane."""
+
+ROUNDING = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
+"""Largest error of O, relative above 1: half a unit in the last place and float32 sums."""
+
+
+def workload_of(chosen: Scenario) -> tuple[Workload, Inputs]:
+    """Return a scenario's workload and numbers."""
+    workload = resolve(chosen)
+    return workload, read_inputs(workload)
+
+
+def host_trace(
+    workload: Workload, inputs: Inputs, schedule: Schedule | None = None
+) -> tuple[Trace, KernelEngine]:
+    """Return a trace on the host engine."""
+    engine = KernelEngine(workload, inputs, HostDevice(schedule))
+    return Trace(tile_program(workload), engine, inputs), engine
+
+
+@st.composite
+def kernel_scenarios(draw: st.DrawFn, algorithm: str) -> Scenario:
+    """Draw any lengths, masks and heads, with one of few tilings, so that little is compiled."""
+    tiling = draw(st.sampled_from(TILINGS))
+    longest = 3 * max(tiling["rows"], tiling["cols"], 6)
+    kv_heads = draw(st.integers(1, 2))
+    heads = kv_heads * draw(st.integers(1, 2))
+    chosen = st.lists(st.integers(0, heads - 1), min_size=1, max_size=2, unique=True)
+    return scenario(
+        algorithm,
+        nq=draw(st.integers(1, longest)),
+        nk=draw(st.integers(1, longest)),
+        heads=heads,
+        kv_heads=kv_heads,
+        seed=draw(st.integers(0, 99)),
+        head=draw(st.one_of(st.none(), chosen)),
+        mask=draw(masks(longest)),
+        temperature=draw(st.sampled_from([1.0, 0.25])),
+        **tiling,
+    )
+
+
+def faults(workload: Workload, inputs: Inputs, schedules: tuple[Schedule, ...]) -> list[str]:
+    """Return all that is wrong with the kernels on a workload; an error counts, too.
+
+    Looked at: O and lse against the textbook in float64, every op of every tile against the
+    float64 interpreter, what is visited, what is counted, and fast against trace build.
+    """
+    found: list[str] = []
+    for schedule in schedules:
+        trace, engine = host_trace(workload, inputs, schedule)
+        found += _number_faults(trace)
+        verdict = verify(trace)
+        if verdict.difference is not None:
+            found.append(str(verdict))
+        counted, asked = engine.counted(), trace.program.totals
+        for way in ("read", "write"):
+            ours = {name: n for name, n in getattr(counted, way).items() if n}
+            theirs = {name: n for name, n in getattr(asked, way).items() if n}
+            if ours != theirs:
+                found.append(f"{way} {ours}, expected {theirs}")
+        if counted.flops != asked.flops:
+            found.append(f"{counted.flops} FLOPs, expected {asked.flops}")
+        if found:  # spares the compilation of the fast build
+            break
+        found += bit_faults(workload, inputs, engine, schedule)
+    return found
+
+
+def _number_faults(trace: Trace) -> list[str]:
+    """Compare O and lse of a whole run with the textbook."""
+    w, found = trace.workload, []
+    tolerance = ROUNDING["float32" if w.algorithm == "flash1" else w.dtype]
+    for head in range(w.heads):
+        o, lse = textbook(w, trace.inputs, head)
+        blind = np.isneginf(lse)
+        if not np.array_equal(np.isneginf(trace.lse[head]), blind):
+            found.append(f"head {head}: rows that see nothing")
+            continue
+        for name, got, exact, allowed in (
+            ("o", trace.output[head], o, tolerance),
+            ("lse", trace.lse[head][~blind], lse[~blind], 1e-4),
+        ):
+            # Written so that NaN, for which every comparison is false, is a fault.
+            if not np.all(np.abs(got - exact) <= allowed * (1 + np.abs(exact))):
+                found.append(f"head {head}: {name}")
+    return found
+
+
+def bit_faults(
+    workload: Workload, inputs: Inputs, engine: KernelEngine, schedule: Schedule
+) -> list[str]:
+    """Compare the fast build with what the trace build left in memory, to the last bit."""
+    device = HostDevice(schedule)
+    fast = FastRun(workload, inputs, device)
+    fast.launch()
+    traced = engine.run_everything()
+    found = []
+    for name in ("o", "lse", "m", "l", "s", "p"):
+        ours, theirs = getattr(fast.tensors, name), getattr(traced, name)
+        if (ours is None) != (theirs is None):
+            found.append(f"{name} is in one build only")
+        elif ours is not None and ours.tobytes() != theirs.tobytes():
+            found.append(f"{name} differs between fast and trace build")
+    return found

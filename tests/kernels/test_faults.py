@@ -1,0 +1,261 @@
+"""Faults planted in the kernels' text: the checks that pass on the sources fail on each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import engine, fast
+from kernels.errors import KernelError
+from kernels.host import compiler
+from kernels.host.module import Order, Schedule
+from kernels.sources import whole_source
+from simulator.workload import Inputs
+from tests.kernels.helpers import SCHEDULES, faults, needs_compiler, workload_of
+from tests.simulator.helpers import scenario
+
+pytestmark = needs_compiler
+
+ORDERS = (*SCHEDULES, Schedule(Order.RANDOM, seed=1))
+
+WARPS_AND_TAILS: dict[str, Any] = {
+    "nq": 37, "nk": 70, "d": 8, "dv": 33, "rows": 20, "cols": 40, "heads": 4, "kv_heads": 2,
+    "dtype": "float16",
+}  # fmt: skip
+"""Three warps, two column blocks with a ragged tail, values past a warp's width, two groups."""
+
+MASKED = {"causal": True, "window": 45, "sinks": 3}
+
+
+CAUSAL = {"causal": True}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One planted fault: `old`, which occurs once, becomes `new`."""
+
+    algorithm: str
+    what: str
+    old: str
+    new: str
+    mask: Mapping[str, Any] = field(default_factory=lambda: MASKED)
+    nk: int = 70
+
+
+SYNC = "__syncthreads();"
+
+FAULTS = (
+    # Barriers.
+    Fault("flash2", "tiles are read before they are whole", f"{SYNC}  // the tiles are whole", ""),
+    Fault("flash2", "tiles are overwritten while they are read", f"{SYNC}  // every warp", "//"),
+    Fault(
+        "flash2",
+        "a barrier that some threads do not reach",
+        f"{SYNC}  // the tiles are whole",
+        f"if (threadIdx.x < 64) {SYNC}",
+    ),
+    Fault("flash1", "tiles are read before they are whole", f"{SYNC}  // the tiles are whole", ""),
+    Fault("flash1", "tiles are overwritten while they are read", f"{SYNC}  // every warp", "//"),
+    Fault(
+        "naive",
+        "K is overwritten while it is read",
+        f"{SYNC}  // every warp is done with the tile before",
+        "",
+    ),
+    Fault("naive", "P and V are read before they are whole", f"{SYNC}  // P and V are whole", ""),
+    Fault(
+        "naive", "a maximum is overwritten by the sum", f"{SYNC}  // the values of the call", "//"
+    ),
+    Fault(
+        "naive",
+        "a maximum is read before it is there",
+        "of_warp_shared[threadIdx.x / WARP] = x;\n    " + SYNC,
+        "of_warp_shared[threadIdx.x / WARP] = x;",
+    ),
+    # Masks and tile kinds.
+    Fault(
+        "flash2",
+        "window one too wide",
+        "return place - key < window",
+        "return place - key <= window",
+    ),
+    Fault(
+        "flash2", "causal without the diagonal", "causal && key > place", "causal && key >= place"
+    ),
+    Fault("flash2", "one sink too many", "key < sinks) return", "key <= sinks) return"),
+    Fault("flash2", "aligned at the top left", "return row + seqlen_k - seqlen_q;", "return row;"),
+    Fault(
+        "flash2",
+        "a tile on the edge is skipped",
+        "any = last - key >= -ahead",
+        "any = last - key > -ahead",
+        mask=CAUSAL,
+        nk=58,
+    ),
+    Fault(
+        "flash2",
+        "a partial tile is taken for a full one",
+        "all = first - key_last >= -ahead",
+        "all = last - key_last >= -ahead",
+    ),
+    Fault("flash2", "the mask is forgotten", "if (kind == PARTIAL)", "if (false)"),
+    Fault(
+        "naive",
+        "hidden tiles are left as they are",
+        "if (kind != FULL)",
+        "if (kind == PARTIAL)",
+        mask=CAUSAL,
+        nk=56,
+    ),
+    # Online softmax.
+    Fault(
+        "flash2",
+        "no maximum",
+        "const float m_new = larger(m[r], m_tile);",
+        "const float m_new = 0.0f;",
+    ),
+    Fault(
+        "flash2",
+        "the maximum of the tile alone",
+        "const float m_new = larger(m[r], m_tile);",
+        "const float m_new = m_tile;",
+    ),
+    Fault("flash2", "O is not rescaled", "O[r][n] *= alpha;", "O[r][n] *= 1.0f;"),
+    Fault("flash2", "l is not rescaled", "l[r] = alpha * l[r] + l_tile;", "l[r] = l[r] + l_tile;"),
+    Fault(
+        "flash2",
+        "a row that sees nothing is divided by 0",
+        "return denominator > 0.0f ? numerator / denominator : 0.0f;",
+        "return numerator / denominator;",
+        nk=20,
+    ),
+    Fault("flash2", "LSE without l", "m[r] + logf(l[r])", "m[r]"),
+    Fault(
+        "flash1",
+        "beta is forgotten",
+        "weight[r] = over(beta, l_new);",
+        "weight[r] = over(1.0f, l_new);",
+    ),
+    Fault("flash1", "l is not stored", "l_hbm[own_row(r)] = l[r];", ""),
+    Fault("flash1", "O is not normalised again", "over(alpha * l[r], l_new)", "alpha"),
+    Fault(
+        "naive",
+        "P is not divided by l",
+        "const float p = over(row_shared[key], l);",
+        "const float p = row_shared[key];",
+    ),
+    # Tails, lanes and heads.
+    Fault(
+        "flash2",
+        "a key past the end is summed",
+        "key < keys; key += WARP) sum +=",
+        "key <= keys; key += WARP) sum +=",
+    ),
+    Fault(
+        "flash2",
+        "the last key is left out",
+        "for (int key = 0; key < keys; ++key)",
+        "for (int key = 0; key < keys - 1; ++key)",
+    ),
+    Fault(
+        "flash2",
+        "the last row is left out",
+        "if (row < rows && value < VALUE_DIM)",
+        "if (row < rows - 1 && value < VALUE_DIM)",
+    ),
+    Fault(
+        "flash2",
+        "values past a warp are left out",
+        "row < rows && value < VALUE_DIM",
+        "row < rows && value < WARP",
+    ),
+    Fault(
+        "flash2",
+        "half a warp is summed",
+        "int bit = WARP / 2; bit > 0; bit /= 2) x +=",
+        "int bit = WARP / 4; bit > 0; bit /= 2) x +=",
+    ),
+    Fault("flash2", "every head reads the first K and V", "kv_head_of[head]", "kv_head_of[0]"),
+    Fault(
+        "flash2",
+        "shared memory is overrun",
+        "S_shared[own_row(r) * BC + first + c * WARP] = scale",
+        "S_shared[(own_row(r) + TILE_ROWS * 4) * BC + first + c * WARP] = scale",
+    ),
+    # What is counted and recorded.
+    Fault("flash2", "Q is counted as float32", "loaded * (int)sizeof(element));", "loaded * 4);"),
+    Fault(
+        "flash2",
+        "K is loaded for hidden tiles, too",
+        "if (kind == SKIPPED) continue;",
+        "",
+        mask=CAUSAL,
+        nk=56,
+    ),
+    Fault(
+        "flash1",
+        "Q is loaded once",
+        "rows, HEAD_DIM, visit, READ_Q);",
+        "rows, HEAD_DIM, trace.visit(0, 0), READ_K);",
+    ),
+    Fault("flash2", "padded rows are counted", "if (own_row(r) < rows) ++scored;", "++scored;"),
+    Fault(
+        "flash2",
+        "the trace build changes a sum",
+        "const float l_tile = row_sum(S_row, keys);",
+        "const float l_tile = row_sum(S_row, keys) RECORDED(* 1.0000002f);",
+    ),
+    Fault(
+        "flash2",
+        "P is recorded before it is there",
+        "RECORDED(if (detail_) copy(detail_->p, P_shared, rows, keys);)",
+        "",
+    ),
+    Fault("naive", "m is recorded as l", "trace.m[row] = m;", "trace.m[row] = l;"),
+)
+
+
+def findings(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch, text: str, mask: Mapping[str, Any], nk: int
+) -> list[str]:
+    """Return what the checks find wrong with a kernel's text."""
+    for module in (engine, fast):
+        monkeypatch.setattr(module, "whole_source", lambda _: text)
+    # A fault is the same without optimisation, and compiled in half the time.
+    quick = tuple("-O0" if flag == "-O2" else flag for flag in compiler.FLAGS)
+    monkeypatch.setattr(compiler, "FLAGS", quick)
+    workload, inputs = workload_of(
+        scenario(algorithm, mask=dict(mask), scale=1.0, **{**WARPS_AND_TAILS, "nk": nk})
+    )
+    if algorithm != "naive":
+        # Scores that grow along the keys: tile after tile brings a new maximum, up to about 100.
+        k = inputs.k * np.linspace(1, 14, nk, dtype=np.float32)[:, None]
+        inputs = Inputs(inputs.q, k.astype(np.float16).astype(np.float32), inputs.v)
+    try:
+        for schedule in ORDERS:
+            found = faults(workload, inputs, (schedule,))
+            if found:
+                return found
+    except KernelError as error:
+        return [str(error)]
+    return []
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2"])
+@pytest.mark.parametrize(("mask", "nk"), [(MASKED, 70), (MASKED, 20), (CAUSAL, 56), (CAUSAL, 58)])
+def test_the_sources_have_none(
+    algorithm: str, mask: Mapping[str, Any], nk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert findings(algorithm, monkeypatch, whole_source(algorithm), mask, nk) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.algorithm}: {fault.what}")
+def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = whole_source(fault.algorithm)
+    assert text.count(fault.old) == 1, f"{fault.old!r} is not in the kernel any more"
+    text = text.replace(fault.old, fault.new)
+    found = findings(fault.algorithm, monkeypatch, text, fault.mask, fault.nk)
+    assert found, f"nothing shows that {fault.what}"
+    print(found[0])

@@ -1,0 +1,270 @@
+"""The unmodified kernels on the CPU, held against float64, against NumPy and against the plan."""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernels import engine as engine_module
+from kernels.counters import COUNTERS
+from kernels.engine import KernelEngine
+from kernels.fast import FastRun
+from kernels.host.device import HostDevice
+from kernels.records import carried_on
+from simulator.cosimulation import verify
+from simulator.engine import NumpyEngine, Tile
+from simulator.scenario import Scenario, load_scenario
+from simulator.workload import Inputs, Workload
+from tests.conformance.check import HERE, array_faults, count_faults, find_cases
+from tests.kernels.helpers import (
+    SCHEDULES,
+    TILINGS,
+    faults,
+    host_trace,
+    kernel_scenarios,
+    needs_compiler,
+    workload_of,
+)
+from tests.simulator.helpers import ALGORITHMS, scenario
+
+pytestmark = needs_compiler
+
+MASKS = (
+    {},
+    {"causal": True},
+    {"window": 9, "sinks": 2},
+    {"causal": True, "window": 7, "sinks": 5},
+)
+
+
+@pytest.mark.parametrize("case", find_cases(HERE), ids=lambda case: case.stem)
+def test_conformance(case: Path) -> None:
+    trace, engine = host_trace(*workload_of(load_scenario(case)))
+    summary, arrays = trace.run(keep_arrays=True)
+    want = json.loads(case.with_suffix(".expected.json").read_text(encoding="utf-8"))
+    tolerance = want.pop("tolerance")
+    with np.load(case.with_suffix(".expected.npz")) as expected:
+        assert array_faults(arrays, expected, tolerance) == []
+    assert count_faults(summary, want) == []
+    # The plan's counts are the kernels' own.
+    counted = engine.counted()
+    for name, bytes_of in want["hbm"]["by_tensor"].items():
+        assert counted.read.get(name, 0) == bytes_of["read"], name
+        assert counted.write.get(name, 0) == bytes_of["write"], name
+    assert counted.flops == want["matmul_flops"]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_any_workload(algorithm: str, data: st.DataObject) -> None:
+    chosen = data.draw(kernel_scenarios(algorithm))
+    schedule = data.draw(st.sampled_from(SCHEDULES))
+    assert faults(*workload_of(chosen), (schedule,)) == []
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+def test_every_order_gives_the_same_bits(algorithm: str, mask: dict[str, int]) -> None:
+    chosen = scenario(algorithm, nq=50, nk=90, heads=4, kv_heads=2, mask=mask, **TILINGS[2])
+    workload, inputs = workload_of(chosen)
+    assert faults(workload, inputs, SCHEDULES) == []
+    outputs = []
+    for schedule in SCHEDULES:
+        run = FastRun(workload, inputs, HostDevice(schedule))
+        run.launch()
+        outputs.append(run.tensors.o.tobytes())
+    assert len(set(outputs)) == 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "cols", "d"),
+    [("float16", 64, 64, 64), ("bfloat16", 128, 128, 32), ("float32", 24, 64, 96)],
+)
+def test_published_tiles(dtype: str, rows: int, cols: int, d: int) -> None:
+    chosen = scenario(
+        "flash2", nq=200, d=d, rows=rows, cols=cols, dtype=dtype, mask={"causal": True}
+    )
+    assert faults(*workload_of(chosen), SCHEDULES[:1]) == []
+
+
+def tile_faults(ours: Tile, theirs: Tile) -> list[str]:
+    """Return the fields of a tile that differ by more than float32 sums in another order."""
+    found = []
+    for name in Tile.__dataclass_fields__:
+        got, want = getattr(ours, name), getattr(theirs, name)
+        if got.shape != want.shape or got.dtype != want.dtype or got.flags.writeable:
+            found.append(f"{name}: {got.shape} {got.dtype}")
+        elif not np.allclose(got.astype(float), want.astype(float), rtol=2e-5, atol=2e-5):
+            found.append(f"{name}: {np.abs(got.astype(float) - want).max()}")
+    return found
+
+
+@pytest.mark.parametrize(("algorithm", "mask"), list(product(ALGORITHMS, MASKS)), ids=str)
+def test_tiles_mean_what_numpys_mean(algorithm: str, mask: dict[str, int]) -> None:
+    chosen = scenario(algorithm, nq=13, nk=22, heads=2, kv_heads=1, mask=mask, **TILINGS[0])
+    workload, inputs = workload_of(chosen)
+    trace, host = host_trace(workload, inputs)
+    numpy = NumpyEngine(workload, inputs)
+    for index in range(len(trace)):
+        visit = trace.program.visit(index)
+        ours, theirs = (e.row_block(visit.head, visit.i) for e in (host, numpy))
+        assert tile_faults(host.tile(visit, ours), numpy.tile(visit, theirs)) == [], visit
+        if visit.last:
+            for got, want in zip(
+                host.row_matrices(visit.head, visit.i, ours),
+                numpy.row_matrices(visit.head, visit.i, theirs),
+                strict=True,
+            ):
+                np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+            fields = ("o", "lse") if algorithm == "naive" else ("m", "l", "o", "lse")
+            for name in fields:
+                got, want = getattr(ours, name), getattr(theirs, name)
+                np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3, err_msg=name)
+
+
+def whole_kinds(engine: KernelEngine) -> np.ndarray:
+    """Return the kinds that a kernel met, (heads, Tr, Tc)."""
+    w = engine.workload
+    part = engine_module.Part.whole(w)
+    return engine._run(part, range(0)).kinds
+
+
+@settings(max_examples=40)
+@given(chosen=kernel_scenarios("flash2"))
+def test_kinds_are_the_grids(chosen: Scenario) -> None:
+    workload, inputs = workload_of(chosen)
+    kinds = whole_kinds(host_trace(workload, inputs)[1])
+    np.testing.assert_array_equal(kinds, np.stack([workload.grid.kinds()] * workload.heads))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+def test_counters_of_each_visit(algorithm: str, mask: dict[str, int]) -> None:
+    """What a visit reads and computes is what its ops say; stores outside of visits apart."""
+    chosen = scenario(algorithm, nq=30, nk=17, heads=2, mask=mask, **TILINGS[0])
+    trace, engine = host_trace(*workload_of(chosen))
+    counted = engine.counted_visits()
+    for index in range(len(trace)):
+        visit, ops = trace.program.visit(index), trace.program.ops(index)
+        ours = counted[visit.launch][visit.head, visit.i, visit.j].tolist()
+        theirs = dict.fromkeys(COUNTERS, 0)
+        for op in ops:
+            theirs[("flops", "")] += op.flops
+            for move in op.moves:
+                if op.name != "clear":
+                    theirs[("read" if op.loads else "write", move.tensor)] += move.bytes
+        got = dict(zip(COUNTERS, ours, strict=True))
+        if algorithm == "flash1" and visit.j == 0:  # the row block was cleared there
+            rows = len(visit.rows)
+            for tensor, bytes_of in (("O", 4 * rows * 7), ("l", 4 * rows), ("m", 4 * rows)):
+                got["write", tensor] -= bytes_of
+        assert got == theirs, visit
+
+
+def count_launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Return a list that grows by kernel and row blocks at every launch."""
+    launched = []
+    launch = engine_module.launch
+
+    def counting(module, w, kernel, part, *rest):  # type: ignore[no-untyped-def]
+        launched.append((kernel, len(part.heads) * len(part.blocks)))
+        launch(module, w, kernel, part, *rest)
+
+    monkeypatch.setattr(engine_module, "launch", counting)
+    return launched
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
+def test_scrubbing_costs_one_row_block(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = scenario(algorithm, nq=40, mask={"causal": True}, **TILINGS[0])
+    trace, _ = host_trace(*workload_of(chosen))
+    launched = count_launches(monkeypatch)
+    visits = [k for k in range(len(trace)) if trace.program.visit(k).i == 7]
+    for index in visits:
+        visit = trace.program.visit(index)
+        trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
+    assert launched == [(algorithm, 1)]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_long_row_blocks_are_recorded_in_stretches(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = scenario(algorithm, nq=21, nk=30, heads=2, mask={"causal": True}, **TILINGS[0])
+    workload, inputs = workload_of(chosen)
+    per_visit = engine_module.detail_type(workload).itemsize
+    plain, _ = host_trace(workload, inputs)
+    monkeypatch.setattr(engine_module, "DETAIL_BYTES", 3 * per_visit)
+    monkeypatch.setattr(engine_module, "BATCH_BYTES", 1500)
+    cut, engine = host_trace(workload, inputs)
+    assert verify(cut).difference is None
+    assert engine._batch() < workload.grid.Tr
+    for name, array in plain.arrays().items():
+        assert array.tobytes() == cut.arrays()[name].tobytes(), name
+    s, p = engine.row_matrices(0, 5, engine.row_block(0, 5))
+    for got, want in zip(
+        (s, p), plain.engine.row_matrices(0, 5, plain.row_block(0, 5)), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_naive_with_rounded_scores() -> None:
+    """S and P as wide as the dtype, as they are timed: O still holds its tolerance."""
+    chosen = scenario("naive", nq=33, nk=40, d=16, rows=16, cols=16, dtype="float16")
+    workload, inputs = workload_of(chosen)
+    trace, _ = host_trace(workload, inputs)
+    run = FastRun(workload, inputs, HostDevice(), scores_as_element=True)
+    run.launch()
+    assert run.tensors.s.dtype == np.uint16
+    o = engine_module.widened(run.tensors.o, workload.dtype)
+    assert np.all(np.abs(o - trace.output) <= 2e-3 * (1 + np.abs(trace.output)))
+    assert not np.array_equal(o, trace.output)
+
+
+def test_large_logits_hold() -> None:
+    chosen = scenario("flash2", nq=40, d=8, rows=16, cols=16, scale=60.0)
+    workload, inputs = workload_of(chosen)
+    trace, _ = host_trace(workload, inputs)
+    assert np.abs(trace.lse).max() > 200
+    assert verify(trace).difference is None
+
+
+def test_snapshots_name_the_engine() -> None:
+    trace, _ = host_trace(*workload_of(scenario("flash2", nq=9, **TILINGS[0])))
+    snapshot = trace.snapshot(2)
+    assert snapshot.engine == "host"
+    assert snapshot.device.startswith("CPU, CUDA kernels through ")
+
+
+def test_a_trace_that_differs_is_seen() -> None:
+    """The comparison of builds can fail: other numbers in, other bits out."""
+    workload, inputs = workload_of(scenario("flash2", nq=9, **TILINGS[0]))
+    changed = Inputs(inputs.q * np.float32(0.5), inputs.k, inputs.v)
+    ours, theirs = (_bits(workload, numbers) for numbers in (inputs, changed))
+    assert ours != theirs
+
+
+def _bits(workload: Workload, inputs: Inputs) -> bytes:
+    run = FastRun(workload, inputs, HostDevice())
+    run.launch()
+    return bytes(run.tensors.o.tobytes())
+
+
+def test_carried_on() -> None:
+    values = np.array([[np.nan, 1, np.nan, np.nan, 2, np.nan]], dtype=np.float32)
+    out = carried_on(values, np.array([0, 1, 0, 0, 1, 0], dtype=bool), -np.inf)
+    np.testing.assert_array_equal(out, [[-np.inf, 1, 1, 1, 2, 2]])
+
+
+def test_a_run_that_is_given_up_launches_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, engine = host_trace(*workload_of(scenario("flash2", nq=40, **TILINGS[0])))
+    launched = count_launches(monkeypatch)
+    monkeypatch.setattr(engine_module, "BATCH_BYTES", 1500)
+    first = next(engine.row_blocks(0))
+    assert launched == [("flash2", 2)]
+    np.testing.assert_array_equal(first.o, engine.row_block(0, 0).o)

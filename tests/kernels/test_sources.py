@@ -1,0 +1,239 @@
+"""The kernels' texts: element types, lines that stand for ops, options, limits, the registry."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels import registry
+from kernels.counters import COUNTERS, total
+from kernels.cupy_device import CupyDevice
+from kernels.device import GpuStatus, gpu_status
+from kernels.errors import KernelError
+from kernels.fast import FastRun
+from kernels.host.compiler import find_compiler
+from kernels.host.device import HostDevice
+from kernels.host.module import HostModule
+from kernels.launch import KERNELS, build_options, most_shared_bytes, shared_bytes
+from kernels.records import detail_type
+from kernels.registry import choose_engine, make_engine
+from kernels.sources import FOLDER, anchors, source, whole_source
+from simulator.dtypes import bfloat16_from_bits, round_to
+from simulator.engine import NumpyEngine
+from simulator.errors import InputError
+from tests.kernels.helpers import needs_compiler, workload_of
+from tests.simulator.helpers import ALGORITHMS, program_of, scenario
+
+CONVERSIONS = """
+extern "C" __global__ void widen_all(const unsigned short* bits, float* out, int n)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = widen(bits[i]);
+}
+
+extern "C" __global__ void narrow_all(const float* x, element* out, int n)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = narrow(x[i]);
+}
+"""
+
+
+@pytest.fixture(params=["float16", "bfloat16"])
+def conversions(request: pytest.FixtureRequest) -> tuple[str, HostModule]:
+    w = program_of(scenario("flash2", dtype=request.param)).workload
+    common = (FOLDER / "common.cuh").read_text(encoding="utf-8")
+    return request.param, HostModule(common + CONVERSIONS, build_options(w, trace=False))
+
+
+@needs_compiler
+def test_every_element_widens_exactly(conversions: tuple[str, HostModule]) -> None:
+    dtype, module = conversions
+    bits = np.arange(2**16, dtype=np.uint16)
+    exact = bits.view(np.float16).astype(np.float32)
+    if dtype == "bfloat16":
+        exact = bfloat16_from_bits(bits)
+    out = np.zeros(bits.shape, dtype=np.float32)
+    module.get_function("widen_all")((1,), (32,), (bits, out, np.int32(bits.size)))
+    np.testing.assert_array_equal(out, exact)
+    np.testing.assert_array_equal(np.signbit(out), np.signbit(exact))
+
+
+@needs_compiler
+def test_narrowing_rounds_to_the_nearest_even(conversions: tuple[str, HostModule]) -> None:
+    dtype, module = conversions
+    rng = np.random.default_rng(0)
+    patterns = rng.integers(0, 2**32, 200_000, dtype=np.uint32)
+    # Every element, the middle between it and the next, and a hair to both sides of it.
+    elements = np.arange(2**16, dtype=np.uint16)
+    values = bfloat16_from_bits(elements)
+    if dtype == "float16":
+        values = elements.view(np.float16).astype(np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        middles = values + np.diff(values, append=np.float32(0)) / np.float32(2)
+        beside = [np.nextafter(middles, s) for s in (np.float32(-np.inf), np.float32(np.inf))]
+        x = np.concatenate([patterns.view(np.float32), values, middles, *beside])
+        want = round_to(x, dtype)
+    out = np.zeros(x.shape, dtype=np.uint16)
+    module.get_function("narrow_all")((1,), (32,), (x, out, np.int32(x.size)))
+    got = bfloat16_from_bits(out)
+    if dtype == "float16":
+        got = out.view(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_op_has_its_lines(algorithm: str) -> None:
+    """The code panel goes from an op to the lines of the kernel that do it."""
+    chosen = scenario(algorithm, nq=8, nk=4, rows=3, cols=2, mask={"causal": True})
+    program = program_of(chosen)
+    names = {op.name for index in range(len(program)) for op in program.ops(index)}
+    lines = anchors(algorithm)
+    assert set(lines) == names
+    text = source(algorithm).splitlines()
+    for name, numbers in lines.items():
+        for number in numbers:
+            assert re.search(rf"\[{name}\] Dao", text[number - 1])
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_nothing_is_included(algorithm: str) -> None:
+    assert '#include "common.cuh"' in source(algorithm)
+    assert '#include "' not in re.sub(r"//.*", "", whole_source(algorithm))
+    assert "enum Counter" in whole_source(algorithm)
+
+
+def test_counters_are_the_kernels() -> None:
+    common = (FOLDER / "common.cuh").read_text(encoding="utf-8")
+    body = re.search(r"enum Counter \{(.*?)\}", common, re.DOTALL)
+    assert body
+    names = [name.strip() for name in body[1].split(",")]
+    ours = [f"{way.upper()}_{tensor}" if tensor else way.upper() for way, tensor in COUNTERS]
+    assert names == [*ours, "COUNTERS"]
+
+
+def test_totals_add_up() -> None:
+    one = np.arange(15, dtype=np.uint64)
+    sums = total([one.reshape(1, 1, 1, 15), np.stack([one, one])], ["Q", "LSE"])
+    assert sums.read == {
+        "Q": 0,
+        "LSE": 0,
+        "K": 3,
+        "V": 6,
+        "S": 9,
+        "P": 12,
+        "O": 15,
+        "l": 18,
+        "m": 21,
+    }
+    assert sums.write["LSE"] == 33
+    assert sums.flops == 42
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "cols", "d", "dv", "bytes_of"),
+    [
+        # S 64·64·4, Q 64·64·4, K 64·65·4, V 64·64·4
+        ("float32", 64, 64, 64, 64, 16384 + 16384 + 16640 + 16384),
+        # 20 rows for three warps are 21: S 21·40·4, Q 21·8·2, K 40·(8+2)·2, V 40·33·2
+        ("float16", 20, 40, 8, 33, 3360 + 336 + 800 + 2640),
+    ],
+)
+def test_shared_memory(dtype: str, rows: int, cols: int, d: int, dv: int, bytes_of: int) -> None:
+    w = program_of(scenario("flash2", d=d, dv=dv, rows=rows, cols=cols, dtype=dtype)).workload
+    assert shared_bytes(w, "flash2") == bytes_of
+
+
+@needs_compiler
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_byte_less_of_shared_memory_is_too_little(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The formula asks for no more than the kernels use: with less they overrun, and it shows."""
+    from kernels import launch as launch_module
+
+    chosen = scenario(algorithm, nq=20, nk=40, d=8, dv=33, rows=20, cols=40, dtype="float16")
+    run = FastRun(*workload_of(chosen), HostDevice())
+    run.launch()
+    real = shared_bytes
+    monkeypatch.setattr(launch_module, "shared_bytes", lambda w, kernel: real(w, kernel) - 1)
+    with pytest.raises(KernelError, match="wrote past its"):
+        run.launch()
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("algorithm", "sizes", "message"),
+    [
+        (
+            "flash2",
+            {"rows": 512, "cols": 512, "d": 64},
+            'tiling = "512 x 512": expected tiles that',
+        ),
+        ("naive", {"nk": 150_000, "d": 2}, "seqlen_k = 150000: expected rows of S that fit"),
+    ],
+)
+def test_tiles_that_do_not_fit(algorithm: str, sizes: dict[str, int], message: str) -> None:
+    workload, inputs = workload_of(scenario(algorithm, nq=4, **sizes))
+    need = most_shared_bytes(workload)
+    with pytest.raises(InputError, match=message) as refused:
+        make_engine("host", workload, inputs)
+    assert f"need {need / 1024:.0f} KiB of shared memory, a block has 512 KiB" in str(refused.value)
+
+
+@needs_compiler
+def test_host_by_name() -> None:
+    engine = make_engine("host", *workload_of(scenario("flash2")))
+    assert engine.name == "host"
+
+
+def test_host_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    find_compiler.cache_clear()
+    with pytest.raises(InputError, match=r'--engine: engine = "host": .* neither g\+\+ nor'):
+        make_engine("host", *workload_of(scenario("flash2")))
+    find_compiler.cache_clear()
+
+
+def test_an_unknown_engine() -> None:
+    with pytest.raises(InputError, match="expected one of auto, numpy, cupy, host"):
+        make_engine("quantum", *workload_of(scenario("flash2")))
+
+
+@pytest.mark.skipif(gpu_status().available, reason="there is a GPU")
+def test_without_a_gpu() -> None:
+    workload, inputs = workload_of(scenario("flash2"))
+    engine, note = choose_engine("auto", workload, inputs)
+    assert isinstance(engine, NumpyEngine)
+    assert note == gpu_status().reason
+    with pytest.raises(KernelError) as refused:
+        CupyDevice()
+    assert str(refused.value) == gpu_status().reason
+    with pytest.raises(InputError, match='engine = "cupy": expected a machine that can run it'):
+        make_engine("cupy", workload, inputs)
+
+
+def test_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU is there, but cannot be used: NumPy, and the reason."""
+
+    def unusable() -> None:
+        raise KernelError("CuPy is not installed")
+
+    monkeypatch.setattr(registry, "gpu_status", lambda: GpuStatus("a GPU", "13.0", ""))
+    monkeypatch.setattr(registry, "CupyDevice", unusable)
+    engine, note = choose_engine("auto", *workload_of(scenario("flash2")))
+    assert isinstance(engine, NumpyEngine)
+    assert note == "a machine that can run it: CuPy is not installed"
+
+
+def test_details_are_as_large_as_the_kernels() -> None:
+    w = program_of(scenario("flash2", rows=3, cols=5, d=2, dv=7)).workload
+    assert detail_type(w).itemsize == 4 * (2 * 3 * 5 + 2 * 3 * 7 + 3 * 3)
+
+
+def test_every_algorithm_has_kernels() -> None:
+    for algorithm, names in KERNELS.items():
+        for name in names:
+            assert re.search(
+                rf"__global__ void __launch_bounds__\(\w+\) {name}\(", source(algorithm)
+            )

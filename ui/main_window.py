@@ -37,7 +37,7 @@ from ui.export.picture import save_picture
 from ui.icons import app_icon, icon
 from ui.panel_specs import PANELS
 from ui.panels.board_panel import BoardPanel
-from ui.panels.header import Header
+from ui.panels.header import Header, engine_words
 from ui.panels.scenario_fields import with_input
 from ui.panels.transport_bar import TransportBar
 from ui.session import Session, View
@@ -232,7 +232,10 @@ class MainWindow(QMainWindow):
         scenario = self.session.scenario
         path = self.session.path
         name = (scenario.title if scenario else "") or (path.stem if path else "Untitled")
-        self.setWindowTitle(f"{name}[*] — Tilescope")
+        trace = self.session.trace
+        engine = f" · {engine_words(trace.engine.name, trace.engine.device)}" if trace else ""
+        why = f" ({self.session.note})" if engine and self.session.note else ""
+        self.setWindowTitle(f"{name}[*] — Tilescope{engine}{why}")
         self.setWindowModified(not self.session.undo_stack.isClean())
 
     def _show_working(self, busy: bool) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
+from kernels.device import gpu_status
 from simulator.assets import CAPTURES, SCENARIOS
 from simulator.playback import Granularity, last_cursor
 from simulator.scenario import load_scenario
@@ -291,6 +292,10 @@ def test_engine_badge_says_who_computes_and_why(open_window):
     window = open_window()
     assert "NumPy" in window.header._engine.text()
     assert "NumPy on the CPU" in window.header._engine.toolTip()
+    assert "CPU · NumPy" in window.windowTitle()
+    if not gpu_status().available:
+        assert gpu_status().reason in window.windowTitle()
+        assert gpu_status().reason in window.header._engine.toolTip()
 
 
 @pytest.mark.parametrize("theme", THEMES)

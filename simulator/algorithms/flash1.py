@@ -12,7 +12,6 @@ from simulator.algorithms import tiles
 from simulator.dtypes import STATISTIC_WIDTH
 from simulator.ops import (
     Accumulate,
-    ApplyMask,
     Combine,
     Exponentials,
     LoadTiles,
@@ -21,13 +20,11 @@ from simulator.ops import (
     Rescale,
     RowMax,
     RowSum,
-    Scores,
     StoreConstants,
     StoreTiles,
     statistics,
 )
 from simulator.program import Cost, Launch, TileAlgorithm, Visit
-from simulator.tiling import TileKind
 from simulator.workload import Workload
 
 _PAPER = "Dao et al. 2022, Algorithm 1, line"
@@ -87,23 +84,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
             allocates=(tiles.in_shared(q), *tiles.accumulators(w, visit, stays=False)),
         )
     )
-    out.append(
-        Scores(
-            cites=f"{_PAPER} 9",
-            scale=w.logit_scale,
-            flops=tiles.matmul_flops(visit, w.head_dim),
-            allocates=(tiles.scores_tile(visit, "S"),),
-        )
-    )
-    if visit.kind is TileKind.PARTIAL:
-        out.append(
-            ApplyMask(
-                cites="Dao et al. 2022, Algorithm 2, line 11",
-                mask=w.mask,
-                rows=visit.rows,
-                cols=visit.cols,
-            )
-        )
+    out += tiles.score_ops(w, visit, f"{_PAPER} 9", "Dao et al. 2022, Algorithm 2, line 11")
     out += [
         RowMax(cites=f"{_PAPER} 10", running=False),
         Exponentials(

@@ -12,7 +12,6 @@ from simulator.algorithms import tiles
 from simulator.dtypes import STATISTIC_WIDTH
 from simulator.ops import (
     Accumulate,
-    ApplyMask,
     Exponentials,
     Initialise,
     LoadTiles,
@@ -22,13 +21,11 @@ from simulator.ops import (
     Rescale,
     RowMax,
     RowSum,
-    Scores,
     StoreConstants,
     StoreTiles,
     statistics,
 )
 from simulator.program import Cost, Launch, TileAlgorithm, Visit
-from simulator.tiling import TileKind
 from simulator.workload import Workload
 
 _PAPER = "Dao 2023, Algorithm 1, line"
@@ -88,18 +85,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     k, v = tiles.keys(w, visit), tiles.values(w, visit)
     loaded = (tiles.in_shared(k), tiles.in_shared(v))
     out.append(LoadTiles(cites=f"{_PAPER} 7", moves=(k, v), allocates=loaded))
-    out.append(
-        Scores(
-            cites=f"{_PAPER} 8",
-            scale=w.logit_scale,
-            flops=tiles.matmul_flops(visit, w.head_dim),
-            allocates=(tiles.scores_tile(visit, "S"),),
-        )
-    )
-    if visit.kind is TileKind.PARTIAL:
-        out.append(
-            ApplyMask(cites="Dao 2023, section 3.1", mask=w.mask, rows=visit.rows, cols=visit.cols)
-        )
+    out += tiles.score_ops(w, visit, f"{_PAPER} 8", "Dao 2023, section 3.1")
     out += [
         RowMax(cites=f"{_PAPER} 9", running=True),
         Exponentials(

@@ -13,7 +13,6 @@ from simulator.algorithms import tiles
 from simulator.dtypes import STATISTIC_WIDTH
 from simulator.ops import (
     Accumulate,
-    ApplyMask,
     ChipTile,
     Exponentials,
     Initialise,
@@ -23,11 +22,9 @@ from simulator.ops import (
     Op,
     RowMax,
     RowSum,
-    Scores,
     StoreTiles,
 )
 from simulator.program import Cost, Launch, TileAlgorithm, Visit
-from simulator.tiling import TileKind
 from simulator.workload import Workload
 
 _PAPER = "Dao et al. 2022, Algorithm 0, line"
@@ -87,16 +84,7 @@ def _scores_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
         out.append(LoadTiles(cites=f"{_PAPER} 1", moves=(q,), allocates=(staying,)))
     k, s = tiles.keys(w, visit), tiles.square(w, visit, "S")
     out.append(LoadTiles(cites=f"{_PAPER} 1", moves=(k,), allocates=(tiles.in_shared(k),)))
-    out.append(
-        Scores(
-            cites=f"{_PAPER} 1",
-            scale=w.logit_scale,
-            flops=tiles.matmul_flops(visit, w.head_dim),
-            allocates=(tiles.scores_tile(visit, "S"),),
-        )
-    )
-    if visit.kind is TileKind.PARTIAL:
-        out.append(ApplyMask(cites=f"{_PAPER} 1", mask=w.mask, rows=visit.rows, cols=visit.cols))
+    out += tiles.score_ops(w, visit, f"{_PAPER} 1", f"{_PAPER} 1")
     gone = ("K", "S", "Q") if visit.last else ("K", "S")
     out.append(StoreTiles(cites=f"{_PAPER} 1", moves=(s,), frees=gone))
     return tuple(out)

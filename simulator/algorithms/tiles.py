@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from simulator.dtypes import STATISTIC_WIDTH
-from simulator.ops import ChipTile, Move, statistics
+from simulator.ops import ApplyMask, ChipTile, Move, Op, Scores, statistics
 from simulator.program import Visit
+from simulator.tiling import TileKind
 from simulator.workload import Workload
 
 
@@ -60,3 +61,18 @@ def accumulators(w: Workload, visit: Visit, *, stays: bool) -> tuple[ChipTile, .
 def matmul_flops(visit: Visit, depth: int) -> int:
     """Return the FLOPs of a product of valid rows and columns with `depth` terms each."""
     return 2 * len(visit.rows) * len(visit.cols) * depth
+
+
+def score_ops(w: Workload, visit: Visit, cites: str, mask_cites: str) -> list[Op]:
+    """Return the ops that make S of the visit's tile, masked where the mask cuts it."""
+    out: list[Op] = [
+        Scores(
+            cites=cites,
+            scale=w.logit_scale,
+            flops=matmul_flops(visit, w.head_dim),
+            allocates=(scores_tile(visit, "S"),),
+        )
+    ]
+    if visit.kind is TileKind.PARTIAL:
+        out.append(ApplyMask(cites=mask_cites, mask=w.mask, rows=visit.rows, cols=visit.cols))
+    return out

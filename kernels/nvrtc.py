@@ -31,7 +31,9 @@ _STACK = re.compile(
 )
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
-_KERNEL = re.compile(r'^extern "C" __global__[^(]*?(?:\([^()]*\)\s*)?(\w+)\(', re.MULTILINE)
+_KERNEL = re.compile(
+    r'^extern "C" __global__ void(?: __launch_bounds__\([^)]*\))? (\w+)\(', re.MULTILINE
+)
 _LIMIT = re.compile(
     r"^// ptxas (\w+) (fast|trace): at most (\d+) registers, (\d+) bytes of stack, "
     r"(\d+) bytes spilled$",

@@ -46,9 +46,9 @@ __device__ __forceinline__ unsigned swizzled(int row, int chunk)
     return (unsigned)(row * CHUNKS + (chunk ^ (row & 7))) * 16;
 }
 
-// The address of the chunk 2 n after an even or odd one that is the first or second of its row:
-// chunk + 2 n is chunk ^ 2 n there, so one xor of the address does it (tiles begin at multiples
-// of 128 bytes), and ldmatrix adds what is left over as a constant.
+// The address of the chunk 2 n after one of the first two of a row. There + 2 n is ^ 2 n, which
+// the swizzle leaves alone: one xor of the address (tiles begin at multiples of 128 bytes), and
+// ldmatrix adds the rest as a constant. Few registers, as each tile has its own addresses anyway.
 __device__ __forceinline__ unsigned further(unsigned chunk_shared, int n)
 {
     return (chunk_shared ^ n % 4 * 32) + n / 4 * 128;
@@ -67,6 +67,8 @@ __device__ __forceinline__ void load_rows(unsigned tile_shared, const element* t
         copy_async(to_shared + n * HEAD_DIM * 2, from_hbm + n * HEAD_DIM, row + n < rows);
 }
 
+__device__ __forceinline__ void clear(float (&c)[4]) { c[0] = c[1] = c[2] = c[3] = 0.0f; }
+
 // Of the four lanes that share a row of S.
 __device__ __forceinline__ float quad_max(float x)
 {
@@ -80,6 +82,7 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
+// ptxas flash2_mma fast: at most 255 registers, 0 bytes of stack, 0 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     const element* __restrict__ Q_hbm,   // [heads, Nq, HEAD_DIM]
     const element* __restrict__ K_hbm,   // [kv heads, Nk, HEAD_DIM]
@@ -100,8 +103,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     const int warp_row = threadIdx.x / WARP * ROWS;            // the warp's first, in the row block
     const int group = lane() / 4, pair = lane() % 4 * 2;
     const Index row_of_head = (Index)head * seqlen_q + i * BR;
-    const element* K_tile_hbm = K_hbm + (Index)kv_head_of[head] * seqlen_k * HEAD_DIM;
-    const element* V_tile_hbm = V_hbm + (Index)kv_head_of[head] * seqlen_k * HEAD_DIM;
+    const Index key_of_head = (Index)kv_head_of[head] * seqlen_k;
+    const element* K_head_hbm = K_hbm + key_of_head * HEAD_DIM;
+    const element* V_head_hbm = V_hbm + key_of_head * HEAD_DIM;
 
     // Column blocks that are not skipped: all, or up to the one where the last row's place is.
     int columns = (seqlen_k + BC - 1) / BC;
@@ -114,8 +118,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
         load_rows<BR>(Q_shared,  // [load] Dao 2023, Algorithm 1, line 4
                       Q_hbm + row_of_head * HEAD_DIM, rows);
         commit_copies();
-        load_rows<BC>(K_shared, K_tile_hbm, seqlen_k);  // [load] Dao 2023, Algorithm 1, line 7
-        load_rows<BC>(V_shared, V_tile_hbm, seqlen_k);  // [load] Dao 2023, Algorithm 1, line 7
+        load_rows<BC>(K_shared, K_head_hbm, seqlen_k);  // [load] Dao 2023, Algorithm 1, line 7
+        load_rows<BC>(V_shared, V_head_hbm, seqlen_k);  // [load] Dao 2023, Algorithm 1, line 7
         commit_copies();
     }
 
@@ -127,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
         m[f][0] = m[f][1] = minus_infinity();
         l[f][0] = l[f][1] = 0.0f;
         #pragma unroll
-        for (int n = 0; n < HEAD_DIM / 8; ++n) O[f][n][0] = O[f][n][1] = O[f][n][2] = O[f][n][3] = 0.0f;
+        for (int n = 0; n < HEAD_DIM / 8; ++n) clear(O[f][n]);
     }
 
     // What this lane names to ldmatrix: its row of the first fragment's four 8 x 8 matrices.
@@ -151,26 +155,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     for (int j = 0; j < columns; ++j) {  // Dao 2023, Algorithm 1, line 6
         const int first_key = j * BC;
         const int keys = seqlen_k - first_key < BC ? seqlen_k - first_key : BC;
-        const unsigned K_tile = K_lane + (j & 1) * TILE_BYTES, V_tile = V_lane + (j & 1) * TILE_BYTES;
+        const unsigned K_tile = K_lane + (j & 1) * TILE_BYTES;
+        const unsigned V_tile = V_lane + (j & 1) * TILE_BYTES;
         wait_for_copies<0>();
         __syncthreads();  // tile j is whole, and every warp is done with tile j - 1
-        if (j + 1 < columns) {  // tile j + 1 takes the place of j - 1 while j is worked on
-            const int next = first_key + BC, other = (j + 1 & 1) * TILE_BYTES;
-            load_rows<BC>(K_shared + other,  // [load] Dao 2023, Algorithm 1, line 7
-                          K_tile_hbm + (Index)next * HEAD_DIM, seqlen_k - next);
-            load_rows<BC>(V_shared + other,  // [load] Dao 2023, Algorithm 1, line 7
-                          V_tile_hbm + (Index)next * HEAD_DIM, seqlen_k - next);
-            commit_copies();
-        }
-        // On the diagonal, what is partial for the block is full or hidden for some warps.
-        const int kind = tile_kind(mask, i * BR + warp_row, ROWS, first_key, keys);
-        if (kind == SKIPPED) continue;
 
         float S[ROW_FRAGMENTS][BC / 8][4];  // [scores] Dao 2023, Algorithm 1, line 8
         #pragma unroll
         for (int f = 0; f < ROW_FRAGMENTS; ++f)
             #pragma unroll
-            for (int n = 0; n < BC / 8; ++n) S[f][n][0] = S[f][n][1] = S[f][n][2] = S[f][n][3] = 0.0f;
+            for (int n = 0; n < BC / 8; ++n) clear(S[f][n]);
         #pragma unroll
         for (int d = 0; d < HEAD_DIM / FRAGMENT; ++d) {
             unsigned(&q)[ROW_FRAGMENTS][4] = Q[KEEP_Q ? d : 0];
@@ -188,7 +182,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
             }
         }
 
-        if (kind == PARTIAL || keys < BC) {  // [mask] Dao 2023, section 3.1
+        // A full tile needs no mask; near the diagonal each warp judges by its own rows.
+        if (keys < BC || tile_kind(mask, i * BR + warp_row, ROWS, first_key, keys) != FULL) {
             #pragma unroll
             for (int f = 0; f < ROW_FRAGMENTS; ++f)
                 #pragma unroll
@@ -197,12 +192,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
                     for (int e = 0; e < 4; ++e) {
                         const int row = i * BR + warp_row + f * FRAGMENT + group + e / 2 * 8;
                         const int key = first_key + n * 8 + pair + e % 2;
-                        if (key >= seqlen_k || !mask.sees(row, key)) S[f][n][e] = minus_infinity();
+                        if (key >= seqlen_k || !mask.sees(row, key))
+                            S[f][n][e] = minus_infinity();  // [mask] Dao 2023, section 3.1
                     }
         }
 
         // m is kept before the scale: exp(scale (s - m)) is one multiply-add and one exp2.
-        float subtract[ROW_FRAGMENTS][2];
         #pragma unroll
         for (int f = 0; f < ROW_FRAGMENTS; ++f)
             #pragma unroll
@@ -213,10 +208,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
                     top = fmaxf(top, fmaxf(S[f][n][2 * half], S[f][n][2 * half + 1]));
                 top = quad_max(top);
                 // A row that has seen nothing yet: -inf - 0, not -inf - -inf.
-                subtract[f][half] = top == minus_infinity() ? 0.0f : top * (scale * LOG2_E);
-                const float alpha = fast_exp2(m[f][half] * (scale * LOG2_E) - subtract[f][half]);
+                const float subtract = top == minus_infinity() ? 0.0f : top * (scale * LOG2_E);
+                const float alpha = fast_exp2(m[f][half] * (scale * LOG2_E) - subtract);
                 m[f][half] = top;
                 l[f][half] *= alpha;
+                #pragma unroll
+                for (int n = 0; n < BC / 8; ++n)
+                    #pragma unroll
+                    for (int e = 2 * half; e < 2 * half + 2; ++e) {
+                        S[f][n][e] =  // [exponentials] Dao 2023, Algorithm 1, line 9
+                            fast_exp2(S[f][n][e] * (scale * LOG2_E) - subtract);
+                        l[f][half] += S[f][n][e];  // [row sum] Dao 2023, Algorithm 1, line 9
+                    }
                 #pragma unroll
                 for (int n = 0; n < HEAD_DIM / 8; ++n) {
                     O[f][n][2 * half] *= alpha;  // [rescale] Dao 2023, Algorithm 1, line 10
@@ -224,27 +227,28 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
                 }
             }
 
-        // Sixteen keys at a time, so that few of P are alive at once, and the exponentials of the
-        // next sixteen are worked out while the tensor cores sum.
+        // Tile j + 1 takes the place of j - 1, which no warp needs since the barrier, while the
+        // tensor cores sum. Begun before the scores it would have more time, but then, with S and
+        // O alive, d = 128 needs more than 255 registers on sm_90 (40 bytes spilled).
+        if (j + 1 < columns) {
+            const int next = first_key + BC, other = ((j + 1) & 1) * TILE_BYTES;
+            load_rows<BC>(K_shared + other,  // [load] Dao 2023, Algorithm 1, line 7
+                          K_head_hbm + (Index)next * HEAD_DIM, seqlen_k - next);
+            load_rows<BC>(V_shared + other,  // [load] Dao 2023, Algorithm 1, line 7
+                          V_head_hbm + (Index)next * HEAD_DIM, seqlen_k - next);
+            commit_copies();
+        }
+
         #pragma unroll
-        for (int k = 0; k < BC / FRAGMENT; ++k) {
-            unsigned P[ROW_FRAGMENTS][4];
+        for (int k = 0; k < BC / FRAGMENT; ++k) {  // [accumulate] Dao 2023, Algorithm 1, line 10
+            unsigned P[ROW_FRAGMENTS][4];  // two tiles of C, narrowed, are one of A
             #pragma unroll
             for (int f = 0; f < ROW_FRAGMENTS; ++f)
                 #pragma unroll
-                for (int part = 0; part < 4; ++part) {  // two columns of C become one of A
-                    const int half = part % 2;
-                    float p[2];
-                    #pragma unroll
-                    for (int e = 0; e < 2; ++e) {
-                        const float s = S[f][2 * k + part / 2][2 * half + e];
-                        p[e] =  // [exponentials] Dao 2023, Algorithm 1, line 9
-                            fast_exp2(s * (scale * LOG2_E) - subtract[f][half]);
-                        l[f][half] += p[e];  // [row sum] Dao 2023, Algorithm 1, line 9
-                    }
-                    P[f][part] = pack(p[0], p[1]);
+                for (int part = 0; part < 4; ++part) {
+                    const float* c = S[f][2 * k + part / 2] + part % 2 * 2;
+                    P[f][part] = pack(c[0], c[1]);
                 }
-            // [accumulate] Dao 2023, Algorithm 1, line 10
             #pragma unroll
             for (int n = 0; n < HEAD_DIM / FRAGMENT; ++n) {
                 // V lies by rows and B wants columns: 16 keys, 16 values, transposed on the way.
@@ -279,7 +283,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     __syncwarp();  // each lane needs what the others made of its warp's rows
     #pragma unroll
     for (int n = 0; n < ROWS * CHUNKS / WARP; ++n) {  // [store] Dao 2023, Algorithm 1, line 14
-        const int place = lane() + n * WARP, row = warp_row + place / CHUNKS, chunk = place % CHUNKS;
+        const int place = lane() + n * WARP;
+        const int row = warp_row + place / CHUNKS, chunk = place % CHUNKS;
         if (row < rows)  // a row that saw nothing has O = 0
             *(Chunk*)(O_hbm + (row_of_head + row) * HEAD_DIM + chunk * CHUNK) =
                 *(const Chunk*)(shared_memory + swizzled(row, chunk));

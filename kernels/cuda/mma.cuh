@@ -36,7 +36,10 @@ __device__ __forceinline__ void copy_async(unsigned to_shared, const element* fr
 }
 
 // Closes a group of copies of this thread.
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void commit_copies()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
 
 // Waits until all groups but the latest PENDING have landed: this thread's own, so that a barrier
 // must follow before another thread reads them.

@@ -27,6 +27,8 @@ typedef float score;
 #define SOFTMAX_WARPS 4
 #define SOFTMAX_THREADS (SOFTMAX_WARPS * WARP)
 
+// ptxas naive_scores fast: at most 80 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas naive_scores trace: at most 120 registers, 0 bytes of stack, 0 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
     const element* Q_hbm,   // [heads, Nq, HEAD_DIM]
     const element* K_hbm,   // [kv heads, Nk, HEAD_DIM]
@@ -98,6 +100,8 @@ __device__ __forceinline__ float over_warps(float* of_warp_shared /* [SOFTMAX_WA
     return x;
 }
 
+// ptxas naive_softmax fast: at most 48 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas naive_softmax trace: at most 48 registers, 0 bytes of stack, 0 bytes spilled
 extern "C" __global__ void __launch_bounds__(SOFTMAX_THREADS) naive_softmax(
     const score* S_hbm,  // [heads of the launch, rows of the launch, Nk]
     score* P_hbm,        // likewise
@@ -148,6 +152,8 @@ extern "C" __global__ void __launch_bounds__(SOFTMAX_THREADS) naive_softmax(
         })
 }
 
+// ptxas naive_output fast: at most 104 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas naive_output trace: at most 128 registers, 0 bytes of stack, 0 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) naive_output(
     const score* P_hbm,     // [heads of the launch, rows of the launch, Nk]
     const element* V_hbm,   // [kv heads, Nk, VALUE_DIM]

@@ -18,6 +18,7 @@ from kernels.errors import KernelError
 
 HERE = Path(__file__).parent
 SHIM, RUNTIME = HERE / "cuda_on_cpu.h", HERE / "runtime.cpp"
+HEADERS = (SHIM, HERE / "mma_on_cpu.h")
 
 FLAGS = (
     "-std=c++17",
@@ -129,7 +130,7 @@ def shared_library(source: str, options: tuple[str, ...], *, again: bool = False
     """
     compiler = _compiler()
     runtime = _runtime()
-    key = _key(source, options, compiler.flags, compiler.version, runtime.stem, SHIM.read_text())
+    key = _key(source, options, compiler.flags, compiler.version, runtime.stem, _headers())
 
     def make(target: Path) -> None:
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
@@ -143,8 +144,13 @@ def shared_library(source: str, options: tuple[str, ...], *, again: bool = False
 def _runtime() -> Path:
     """Return the shim's runtime as an object file."""
     compiler = _compiler()
-    key = _key(RUNTIME.read_text(), SHIM.read_text(), compiler.flags, compiler.version)
+    key = _key(RUNTIME.read_text(), _headers(), compiler.flags, compiler.version)
     return _kept(f"runtime-{key}.o", lambda target: _compile(["-c", str(RUNTIME)], target), False)
+
+
+def _headers() -> str:
+    """Return the text of the shim's headers."""
+    return "".join(header.read_text(encoding="utf-8") for header in HEADERS)
 
 
 def _compiler() -> Compiler:

@@ -4,9 +4,7 @@
 // fiber, each block runs on one thread of the operating system, and `__shared__` becomes
 // thread_local: one copy for each block that is running. runtime.cpp holds the rest.
 //
-// To add a collective (mma.sync, ldmatrix): build it on host::gather, which every shuffle uses.
-// To add cp.async: queue the copies in the host::Thread and carry them out when they are waited
-// for, or at once; a kernel must be right either way.
+// Collectives are built on host::gather. What tensor cores need is in mma_on_cpu.h.
 #pragma once
 
 #include <math.h>
@@ -15,6 +13,7 @@
 #include <string.h>
 
 #include <utility>
+#include <vector>
 
 #define CUDA_ON_CPU 1
 
@@ -38,9 +37,18 @@ static constexpr int warpSize = 32;
 
 namespace host {
 
+// A cp.async under way: 16 bytes of shared memory, the first `bytes` of them copied, the rest 0.
+struct Copy {
+    unsigned char* to;
+    const void* from;
+    unsigned bytes, group;
+};
+
 struct Thread {
     uint3 index;  // threadIdx
     int warp, lane;
+    std::vector<Copy> copies;  // that have not landed
+    unsigned groups;           // of copies, closed so far
 };
 
 struct Block {
@@ -48,6 +56,8 @@ struct Block {
     uint3 index;  // blockIdx
     dim3 size;    // blockDim
     dim3 grid;    // gridDim
+    uint64_t shared_bytes;  // dynamic
+    bool late;    // cp.async lands when it is waited for, not at once
 };
 
 extern __thread Block* block;  // the one that this thread of the operating system works on
@@ -104,6 +114,8 @@ static inline T atomicAdd(T* place, T amount)
     return __atomic_fetch_add(place, amount, __ATOMIC_RELAXED);
 }
 
+#include "mma_on_cpu.h"
+
 // --- what a module offers to Python: launch_NAME and sizes_NAME for each kernel --------------
 
 namespace host {
@@ -114,6 +126,7 @@ struct Launch {
     int order;  // of threads and blocks: 0 forward, 1 reverse, 2 random
     unsigned seed;
     int workers;  // threads of the operating system
+    int late;     // copies: 0 early, 1 late
 };
 
 struct Body {

@@ -1,6 +1,6 @@
 // What tensor cores do, on the CPU: mma.sync, ldmatrix and cp.async as the PTX ISA defines them.
 //
-// cuda_on_cpu.h includes this at its end; kernels reach it through cuda/mma.cuh. All three
+// cuda_on_cpu.h includes this; kernels reach it through cuda/mma.cuh. All three
 // respect the rules whose breach a GPU would not report: addresses are aligned and inside the
 // block's shared memory, and a copy that is not waited for is not there.
 #pragma once

@@ -53,11 +53,15 @@ class Schedule:
         Of the random order.
     workers : int
         Threads of the operating system; 0 for one on each core.
+    late : bool
+        Whether an asynchronous copy lands when it is waited for, and leaves NaN until then;
+        else it lands at once.
     """
 
     order: Order = Order.FORWARD
     seed: int = 0
     workers: int = 0
+    late: bool = False
 
 
 class _Launch(ctypes.Structure):
@@ -68,6 +72,7 @@ class _Launch(ctypes.Structure):
         ("order", ctypes.c_int),
         ("seed", ctypes.c_uint),
         ("workers", ctypes.c_int),
+        ("late", ctypes.c_int),
     )
 
 
@@ -166,6 +171,7 @@ class HostKernel:
             self._schedule.order,
             self._schedule.seed,
             self._schedule.workers or os.cpu_count() or 1,
+            self._schedule.late,
         )
         message = ctypes.create_string_buffer(_MESSAGE)
         if self._launch(ctypes.byref(plan), pointers, message, _MESSAGE):

@@ -328,6 +328,8 @@ void run_block(Running& b, uint64_t number)
         f.what = "its start";
         f.line = 0;
         f.exchanges = 0;
+        f.copies.clear();
+        f.groups = 0;
         b.warps[f.warp].live |= 1u << f.lane;
         memcpy(f.stack, &CANARY, sizeof CANARY);
         prepare(f.context, f.stack, fiber_main);
@@ -373,6 +375,8 @@ void work(const Launch& plan, const Body& body, Shared& shared)
     Running b{};
     b.size = {plan.block[0], plan.block[1], plan.block[2]};
     b.grid = {plan.grid[0], plan.grid[1], plan.grid[2]};
+    b.shared_bytes = plan.shared_bytes;
+    b.late = plan.late;
     b.plan = &plan;
     b.body = &body;
     b.fibers.resize(count);

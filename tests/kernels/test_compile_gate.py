@@ -1,0 +1,215 @@
+"""Every kernel becomes machine code for every architecture, and stays within its limits.
+
+NVRTC does it with no GPU. What it said of a text is kept in the checkout's cache, so that only
+what has changed is compiled again.
+"""
+
+import hashlib
+import json
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+
+import pytest
+
+from kernels.errors import KernelError
+from kernels.host.compiler import cache_folder
+from kernels.nvrtc import (
+    ARCHITECTURES,
+    OPTIONS,
+    Build,
+    Usage,
+    compile_cubin,
+    compile_ptx,
+    kernel_names,
+    limits,
+    nvrtc_reason,
+    nvrtc_version,
+    over_limits,
+    parse_usage,
+)
+from kernels.sources import FOLDER, whole_source
+
+needs_nvrtc = pytest.mark.skipif(
+    bool(nvrtc_reason()) and not os.environ.get("CI"), reason=f"compile gate: {nvrtc_reason()}"
+)
+THREADS = 2
+
+# Br, Bc, d = dv, warps, element (0 float32, 1 float16, 2 bfloat16).
+USUAL, LARGE, SMALL = (32, 32, 64, 4, 1), (128, 128, 128, 16, 2), (16, 16, 32, 2, 0)
+TENSOR_64, TENSOR_128 = (128, 64, 64, 4, 1), (128, 64, 128, 4, 2)
+NAMES = ("BR", "BC", "HEAD_DIM", "VALUE_DIM", "WARPS", "ELEMENT")
+AMPERE = ARCHITECTURES[1:]  # and later: the first that has cp.async and mma.m16n8k16
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A source, a build of it and the architectures that it is compiled for."""
+
+    source: str
+    build: Build
+    tiles: tuple[int, int, int, int, int]
+    architectures: tuple[str, ...]
+    more: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        rows, cols, d = self.tiles[:3]
+        return f"{self.source} {self.build} {rows}x{cols} d={d}"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        rows, cols, d, warps, element = self.tiles
+        values = zip(NAMES, (rows, cols, d, d, warps, element), strict=True)
+        trace = ("-DTRACE",) if self.build == "trace" else ()
+        return (*(f"-D{name}={value}" for name, value in values), *trace, *self.more)
+
+
+BUILDS: tuple[Build, ...] = ("fast", "trace")
+# One tiling for all architectures; a large and a small one where registers are scarce and on the
+# oldest, because a compilation takes most of a second.
+GATES = [
+    *(Gate(s, b, USUAL, ARCHITECTURES) for s in ("naive", "flash1", "flash2") for b in BUILDS),
+    *(Gate(s, b, LARGE, ("sm_90a",)) for s in ("naive", "flash1", "flash2") for b in BUILDS),
+    *(Gate(s, b, SMALL, ("sm_75",)) for s in ("naive", "flash1", "flash2") for b in BUILDS),
+    Gate("naive", "fast", USUAL, ("sm_75", "sm_120"), ("-DSCORES_AS_ELEMENT",)),
+    Gate("flash2_mma", "fast", TENSOR_64, AMPERE),
+    Gate("flash2_mma", "fast", TENSOR_128, ("sm_80", "sm_90", "sm_120")),
+]
+
+
+def usage(gate: Gate, arch: str) -> dict[str, Usage]:
+    """Return what the kernels of a gate take, compiled now or by an earlier run."""
+    text = whole_source(gate.source)
+    said = repr((text, gate.options, OPTIONS, arch, nvrtc_version()))
+    kept = cache_folder() / f"usage-{hashlib.sha256(said.encode()).hexdigest()[:24]}.json"
+    if not kept.exists():
+        compiled = compile_cubin(text, f"{gate.source}.cu", arch, gate.options)
+        assert compiled.code.startswith(b"\x7fELF")
+        found = {name: asdict(taken) for name, taken in compiled.usage.items()}
+        beside = kept.with_suffix(f".{os.getpid()}.part")
+        beside.write_text(json.dumps(found), encoding="utf-8")
+        beside.replace(kept)
+    found = json.loads(kept.read_text(encoding="utf-8"))
+    return {name: Usage(**figures) for name, figures in found.items()}
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("gate", GATES, ids=str)
+def test_kernels_compile_within_their_limits(gate: Gate) -> None:
+    text = whole_source(gate.source)
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(lambda arch: usage(gate, arch), gate.architectures))
+    faults = []
+    for arch, kernels in zip(gate.architectures, found, strict=True):
+        assert set(kernels) == set(kernel_names(text))
+        faults += [f"{arch}: {fault}" for fault in over_limits(kernels, limits(text), gate.build)]
+    assert faults == []
+
+
+def test_every_source_is_gated() -> None:
+    sources = {path.stem for path in FOLDER.glob("*.cu")}
+    assert sources == {gate.source for gate in GATES}
+
+
+@pytest.mark.parametrize("source", sorted(path.stem for path in FOLDER.glob("*.cu")))
+def test_every_build_has_limits(source: str) -> None:
+    text = whole_source(source)
+    builds = {gate.build for gate in GATES if gate.source == source}
+    assert set(limits(text)) == {(k, b) for k in kernel_names(text) for b in builds}
+    assert re.search(r"^\s*#\s*include", text, re.MULTILINE) is None
+    assert len(re.findall("__global__ void", text)) == len(kernel_names(text))
+
+
+# --- the gate can fail --------------------------------------------------------------------------
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("was", "planted", "found"),
+    [
+        ("registers", "at most 20 registers", "registers, at most 20"),
+        ("missing", "", "no limits stand beside it"),
+    ],
+)
+def test_too_small_a_limit_is_found(was: str, planted: str, found: str) -> None:
+    gate = next(g for g in GATES if g.source == "flash2")
+    text = whole_source("flash2")
+    limit = r"^// ptxas flash2 fast: (at most \d+ registers)"
+    changed = re.sub(limit, lambda m: m[0].replace(m[1], planted), text, flags=re.MULTILINE)
+    assert changed != text, was
+    faults = over_limits(usage(gate, "sm_90a"), limits(changed), "fast")
+    assert len(faults) == 1
+    assert faults[0].endswith(found)
+
+
+@needs_nvrtc
+def test_spills_are_found() -> None:
+    """A kernel with so many live numbers that no register file holds them."""
+    code = """
+// ptxas crowded fast: at most 255 registers, 0 bytes of stack, 0 bytes spilled
+extern "C" __global__ void __launch_bounds__(1024) crowded(float* x)
+{
+    float kept[128];
+    #pragma unroll
+    for (int n = 0; n < 128; ++n) kept[n] = x[n * 1024 + threadIdx.x];
+    __syncthreads();
+    #pragma unroll
+    for (int n = 0; n < 128; ++n) x[(127 - n) * 1024 + threadIdx.x] = kept[n];
+}
+"""
+    taken = compile_cubin(code, "crowded.cu", "sm_80").usage
+    faults = over_limits(taken, limits(code), "fast")
+    assert [fault.split(": ")[1].split(" ", 1)[1] for fault in faults] == [
+        "bytes of stack, at most 0",
+        "bytes spilled, at most 0",
+    ]
+
+
+@needs_nvrtc
+def test_an_error_is_told_in_the_compilers_words() -> None:
+    with pytest.raises(KernelError, match=r'(?s)^NVRTC refuses bad\.cu .*"nowhere" is undefined'):
+        compile_cubin('extern "C" __global__ void f() { nowhere = 1; }', "bad.cu", "sm_80")
+    with pytest.raises(KernelError, match=r"(?s)refuses headers\.cu .*cuda_fp16\.h"):
+        compile_cubin("#include <cuda_fp16.h>", "headers.cu", "sm_80")
+
+
+@needs_nvrtc
+def test_ptx() -> None:
+    gate = next(g for g in GATES if g.source == "naive")
+    text = compile_ptx(whole_source("naive"), "naive.cu", "compute_75", gate.options)
+    assert ".target sm_75" in text
+    assert ".visible .entry naive_softmax(" in text
+    assert "\0" not in text
+
+
+LOG = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'first' for 'sm_90a'
+ptxas info    : Function properties for first
+ptxas         .     8 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads
+ptxas info    : Used 128 registers, used 1 barriers, 8 bytes cumulative stack size, 20 bytes smem
+ptxas info    : Compile time = 345.791 ms
+ptxas info    : Compiling entry function 'second' for 'sm_90a'
+ptxas info    : Function properties for second
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 31 registers, 384 bytes cmem[0]
+"""
+
+
+def test_the_log_is_read() -> None:
+    assert parse_usage(LOG) == {
+        "first": Usage(128, 8, 12, 16, 20),
+        "second": Usage(31, 0, 0, 0, 0),
+    }
+    assert parse_usage(LOG)["first"].spilled == 28
+
+
+def test_a_log_in_other_words_is_no_pass() -> None:
+    with pytest.raises(KernelError, match="does not say what second takes"):
+        parse_usage(LOG.replace("Used 31 registers", "31 registers in use"))
+
+
+def test_without_nvrtc_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernels.nvrtc.nvrtc_reason", lambda: "NVRTC is not installed (pip ...)")
+    with pytest.raises(KernelError, match=r"^NVRTC is not installed"):
+        compile_cubin("", "empty.cu", "sm_80")

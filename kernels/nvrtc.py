@@ -71,6 +71,8 @@ class Usage:
 class Limit:
     """Most that a build of a kernel may take on any architecture, as its source says.
 
+    It holds for the tilings of the compile gate (tests/kernels/test_compile_gate.py).
+
     Attributes
     ----------
     registers, stack, spilled : int

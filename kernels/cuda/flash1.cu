@@ -61,8 +61,8 @@ __device__ __forceinline__ void store_statistics(
     visit.count(WRITE_l, stored * (int)sizeof(float));
 }
 
-// ptxas flash1 fast: at most 128 registers, 8 bytes of stack, 8 bytes spilled
-// ptxas flash1 trace: at most 168 registers, 72 bytes of stack, 196 bytes spilled
+// ptxas flash1 fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas flash1 trace: at most 168 registers, 64 bytes of stack, 144 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) flash1(
     const element* Q_hbm,   // [heads, Nq, HEAD_DIM]
     const element* K_hbm,   // [kv heads, Nk, HEAD_DIM]

@@ -1,0 +1,98 @@
+"""The table of checks, and each of them in a process of its own.
+
+A kernel that goes wrong can take the whole process's GPU context with it, or never end: so none
+shares one with another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernels import measure
+from kernels.checks import machine, numbers, tools
+from kernels.checks.outcome import ROOT, Check, Outcome, Setting, carry_out
+from kernels.cupy_device import CupyDevice
+
+SECONDS = 3600
+"""After which a check is given up."""
+
+CHECKS: dict[str, Check] = {
+    "device": machine.device,
+    "conformance": numbers.conformance,
+    "float64": numbers.against_float64,
+    "fast and trace build": numbers.same_bits,
+    "counters": numbers.counted,
+    "tensor cores": numbers.tensor_cores,
+    "cubins": tools.cubins,
+    "memcheck": tools.memcheck,
+    "racecheck": tools.racecheck,
+    "synccheck": tools.synccheck,
+    "trace overhead": measure.trace_overhead,
+    "DRAM bytes": tools.dram_bytes,
+    "naive and flash2": measure.curves,
+    "benchmark": measure.benchmark,
+}
+"""By name, in the order in which they are done."""
+
+
+def outcome_apart(name: str, *, quick: bool, seconds: float = SECONDS) -> Outcome:
+    """Do a check in a process of its own.
+
+    Parameters
+    ----------
+    name : str
+        One of `CHECKS`.
+    quick : bool
+        Whether only what is short is asked for.
+    seconds : float
+        After which it is given up.
+    """
+    with tempfile.TemporaryDirectory(prefix="tilescope-check-") as folder:
+        path = Path(folder) / "outcome.json"
+        command = [sys.executable, "-m", "kernels.checks.apart", name, str(path)]
+        try:
+            done = subprocess.run(
+                [*command, *["--quick"] * quick],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            words = f"it did not end within {seconds:g} seconds"
+            return Outcome(name, "failed", "it broke off", (words,), seconds=seconds)
+        if path.exists():
+            return Outcome.from_json(json.loads(path.read_text(encoding="utf-8")))
+        words = (done.stderr or done.stdout).strip()[-1500:]
+        return Outcome(
+            name, "failed", "it broke off", (f"its process ended with {done.returncode}: {words}",)
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do the check that the arguments name; write its outcome; return 0."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("name", choices=CHECKS)
+    parser.add_argument("path", type=Path, help="JSON of the outcome")
+    parser.add_argument("--quick", action="store_true")
+    chosen = parser.parse_args(arguments)
+
+    def setting() -> Setting:
+        return Setting(CupyDevice(), chosen.quick)
+
+    outcome = carry_out(chosen.name, CHECKS[chosen.name], setting)
+    beside = chosen.path.with_suffix(".part")
+    beside.write_text(json.dumps(outcome.as_json(), allow_nan=False), encoding="utf-8")
+    beside.replace(chosen.path)  # whole or not there: the process may be killed
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""A program that runs some kernels once, for tools that watch a process.
+
+``python -m kernels.checks.case '[{"attention": ..}]' --build fast`` runs each scenario of the
+list. With ``--cubins`` the kernels come from cubins and NVRTC is made unusable first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.checks.numbers import numbers_of
+from kernels.checks.outcome import Setting
+from kernels.cupy_device import CupyDevice
+from kernels.engine import KernelEngine
+from kernels.errors import KernelError
+from kernels.fast import FastRun
+from kernels.launch import Module, build_options
+from kernels.nvrtc import compile_cubin
+from kernels.sources import whole_source
+from simulator.scenario import parse_scenario
+from simulator.workload import Workload
+
+
+class CubinDevice(CupyDevice):
+    """A GPU that is given machine code and never a source.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds the cubins, named by `cubin_name`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def module(self, code: str, options: tuple[str, ...]) -> Module:
+        """Load the cubin that was made of a source with these options."""
+        import cupy
+
+        path = self._folder / cubin_name(code, options)
+        module: Module = cupy.RawModule(path=str(path))
+        return module
+
+
+def cubin_name(code: str, options: Sequence[str]) -> str:
+    """Return the file name of the cubin of a source and its options."""
+    return hashlib.sha256(repr((code, tuple(options))).encode()).hexdigest()[:16] + ".cubin"
+
+
+def write_cubin(folder: Path, algorithm: str, options: tuple[str, ...], arch: str) -> Path:
+    """Compile an algorithm's kernels into a folder; return the file."""
+    code = whole_source(algorithm)
+    path = folder / cubin_name(code, options)
+    path.write_bytes(compile_cubin(code, f"{algorithm}.cu", arch, options).code)
+    return path
+
+
+def forbid_nvrtc() -> None:
+    """Make every use of NVRTC in this process an error."""
+    from cupy_backends.cuda.libs import nvrtc
+
+    def refuse(*_: object) -> None:
+        raise KernelError("NVRTC was asked to compile, where cubins should do")
+
+    for name in ("createProgram", "compileProgram", "getCUBIN", "getPTX"):
+        setattr(nvrtc, name, refuse)
+
+
+def nvrtc_is_loaded() -> bool:
+    """Return whether the library itself is in this process; False where that cannot be told."""
+    try:
+        return "/libnvrtc" in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
+def without_pool() -> None:
+    """Give every array an allocation of its own, so that a tool sees where each one ends."""
+    import cupy
+
+    cupy.cuda.set_allocator(None)
+
+
+def options_of(w: Workload, build: str) -> tuple[str, ...]:
+    """Return what `run` compiles a build with."""
+    options = build_options(w, trace=build == "trace")
+    return (
+        (*options, "-DSCORES_AS_ELEMENT") if (w.algorithm, build) == ("naive", "fast") else options
+    )
+
+
+def run(table: dict[str, Any], builds: Sequence[str], on: Setting) -> list[np.ndarray]:
+    """Run a scenario once in each build; return what lies in O after each."""
+    workload, inputs = numbers_of(parse_scenario(table))
+    outputs = []
+    for build in builds:
+        if build == "fast":
+            # As it is timed: naive's S and P as wide as their bytes are counted.
+            fast = FastRun(workload, inputs, on.device, scores_as_element=True)
+            fast.launch()
+            tensors = fast.tensors
+        else:
+            engine = KernelEngine(workload, inputs, on.device)
+            engine.counted()
+            engine.row_block(0, 0)  # a launch that records details
+            tensors = engine.run_everything()
+        outputs.append(on.device.download(tensors.o))
+    return outputs
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the arguments say; return 0."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("scenarios", help="JSON list of scenarios, as a file has them")
+    parser.add_argument("--build", action="append", choices=("fast", "trace"), required=True)
+    parser.add_argument("--cubins", type=Path, help="folder of cubins to use instead of NVRTC")
+    parser.add_argument("--no-pool", action="store_true", help="an allocation for each array")
+    parser.add_argument("-o", "--output", type=Path, help=".npz of O after each run, as bits")
+    chosen = parser.parse_args(arguments)
+    if chosen.cubins:
+        forbid_nvrtc()
+    device = CubinDevice(chosen.cubins) if chosen.cubins else CupyDevice()
+    if chosen.no_pool:
+        without_pool()
+    outputs = [
+        output
+        for table in json.loads(chosen.scenarios)
+        for output in run(table, chosen.build, Setting(device))
+    ]
+    if chosen.cubins and nvrtc_is_loaded():
+        raise KernelError("libnvrtc was loaded, where cubins should do")
+    if chosen.output:
+        np.savez(chosen.output, *outputs)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

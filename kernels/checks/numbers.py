@@ -1,0 +1,303 @@
+"""Checks of what the kernels compute and count; on any device, so that tests try them on a CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting
+from kernels.engine import KernelEngine, widened
+from kernels.fast import FastRun
+from kernels.tensor_core import CAPABILITY, TensorCoreRun
+from simulator.algorithms import tile_program
+from simulator.assets import SCENARIOS
+from simulator.cosimulation import verify
+from simulator.dtypes import F32
+from simulator.program import Counters
+from simulator.reference import reference_rows
+from simulator.scenario import Scenario, load_scenario, parse_scenario
+from simulator.trace import Trace
+from simulator.workload import Inputs, Workload, read_inputs, resolve
+
+LONG = 2**14
+"""Query rows from which a scenario is left out where only what is short is asked for."""
+REPEATS = 3
+"""Runs that must give the same bits: where they do not, threads race."""
+
+CASES: dict[str, dict[str, Any]] = {
+    "float16, grouped heads, tails": {
+        "attention": {"heads": 6, "kv_heads": 2, "seqlen_q": 333, "seqlen_k": 500, "head_dim": 64},
+        "mask": {"causal": True},
+        "tiling": {"rows": 64, "cols": 64},
+    },
+    "bfloat16, window and sinks, value_dim of its own": {
+        "attention": {"seqlen_q": 300, "head_dim": 80, "value_dim": 48, "dtype": "bfloat16"},
+        "mask": {"causal": True, "window": 70, "sinks": 5},
+        "tiling": {"rows": 48, "cols": 40},
+    },
+    "float32, more queries than keys": {
+        "attention": {"heads": 2, "seqlen_q": 200, "seqlen_k": 90, "head_dim": 40},
+        "mask": {"causal": True},
+        "tiling": {"rows": 16, "cols": 24},
+    },
+    "float16, d = 128": {
+        "attention": {"heads": 4, "seqlen_q": 1024, "head_dim": 128, "dtype": "float16"},
+        "tiling": {"rows": 64, "cols": 64},
+    },
+}
+"""Shapes beside the scenarios that ship; each runs with every algorithm."""
+
+TENSOR_CASES: dict[str, dict[str, Any]] = {
+    "d = 64, grouped heads, tails": {
+        "attention": {"heads": 4, "kv_heads": 2, "seqlen_q": 300, "head_dim": 64},
+    },
+    "d = 64, causal, fewer keys": {
+        "attention": {"heads": 2, "seqlen_q": 200, "seqlen_k": 130, "head_dim": 64},
+        "mask": {"causal": True},
+    },
+    "d = 128, causal": {
+        "attention": {"heads": 2, "seqlen_q": 1000, "head_dim": 128},
+        "mask": {"causal": True},
+    },
+    "d = 128, more keys": {
+        "attention": {"heads": 3, "kv_heads": 1, "seqlen_q": 130, "seqlen_k": 700, "head_dim": 128},
+    },
+}
+"""What the tensor-core kernel is held against float64 on."""
+ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+"""Half a unit in the last place, relative."""
+
+CONFORMANCE = ROOT / "tests" / "conformance"
+
+
+def conformance(on: Setting) -> Finding:
+    """Run the conformance cases: arrays within their tolerances, counts exact."""
+    judge = _judge()
+    cases = judge.find_cases(CONFORMANCE)
+    faults = []
+    for case in cases:
+
+        def found(case: Any = case) -> list[str]:
+            trace, _ = traced(load_scenario(case), on)
+            summary, arrays = trace.run(keep_arrays=True)
+            want = json.loads(case.with_suffix(".expected.json").read_text(encoding="utf-8"))
+            tolerance = want.pop("tolerance")
+            with np.load(case.with_suffix(".expected.npz")) as expected:
+                wrong: list[str] = judge.array_faults(arrays, expected, tolerance)
+            return wrong + list(judge.count_faults(summary, want))
+
+        faults += attempted(case.stem, found)
+    return Finding(f"{len(cases)} cases of tests/conformance", tuple(faults))
+
+
+def against_float64(on: Setting) -> Finding:
+    """Hold every op of every tile of the scenarios against the float64 interpreter."""
+    shares: dict[str, float] = {}
+    faults = []
+    visits = 0
+    for name, scenario in scenarios(on, shipped_only=True):
+
+        def found(name: str = name, scenario: Scenario = scenario) -> list[str]:
+            nonlocal visits
+            verdict = verify(traced(scenario, on)[0])
+            visits += verdict.visits
+            shares[name] = verdict.largest
+            return [] if verdict.difference is None else [str(verdict)]
+
+        faults += attempted(name, found)
+    largest = max(shares.values(), default=float("nan"))
+    return Finding(
+        f"{visits} visits of {len(shares)} scenarios, op by op; the largest error is "
+        f"{largest:.0%} of what is allowed",
+        tuple(faults),
+        figures={"largest_share_of_tolerance": shares},
+    )
+
+
+def same_bits(on: Setting) -> Finding:
+    """Compare fast and trace build to the last bit, and the fast build with itself."""
+    faults, count = [], 0
+    for name, scenario in scenarios(on):
+        count += 1
+
+        def found(scenario: Scenario = scenario) -> list[str]:
+            workload, inputs = numbers_of(scenario)
+            return bit_faults(workload, inputs, on)
+
+        faults += attempted(name, found)
+    return Finding(
+        f"trace = fast build, bit for bit, and {REPEATS} runs of the fast build alike: "
+        f"{count} workloads",
+        tuple(faults),
+    )
+
+
+def counted(on: Setting) -> Finding:
+    """Compare the bytes that the kernels count with the tile program's, tensor by tensor."""
+    faults, count = [], 0
+    for name, scenario in scenarios(on):
+        count += 1
+
+        def found(scenario: Scenario = scenario) -> list[str]:
+            trace, engine = traced(scenario, on)
+            return count_faults(engine.counted(), trace.program.totals)
+
+        faults += attempted(name, found)
+    return Finding(
+        f"requested bytes of every tensor and FLOPs, exactly: {count} workloads", tuple(faults)
+    )
+
+
+def tensor_cores(on: Setting) -> Finding:
+    """Hold the tensor-core kernel against float64, with four warps a block and with eight."""
+    able = None
+    if on.device.name == "cupy":
+        import cupy
+
+        able = int(cupy.cuda.Device(0).compute_capability)
+        if able < CAPABILITY:
+            raise CannotRunError(f"this GPU is sm_{able}: tensor cores as used begin at sm_80")
+    faults, count = [], 0
+    for name, table in TENSOR_CASES.items():
+        for dtype in ("float16", "bfloat16"):
+            for warps in (4, 8):
+                count += 1
+
+                def found(
+                    table: dict[str, Any] = table, dtype: str = dtype, warps: int = warps
+                ) -> list[str]:
+                    attention = {**table["attention"], "dtype": dtype}
+                    w, inputs = numbers_of(parse_scenario({**table, "attention": attention}))
+                    run = TensorCoreRun(w, inputs, on.device, able, warps)
+                    run.launch()
+                    o = widened(on.device.download(run.tensors.o), w.dtype)
+                    assert run.tensors.lse is not None
+                    return rounding_faults(w, inputs, o, on.device.download(run.tensors.lse))
+
+                faults += attempted(f"{name}, {dtype}, {warps} warps", found)
+    return Finding(f"O and lse of {count} runs against float64", tuple(faults))
+
+
+# --- what they share ----------------------------------------------------------------------------
+
+
+def scenarios(on: Setting, *, shipped_only: bool = False) -> Iterator[tuple[str, Scenario]]:
+    """Yield the scenarios that ship and, unless told not to, `CASES` with every algorithm."""
+    for path in sorted(SCENARIOS.glob("*.toml")):
+        scenario = load_scenario(path)
+        if not (on.quick and (scenario.attention.seqlen_q or 0) >= LONG):
+            yield path.stem, scenario
+    if shipped_only:
+        return
+    for name, table in CASES.items():
+        for algorithm in ("naive", "flash1", "flash2"):
+            attention = {**table["attention"], "algorithm": algorithm}
+            yield f"{algorithm}, {name}", parse_scenario({**table, "attention": attention})
+
+
+def numbers_of(scenario: Scenario) -> tuple[Workload, Inputs]:
+    """Return a scenario's workload, and Q, K and V."""
+    workload = resolve(scenario)
+    return workload, read_inputs(workload)
+
+
+def traced(scenario: Scenario, on: Setting) -> tuple[Trace, KernelEngine]:
+    """Return a scenario's trace on the device."""
+    workload, inputs = numbers_of(scenario)
+    engine = KernelEngine(workload, inputs, on.device)
+    return Trace(tile_program(workload), engine, inputs), engine
+
+
+def attempted(name: str, found: Callable[[], list[str]]) -> list[str]:
+    """Return what is found under a name; an error is a fault of that name alone."""
+    try:
+        return [f"{name}: {fault}" for fault in found()]
+    except Exception as error:
+        return [f"{name}: {type(error).__name__}: {str(error)[:1000]}"]
+
+
+def bit_faults(workload: Workload, inputs: Inputs, on: Setting) -> list[str]:
+    """Return the tensors whose bits differ between builds, or from run to run."""
+    fast = FastRun(workload, inputs, on.device)
+    first: dict[str, bytes] = {}
+    faults = []
+    for run in range(REPEATS):
+        fast.launch()
+        left = _bits(fast.tensors, on)
+        first = first or left
+        faults += [f"{name} differs in run {run}" for name in left if left[name] != first[name]]
+    traced_bits = _bits(KernelEngine(workload, inputs, on.device).run_everything(), on)
+    if set(traced_bits) != set(first):
+        faults.append(f"the builds leave {sorted(first)} and {sorted(traced_bits)}")
+    return faults + [
+        f"{name} differs between fast and trace build"
+        for name, bits in traced_bits.items()
+        if bits != first.get(name, bits)
+    ]
+
+
+def _bits(tensors: Any, on: Setting) -> dict[str, bytes]:
+    """Return what lies in the tensors that kernels write."""
+    written = {name: getattr(tensors, name) for name in ("o", "lse", "m", "l", "s", "p")}
+    return {
+        name: on.device.download(buffer).tobytes()
+        for name, buffer in written.items()
+        if buffer is not None
+    }
+
+
+def count_faults(got: Counters, want: Counters) -> list[str]:
+    """Return what was counted otherwise than planned."""
+    faults = []
+    for way in ("read", "write"):
+        ours, theirs = getattr(got, way), getattr(want, way)
+        for tensor in sorted({*ours, *theirs}):
+            counts = ours.get(tensor, 0), theirs.get(tensor, 0)
+            if counts[0] != counts[1]:
+                faults.append(f"{way} {tensor}: {counts[0]} bytes, expected {counts[1]}")
+    if got.flops != want.flops:
+        faults.append(f"{got.flops} FLOPs, expected {want.flops}")
+    return faults
+
+
+def rounding_faults(w: Workload, inputs: Inputs, o: F32, lse: F32) -> list[str]:
+    """Return the heads whose O or lse is further from float64 than rounding explains.
+
+    P is rounded to the dtype before it meets V, so a weighted mean of V is off by that share of
+    the largest value at most, and O is rounded once more. In float16 the smallest weights are
+    rounded to multiples of 2**-24, whatever their size. Sums are float32, in exponents of base 2:
+    2**-16 is ample for both.
+    """
+    unit, largest = ROUNDING[w.dtype], float(np.abs(inputs.v).max())
+    faults = []
+    for head in range(w.heads):
+        exact, exact_lse = reference_rows(w, inputs, head, range(w.seqlen_q))
+        allowed = unit * (largest + np.abs(exact)) + (2.0**-16 + w.seqlen_k * 2.0**-25) * largest
+        blind = np.isneginf(exact_lse)
+        # Written so that NaN, for which every comparison is false, is a fault.
+        if not np.all(np.abs(o[head] - exact) <= allowed):
+            faults.append(f"O of head {head} is off by {np.max(np.abs(o[head] - exact)):.3g}")
+        near = np.abs(lse[head][~blind] - exact_lse[~blind]) <= 2.0**-16 * (
+            1 + np.abs(exact_lse[~blind])
+        )
+        if not np.array_equal(np.isneginf(lse[head]), blind) or not np.all(near):
+            faults.append(f"lse of head {head}")
+    return faults
+
+
+def _judge() -> ModuleType:
+    """Return the module that judges conformance; `kernels` imports no tests, so by its path."""
+    path = CONFORMANCE / "check.py"
+    if not path.exists():
+        raise CannotRunError(f"{path} is missing: run this from a checkout")
+    spec = importlib.util.spec_from_file_location("conformance_judge", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,175 @@
+"""What a check is given, what it finds, and what becomes of it in the report."""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from kernels.launch import Device
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The checkout."""
+
+Status = Literal["passed", "failed", "not run"]
+
+
+class CannotRunError(Exception):
+    """A check cannot be done on this machine: why, in words a user can act on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a check is given.
+
+    Attributes
+    ----------
+    device : Device
+        Where the kernels run.
+    quick : bool
+        Whether only what is short is asked for.
+    """
+
+    device: Device
+    quick: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Figures for people.
+
+    Attributes
+    ----------
+    title : str
+        What they are.
+    header : tuple of str
+        Names of the columns.
+    rows : tuple of tuple of str
+        As many texts each as there are columns.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check has found out.
+
+    Attributes
+    ----------
+    summary : str
+        What was looked at, in one line.
+    faults : tuple of str
+        All that is wrong; none if the check is passed.
+    tables : tuple of Table
+        Figures for people.
+    figures : dict
+        The same for programs, as JSON holds it.
+    """
+
+    summary: str
+    faults: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a check.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    status : str
+        ``passed``, ``failed`` or ``not run``.
+    summary : str
+        What was looked at, or why nothing was.
+    faults, tables, figures
+        As in `Finding`.
+    seconds : float
+        Time that it took.
+    """
+
+    name: str
+    status: Status
+    summary: str
+    faults: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what JSON holds; `from_json` is the inverse."""
+        said: dict[str, Any] = _plain(asdict(self))
+        return said
+
+    @staticmethod
+    def from_json(said: dict[str, Any]) -> Outcome:
+        """Return the outcome that `as_json` has written."""
+        tables = tuple(
+            Table(t["title"], tuple(t["header"]), tuple(tuple(row) for row in t["rows"]))
+            for t in said["tables"]
+        )
+        return Outcome(**{**said, "faults": tuple(said["faults"]), "tables": tables})
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: no infinity, no NaN, no numbers of NumPy."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Check = Callable[[Setting], Finding]
+
+
+def carry_out(name: str, check: Check, make_setting: Callable[[], Setting]) -> Outcome:
+    """Do one check; whatever it raises becomes its outcome.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    check : callable
+        What is done.
+    make_setting : callable
+        Returns what it is given; may raise, too.
+    """
+    started = time.perf_counter()
+    try:
+        found = check(make_setting())
+    except CannotRunError as reason:
+        return Outcome(name, "not run", str(reason), seconds=time.perf_counter() - started)
+    except Exception as error:
+        words = f"{type(error).__name__}: {error}"
+        place = traceback.format_exception(error)[-3:]
+        return Outcome(
+            name,
+            "failed",
+            "it broke off",
+            faults=(words[:2000],),
+            figures={"traceback": "".join(place)[-4000:]},
+            seconds=time.perf_counter() - started,
+        )
+    return Outcome(
+        name,
+        "failed" if found.faults else "passed",
+        found.summary,
+        found.faults,
+        found.tables,
+        found.figures,
+        time.perf_counter() - started,
+    )

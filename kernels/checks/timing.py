@@ -1,0 +1,148 @@
+"""Times by CUDA events, and the arithmetic that turns them into rates."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from simulator.workload import Workload
+
+INTERVAL = 5.0
+"""Milliseconds that one measurement should last: shorter ones would time the host's launches."""
+WARM = 200.0
+"""Milliseconds of work before the first measurement, so that clocks have gone up."""
+LONG = 500.0
+"""Milliseconds from which a launch is measured fewer times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long one launch takes.
+
+    Attributes
+    ----------
+    median, least, most : float
+        Milliseconds, over the measurements.
+    launches : int
+        How many launches one measurement covers.
+    measurements : int
+        How many there are.
+    """
+
+    median: float
+    least: float
+    most: float
+    launches: int
+    measurements: int
+
+    def as_json(self) -> dict[str, float]:
+        """Return what JSON holds."""
+        return {
+            "ms": self.median,
+            "ms_least": self.least,
+            "ms_most": self.most,
+            "launches": self.launches,
+            "measurements": self.measurements,
+        }
+
+
+def timed(launch: Callable[[int], object], *, quick: bool = False) -> Timing:
+    """Measure how long a launch takes on the GPU.
+
+    Parameters
+    ----------
+    launch : callable
+        Told a number that goes up with each call, by which it takes another set of inputs.
+    quick : bool
+        Whether fewer measurements do.
+    """
+    from cupy.cuda import Event, get_elapsed_time
+
+    count = 0
+
+    def measure(launches: int, measurements: int) -> list[float]:
+        nonlocal count
+        marks = [(Event(), Event()) for _ in range(measurements)]
+        for start, stop in marks:
+            start.record()
+            for _ in range(launches):
+                launch(count)
+                count += 1
+            stop.record()
+        marks[-1][1].synchronize()
+        return [float(get_elapsed_time(*pair)) / launches for pair in marks]
+
+    measure(1, 1)  # loads and compiles
+    one = max(measure(1, 1)[0], 1e-3)
+    measure(min(200, ceil(WARM / one)) if one < LONG else 1, 1)
+    launches = max(1, min(200, ceil(INTERVAL / one)))
+    times = measure(launches, 3 if quick or one > LONG else 15)
+    return summary(times, launches)
+
+
+def summary(times: Sequence[float], launches: int) -> Timing:
+    """Return the median of some measurements, in milliseconds for each launch."""
+    return Timing(statistics.median(times), min(times), max(times), launches, len(times))
+
+
+def visible_pairs(w: Workload) -> int:
+    """Return how many pairs of query and key a causal mask, or none, leaves of one head.
+
+    Raises
+    ------
+    ValueError
+        The workload has a window.
+    """
+    if w.mask.window:
+        raise ValueError(f"window {w.mask.window}: only causal or no mask is timed")
+    if not w.mask.causal:
+        return w.seqlen_q * w.seqlen_k
+    shift = w.seqlen_k - w.seqlen_q
+    return sum(max(0, row + shift + 1) for row in range(w.seqlen_q))
+
+
+def needed_flops(w: Workload) -> int:
+    """Return the FLOPs that no exact algorithm can leave out: two products over visible pairs.
+
+    The same for every kernel that is compared, whatever it computes of pairs that nobody sees.
+    """
+    return 2 * w.heads * visible_pairs(w) * (w.head_dim + w.value_dim)
+
+
+def tera_per_second(amount: float, milliseconds: float) -> float:
+    """Return 10**12 of something per second."""
+    return amount / milliseconds / 1e9
+
+
+def matrix_rate(dtype: str, *, quick: bool) -> dict[str, Any]:
+    """Measure the rate of a large matrix product through PyTorch, the ceiling of what follows.
+
+    Parameters
+    ----------
+    dtype : str
+        ``float16`` or ``bfloat16``.
+    quick : bool
+        Whether a smaller one does.
+
+    Returns
+    -------
+    dict
+        Size, times and ``tflops``.
+    """
+    import torch
+
+    n, sets = (4096 if quick else 8192), 3
+    made = [
+        torch.randn(2, n, n, device="cuda", dtype=torch.float32).to(getattr(torch, dtype))
+        for _ in range(sets)
+    ]
+    out = torch.empty(n, n, device="cuda", dtype=getattr(torch, dtype))
+    with torch.no_grad():
+        timing = timed(
+            lambda count: torch.matmul(made[count % sets][0], made[count % sets][1], out=out),
+            quick=quick,
+        )
+    return {"n": n, **timing.as_json(), "tflops": tera_per_second(2.0 * n**3, timing.median)}

@@ -1,0 +1,340 @@
+"""Checks that start processes: cubins without NVRTC, compute-sanitizer, Nsight Compute."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.checks.case import options_of, run, write_cubin
+from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting, Table
+from kernels.launch import KERNELS
+from kernels.nvrtc import nvrtc_reason
+from simulator.algorithms import tile_program
+from simulator.scenario import parse_scenario
+from simulator.traffic import compulsory_bytes
+from simulator.workload import Workload, resolve
+
+SECONDS = 900
+"""After which a tool is given up."""
+EXIT_OF_FAULTS = 86
+"""What compute-sanitizer exits with when it has found something; kernels.checks.case never does."""
+MORE = 1.01
+"""By how much DRAM bytes may pass the requested: counters also see instructions, arguments and
+the rest of a burst."""
+
+BUILDS = ("fast", "trace")
+
+
+def small_scenarios() -> list[dict[str, Any]]:
+    """Return a small scenario for each algorithm: several blocks and heads, tails, a mask."""
+    return [
+        {
+            "attention": {
+                "algorithm": algorithm,
+                "heads": 2,
+                "kv_heads": 1,
+                "seqlen_q": 45,
+                "seqlen_k": 70,
+                "head_dim": 40,
+                "dtype": "float16",
+            },
+            "mask": {"causal": True, "window": 30, "sinks": 2},
+            "tiling": {"rows": 20, "cols": 24},
+        }
+        for algorithm in KERNELS
+    ]
+
+
+def case_command(tables: Sequence[dict[str, Any]], builds: Sequence[str]) -> list[str]:
+    """Return the command that runs some scenarios in a process of its own."""
+    chosen = [word for build in builds for word in ("--build", build)]
+    return [sys.executable, "-m", "kernels.checks.case", json.dumps(tables), *chosen]
+
+
+def done(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, from the checkout.
+
+    Raises
+    ------
+    CannotRunError
+        It does not start or does not end.
+    """
+    try:
+        return subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotRunError(f"{Path(command[0]).name} did not finish: {error}") from error
+
+
+def tool(name: str) -> str:
+    """Return the path of a tool of the CUDA toolkit, which often is not on PATH.
+
+    Raises
+    ------
+    CannotRunError
+        There is none.
+    """
+    homes = [os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda"]
+    for home in homes:
+        found = shutil.which(name) or (home and shutil.which(str(Path(home) / "bin" / name)))
+        if found:
+            return found
+    raise CannotRunError(f"{name} is not installed (it comes with the CUDA toolkit)")
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """Give a folder for a while."""
+    with tempfile.TemporaryDirectory(prefix="tilescope-check-") as path:
+        yield Path(path)
+
+
+# --- cubins -------------------------------------------------------------------------------------
+
+
+def cubins(on: Setting) -> Finding:
+    """Run kernels from cubins in a process that cannot compile; compare with compiled ones."""
+    if nvrtc_reason():
+        raise CannotRunError(nvrtc_reason())
+    import cupy
+
+    arch = f"sm_{cupy.cuda.Device(0).compute_capability}"
+    tables = small_scenarios()
+    want = [output for table in tables for output in run(table, BUILDS, on)]
+    with folder() as place:
+        for table in tables:
+            workload = resolve(parse_scenario(table))
+            for build in BUILDS:
+                write_cubin(place, workload.algorithm, options_of(workload, build), arch)
+        output = place / "o.npz"
+        command = [*case_command(tables, BUILDS), "--cubins", str(place), "-o", str(output)]
+        finished = done(command)
+        if finished.returncode:
+            return Finding(
+                f"cubins for {arch}, NVRTC forbidden", (finished.stderr.strip()[-1500:],)
+            )
+        with np.load(output) as stored:
+            got = [stored[name] for name in stored.files]
+    names = [f"{t['attention']['algorithm']} {build}" for t in tables for build in BUILDS]
+    return Finding(
+        f"{len(names)} cubins for {arch} run where NVRTC is forbidden, with the bits of the "
+        "kernels that it compiles",
+        tuple(cubin_faults(names, got, want)),
+    )
+
+
+def cubin_faults(
+    names: Sequence[str], got: Sequence[np.ndarray], want: Sequence[np.ndarray]
+) -> list[str]:
+    """Return the runs whose outputs are not those of the compiled kernels."""
+    if len(got) != len(want):
+        return [f"{len(got)} outputs, expected {len(want)}"]
+    return [
+        f"{name}: other bits than the kernel that NVRTC compiled"
+        for name, ours, theirs in zip(names, got, want, strict=True)
+        if ours.dtype != theirs.dtype or ours.tobytes() != theirs.tobytes()
+    ]
+
+
+# --- compute-sanitizer --------------------------------------------------------------------------
+
+
+def memcheck(on: Setting) -> Finding:
+    """Look for accesses outside what is allocated."""
+    return _sanitized("memcheck")
+
+
+def racecheck(on: Setting) -> Finding:
+    """Look for shared memory that threads write and read with no barrier between."""
+    return _sanitized("racecheck")
+
+
+def synccheck(on: Setting) -> Finding:
+    """Look for barriers that not all threads reach."""
+    return _sanitized("synccheck")
+
+
+def _sanitized(what: str) -> Finding:
+    command = [
+        tool("compute-sanitizer"),
+        f"--tool={what}",
+        f"--error-exitcode={EXIT_OF_FAULTS}",
+        "--target-processes=all",
+        "--report-api-errors=no",  # CuPy asks for things that may fail, and copes
+        "--print-limit=20",
+        *case_command(small_scenarios(), BUILDS),
+        "--no-pool",
+    ]
+    finished = done(command)
+    said = finished.stdout + finished.stderr
+    return Finding(
+        f"compute-sanitizer {what} over fast and trace build of {len(KERNELS)} algorithms",
+        tuple(sanitizer_faults(said, finished.returncode)),
+    )
+
+
+def sanitizer_faults(said: str, status: int) -> list[str]:
+    """Return what compute-sanitizer has found.
+
+    Parameters
+    ----------
+    said : str
+        All that it and the program have printed.
+    status : int
+        Its exit status.
+
+    Raises
+    ------
+    CannotRunError
+        It has not looked: it does not support this GPU or system.
+    """
+    lines = [line.removeprefix("=========").strip() for line in said.splitlines()]
+    summary = [line for line in lines if re.match(r"(ERROR|RACECHECK) SUMMARY: ", line)]
+    if not summary:
+        raise CannotRunError(f"compute-sanitizer gives no summary (exit {status}): {said[-600:]}")
+    clean = all(re.search(r"SUMMARY: 0 (errors?|hazards)", line) for line in summary)
+    if clean:
+        words = f"the program under it ended with status {status}: {said[-600:]}"
+        return [words] if status else []
+    found = [
+        line
+        for line in lines
+        if re.match(r"(Invalid|Error|Warning|Barrier|Race|Program hit)", line) or line in summary
+    ]
+    return found[:20]
+
+
+# --- Nsight Compute -----------------------------------------------------------------------------
+
+DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+
+
+@dataclass(frozen=True, slots=True)
+class DramBytes:
+    """What a hardware counter saw of one kernel.
+
+    Attributes
+    ----------
+    kernel : str
+        Its name.
+    read, write : int
+        Bytes.
+    """
+
+    kernel: str
+    read: int
+    write: int
+
+
+def dram_bytes(on: Setting) -> Finding:
+    """Hold measured DRAM bytes between the compulsory and the requested ones."""
+    ncu = tool("ncu")
+    import cupy
+
+    cache = int(cupy.cuda.Device(0).attributes["L2CacheSize"])
+    length = 2048 if on.quick else 8192
+    faults, rows, figures = [], [], []
+    for algorithm in KERNELS:
+        attention = {"heads": 16, "seqlen_q": length, "head_dim": 128, "dtype": "float16"}
+        table = {
+            "attention": {**attention, "algorithm": algorithm},
+            "tiling": {"rows": 32, "cols": 32},
+        }
+        workload = resolve(parse_scenario(table))
+        with folder() as place:
+            log = place / "ncu.csv"
+            command = [
+                ncu,
+                "--clock-control=none",
+                "--target-processes=all",
+                "--csv",
+                "--print-units=base",
+                f"--metrics={','.join(DRAM)}",
+                f"--kernel-name=regex:^({'|'.join(KERNELS[algorithm])})$",
+                f"--log-file={log}",
+                *case_command([table], ["fast"]),
+            ]
+            finished = done(command)
+            said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        seen = parse_ncu(said)
+        if len(seen) != len(KERNELS[algorithm]):
+            words = (said + finished.stdout + finished.stderr).strip()[-800:]
+            raise CannotRunError(f"ncu has measured nothing (exit {finished.returncode}): {words}")
+        read, write = sum(k.read for k in seen), sum(k.write for k in seen)
+        bounds = dram_bounds(workload, cache)
+        faults += dram_faults(algorithm, read + write, bounds)
+        rows.append((algorithm, *(f"{n / 1e6:.1f}" for n in (bounds[0], read, write, bounds[1]))))
+        figures.append({"algorithm": algorithm, "read": read, "write": write, "bounds": bounds})
+    header = ("algorithm", "compulsory", "DRAM read", "DRAM write", "requested")
+    return Finding(
+        f"compulsory ≤ DRAM ≤ requested bytes, 16 heads, N = {length}, d = 128, float16",
+        tuple(faults),
+        (Table("DRAM bytes by ncu, MB", header, tuple(rows)),),
+        {"l2_bytes": cache, "dram": figures},
+    )
+
+
+def parse_ncu(said: str) -> list[DramBytes]:
+    """Return the DRAM bytes of each kernel, in the order of their launches.
+
+    Parameters
+    ----------
+    said : str
+        What ``ncu --csv --print-units=base`` has written: other lines, then a table with one
+        line for each metric of each kernel.
+    """
+    lines = said.splitlines()
+    start = next((n for n, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
+    found: dict[str, dict[str, int]] = {}
+    names: dict[str, str] = {}
+    for row in csv.DictReader(lines[start:]):
+        if row.get("Metric Name") not in DRAM or row.get("Metric Unit") != "byte":
+            continue
+        number = float(row["Metric Value"].replace(",", ""))
+        found.setdefault(row["ID"], {})[row["Metric Name"]] = round(number)
+        names[row["ID"]] = row["Kernel Name"].partition("(")[0]
+    return [
+        DramBytes(names[i], values[DRAM[0]], values[DRAM[1]])
+        for i, values in found.items()
+        if set(values) == set(DRAM)
+    ]
+
+
+def dram_bounds(w: Workload, cache: int) -> tuple[int, int, int]:
+    """Return compulsory and requested bytes, and the least that DRAM can have seen.
+
+    The last is less than the first, because what a kernel writes last stays in L2: at most the
+    cache for each launch. ncu empties the caches before each, so reads gain nothing.
+    """
+    compulsory = compulsory_bytes(w)
+    totals = tile_program(w).totals
+    launches = len(KERNELS[w.algorithm])
+    stays = min(totals.write_bytes, launches * cache)
+    return compulsory, totals.read_bytes + totals.write_bytes, compulsory - stays
+
+
+def dram_faults(name: str, measured: int, bounds: tuple[int, int, int]) -> list[str]:
+    """Return how DRAM bytes miss the bracket."""
+    compulsory, requested, least = bounds
+    if measured < least:
+        return [
+            f"{name}: {measured} bytes, fewer than the compulsory {compulsory} less what stays "
+            f"in L2, {least}"
+        ]
+    if measured > MORE * requested:
+        return [f"{name}: {measured} bytes, more than the requested {requested}"]
+    return []

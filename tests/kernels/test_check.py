@@ -1,0 +1,543 @@
+"""`python -m kernels.check` where there is no GPU: it says so; all else of it is tried without."""
+
+import json
+import math
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import check, measure
+from kernels.checks import apart, case, machine, numbers, report, timing, tools
+from kernels.checks.outcome import (
+    ROOT,
+    CannotRunError,
+    Finding,
+    Outcome,
+    Setting,
+    Table,
+    carry_out,
+)
+from kernels.checks.picture import Chart, svg
+from kernels.device import GpuStatus, gpu_status
+from kernels.errors import KernelError
+from kernels.fast import FastRun
+from kernels.host.device import HostDevice
+from kernels.launch import KERNELS
+from kernels.nvrtc import nvrtc_reason
+from kernels.sources import whole_source
+from simulator.program import Counters
+from simulator.workload import Workload
+from tests.kernels.helpers import needs_compiler, workload_of
+from tests.simulator.helpers import scenario
+
+no_gpu = pytest.mark.skipif(gpu_status().available, reason="there is a GPU")
+
+NONE = GpuStatus("", "", "no NVIDIA driver is installed")
+LINES = [
+    {"algorithm": a, "N": n, "ms": n / 1000 * f, "bytes": n * n * f}
+    for a, f in (("naive", 4), ("flash2", 1))
+    for n in (512, 1024, 2048)
+]
+DEVICE = Outcome("device", "passed", "A GPU", figures={"facts": {"GPU": "A GPU", "driver": "580"}})
+OUTCOMES = [
+    DEVICE,
+    Outcome("conformance", "passed", "9 cases", seconds=2.5),
+    Outcome("counters", "failed", "19 workloads", ("flash2: read K: 3 bytes,\n expected 4",)),
+    Outcome("memcheck", "not run", "compute-sanitizer is not installed | see the toolkit"),
+    Outcome(
+        "naive and flash2",
+        "passed",
+        "8 heads",
+        tables=(Table("Times", ("N", "ms"), (("512", "1.0"),)),),
+        figures={"lines": LINES},
+    ),
+]
+
+
+def fake(outcomes: list[Outcome]) -> check.Runner:
+    by_name = {outcome.name: outcome for outcome in outcomes}
+    return lambda name, quick: by_name[name]
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def test_without_a_gpu_it_says_so_and_writes_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(check, "gpu_status", lambda: NONE)
+    assert check.main(["--quick", "--output", str(tmp_path / "gpu")]) == 3
+    printed = capsys.readouterr()
+    assert printed.err == ("No usable GPU, so nothing was checked: no NVIDIA driver is installed\n")
+    assert not list(tmp_path.iterdir())
+
+
+@no_gpu
+def test_the_command_itself_needs_neither_qt_nor_cupy(tmp_path: Path) -> None:
+    code = (
+        "import sys, kernels.check; status = kernels.check.main(sys.argv[1:]);"
+        "print([m for m in ('PySide6', 'cupy', 'cupy_backends', 'torch') if m in sys.modules]);"
+        "sys.exit(status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--output", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "[]\n"), done.stderr
+    assert done.stderr.startswith("No usable GPU, so nothing was checked: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_gpu_that_does_not_work_is_none(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    broken = Outcome("device", "failed", "it broke off", ("KernelError: CuPy is not installed",))
+    run = fake([broken])
+    assert check.check_all(["conformance"], run, quick=True, output=tmp_path) == 3
+    assert "it broke off KernelError: CuPy is not installed" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_all_checks_are_done_whatever_fails(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    names = [outcome.name for outcome in OUTCOMES]
+    output = tmp_path / "docs" / "gpu"
+    assert check.check_all(names, fake(OUTCOMES), quick=False, output=output) == 1
+    printed = capsys.readouterr().out
+    assert "failed   counters" in printed
+    assert "flash2: read K: 3 bytes, expected 4" in printed
+    assert printed.endswith("3 passed, 1 failed, 1 not run\n")
+    assert {p.name for p in output.iterdir()} == {"REPORT.md", "report.json", "curves.svg"}
+    said = json.loads((output / "report.json").read_text(encoding="utf-8"))
+    assert said["machine"] == {"GPU": "A GPU", "driver": "580"}
+    assert [Outcome.from_json(o) for o in said["checks"]] == OUTCOMES
+
+
+def test_what_is_not_run_is_no_failure(tmp_path: Path) -> None:
+    rest = [o for o in OUTCOMES if o.status != "failed"]
+    assert check.check_all([o.name for o in rest], fake(rest), quick=True, output=tmp_path) == 0
+    assert "`python -m kernels.check --quick`" in (tmp_path / "REPORT.md").read_text("utf-8")
+
+
+def test_only_writes_no_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(check, "gpu_status", lambda: GpuStatus("A GPU", "13.0", ""))
+    asked = []
+
+    def run(name: str, *, quick: bool) -> Outcome:
+        asked.append((name, quick))
+        return DEVICE if name == "device" else Outcome(name, "passed", "")
+
+    monkeypatch.setattr(check, "outcome_apart", run)
+    assert check.main(["--only", "cubins", "--output", str(tmp_path)]) == 0
+    assert asked == [("device", False), ("cubins", False)]
+    assert not list(tmp_path.iterdir())
+
+
+@no_gpu
+def test_a_check_in_a_process_of_its_own() -> None:
+    outcome = apart.outcome_apart("conformance", quick=True)
+    assert outcome.status == "failed"
+    assert outcome.faults[0].startswith("KernelError: ")
+    assert gpu_status().reason in outcome.faults[0]
+
+
+def test_a_check_that_dies_or_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert "its process ended with 1" in apart.outcome_apart("cubins", quick=True).faults[0]
+
+    def hangs(*_: object, timeout: float, **__: object) -> None:
+        raise subprocess.TimeoutExpired("python", timeout)
+
+    monkeypatch.setattr(subprocess, "run", hangs)
+    outcome = apart.outcome_apart("cubins", quick=True, seconds=7)
+    assert outcome.faults == ("it did not end within 7 seconds",)
+
+
+# --- outcomes and the report --------------------------------------------------------------------
+
+
+def test_whatever_a_check_raises_is_its_outcome() -> None:
+    def broken(_: Setting) -> Finding:
+        raise ZeroDivisionError("no")
+
+    def missing(_: Setting) -> Finding:
+        raise CannotRunError("no tool")
+
+    def wrong(_: Setting) -> Finding:
+        return Finding("looked", ("bad",), figures={"x": math.nan, "n": np.int64(3)})
+
+    def setting() -> Setting:
+        return Setting(device=None)  # type: ignore[arg-type]
+
+    outcomes = [carry_out("c", check, setting) for check in (broken, missing, wrong)]
+    assert [o.status for o in outcomes] == ["failed", "not run", "failed"]
+    assert outcomes[0].faults == ("ZeroDivisionError: no",)
+    assert "def" not in outcomes[0].faults[0]
+    assert "broken" in outcomes[0].figures["traceback"]
+    assert outcomes[1].summary == "no tool"
+    assert outcomes[2].as_json()["figures"] == {"x": "nan", "n": 3}
+
+
+def test_the_report() -> None:
+    text = report.markdown(OUTCOMES, quick=False)
+    assert "| GPU | A GPU |" in text
+    assert "| conformance | passed | 9 cases |" in text
+    assert "not installed \\| see the toolkit" in text
+    assert "### counters: what is wrong\n\n- flash2: read K: 3 bytes, expected 4\n" in text
+    assert "### Times\n\n| N | ms |\n| --- | --- |\n| 512 | 1.0 |\n" in text
+    assert "(curves.svg)" in text
+    assert "Checks: 3 passed, 1 failed, 1 not run." in text
+
+
+def test_the_picture() -> None:
+    drawn = report.picture(OUTCOMES)
+    assert drawn is not None
+    lines = ElementTree.fromstring(drawn).findall(".//{*}polyline")
+    assert len(lines) == 4
+    points = [[float(n) for n in p.split(",")] for p in lines[0].attrib["points"].split()]
+    assert [x for x, _ in points] == sorted({x for x, _ in points})
+    assert [y for _, y in points] == sorted((y for _, y in points), reverse=True)
+    assert report.picture(OUTCOMES[:2]) is None
+    empty = svg([Chart("a < b", {"none": []}), Chart("one", {"p": [(4.0, 3.0)]})], "A & B")
+    assert ElementTree.fromstring(empty).attrib["width"] == "840"
+
+
+def test_the_machine_is_described() -> None:
+    facts = machine.software()
+    assert facts["NumPy"] == np.__version__
+    assert machine.installed("no-such-package") == "not installed"
+    assert machine.said("no-such-program") == "unknown"
+    assert machine.cuda_version(12090) == "12.9"
+
+
+# --- what tools say -----------------------------------------------------------------------------
+
+NCU = """==PROF== Connected to process 4711
+"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
+"0","4711","naive_scores(const unsigned short *)","dram__bytes_read.sum","byte","1,234,567"
+"0","4711","naive_scores(const unsigned short *)","dram__bytes_write.sum","byte","2345678"
+"1","4711","naive_softmax","dram__bytes_read.sum","byte","3"
+"1","4711","naive_softmax","dram__bytes_write.sum","byte","4"
+"2","4711","naive_output","dram__bytes_read.sum","byte","5"
+"""
+
+
+def test_the_output_of_ncu() -> None:
+    assert tools.parse_ncu(NCU) == [
+        tools.DramBytes("naive_scores", 1234567, 2345678),
+        tools.DramBytes("naive_softmax", 3, 4),
+    ]
+    assert tools.parse_ncu("==ERROR== ERR_NVGPUCTRPERM - no permission") == []
+
+
+def test_the_dram_bracket() -> None:
+    w, _ = workload_of(scenario("flash2", nq=64, d=8, rows=8, cols=8, dtype="float16"))
+    compulsory, requested, least = tools.dram_bounds(w, 1000)
+    assert compulsory == 4 * 64 * 8 * 2 + 4 * 64
+    assert requested == 2 * 64 * 8 * 2 + 2 * 8 * 64 * 8 * 2 + 4 * 64
+    assert least == compulsory - 1000
+    bounds = compulsory, requested, least
+    assert tools.dram_faults("x", compulsory, bounds) == []
+    assert tools.dram_faults("x", requested, bounds) == []
+    assert "fewer than" in tools.dram_faults("x", least - 1, bounds)[0]
+    assert "more than" in tools.dram_faults("x", 2 * requested, bounds)[0]
+    # What stays in L2 is at most what was written.
+    assert tools.dram_bounds(w, 2**30)[2] == compulsory - (64 * 8 * 2 + 4 * 64)
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "found"),
+    [
+        ("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n", 0, []),
+        (
+            "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n",
+            0,
+            [],
+        ),
+        (
+            "========= Invalid __global__ read of size 2 bytes\n=========     at flash2\n"
+            "========= ERROR SUMMARY: 1 error\n",
+            86,
+            ["Invalid __global__ read of size 2 bytes", "ERROR SUMMARY: 1 error"],
+        ),
+        (
+            "========= Error: Race reported between Write access and Read access\n"
+            "========= RACECHECK SUMMARY: 10 hazards displayed (10 errors, 0 warnings)\n",
+            86,
+            [
+                "Error: Race reported between Write access and Read access",
+                "RACECHECK SUMMARY: 10 hazards displayed (10 errors, 0 warnings)",
+            ],
+        ),
+    ],
+)
+def test_the_output_of_compute_sanitizer(said: str, status: int, found: list[str]) -> None:
+    assert tools.sanitizer_faults(said, status) == found
+
+
+def test_a_sanitizer_that_did_not_look_is_no_pass() -> None:
+    with pytest.raises(CannotRunError, match="gives no summary"):
+        tools.sanitizer_faults("Device not supported", 1)
+    died = tools.sanitizer_faults("Killed\n========= ERROR SUMMARY: 0 errors\n", 137)
+    assert died[0].startswith("the program under it ended with status 137")
+
+
+def test_a_missing_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools.shutil, "which", lambda _: None)
+    with pytest.raises(CannotRunError, match="ncu is not installed"):
+        tools.tool("ncu")
+
+
+# --- cubins -------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(bool(nvrtc_reason()), reason=nvrtc_reason())
+def test_cubins_are_found_by_what_they_are_made_of(tmp_path: Path) -> None:
+    table = tools.small_scenarios()[0]
+    w = numbers.resolve(numbers.parse_scenario(table))
+    options = case.options_of(w, "fast")
+    path = case.write_cubin(tmp_path, w.algorithm, options, "sm_80")
+    assert path.name == case.cubin_name(whole_source(w.algorithm), options)
+    assert path.read_bytes().startswith(b"\x7fELF")
+    assert case.options_of(w, "trace") != options
+
+
+@needs_compiler
+@pytest.mark.parametrize("table", tools.small_scenarios(), ids=list(KERNELS))
+def test_the_options_of_a_case_are_those_it_runs_with(table: dict[str, Any]) -> None:
+    """Else the process that must do with cubins would look for one that was not made."""
+    seen = []
+
+    class Watched(HostDevice):
+        def module(self, code: str, options: tuple[str, ...]) -> Any:
+            seen.append(options)
+            return super().module(code, options)
+
+    outputs = case.run(table, ("fast", "trace"), Setting(Watched()))
+    w = numbers.resolve(numbers.parse_scenario(table))
+    assert seen == [case.options_of(w, "fast"), case.options_of(w, "trace")]
+    assert [o.shape for o in outputs] == [(2, 45, 40)] * 2
+
+
+def test_cubins_must_give_the_same_bits() -> None:
+    one, other = np.array([1], np.float32), np.array([2], np.float32)
+    assert tools.cubin_faults(["a", "b"], [one, one], [one, one]) == []
+    assert tools.cubin_faults(["a", "b"], [one, one], [one, other]) == [
+        "b: other bits than the kernel that NVRTC compiled"
+    ]
+    assert tools.cubin_faults(["a"], [], [one]) == ["0 outputs, expected 1"]
+
+
+@pytest.mark.skipif(bool(nvrtc_reason()), reason=nvrtc_reason())
+def test_nvrtc_can_be_forbidden() -> None:
+    code = (
+        "from kernels.checks.case import forbid_nvrtc; forbid_nvrtc();"
+        "from kernels.nvrtc import compile_cubin; compile_cubin('', 'a.cu', 'sm_80')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert "NVRTC was asked to compile, where cubins should do" in done.stderr
+
+
+# --- numbers, on the CPU ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def host() -> Setting:
+    try:
+        return Setting(HostDevice(), quick=True)
+    except KernelError as error:
+        pytest.skip(str(error))
+
+
+@needs_compiler
+def test_conformance_on_the_host(host: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = numbers._judge()
+    chosen = [c for c in judge.find_cases(numbers.CONFORMANCE) if "small" in c.stem]
+    judge.find_cases = lambda _: chosen
+    monkeypatch.setattr(numbers, "_judge", lambda: judge)
+    found = numbers.conformance(host)
+    assert found.summary == "3 cases of tests/conformance"
+    assert found.faults == ()
+    judge.array_faults = lambda *_: ["planted"]
+    assert numbers.conformance(host).faults == tuple(f"{c.stem}: planted" for c in chosen)
+
+
+@needs_compiler
+def test_numbers_on_the_host(host: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = [("one", scenario("flash2", nq=9, rows=4, cols=3, d=5, dv=7, dtype="float16"))]
+    monkeypatch.setattr(numbers, "scenarios", lambda *_, **__: iter(chosen))
+    for look in (numbers.against_float64, numbers.same_bits, numbers.counted):
+        found = look(host)
+        assert found.faults == (), look
+        assert found.summary
+
+
+@needs_compiler
+def test_faults_of_numbers_are_found(host: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = [("one", scenario("flash2", nq=9, rows=4, cols=3, d=5, dv=7, dtype="float16"))]
+    monkeypatch.setattr(numbers, "scenarios", lambda *_, **__: iter(chosen))
+    right = FastRun.launch
+
+    def other(run: FastRun) -> None:
+        right(run)
+        run.tensors.o[0, 0, 0] ^= 1  # type: ignore[index]
+
+    monkeypatch.setattr(FastRun, "launch", other)
+    assert "one: o differs between fast and trace build" in numbers.same_bits(host).faults
+
+    def broken(*_: object) -> None:
+        raise KernelError("no such kernel")
+
+    monkeypatch.setattr(numbers, "traced", broken)
+    assert numbers.counted(host).faults == ("one: KernelError: no such kernel",)
+    assert numbers.against_float64(host).faults == ("one: KernelError: no such kernel",)
+
+
+def test_counts_are_compared_by_tensor() -> None:
+    want = Counters({"Q": 8, "K": 4}, {"O": 2}, 100)
+    assert numbers.count_faults(Counters({"Q": 8, "K": 4, "S": 0}, {"O": 2}, 100), want) == []
+    assert numbers.count_faults(Counters({"Q": 8, "K": 5}, {"O": 2, "m": 4}, 99), want) == [
+        "read K: 5 bytes, expected 4",
+        "write m: 4 bytes, expected 0",
+        "99 FLOPs, expected 100",
+    ]
+
+
+def test_scenarios_cover_all_algorithms_and_types() -> None:
+    on = Setting(device=None)  # type: ignore[arg-type]
+    found = [numbers.resolve(s) for _, s in numbers.scenarios(on)]
+    assert {w.algorithm for w in found} == set(KERNELS)
+    assert {w.dtype for w in found} == {"float32", "float16", "bfloat16"}
+    quick = dict(numbers.scenarios(Setting(device=None, quick=True)))  # type: ignore[arg-type]
+    assert set(dict(numbers.scenarios(on))) - set(quick) == {"real-scale"}
+
+
+@needs_compiler
+@pytest.mark.parametrize("broken", [np.nan, 0.1])
+def test_tensor_cores_on_the_host(
+    host: Setting, monkeypatch: pytest.MonkeyPatch, broken: float
+) -> None:
+    table = {"attention": {"heads": 1, "seqlen_q": 70, "head_dim": 64}, "mask": {"causal": True}}
+    monkeypatch.setattr(numbers, "TENSOR_CASES", {"one": table})
+    found = numbers.tensor_cores(host)
+    assert found.summary == "O and lse of 4 runs against float64"
+    assert found.faults == ()
+    right = numbers.widened
+
+    def off(*arguments: Any) -> Any:
+        o = right(*arguments).copy()
+        o[0, 3, 5] += broken
+        return o
+
+    monkeypatch.setattr(numbers, "widened", off)
+    assert len(numbers.tensor_cores(host).faults) == 4
+
+
+# --- times --------------------------------------------------------------------------------------
+
+
+def sized(causal: bool, **sizes: Any) -> Workload:
+    mask = {"causal": causal}
+    return workload_of(scenario("flash2", mask=mask, rows=16, cols=16, **sizes))[0]
+
+
+def test_flops_and_rates() -> None:
+    w = sized(False, nq=40, nk=50, d=8, dv=4, heads=3)
+    assert timing.needed_flops(w) == 2 * 3 * 40 * 50 * 12
+    for nq, nk in ((40, 50), (50, 40), (33, 33)):
+        w = sized(True, nq=nq, nk=nk)
+        pairs = sum(w.mask.visible(range(nq), range(nk)).ravel())
+        assert timing.visible_pairs(w) == pairs
+    assert timing.tera_per_second(3e12, 1000) == 3
+    assert timing.summary([4.0, 2.0, 9.0], 5) == timing.Timing(4.0, 2.0, 9.0, 5, 3)
+    with pytest.raises(ValueError, match="window 3"):
+        timing.visible_pairs(workload_of(scenario(mask={"window": 3}))[0])
+
+
+def bench_line(name: str, ms: float | None, causal: bool = False) -> dict[str, Any]:
+    found = {"name": name, "N": 8192, "d": 128, "causal": causal}
+    return found | ({"reason": "no"} if ms is None else {"ms": ms, "tflops": 100 / ms})
+
+
+def test_the_tables_of_the_benchmark() -> None:
+    lines = [
+        bench_line("fast", 50.0),
+        bench_line("tensor cores, 4 warps", 2.0),
+        bench_line("tensor cores, 8 warps", 2.5),
+        bench_line("PyTorch flash", 1.0),
+        bench_line("PyTorch cudnn", None),
+        {"name": "trace", "N": 8192, "d": 128, "causal": False, "fault": "off"},
+    ]
+    matrix = {"float16": {"n": 8192, "ms": 1.5, "tflops": 200.0}}
+    first, second = measure.benchmark_tables({"lines": lines, "matrix": matrix})
+    assert first.rows == (("float16", "8192", "1.500", "200.0"),)
+    assert second.title == "TFLOP/s (share of the measured matrix rate), d = 128, no mask"
+    cells = dict(zip(second.header, second.rows[0], strict=True))
+    assert cells["tensor cores, 4 warps"] == "50.0 (25%)"
+    assert cells["trace"] == "wrong"
+    assert cells["PyTorch cudnn"] == cells["/ cuDNN"] == "–"
+    assert cells["best tensor cores / flash"] == "0.50"
+    assert measure.benchmark_tables({"lines": lines[:1], "matrix": {}})[0].rows[0][1] == "2.0"
+
+
+def test_the_goal_on_hopper() -> None:
+    def lines(ms: float) -> list[dict[str, Any]]:
+        return [bench_line("tensor cores, 4 warps", ms), bench_line("PyTorch flash", 1.0)]
+
+    assert measure.goal_faults(lines(1.2), 90) == []
+    assert measure.goal_faults(lines(2.0), 80) == []
+    assert "0.50 of the speed" in measure.goal_faults(lines(2.0), 90)[0]
+
+
+@needs_compiler
+def test_what_is_timed_is_right(host: Setting) -> None:
+    """Builds as the benchmark places them, on the CPU: the same numbers from all of them."""
+    w = measure.workload_of(host.device, "flash2", 100, 64, 2, causal=True)
+    sets = [measure.shaped(w, flat) for flat in measure.drawn(2 * 100 * 64)]
+    found = measure.candidates(w, sets, host, torch_too=False)
+    assert list(found) == ["fast", "trace", "tensor cores, 4 warps", "tensor cores, 8 warps"]
+    for name, make in found.items():
+        candidate = make()
+        assert measure.output_fault(candidate, w, sets[0]) != ""  # NaN before the first launch
+        candidate.launch(0)
+        assert measure.output_fault(candidate, w, sets[0]) == "", name
+        assert measure.output_fault(candidate, w, sets[1]) != "", name
+
+
+@needs_compiler
+@pytest.mark.parametrize("algorithm", list(KERNELS))
+def test_traced_runs_with_counters(host: Setting, algorithm: str) -> None:
+    w, inputs = workload_of(
+        scenario(algorithm, nq=9, nk=11, rows=4, cols=3, d=5, dv=7, dtype="float16")
+    )
+    run = measure.TraceRun(w, inputs, host.device, counters=True)
+    run.launch()
+    fast = FastRun(w, inputs, host.device)
+    fast.launch()
+    assert host.device.download(run.tensors.o).tobytes() == fast.tensors.o.tobytes()  # type: ignore[attr-defined]
+
+
+def test_tiles_fit_the_device() -> None:
+    class Small:
+        shared_limit = 40 * 1024
+
+    w = measure.workload_of(Small(), "flash2", 64, 128, 1)  # type: ignore[arg-type]
+    assert (w.rows, w.cols) == (32, 32)
+
+
+def test_memory_that_grows_otherwise() -> None:
+    assert measure._growth_faults(LINES[:3]) == []
+    assert measure._growth_faults([n | {"bytes": n["N"] * 7} for n in LINES[3:]]) == []
+    assert "twice the tokens take 4.00" in measure._growth_faults(LINES[3:])[0]

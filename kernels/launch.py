@@ -231,8 +231,9 @@ def shared_bytes(w: Workload, kernel: str) -> int:
 
 
 def most_shared_bytes(w: Workload) -> int:
-    """Return the most that any kernel of the workload's algorithm takes."""
-    return max(shared_bytes(w, kernel) for kernel in KERNELS[w.algorithm])
+    """Return the most that any kernel of the workload's algorithm takes, fixed arrays included."""
+    fixed = {"naive_softmax": 4 * SOFTMAX_THREADS // WARP}  # one float a warp
+    return max(shared_bytes(w, name) + fixed.get(name, 0) for name in KERNELS[w.algorithm])
 
 
 def launch(

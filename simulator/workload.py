@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -55,6 +55,8 @@ class Workload:
         Header of the input file; None for random input.
     picked : tuple of int
         The chosen query heads among those of the input, (heads,).
+    input_heads : tuple of int
+        Query heads and KV heads of the input, before any are picked.
     """
 
     scenario: Scenario
@@ -75,7 +77,7 @@ class Workload:
     gpu: Gpu
     file: InputFile | None
     picked: tuple[int, ...]
-    _all_heads: tuple[int, int] = field(repr=False)
+    input_heads: tuple[int, int]
 
     @property
     def width(self) -> int:
@@ -172,7 +174,7 @@ def resolve(scenario: Scenario) -> Workload:
         gpu=gpu,
         file=file,
         picked=picked,
-        _all_heads=(shapes["heads"], shapes["kv_heads"]),
+        input_heads=(shapes["heads"], shapes["kv_heads"]),
     )
     _check_scale(workload)
     _check_memory(workload, source)
@@ -193,7 +195,7 @@ def read_inputs(workload: Workload) -> Inputs:
     v, as float32, rounded to the dtype.
     """
     w = workload
-    heads, kv_heads = w._all_heads
+    heads, kv_heads = w.input_heads
     if w.file:
         q, k, v = read_tensors(w.file)
         for name, tensor in (("q", q), ("k", k), ("v", v)):
@@ -334,7 +336,7 @@ def _tiles(
 
 def input_bytes(w: Workload) -> int:
     """Return the memory that drawing or reading the inputs takes at its peak."""
-    heads, kv_heads = w._all_heads
+    heads, kv_heads = w.input_heads
     q, k = heads * w.seqlen_q * w.head_dim, kv_heads * w.seqlen_k * w.head_dim
     v = kv_heads * w.seqlen_k * w.value_dim
     # float32 for each element, and for a while one tensor more: as it is drawn, in float64,

@@ -4,6 +4,9 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+# Qt ends the process where it finds no display; the tests never need one.
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
 # The same examples on every run, so that a red suite means a change and not a draw.
 # HYPOTHESIS_PROFILE=explore looks for new ones, at length.
 settings.register_profile(

@@ -87,7 +87,7 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         parser.add_argument("--json", action="store_true", help="print one JSON object only")
     if name == "export":
         parser.add_argument("-o", "--output", metavar="OUT.png", required=True, help="picture")
-        parser.add_argument("--size", type=_size, default=(1920, 1080), metavar="1920x1080")
+        parser.add_argument("--size", type=picture_size, default=(1920, 1080), metavar="1920x1080")
         parser.add_argument(
             "--visits",
             type=_visits,
@@ -103,7 +103,8 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes")
 
 
-def _size(text: str) -> tuple[int, int]:
+def picture_size(text: str) -> tuple[int, int]:
+    """Return width and height from text such as ``1920x1080``."""
     width, _, height = text.partition("x")
     if not (width.isdecimal() and height.isdecimal()):
         raise argparse.ArgumentTypeError(f'"{text}": expected WIDTHxHEIGHT, such as 1920x1080')

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ui.cli import _size
+from ui.cli import picture_size
 
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
 SCENES = {
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--themes", default="dark,light,contrast")
     options = parser.parse_args(arguments)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    sizes = [_size(text) for text in options.sizes.split(",")] if options.sizes else SIZES
+    sizes = [picture_size(text) for text in options.sizes.split(",")] if options.sizes else SIZES
     options.output.mkdir(parents=True, exist_ok=True)
     for name, (share, back) in SCENES.items():
         if options.only and options.only not in name:

@@ -384,7 +384,7 @@ def _input_key(workload: Workload) -> object:
     w, file = workload, workload.file
     stamp = (file.path, file.path.stat().st_mtime_ns) if file else w.scenario.input.seed
     shape = (w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim)
-    return (stamp, shape, w.dtype, w.picked, w.kv_heads, w._all_heads)
+    return (stamp, shape, w.dtype, w.picked, w.kv_heads, w.input_heads)
 
 
 def _carried(cursor: Cursor, old: Trace, new: Trace) -> Cursor:

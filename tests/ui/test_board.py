@@ -14,7 +14,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.assets import ASSETS
-from simulator.scenario import load_scenario, parse_scenario
+from simulator.scenario import load_scenario, parse_scenario, with_values
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace, simulate
 from simulator.workload import Workload, resolve
@@ -22,7 +22,7 @@ from ui.scene.board import paint_board
 from ui.scene.board_layout import Hit, View, board_layout, clamped, is_detailed, locate, zoomed
 from ui.scene.board_state import current_values, past_areas
 from ui.scene.board_text import wrapped
-from ui.scene.board_words import caption_phrases, describe, header_choices
+from ui.scene.board_words import caption_phrases, describe, formula, header_choices
 from ui.scene.draw import text_width
 from ui.scene.heat import KEPT, colour_map, pooled, prefers_white
 from ui.theme import DARK, LIGHT, THEMES, Style, load_fonts
@@ -527,3 +527,10 @@ def test_what_is_kept_goes_with_its_array() -> None:
         KEPT.get(fresh, "test", make)
         assert len(made) == before + 1
         del fresh
+
+
+def test_a_scale_near_the_usual_one_is_written_out() -> None:
+    usual = load_scenario(ASSETS / "scenarios" / "causal.toml")
+    near = with_values(usual, {"attention": {"scale": 0.177}})
+    assert formula(resolve(usual)) == "S = QKᵀ/√d"
+    assert formula(resolve(near)) == "S = QKᵀ · 0.177"

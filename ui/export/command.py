@@ -9,7 +9,7 @@ from pathlib import Path
 from kernels.registry import make_engine
 from simulator.errors import refuse
 from simulator.row_report import row_report
-from simulator.trace import simulate
+from simulator.trace import Trace, simulate
 from ui.session import View
 
 
@@ -59,14 +59,11 @@ def export_still(
     from ui.theme import THEMES
 
     snapshot = trace.snapshot(visit)
-    view = View(snapshot, row_report(snapshot, _telling_row(trace, visit)))
+    view = View(snapshot, row_report(snapshot, _middle_row(trace, visit)))
     save_picture(view, THEMES[theme], size, output)
 
 
-def _telling_row(trace: object, visit: int) -> int:
+def _middle_row(trace: Trace, visit: int) -> int:
     """Return the middle row of the visit's row block."""
-    from simulator.trace import Trace
-
-    assert isinstance(trace, Trace)
     rows = trace.program.visit(visit).rows
     return rows.start + len(rows) // 2

@@ -48,7 +48,7 @@ def input_words(w: Workload) -> str:
     if w.file is None:
         return f"random input, seed {said.seed}"
     name = w.file.path.stem
-    heads = f", head {w.picked[0]}" if len(w.picked) == 1 and w._all_heads[0] > 1 else ""
+    heads = f", head {w.picked[0]}" if len(w.picked) == 1 and w.input_heads[0] > 1 else ""
     return f"real layer “{name}”{heads}" if w.file.model else f"file “{name}”{heads}"
 
 

@@ -85,7 +85,7 @@ def formula(w: Workload) -> str:
 
 
 def _usual_scale(w: Workload) -> bool:
-    return isclose(w.scale, 1 / sqrt(w.head_dim), rel_tol=1e-3)
+    return isclose(w.scale, 1 / sqrt(w.head_dim), rel_tol=1e-6)
 
 
 def _tile_phrase(snapshot: Snapshot) -> str:

@@ -24,6 +24,23 @@ class Cursor:
     op: int
 
 
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a matrix of the current head, in the matrix's own rows and columns (K, not Kᵀ).
+
+    Attributes
+    ----------
+    tensor : str
+        ``Q K V S m l O``; S also where P is shown in its place.
+    row, col : int
+        Counted from 0; the column of m and l is 0.
+    """
+
+    tensor: str
+    row: int
+    col: int
+
+
 class TileState(IntEnum):
     """What has become of a tile of the score matrix at a cursor."""
 
@@ -181,29 +198,33 @@ class Snapshot:
 
     def tile_states(self) -> NDArray[np.uint8]:
         """Return the `TileState` of every tile of the head, uint8 of shape (Tr, Tc)."""
-        states = np.minimum(self.program.workload.grid.kinds(), 1)
-        if self.is_naive:
-            states[:] = TileState.PENDING
-        visit = self.visit
-        if self.in_softmax_launch:
-            states[:] = TileState.USED
-            states[visit.i] = TileState.CURRENT
-            return states
-        if self.program.launches[visit.launch].by_rows:
-            past = states[: visit.i]
-            row = states[visit.i, : visit.j]
-        else:
-            past = states[:, : visit.j]
-            row = states[: visit.i, visit.j]
-        past[past == TileState.PENDING] = TileState.USED
-        row[row == TileState.PENDING] = TileState.USED
-        states[visit.i, visit.j] = TileState.CURRENT
-        if visit.launch > 0:  # naive: S and P of the earlier launches lie in HBM
-            states[states == TileState.PENDING] = TileState.USED
-        return states
+        return tile_states(self.program, self.visit)
 
     def _has(self, name: str) -> bool:
         return any(op.name == name for op in self.ops)
+
+
+def tile_states(program: TileProgram, visit: Visit) -> NDArray[np.uint8]:
+    """Return the `TileState` of every tile of the head at a visit, uint8 of shape (Tr, Tc)."""
+    states = np.minimum(program.workload.grid.kinds(), 1)
+    if program.workload.algorithm == "naive":
+        states[:] = TileState.PENDING
+    if program.launches[visit.launch].whole_rows:
+        states[:] = TileState.USED
+        states[visit.i] = TileState.CURRENT
+        return states
+    if program.launches[visit.launch].by_rows:
+        past = states[: visit.i]
+        row = states[visit.i, : visit.j]
+    else:
+        past = states[:, : visit.j]
+        row = states[: visit.i, visit.j]
+    past[past == TileState.PENDING] = TileState.USED
+    row[row == TileState.PENDING] = TileState.USED
+    states[visit.i, visit.j] = TileState.CURRENT
+    if visit.launch > 0:  # naive: S and P of the earlier launches lie in HBM
+        states[states == TileState.PENDING] = TileState.USED
+    return states
 
 
 def _over(values: F32, total: F32) -> F32:

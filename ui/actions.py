@@ -55,11 +55,12 @@ MENUS = ("File", "Edit", "Run", "View", "Help")
 _ROW, _HEAD = Granularity.ROW_BLOCK, Granularity.HEAD
 
 ACTIONS = (
-    ActionSpec("open_scenario", "Open…", "File", lambda w: w.open_scenario(), ("Ctrl+O",), "open"),
-    ActionSpec("save_scenario", "Save", "File", lambda w: w.save_scenario(), ("Ctrl+S",), "save"),
-    ActionSpec("save_scenario_as", "Save as…", "File", lambda w: w.save_scenario_as(),
+    ActionSpec("open_scenario", "Open…", "File", lambda w: w.files.open_scenario(),
+               ("Ctrl+O",), "open"),
+    ActionSpec("save_scenario", "Save", "File", lambda w: w.files.save(), ("Ctrl+S",), "save"),
+    ActionSpec("save_scenario_as", "Save as…", "File", lambda w: w.files.save_as(),
                ("Ctrl+Shift+S",)),
-    ActionSpec("export_picture", "Export picture…", "File", lambda w: w.export_picture(),
+    ActionSpec("export_picture", "Export picture…", "File", lambda w: w.files.export_picture(),
                ("Ctrl+E",), "export", separated=True),
     ActionSpec("quit", "Quit", "File", lambda w: w.close(), ("Ctrl+Q",), separated=True),
     ActionSpec("undo", "Undo", "Edit", lambda w: w.session.undo_stack.undo(), ("Ctrl+Z",), "undo"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import (
     QAction,
+    QActionGroup,
     QCloseEvent,
     QDragEnterEvent,
     QDropEvent,
@@ -17,35 +18,33 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QApplication,
-    QDockWidget,
-    QFileDialog,
+    QHBoxLayout,
     QLabel,
     QMainWindow,
     QMenu,
     QMessageBox,
     QToolBar,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from simulator.assets import ASSETS, DEMO, SCENARIOS
+from simulator.assets import DEMO
 from simulator.errors import InputError
-from simulator.scenario import save_scenario, with_values
+from simulator.scenario import save_scenario
 from simulator.trace import Trace
 from ui.actions import ACTIONS, MENUS, ActionSpec
-from ui.export.picture import save_picture
+from ui.docks import Docks
+from ui.files import READS, Files
 from ui.icons import app_icon, icon
-from ui.panel_specs import PANELS
+from ui.layouts import LAYOUTS, layout_named
 from ui.panels.board_panel import BoardPanel
 from ui.panels.header import Header, engine_words
-from ui.panels.scenario_fields import with_input
 from ui.panels.transport_bar import TransportBar
 from ui.session import Session, View
 from ui.settings import Settings
 from ui.theme import TEXT_SCALES, THEMES, Style, palette, stylesheet
 
-WIDE = 1600
-"""Window width from which a new window has room for every dock."""
 FIRST_SIZE = (1440, 900)
 
 
@@ -70,15 +69,16 @@ class MainWindow(QMainWindow):
         self.setObjectName("window")
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
-        self.setDockNestingEnabled(True)
         self.board = BoardPanel()
         self.header = Header()
         self.transport = TransportBar()
         self._banner = QLabel()
         self._blank = QWidget(self)
         self._assemble()
+        self.files = Files(self)
+        self.docks = Docks(self, session)
         self.actions_by_name = self._make_actions()
-        self.docks = self._make_docks()
+        self.layout_actions = self._make_layout_actions()
         self._make_menus()
         self._connect()
         self._restore()
@@ -92,14 +92,14 @@ class MainWindow(QMainWindow):
         self._banner.setMargin(8)
         self._banner.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._banner.hide()
-        centre = QWidget()
-        column = QVBoxLayout(centre)
+        self.setCentralWidget(self.board)
+        top = QWidget()
+        column = QVBoxLayout(top)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(self._banner)
-        column.addWidget(self.board, 1)
-        self.setCentralWidget(centre)
-        self._add_bar("header", self.header, Qt.ToolBarArea.TopToolBarArea)
+        column.addWidget(self.header)
+        column.addWidget(self._banner)  # a layout may do without the board
+        self._add_bar("header", top, Qt.ToolBarArea.TopToolBarArea)
         self._add_bar("transport", self.transport, Qt.ToolBarArea.BottomToolBarArea)
         self._blank.setAutoFillBackground(True)
         self._blank.setPalette(Qt.GlobalColor.black)
@@ -133,19 +133,32 @@ class MainWindow(QMainWindow):
     def _act(self, spec: ActionSpec, checked: bool = False) -> None:
         spec.run(self)
 
-    def _make_docks(self) -> dict[str, QDockWidget]:
-        docks = {}
-        for number, spec in enumerate(PANELS, start=1):
-            dock = QDockWidget(spec.title, self)
-            dock.setObjectName(spec.name)
-            dock.setWidget(spec.make(self.session))
-            toggle = dock.toggleViewAction()
-            toggle.setShortcut(QKeySequence(str(number)))
-            self.addAction(toggle)
-            self.addDockWidget(spec.area, dock)
-            docks[spec.name] = dock
-        self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
-        return docks
+    def _make_layout_actions(self) -> dict[str, QAction]:
+        """Make an action for each layout, and the row of buttons beside the menus."""
+        group, actions = QActionGroup(self), {}
+        buttons = QWidget()
+        row = QHBoxLayout(buttons)
+        row.setContentsMargins(0, 0, 8, 0)
+        row.setSpacing(2)
+        for number, spec in enumerate(LAYOUTS, start=1):
+            action = QAction(spec.title, self)
+            action.setObjectName(f"layout_{spec.name}")
+            action.setToolTip(f"{spec.tip} (Ctrl+{number})")
+            action.setShortcut(QKeySequence(f"Ctrl+{number}"))
+            action.setCheckable(True)
+            action.triggered.connect(partial(self._take_layout, spec.name))
+            group.addAction(action)
+            self.addAction(action)
+            actions[spec.name] = action
+            button = QToolButton()
+            button.setObjectName("layout")
+            button.setAccessibleName(f"Layout {spec.title}")
+            button.setDefaultAction(action)
+            row.addWidget(button)
+        # A menu bar of the system's own has no place for them.
+        self.menuBar().setNativeMenuBar(False)
+        self.menuBar().setCornerWidget(buttons)
+        return actions
 
     def _make_menus(self) -> None:
         self.menus: dict[str, QMenu] = {}
@@ -154,16 +167,17 @@ class MainWindow(QMainWindow):
             menu.setObjectName(f"menu_{title.lower()}")
             self.menus[title] = menu
             if title == "View":
-                menu.addActions([dock.toggleViewAction() for dock in self.docks.values()])
+                menu.addActions(list(self.layout_actions.values()))
+                menu.addSeparator()
+                menu.addActions([dock.toggleViewAction() for _, dock in self.docks])
             for spec in (spec for spec in ACTIONS if spec.menu == title):
                 if spec.separated:
                     menu.addSeparator()
                 menu.addAction(self.actions_by_name[spec.name])
                 if spec.name == "open_scenario":
-                    self._recent = menu.addMenu("Recent")
-                    self._demos = menu.addMenu("Demos")
-        self._recent.aboutToShow.connect(self._fill_recent)
-        self._demos.aboutToShow.connect(self._fill_demos)
+                    self.files.add_menus(menu)
+                if spec.name == "export_picture":
+                    self.files.add_panel_menu(menu)
 
     def _connect(self) -> None:
         session, bar, stack = self.session, self.transport, self.session.undo_stack
@@ -175,7 +189,10 @@ class MainWindow(QMainWindow):
         session.settings_changed.connect(self._show_pace)
         session.file_changed.connect(self._show_title)
         session.working.connect(self._show_working)
-        self.header.algorithm_chosen.connect(self._choose_algorithm)
+        session.tasks.progressed.connect(self.header.progress.show_progress)
+        session.tasks.rested.connect(self.header.progress.rest)
+        self.header.progress.cancelled.connect(session.tasks.cancel)
+        self.header.algorithm_chosen.connect(self.files.choose_algorithm)
         self.header.scenario_asked.connect(self.docks["scenario"].show)
         self.board.tile_chosen.connect(session.go_to_tile)
         self.board.row_chosen.connect(session.choose_row)
@@ -195,22 +212,17 @@ class MainWindow(QMainWindow):
     def _restore(self) -> None:
         self.actions_by_name["set_motion"].setChecked(self.settings.motion)
         self.set_motion(self.settings.motion)
-        saved = self.settings.layout()
-        if saved is None or not self.restoreGeometry(saved[0]):
+        geometry = self.settings.geometry
+        if geometry is None or not self.restoreGeometry(geometry):
             self.resize(*FIRST_SIZE)
-            self.reset_layout()
-        else:
-            self.restoreState(saved[1])
+        self._show_layout()
 
     # --- showing --------------------------------------------------------------------------
 
     def _show_view(self, view: View) -> None:
         self.board.show_snapshot(view.snapshot, view.report.row)
         self.transport.show_snapshot(view.snapshot)
-        for spec in PANELS:
-            widget = self.docks[spec.name].widget()
-            if spec.show is not None:
-                spec.show(widget, view)
+        self.docks.show_view(view)
 
     def _show_trace(self, trace: Trace) -> None:
         if self._fell_back:
@@ -238,6 +250,10 @@ class MainWindow(QMainWindow):
         self.setWindowTitle(f"{name}[*] — Tilescope{engine}{why}")
         self.setWindowModified(not self.session.undo_stack.isClean())
 
+    def open_path(self, path: Path) -> None:
+        """Open a scenario, or take a tensor file as input of the one on show."""
+        self.files.open_path(path)
+
     def _show_working(self, busy: bool) -> None:
         self.header.show_busy(busy, self.session.trace)
 
@@ -258,7 +274,7 @@ class MainWindow(QMainWindow):
         self.transport.set_granularity(self.session.granularity)
 
     def say(self, line: str) -> None:
-        """Show one line above the board, until another scenario is shown."""
+        """Show one line under the header, until another scenario is shown."""
         self._banner.setText(line)
         self._banner.show()
 
@@ -293,8 +309,7 @@ class MainWindow(QMainWindow):
         self.setStyleSheet(stylesheet(style))
         for widget in (self.board, self.header, self.transport):
             widget.set_style(style)
-        for dock in self.docks.values():
-            dock.widget().set_style(style)  # type: ignore[attr-defined]
+        self.docks.set_style(style)
         for spec in ACTIONS:
             if spec.icon:
                 self.actions_by_name[spec.name].setIcon(icon(spec.icon, style.theme.text))
@@ -304,97 +319,15 @@ class MainWindow(QMainWindow):
 
     # --- files ----------------------------------------------------------------------------
 
-    def open_scenario(self) -> None:
-        """Ask for a file and open it."""
-        name, _ = QFileDialog.getOpenFileName(
-            self, "Open", "", "Scenarios and tensors (*.toml *.safetensors *.npz)"
-        )
-        if name:
-            self.open_path(Path(name))
-
-    def open_path(self, path: Path) -> None:
-        """Open a scenario, or take a tensor file as input of the one on show."""
-        try:
-            if path.suffix in (".safetensors", ".npz"):
-                self._take_tensors(path)
-            else:
-                self.session.open(path)
-                self.settings.add_recent(path)
-        except InputError as error:
-            self.show_error(error)
-
-    def _take_tensors(self, path: Path) -> None:
-        trace = self.session.trace
-        if trace is not None:
-            values = {"source": "file", "path": str(path.absolute())}
-            scenario = with_input(trace.workload.scenario, values, trace.workload)
-            self.session.propose(scenario, f"input {path.name}")
-
-    def save_scenario(self) -> None:
-        """Save to the scenario's file; ask for one if there is none or it is a shipped one."""
-        path = self.session.path
-        if path is None or path.is_relative_to(ASSETS):
-            self.save_scenario_as()
-        else:
-            self._save(path)
-
-    def save_scenario_as(self) -> None:
-        """Ask for a file and save to it."""
-        name, _ = QFileDialog.getSaveFileName(self, "Save", "", "Scenarios (*.toml)")
-        if name:
-            path = Path(name)
-            self._save(path if path.suffix else path.with_suffix(".toml"))
-
-    def _save(self, path: Path) -> None:
-        try:
-            self.session.save(path)
-            self.settings.add_recent(path)
-        except InputError as error:
-            self.show_error(error)
-
-    def export_picture(self) -> None:
-        """Ask for a file and draw the scene into it."""
-        view = self.session.view
-        if view is None:
-            return
-        name, _ = QFileDialog.getSaveFileName(self, "Export picture", "", "Pictures (*.png)")
-        if not name:
-            return
-        path = Path(name)
-        path = path if path.suffix else path.with_suffix(".png")
-        theme = self.style_now.theme
-        self.session.background(lambda: save_picture(view, theme, (1920, 1080), path))
-
-    def _fill_recent(self) -> None:
-        self._recent.clear()
-        for path in self.settings.recent:
-            action = self._recent.addAction(str(path))
-            action.setEnabled(path.exists())
-            action.triggered.connect(lambda _=False, path=path: self.open_path(path))
-        if self._recent.isEmpty():
-            self._recent.addAction("None yet").setEnabled(False)
-
-    def _fill_demos(self) -> None:
-        self._demos.clear()
-        for path in sorted(SCENARIOS.glob("*.toml")):
-            action = self._demos.addAction(path.stem.replace("-", " ").capitalize())
-            action.triggered.connect(lambda _=False, path=path: self.session.open(path))
-
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         urls = event.mimeData().urls()
-        if any(Path(u.toLocalFile()).suffix in (".toml", ".safetensors", ".npz") for u in urls):
+        if any(Path(u.toLocalFile()).suffix in READS for u in urls):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
         for url in event.mimeData().urls():
-            self.open_path(Path(url.toLocalFile()))
+            self.files.open_path(Path(url.toLocalFile()))
         event.acceptProposedAction()
-
-    def _choose_algorithm(self, name: str) -> None:
-        scenario = self.session.scenario
-        if scenario is not None:
-            changed = with_values(scenario, {"attention": {"algorithm": name}})
-            self.session.propose(changed, f"algorithm {name}")
 
     # --- view -----------------------------------------------------------------------------
 
@@ -413,10 +346,7 @@ class MainWindow(QMainWindow):
     def set_motion(self, on: bool) -> None:
         """Animate moves or not."""
         self.settings.motion = on
-        for spec in PANELS:
-            widget = self.docks[spec.name].widget()
-            if hasattr(widget, "set_motion"):
-                widget.set_motion(on)
+        self.docks.set_motion(on)
 
     def full_screen(self, on: bool) -> None:
         """Fill the screen or not."""
@@ -441,29 +371,40 @@ class MainWindow(QMainWindow):
         self._blank.setVisible(on)
         self._blank.raise_()
 
+    def take_layout(self, name: str) -> None:
+        """Show a layout as it was left; what this one looks like is remembered."""
+        self.settings.save_state(self.settings.layout, self.saveState())
+        self.settings.layout = name
+        self._show_layout()
+
+    def _take_layout(self, name: str, checked: bool = True) -> None:
+        self.take_layout(name)
+
+    def _show_layout(self) -> None:
+        layout, scale = layout_named(self.settings.layout), self.settings.text_scale
+        self.layout_actions[layout.name].setChecked(True)
+        state = self.settings.state(layout.name)
+        if state is None:
+            self.docks.arrange(layout, scale)
+        else:
+            self.docks.restore(layout, state, scale)
+
     def reset_layout(self) -> None:
-        """Put the docks where a new window has them."""
-        for spec in PANELS:
-            dock = self.docks[spec.name]
-            dock.setFloating(False)
-            self.addDockWidget(spec.area, dock)
-            room = self.width() >= WIDE * self.settings.text_scale
-            dock.setVisible(not spec.wide_only or room)
-        right = [self.docks[s.name] for s in PANELS if not s.wide_only]
-        width = max(380, round(self.width() * 0.34))
-        self.resizeDocks(right, [width] * len(right), Qt.Orientation.Horizontal)
-        self.resizeDocks(right, [40, 60], Qt.Orientation.Vertical)
-        side = round(self.style_now.px(270))
-        self.resizeDocks([self.docks["scenario"]], [side], Qt.Orientation.Horizontal)
+        """Put the docks of this layout where a new window has them."""
+        self.docks.arrange(layout_named(self.settings.layout), self.settings.text_scale)
 
     # --- help and end ---------------------------------------------------------------------
 
     def show_keys(self) -> None:
         """List the keys."""
         rows = [(", ".join(spec.keys), spec.text) for spec in ACTIONS if spec.keys]
-        rows += [(str(n), spec.title) for n, spec in enumerate(PANELS, start=1)]
+        rows += [(spec.key, spec.title) for spec, _ in self.docks if spec.key]
+        rows += [(a.shortcut().toString(), f"Layout {a.text()}") for a in self._layouts()]
         table = "".join(f"<tr><td><b>{k}</b>&nbsp;&nbsp;</td><td>{t}</td></tr>" for k, t in rows)
         self._tell("Keys", f"<table>{table}</table>")
+
+    def _layouts(self) -> list[QAction]:
+        return list(self.layout_actions.values())
 
     def about(self) -> None:
         """Say what this is."""
@@ -498,7 +439,8 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._keep_unsaved()
-        self.settings.save_layout(self.saveGeometry(), self.saveState())
+        self.settings.geometry = self.saveGeometry()
+        self.settings.save_state(self.settings.layout, self.saveState())
         self.settings.sync()
         self.session.close()
         super().closeEvent(event)

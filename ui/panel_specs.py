@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
+from ui.panels.code_panel import CodePanel
+from ui.panels.compare_panel import ComparePanel
+from ui.panels.exactness_panel import ExactnessPanel
+from ui.panels.formula_panel import FormulaPanel
 from ui.panels.memory_panel import MemoryPanel
+from ui.panels.roofline_panel import RooflinePanel
 from ui.panels.scenario_panel import ScenarioPanel
 from ui.panels.softmax_panel import SoftmaxPanel
-from ui.session import Session, View
+from ui.panels.sweep_panel import SweepPanel
+from ui.panels.traffic_panel import TrafficPanel
+from ui.panels.values_panel import ValuesPanel
+from ui.session import Model, Session, View
 from ui.theme import Style
 
 
@@ -30,25 +37,28 @@ class PanelSpec:
     Attributes
     ----------
     name : str
-        Object name of the dock, which saved layouts refer to.
+        Object name of the dock, which layouts refer to.
     title : str
         Shown on the dock and in the View menu.
-    area : Qt.DockWidgetArea
-        Where it opens.
+    key : str
+        Shows or hides it.
+    tip : str
+        What it teaches, in one sentence.
     make : callable
         The session to the panel, already connected to it.
     show : callable or None
         Shows a view in the panel; None where the panel follows the session by itself.
-    wide_only : bool
-        Whether a new window opens it only where there is room for it.
+    model : callable or None
+        What the panel needs beyond the snapshot: in ``view.models`` under the panel's name.
     """
 
     name: str
     title: str
-    area: Qt.DockWidgetArea
+    key: str
+    tip: str
     make: Callable[[Session], QWidget]
-    show: Callable[[QWidget, View], None] | None
-    wide_only: bool = False
+    show: Callable[[Any, View], None] | None
+    model: Model | None = None
 
 
 def _scenario(session: Session) -> QWidget:
@@ -59,29 +69,64 @@ def _scenario(session: Session) -> QWidget:
     return panel
 
 
-def _memory(session: Session) -> QWidget:
-    return MemoryPanel()
+def _show(panel: Any, view: View) -> None:
+    """Show a view in a panel that takes it as it is."""
+    panel.show_view(view)
 
-
-def _softmax(session: Session) -> QWidget:
-    return SoftmaxPanel()
-
-
-def _show_memory(panel: QWidget, view: View) -> None:
-    assert isinstance(panel, MemoryPanel)
-    panel.show_snapshot(view.snapshot)
-
-
-def _show_softmax(panel: QWidget, view: View) -> None:
-    assert isinstance(panel, SoftmaxPanel)
-    panel.show_snapshot(view.snapshot, view.report)
-
-
-_LEFT = Qt.DockWidgetArea.LeftDockWidgetArea
-_RIGHT = Qt.DockWidgetArea.RightDockWidgetArea
 
 PANELS = (
-    PanelSpec("scenario", "Scenario", _LEFT, _scenario, None, wide_only=True),
-    PanelSpec("memory", "Memory traffic", _RIGHT, _memory, _show_memory),
-    PanelSpec("softmax", "Online softmax", _RIGHT, _softmax, _show_softmax),
-)
+    PanelSpec(
+        "scenario", "Scenario", "1", "Everything that fixes this run, open to change.",
+        _scenario, None,
+    ),
+    PanelSpec(
+        "memory", "Memory traffic", "2", "Tiles on their way between HBM and SRAM, and the bytes.",
+        lambda session: MemoryPanel(), lambda panel, view: panel.show_snapshot(view.snapshot),
+    ),
+    PanelSpec(
+        "softmax", "Online softmax", "3",
+        "How m, ℓ and O of one row change with each tile (Milakov & Gimelshein 2018).",
+        lambda session: SoftmaxPanel(),
+        lambda panel, view: panel.show_snapshot(view.snapshot, view.report),
+    ),
+    PanelSpec(
+        "code", "Code", "4",
+        "The line of the paper, of the NumPy op and of the CUDA kernel that runs now.",
+        CodePanel, _show,
+    ),
+    PanelSpec(
+        "formula", "Formula", "5",
+        "The update of this op with the selected row's numbers in it (Dao 2023, Algorithm 1).",
+        FormulaPanel, _show,
+    ),
+    PanelSpec(
+        "compare", "Compare", "6",
+        "Naive and both FlashAttentions in lock-step on the same Q, K and V.",
+        ComparePanel, _show,
+    ),
+    PanelSpec(
+        "traffic", "HBM bytes over the run", "7",
+        "Requested bytes of every tensor from the first visit to the last (Dao et al. 2022).",
+        TrafficPanel, _show,
+    ),
+    PanelSpec(
+        "sweep", "Sweep", "8",
+        "What tile sizes, sequence length and head size do to bytes and time.",
+        SweepPanel, _show,
+    ),
+    PanelSpec(
+        "roofline", "Roofline", "9",
+        "FLOPs for each byte against what the GPU can do (Williams et al. 2009).",
+        RooflinePanel, _show,
+    ),
+    PanelSpec(
+        "exactness", "Exactness", "0",
+        "How far every row is from float64, and what a mistake in the algorithm would do.",
+        ExactnessPanel, _show,
+    ),
+    PanelSpec(
+        "values", "Values", "V",
+        "Pinned cells: where each number came from, to copy or to recompute in NumPy.",
+        ValuesPanel, _show,
+    ),
+)  # fmt: skip

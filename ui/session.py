@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -26,9 +26,10 @@ from simulator.playback import (
 )
 from simulator.row_report import RowReport, row_report
 from simulator.scenario import Scenario, load_scenario, save_scenario
-from simulator.snapshot import Cursor, Snapshot
+from simulator.snapshot import Cell, Cursor, Snapshot
 from simulator.trace import Trace, trace_of
 from simulator.workload import Inputs, Workload, read_inputs, resolve
+from ui.tasks import Report, Tasks
 from ui.worker import Worker
 
 Accept = Callable[[Trace], None]
@@ -37,10 +38,28 @@ Accept = Callable[[Trace], None]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is on show: a snapshot and the row that the softmax panel explains."""
+    """What is on show.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        The state at the cursor.
+    report : RowReport
+        The row that the softmax panel explains.
+    cell : Cell or None
+        The cell that is selected, of the current head.
+    models : mapping
+        What the panels in sight need beyond the snapshot, by the panel's name.
+    """
 
     snapshot: Snapshot
     report: RowReport
+    cell: Cell | None = None
+    models: Mapping[str, object] = field(default_factory=dict)
+
+
+Model = Callable[[Trace, Snapshot, RowReport], object]
+"""Makes what a panel needs beyond the snapshot; in a few milliseconds, for it is made with it."""
 
 
 class Session(QObject):
@@ -79,12 +98,16 @@ class Session(QObject):
         self.undo_stack.cleanChanged.connect(self.file_changed)
         self._cursor = first_cursor()
         self._row = 0
+        self._cell: Cell | None = None
+        self._models: dict[str, Model] = {}
         self._inputs: tuple[object, Inputs] | None = None
         self._accept: Accept | None = None
         self._worker = Worker(self)
         self._worker.finished.connect(self._finished)
         self._worker.failed.connect(self._failed)
         self._worker.idle.connect(self._rest)
+        self.tasks = Tasks(self)
+        self.tasks.failed.connect(lambda error: self._failed("task", error))
         self._patience = QTimer(self, singleShot=True, interval=250)
         self._patience.timeout.connect(self._tell_working)
         self._clock = QTimer(self)
@@ -182,6 +205,7 @@ class Session(QObject):
     def _show_trace(self, trace: Trace) -> None:
         if self.trace is not None:
             self._cursor = _carried(self._cursor, self.trace, trace)
+            self._cell = _kept(self._cell, trace)
         self.trace = trace
         self._worker.drop("view")
         self.trace_changed.emit(trace)
@@ -229,14 +253,32 @@ class Session(QObject):
         self._row = row
         self._ask()
 
+    def select(self, cell: Cell | None) -> None:
+        """Select a cell; its row is explained too, unless it is one of K or V."""
+        self._cell = cell
+        if cell is not None and cell.tensor not in "KV":
+            self._row = cell.row
+        self._ask()
+
+    def want(self, name: str, model: Model | None) -> None:
+        """Put what a panel needs into every view from now on; None: not any more."""
+        if model is None:
+            self._models.pop(name, None)
+        else:
+            self._models[name] = model
+            self._ask()
+
     def _ask(self) -> None:
-        trace, cursor, row = self.trace, self._cursor, self._row
+        trace, cursor, row, cell = self.trace, self._cursor, self._row, self._cell
+        models = dict(self._models)
         if trace is None:
             return
 
         def job() -> tuple[Trace, View]:
             snapshot = trace.snapshot(cursor.visit, cursor.op)
-            return trace, View(snapshot, row_report(snapshot, row))
+            report = row_report(snapshot, row)
+            made = {name: make(trace, snapshot, report) for name, make in models.items()}
+            return trace, View(snapshot, report, cell, made)
 
         self._submit("view", job)
 
@@ -289,9 +331,9 @@ class Session(QObject):
 
     # --- worker ---------------------------------------------------------------------------
 
-    def background(self, job: Callable[[], object]) -> None:
+    def background(self, words: str, job: Callable[[Report], object]) -> None:
         """Run something that takes long beside the window; an `InputError` is told."""
-        self._submit("background", job)
+        self.tasks.start(words, words, job, lambda _: None)
 
     def _submit(self, kind: str, job: Callable[[], object]) -> None:
         self._worker.submit(kind, job)
@@ -331,15 +373,16 @@ class Session(QObject):
         """Wait, with a running event loop, until all work is done and shown."""
         loop, deadline = QEventLoop(), time.monotonic() + seconds
         while time.monotonic() < deadline:
-            told = self._worker.settled
+            told = self._worker.settled and self.tasks.settled
             loop.processEvents()  # what has been told may ask for more
-            if told and self._worker.settled:
+            if told and self._worker.settled and self.tasks.settled:
                 return
             time.sleep(0.001)
 
     def close(self) -> None:
         """Stop playing and working."""
         self._clock.stop()
+        self.tasks.close()
         self._worker.stop()
 
 
@@ -377,6 +420,20 @@ class _Change(QUndoCommand):
 def out_of_memory() -> InputError:
     """Return the error for a run that needs more memory than there is."""
     return refuse("scenario", "", "", "a problem that fits in memory")
+
+
+def _kept(cell: Cell | None, trace: Trace) -> Cell | None:
+    """Return the cell if the new run has it."""
+    if cell is None:
+        return None
+    w = trace.workload
+    shapes = {
+        "Q": (w.seqlen_q, w.head_dim), "K": (w.seqlen_k, w.head_dim),
+        "V": (w.seqlen_k, w.value_dim), "S": (w.seqlen_q, w.seqlen_k),
+        "O": (w.seqlen_q, w.value_dim), "m": (w.seqlen_q, 1), "l": (w.seqlen_q, 1),
+    }  # fmt: skip
+    rows, cols = shapes[cell.tensor]
+    return cell if cell.row < rows and cell.col < cols else None
 
 
 def _input_key(workload: Workload) -> object:

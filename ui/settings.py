@@ -7,11 +7,12 @@ from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
 
+from ui.layouts import LAYOUT_NAMES
 from ui.theme import TEXT_SCALES, THEMES
 
 MAX_RECENT = 8
-_LAYOUT_VERSION = 1
-"""Raised when docks change so that an old layout would hide them."""
+_DOCKS_VERSION = 2
+"""Raised when docks change so that an old state would hide them."""
 
 
 def settings_path() -> Path:
@@ -86,21 +87,34 @@ class Settings:
         others = [known for known in self.recent if known != absolute]
         self._store.setValue("recent", [str(p) for p in [absolute, *others][:MAX_RECENT]])
 
-    def layout(self) -> tuple[QByteArray, QByteArray] | None:
-        """Return geometry and dock state as saved, None where there is nothing usable."""
-        geometry, state = self._store.value("geometry"), self._store.value("state")
-        version = str(self._store.value("layout_version", ""))
-        if version != str(_LAYOUT_VERSION):
-            return None
-        if isinstance(geometry, QByteArray) and isinstance(state, QByteArray):
-            return geometry, state
-        return None
+    @property
+    def layout(self) -> str:
+        """Name of the layout."""
+        name = str(self._store.value("layout", ""))
+        return name if name in LAYOUT_NAMES else LAYOUT_NAMES[0]
 
-    def save_layout(self, geometry: QByteArray, state: QByteArray) -> None:
-        """Remember geometry and dock state."""
+    @layout.setter
+    def layout(self, name: str) -> None:
+        self._store.setValue("layout", name)
+
+    @property
+    def geometry(self) -> QByteArray | None:
+        """Place and size of the window, None where there is nothing usable."""
+        value = self._store.value("geometry")
+        return value if isinstance(value, QByteArray) else None
+
+    @geometry.setter
+    def geometry(self, geometry: QByteArray) -> None:
         self._store.setValue("geometry", geometry)
-        self._store.setValue("state", state)
-        self._store.setValue("layout_version", _LAYOUT_VERSION)
+
+    def state(self, layout: str) -> QByteArray | None:
+        """Return how the docks of a layout were left, None where there is nothing usable."""
+        value = self._store.value(f"docks{_DOCKS_VERSION}/{layout}")
+        return value if isinstance(value, QByteArray) else None
+
+    def save_state(self, layout: str, state: QByteArray) -> None:
+        """Remember how the docks of a layout are."""
+        self._store.setValue(f"docks{_DOCKS_VERSION}/{layout}", state)
 
     def sync(self) -> None:
         """Write what has changed; a file that cannot be written is no reason to fail."""

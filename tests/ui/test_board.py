@@ -15,11 +15,11 @@ from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.assets import ASSETS
 from simulator.scenario import load_scenario, parse_scenario, with_values
-from simulator.snapshot import Snapshot
+from simulator.snapshot import Cell, Snapshot
 from simulator.trace import Trace, simulate
 from simulator.workload import Workload, resolve
 from ui.scene.board import paint_board
-from ui.scene.board_layout import Hit, View, board_layout, clamped, is_detailed, locate, zoomed
+from ui.scene.board_layout import View, board_layout, clamped, is_detailed, locate, zoomed
 from ui.scene.board_state import current_values, past_areas
 from ui.scene.board_text import wrapped
 from ui.scene.board_words import caption_phrases, describe, formula, header_choices
@@ -170,17 +170,17 @@ def test_locate_finds_the_cell_that_is_drawn(
     row, key = rows[pick[0] % len(rows)], keys[pick[1] % len(keys)]
     y = (max(lay.row_y(row), lay.row_y(lay.view.y)) + _end(lay.row_y, row, lay.view.y, 0, lay)) / 2
     x = (max(lay.col_x(key), lay.col_x(lay.view.x)) + _end(lay.col_x, key, lay.view.x, 1, lay)) / 2
-    assert locate(lay, QPointF(x, y)) == Hit("S", row, key)
+    assert locate(lay, QPointF(x, y)) == Cell("S", row, key)
     for name in ("Q", "O", "m"):
         box, depth = lay.boxes[name], lay.depth(name)
         col = pick[0] % depth
         across = box.left() + (col + 0.5) * box.width() / depth
-        assert locate(lay, QPointF(across, y)) == Hit(name, row, col)
+        assert locate(lay, QPointF(across, y)) == Cell(name, row, col)
     for name in ("K", "V"):
         box, depth = lay.boxes[name], lay.depth(name)
         col = pick[1] % depth
         down = box.top() + (col + 0.5) * box.height() / depth
-        assert locate(lay, QPointF(x, down)) == Hit(name, key, col)
+        assert locate(lay, QPointF(x, down)) == Cell(name, key, col)
 
 
 def _end(place: Any, index: int, start: float, axis: int, lay: Any) -> float:
@@ -361,7 +361,7 @@ def test_every_op_paints_inside_its_room(name: str, theme: Any) -> None:
             painter = QPainter(image)
             paint_board(
                 painter, trace.snapshot(visit, op), style, room,
-                view=View(1.7, 3, 2), row=4, hover=Hit("S", 2, 2),
+                view=View(1.7, 3, 2), row=4, hover=Cell("S", 2, 2),
             )  # fmt: skip
             painter.end()
             for outside in (QRectF(0, 0, 680, 30), QRectF(0, 0, 20, 580), QRectF(660, 0, 20, 580)):
@@ -384,24 +384,24 @@ def test_describe_reads_the_engines_numbers() -> None:
     visit, tile = snapshot.visit, snapshot.tile
     row, key = visit.rows[1], visit.cols[0]
     tokens = trace.workload.tokens
-    assert describe(snapshot, Hit("S", row, key)) == (
+    assert describe(snapshot, Cell("S", row, key)) == (
         f"S[{row}, {key}] = q{row} · k{key} / √32 = {number_text(float(tile.s[1, 0]))}"
         f"  ·  P = {number_text(float(tile.p[1, 0]))}  ·  “{tokens[row]}” → “{tokens[key]}”"
     )
     product = float(snapshot.q[row] @ snapshot.k[key]) / np.sqrt(32)
-    assert number_text(product) in describe(snapshot, Hit("S", row, key))
+    assert number_text(product) in describe(snapshot, Cell("S", row, key))
     for name, value in (("m", tile.m[1]), ("l", tile.l[1])):
         text = f"{'ℓ' if name == 'l' else name}[{row}] = {number_text(float(value))}"
-        assert describe(snapshot, Hit(name, row, 0)).startswith(text)
-    assert "not divided by ℓ yet" in describe(snapshot, Hit("O", row, 2))
-    assert number_text(float(tile.o[1, 2])) in describe(snapshot, Hit("O", row, 2))
-    assert describe(snapshot, Hit("K", 3, 5)) == (
+        assert describe(snapshot, Cell(name, row, 0)).startswith(text)
+    assert "not divided by ℓ yet" in describe(snapshot, Cell("O", row, 2))
+    assert number_text(float(tile.o[1, 2])) in describe(snapshot, Cell("O", row, 2))
+    assert describe(snapshot, Cell("K", 3, 5)) == (
         f"K[3, 5] = {number_text(float(snapshot.k[3, 5]))}  ·  “{tokens[3]}”"
     )
     last = trace.workload.seqlen_q - 1
-    assert describe(snapshot, Hit("S", last, 0)).startswith(f"S[{last}, 0]: not computed yet")
-    assert describe(snapshot, Hit("O", last, 0)).startswith(f"O[{last}, 0]: not computed yet")
-    past = describe(snapshot, Hit("S", 0, 2))
+    assert describe(snapshot, Cell("S", last, 0)).startswith(f"S[{last}, 0]: not computed yet")
+    assert describe(snapshot, Cell("O", last, 0)).startswith(f"O[{last}, 0]: not computed yet")
+    past = describe(snapshot, Cell("S", 0, 2))
     assert snapshot.head is not None
     assert number_text(float(snapshot.head.s[0, 2])) in past
     assert "used and dropped" in past
@@ -409,25 +409,25 @@ def test_describe_reads_the_engines_numbers() -> None:
 
 def test_describe_names_what_the_mask_does() -> None:
     snapshot = demo("causal").snapshot(4, 4)  # tile (2, 1), P there
-    assert describe(snapshot, Hit("S", 0, 50)) == "S[0, 50]: tile (0, 3) is skipped: never loaded"
-    assert describe(snapshot, Hit("S", 3, 9)) == "S[3, 9]: hidden by the mask"
+    assert describe(snapshot, Cell("S", 0, 50)) == "S[0, 50]: tile (0, 3) is skipped: never loaded"
+    assert describe(snapshot, Cell("S", 3, 9)) == "S[3, 9]: hidden by the mask"
     trace = demo("causal")
     names = [op.name for op in trace.program.ops(5)]
     before = trace.snapshot(5, names.index("scores"))
     after = trace.snapshot(5, names.index("mask"))
-    hidden = Hit("S", after.visit.rows.start, after.visit.cols.stop - 1)
+    hidden = Cell("S", after.visit.rows.start, after.visit.cols.stop - 1)
     assert describe(before, hidden).endswith("the mask will hide it")
     assert describe(after, hidden).endswith("hidden by the mask")
 
 
 def test_describe_says_where_the_scale_comes_from() -> None:
-    assert "q0 · k0 · 6.5 = " in describe(demo("large-logits").snapshot(0), Hit("S", 0, 0))
+    assert "q0 · k0 · 6.5 = " in describe(demo("large-logits").snapshot(0), Cell("S", 0, 0))
     tables: dict[str, Any] = {
         "attention": {"seqlen_q": 8, "head_dim": 32, "temperature": 2.0},
         "tiling": {"rows": 4, "cols": 4},
     }
     trace = simulate(parse_scenario(tables))
-    text = describe(trace.snapshot(0), Hit("S", 0, 0))
+    text = describe(trace.snapshot(0), Cell("S", 0, 0))
     assert "q0 · k0 · 0.177 / 2 = " in text
     assert number_text(float(trace.snapshot(0).tile.s[0, 0])) in text
     assert caption_phrases(trace.snapshot(0), 40)[0] == "S = QKᵀ · 0.177 / T, T = 2"
@@ -438,12 +438,12 @@ def test_describe_never_makes_numbers_up_in_large_problems() -> None:
     index = trace.program.index(0, 20, 10)
     assert index is not None
     snapshot = trace.snapshot(index)
-    assert describe(snapshot, Hit("S", 0, 0)) == "S[0, 0]: tile (0, 0), used and dropped"
-    assert describe(snapshot, Hit("m", 0, 0)) == (
+    assert describe(snapshot, Cell("S", 0, 0)) == "S[0, 0]: tile (0, 0), used and dropped"
+    assert describe(snapshot, Cell("m", 0, 0)) == (
         "m[0]: numbers are shown for the current row block"
     )
     row = snapshot.visit.rows[3]
-    assert describe(snapshot, Hit("m", row, 0)).startswith(
+    assert describe(snapshot, Cell("m", row, 0)).startswith(
         f"m[{row}] = {number_text(float(snapshot.m[3]))}"
     )
 
@@ -452,7 +452,7 @@ def test_describe_never_makes_numbers_up_in_large_problems() -> None:
 def test_describe_and_header_have_words_for_every_cursor(name: str) -> None:
     trace = demo(name)
     w = trace.workload
-    hits = [Hit("S", w.seqlen_q // 2, w.seqlen_k // 2), Hit("O", 0, 0), Hit("l", 0, 0)]
+    hits = [Cell("S", w.seqlen_q // 2, w.seqlen_k // 2), Cell("O", 0, 0), Cell("l", 0, 0)]
     for visit in range(0, len(trace), max(1, len(trace) // 6)):
         for op in range(len(trace.program.ops(visit))):
             snapshot = trace.snapshot(visit, op)

@@ -60,11 +60,10 @@ def test_every_action_runs(open_window, monkeypatch, spec):
 def test_every_dock_opens_closes_and_shows_the_view(open_window, qtbot, spec):
     window = open_window(size=(1920, 1080))
     dock = window.docks[spec.name]
-    number = str(PANELS.index(spec) + 1)
     assert dock.objectName() == spec.name
     shown = dock.isVisible()
     window.activateWindow()
-    qtbot.keyClicks(window, number)
+    qtbot.keyClicks(window, spec.key)
     assert dock.isVisible() is not shown
     dock.show()
     assert dock.widget().grab().toImage().pixelColor(5, 5).isValid()
@@ -203,7 +202,7 @@ def test_save_and_open_again(open_window, tmp_path, monkeypatch):
 
 def test_saving_where_nothing_can_be_written_is_told(open_window, tmp_path):
     window = open_window()
-    window._save(tmp_path / "no" / "such" / "folder.toml")
+    window.files.save_to(tmp_path / "no" / "such" / "folder.toml")
     assert "folder.toml" in window._banner.text()
 
 
@@ -327,7 +326,7 @@ def test_paths_with_spaces_and_other_letters(open_window, tmp_path: Path):
     window = open_window()
     folder = tmp_path / "höhe und breite"
     folder.mkdir()
-    window._save(folder / "größe 1.toml")
+    window.files.save_to(folder / "größe 1.toml")
     window.open_path(folder / "größe 1.toml")
     window.session.settle()
     assert window.session.path == folder / "größe 1.toml"

@@ -6,11 +6,10 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
-from simulator.snapshot import Snapshot
+from simulator.snapshot import Cell, Snapshot
 from ui.scene.board import paint_board
 from ui.scene.board_layout import (
     BoardLayout,
-    Hit,
     View,
     board_layout,
     locate,
@@ -50,7 +49,7 @@ class BoardPanel(QWidget):
         self._row: int | None = None
         self._view = View()
         self._pointer: QPointF | None = None
-        self._hit: Hit | None = None
+        self._hit: Cell | None = None
         self._pressed: tuple[QPointF, BoardLayout] | None = None
         self._dragging = False
         self.setObjectName("board")
@@ -184,7 +183,7 @@ class BoardPanel(QWidget):
         self._read_pointer()
         super().resizeEvent(event)
 
-    def _hit_at(self, point: QPointF) -> Hit | None:
+    def _hit_at(self, point: QPointF) -> Cell | None:
         return None if self._snapshot is None else locate(self.board_layout(), point)
 
     def _read_pointer(self) -> None:

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 from simulator.algorithms import ALGORITHMS
 from simulator.trace import Trace
 from simulator.workload import Workload
+from ui.panels.progress import ProgressStrip
 from ui.scene.draw import CENTRE, card, draw_text, text_width
 from ui.theme import Style
 
@@ -125,6 +126,8 @@ class Header(QWidget):
         self._chips.clicked.connect(self.scenario_asked)
         row.addSpacing(8)
         row.addWidget(self._chips, 1)
+        self.progress = ProgressStrip()
+        row.addWidget(self.progress)
         self._engine = QLabel()
         self._engine.setObjectName("engine")
         row.addWidget(self._engine)
@@ -155,6 +158,7 @@ class Header(QWidget):
         for button in self._buttons.values():
             button.setFont(style.text_font(13))
         self._engine.setFont(style.text_font(12))
+        self.progress.set_style(style)
         self._chips.show_words(self._chips._words, style)
 
 

@@ -12,12 +12,11 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
 from simulator.dtypes import F32
-from simulator.snapshot import Snapshot
+from simulator.snapshot import Cell, Snapshot
 from ui.scene.board_corner import paint_inset, paint_legend
 from ui.scene.board_layout import (
     MOST_ROWS,
     BoardLayout,
-    Hit,
     View,
     board_layout,
     locate,
@@ -45,7 +44,7 @@ from ui.scene.heat import (
 )
 from ui.theme import Style, Theme
 
-__all__ = ["Hit", "View", "board_layout", "describe", "locate", "paint_board"]
+__all__ = ["Cell", "View", "board_layout", "describe", "locate", "paint_board"]
 
 
 def paint_board(
@@ -56,7 +55,7 @@ def paint_board(
     *,
     view: View | None = None,
     row: int | None = None,
-    hover: Hit | None = None,
+    hover: Cell | None = None,
 ) -> None:
     """Draw the board.
 
@@ -74,7 +73,7 @@ def paint_board(
         What part of the score matrix; all of it by default.
     row : int, optional
         The selected query row.
-    hover : Hit, optional
+    hover : Cell, optional
         The cell under the pointer.
     """
     lay = board_layout(snapshot.program.workload, style, rect, view)

@@ -13,6 +13,7 @@ from math import floor
 
 from PySide6.QtCore import QPointF, QRectF
 
+from simulator.snapshot import Cell
 from simulator.trace import DETAIL_CELLS, DETAIL_TILES
 from simulator.workload import Workload
 from ui.theme import Style
@@ -44,15 +45,6 @@ class View:
     zoom: float = 1.0
     x: float = 0.0
     y: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A cell of a matrix, in the matrix's own rows and columns (of K, not of Kᵀ)."""
-
-    tensor: str
-    row: int
-    col: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +208,7 @@ def panned(layout: BoardLayout, by: QPointF) -> View:
     return clamped(layout.shape, View(view.zoom, view.x - by.x() / width, view.y - by.y() / height))
 
 
-def locate(layout: BoardLayout, point: QPointF) -> Hit | None:
+def locate(layout: BoardLayout, point: QPointF) -> Cell | None:
     """Return the cell under a point; None beside the boxes."""
     for name, box in layout.boxes.items():
         if not box.contains(point):
@@ -225,10 +217,10 @@ def locate(layout: BoardLayout, point: QPointF) -> Hit | None:
         key = _index(layout.view.x + (point.x() - box.left()) / layout.cell[0], layout.shape[1])
         depth = layout.depth(name)
         if name == "S":
-            return Hit(name, row, key)
+            return Cell(name, row, key)
         if name in "KV":
-            return Hit(name, key, _index((point.y() - box.top()) / box.height() * depth, depth))
-        return Hit(name, row, _index((point.x() - box.left()) / box.width() * depth, depth))
+            return Cell(name, key, _index((point.y() - box.top()) / box.height() * depth, depth))
+        return Cell(name, row, _index((point.x() - box.left()) / box.width() * depth, depth))
     return None
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
-from simulator.snapshot import Snapshot
-from ui.scene.board_layout import BoardLayout, Hit
+from simulator.snapshot import Cell, Snapshot
+from ui.scene.board_layout import BoardLayout
 from ui.scene.board_state import moved_rows, tensors_at_work
 from ui.scene.draw import outline
 from ui.theme import Style, Theme
@@ -98,7 +98,7 @@ def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) 
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
 
-def paint_hover(painter: QPainter, style: Style, lay: BoardLayout, hit: Hit) -> None:
+def paint_hover(painter: QPainter, style: Style, lay: BoardLayout, hit: Cell) -> None:
     """Outline the cell under the pointer and, for a score, its row of Q and column of Kᵀ."""
     ink = QColor(style.theme.text)
     row, key = range(hit.row, hit.row + 1), range(hit.col, hit.col + 1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import isclose, isinf, isnan, sqrt
 
-from simulator.snapshot import Snapshot
+from simulator.snapshot import Cell, Snapshot
 from simulator.tiling import TileKind
 from simulator.workload import Workload
-from ui.scene.board_layout import Hit, is_detailed
+from ui.scene.board_layout import is_detailed
 from ui.scene.board_state import row_numbers
 from ui.units import number_text
 
@@ -110,14 +110,14 @@ def _tile_phrase(snapshot: Snapshot) -> str:
     return f"P of {where} added to O, then dropped"
 
 
-def describe(snapshot: Snapshot, hit: Hit) -> str:
+def describe(snapshot: Snapshot, hit: Cell) -> str:
     """Return what one cell holds, as the pointer reads it.
 
     Parameters
     ----------
     snapshot : Snapshot
         All numbers come from it; what it does not hold is said in words.
-    hit : Hit
+    hit : Cell
         The cell.
     """
     w = snapshot.program.workload
@@ -192,7 +192,7 @@ def _product(w: Workload, row: int, key: int) -> str:
     return f"{product} / √{w.head_dim}" if _usual_scale(w) else f"{product} · {w.scale:.3g}"
 
 
-def _result_text(snapshot: Snapshot, hit: Hit) -> str:
+def _result_text(snapshot: Snapshot, hit: Cell) -> str:
     """Return what m, l or O hold in a row."""
     w, visit = snapshot.program.workload, snapshot.visit
     symbol = "ℓ" if hit.tensor == "l" else hit.tensor

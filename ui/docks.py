@@ -1,0 +1,163 @@
+"""The docks of the window: made from their table, arranged by layout, fed while they are seen."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QByteArray, QObject, Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
+
+from ui.layouts import LayoutSpec
+from ui.panel_specs import PANELS, Panel, PanelSpec
+from ui.session import Session, View
+from ui.theme import Style
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WIDE, TALL = 1600, 960
+"""Window sizes from which there is room for the left and for a bottom that needs height."""
+
+
+class Docks(QObject):
+    """All docks of a window.
+
+    A panel that nobody sees is not fed: it is shown the latest view, in the latest style, as
+    soon as it is seen.
+
+    Parameters
+    ----------
+    window : QMainWindow
+        Where they are docked.
+    session : Session
+        What they show.
+    """
+
+    def __init__(self, window: QMainWindow, session: Session) -> None:
+        super().__init__(window)
+        self._window = window
+        self._session = session
+        self._style: Style | None = None
+        self._styled: dict[str, Style] = {}
+        self._seen: set[str] = set()
+        self.by_name: dict[str, QDockWidget] = {}
+        window.setDockNestingEnabled(True)
+        window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
+        for corner in (Qt.Corner.BottomRightCorner, Qt.Corner.TopRightCorner):
+            window.setCorner(corner, Qt.DockWidgetArea.RightDockWidgetArea)
+        for spec in PANELS:
+            self.by_name[spec.name] = self._make(spec)
+
+    def _make(self, spec: PanelSpec) -> QDockWidget:
+        dock = QDockWidget(spec.title, self._window)
+        dock.setObjectName(spec.name)
+        dock.setWidget(spec.make(self._session))
+        dock.setToolTip(spec.tip)
+        toggle = dock.toggleViewAction()
+        toggle.setToolTip(spec.tip)
+        toggle.setShortcut(QKeySequence(spec.key))
+        self._window.addAction(toggle)
+        self._window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
+        dock.visibilityChanged.connect(partial(self._see, spec))
+        dock.hide()
+        return dock
+
+    def __getitem__(self, name: str) -> QDockWidget:
+        return self.by_name[name]
+
+    def __iter__(self) -> Iterator[tuple[PanelSpec, QDockWidget]]:
+        return ((spec, self.by_name[spec.name]) for spec in PANELS)
+
+    def panel(self, name: str) -> QWidget:
+        """Return the panel in a dock."""
+        return self.by_name[name].widget()
+
+    # --- what they show -------------------------------------------------------------------
+
+    def _see(self, spec: PanelSpec, seen: bool) -> None:
+        """Feed a panel from when it is seen until it is not."""
+        if seen == (spec.name in self._seen):
+            return
+        (self._seen.add if seen else self._seen.discard)(spec.name)
+        self._session.want(spec.name, spec.model if seen else None)
+        if seen:
+            self._restyle(spec.name)
+            if self._session.view is not None:
+                self._show(spec, self._session.view)
+
+    def show_view(self, view: View) -> None:
+        """Show a view in every panel that is seen."""
+        for spec in PANELS:
+            if spec.name in self._seen:
+                self._show(spec, view)
+
+    def _show(self, spec: PanelSpec, view: View) -> None:
+        # What a panel needs may have been wanted only after the view was asked for.
+        if spec.show and (spec.model is None or spec.name in view.models):
+            spec.show(self.panel(spec.name), view)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self._style = style
+        for spec in PANELS:
+            if spec.name in self._seen or not self._styled:
+                self._restyle(spec.name)
+
+    def _restyle(self, name: str) -> None:
+        if self._style is not None and self._styled.get(name) != self._style:
+            self._styled[name] = self._style
+            cast(Panel, self.panel(name)).set_style(self._style)
+
+    def set_motion(self, on: bool) -> None:
+        """Let pictures move or not."""
+        for spec in PANELS:
+            panel = self.panel(spec.name)
+            if hasattr(panel, "set_motion"):
+                panel.set_motion(on)
+
+    # --- where they are -------------------------------------------------------------------
+
+    def restore(self, layout: LayoutSpec, state: QByteArray, scale: float) -> None:
+        """Arrange a layout as the user left it."""
+        self._window.centralWidget().setVisible(layout.board)
+        if not self._window.restoreState(state):
+            self.arrange(layout, scale)
+
+    def arrange(self, layout: LayoutSpec, scale: float) -> None:
+        """Arrange a layout as its table says, for the window's size and text scale."""
+        window, docks = self._window, self.by_name
+        width, height = window.width(), window.height()
+        wide, tall = width >= WIDE * scale, height >= TALL * scale
+        self._window.centralWidget().setVisible(layout.board)
+        for dock in docks.values():
+            dock.setFloating(False)
+            window.removeDockWidget(dock)
+        for name in layout.left:
+            window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, docks[name])
+            docks[name].setVisible(wide)
+        for place in layout.right:
+            first = docks[place[0]]
+            window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, first)
+            first.show()
+            for other in place[1:]:
+                window.tabifyDockWidget(first, docks[other])
+                docks[other].show()
+            first.raise_()
+        for name in layout.bottom:
+            window.addDockWidget(
+                Qt.DockWidgetArea.BottomDockWidgetArea, docks[name], Qt.Orientation.Horizontal
+            )
+            docks[name].setVisible(tall or not layout.bottom_tall)
+        for name in docks.keys() - set(layout.docks):
+            window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, docks[name])
+            docks[name].hide()
+        right = [docks[place[0]] for place in layout.right]
+        share = max(380, round(width * layout.width))
+        window.resizeDocks(right, [share] * len(right), Qt.Orientation.Horizontal)
+        window.resizeDocks(right, list(layout.heights), Qt.Orientation.Vertical)
+        left, bottom = ([docks[n] for n in names] for names in (layout.left, layout.bottom))
+        window.resizeDocks(left, [round(270 * scale)] * len(left), Qt.Orientation.Horizontal)
+        deep = round(height * layout.bottom_height)
+        window.resizeDocks(bottom, [deep] * len(bottom), Qt.Orientation.Vertical)

@@ -1,0 +1,86 @@
+"""The named layouts, one row each: which docks stand where, so that a screen stays clean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutSpec:
+    """One layout.
+
+    Attributes
+    ----------
+    name : str
+        Name in settings and on the command line.
+    title : str
+        On its button.
+    tip : str
+        What it is for, in one sentence.
+    board : bool
+        Whether the board is in the middle; without it the docks fill the window.
+    left : tuple of str
+        Docks at the left that open where the window is wide enough.
+    right : tuple of tuple of str
+        Docks at the right from top to bottom; several names of one place share it as tabs.
+    heights : tuple of int
+        Their shares of the height.
+    width : float
+        Share of the window's width that the right takes.
+    bottom : tuple of str
+        Docks under the board, beside one another.
+    bottom_height : float
+        Share of the window's height that they take.
+    bottom_tall : bool
+        Whether the bottom opens only where the window is tall enough.
+    """
+
+    name: str
+    title: str
+    tip: str
+    board: bool = True
+    left: tuple[str, ...] = ()
+    right: tuple[tuple[str, ...], ...] = ()
+    heights: tuple[int, ...] = ()
+    width: float = 0.36
+    bottom: tuple[str, ...] = ()
+    bottom_height: float = 0.15
+    bottom_tall: bool = False
+
+    @property
+    def docks(self) -> tuple[str, ...]:
+        """Names of all docks that the layout uses."""
+        return (*self.left, *(name for place in self.right for name in place), *self.bottom)
+
+
+LAYOUTS = (
+    LayoutSpec(
+        "steps", "Steps", "The tiles, their traffic and the softmax of one row, op by op.",
+        left=("scenario",), right=(("memory",), ("softmax",)), heights=(40, 60),
+        bottom=("traffic",), bottom_tall=True,
+    ),
+    LayoutSpec(
+        "algorithm", "Algorithm", "The line of the paper, of NumPy and of CUDA that runs now.",
+        right=(("code",), ("formula", "values")), heights=(55, 45), width=0.44,
+    ),
+    LayoutSpec(
+        "memory", "Memory", "Bytes over the run, and how tiles and GPU decide them.",
+        right=(("memory",), ("sweep", "roofline")), heights=(42, 58), width=0.44,
+        bottom=("traffic",), bottom_height=0.2, bottom_tall=True,
+    ),
+    LayoutSpec(
+        "compare", "Compare", "Naive and both FlashAttentions side by side on the same numbers.",
+        board=False, right=(("compare",), ("traffic",)), heights=(72, 28),
+    ),
+    LayoutSpec(
+        "exactness", "Exactness", "How far the result is from float64, and what mistakes do to it.",
+        right=(("exactness",), ("softmax",)), heights=(52, 48), width=0.44,
+    ),
+)  # fmt: skip
+
+LAYOUT_NAMES = tuple(spec.name for spec in LAYOUTS)
+
+
+def layout_named(name: str) -> LayoutSpec:
+    """Return a layout; the first one for a name that there is none of."""
+    return next((spec for spec in LAYOUTS if spec.name == name), LAYOUTS[0])

@@ -1,0 +1,27 @@
+"""The dock that shows exactness."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QWidget
+
+from ui.session import Session, View
+from ui.theme import DARK, Style
+
+
+class ExactnessPanel(QWidget):
+    """Shows exactness."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.setObjectName("exactness_panel")
+        self.setMinimumSize(320, 200)
+        self.style_now = Style(DARK)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.style_now = style
+        self.update()
+
+    def show_view(self, view: View) -> None:
+        """Show a view."""
+        self.update()

@@ -1,0 +1,58 @@
+"""What a long piece of work looks like in the header: words, share, time left, Cancel."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
+
+from ui.theme import Style
+
+PATIENCE_MS = 250
+"""Work that ends sooner is not mentioned."""
+
+
+class ProgressStrip(QWidget):
+    """Appears when work takes longer than a moment, and goes when it is done."""
+
+    cancelled = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("progress")
+        self.setAccessibleName("Progress")
+        self._words = QLabel()
+        self._bar = QProgressBar()
+        self._bar.setRange(0, 100)
+        self._bar.setTextVisible(False)
+        self._button = QPushButton("Cancel")
+        self._button.setToolTip("Stop this; everything stays as it was.")
+        self._button.clicked.connect(self.cancelled)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        for widget in (self._words, self._bar, self._button):
+            row.addWidget(widget)
+        self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
+        self._patience.timeout.connect(self.show)
+        self.hide()
+
+    def show_progress(self, words: str, share: float, left: float) -> None:
+        """Show how far some work is; `left` in seconds, NaN while it is not known."""
+        soon = "" if math.isnan(left) else f", {max(1, math.ceil(left))} s left"
+        self._words.setText(f"{words}{soon}")
+        self._bar.setValue(round(100 * share))
+        self.setAccessibleDescription(f"{words}: {round(100 * share)} %{soon}")
+        if not self.isVisible() and not self._patience.isActive():
+            self._patience.start()
+
+    def rest(self) -> None:
+        """Nothing is at work any more."""
+        self._patience.stop()
+        self.hide()
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self._words.setFont(style.text_font(12))
+        self._button.setFont(style.text_font(12))
+        self._bar.setFixedSize(round(style.px(90)), round(style.px(8)))

@@ -8,15 +8,24 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simulator.bench import Measurement, benchmark_scenario
 from simulator.row_report import row_report
 from simulator.scenario import Scenario, parse_scenario
 from simulator.trace import simulate
 
+if TYPE_CHECKING:
+    from ui.main_window import MainWindow
+
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = (1920, 1080)
+SIX_DOCKS = ("memory", "softmax", "code", "formula", "traffic", "exactness")
+"""Docks of a crowded window, each of which shows something else at every step."""
 SMALL = {
     "attention": {"seqlen_q": 64, "head_dim": 32, "dtype": "float16"},
     "mask": {"causal": True},
@@ -31,6 +40,8 @@ def measure_ui() -> list[Measurement]:
         _painting("painting the scene at 1920x1080, N = 64", parse_scenario(SMALL)),
         _painting("painting the scene at 1920x1080, N = 4096", benchmark_scenario(4096)),
         _stepping(),
+        _stepping(docks=SIX_DOCKS),
+        *_switching(),
         _start(),
     ]
 
@@ -63,18 +74,15 @@ def _painting(name: str, scenario: Scenario) -> Measurement:
     return Measurement(f"{name}, median", 1000 * statistics.median(warm), "ms", 12)
 
 
-def _stepping(steps: int = 120) -> Measurement:
-    """Measure from the key press to the painted window, N = 4096, d = 128."""
-    from PySide6.QtCore import QEvent, Qt
-    from PySide6.QtGui import QKeyEvent
-    from PySide6.QtWidgets import QApplication
-
+@contextmanager
+def _open_window() -> Iterator[MainWindow]:
+    """Open a window on the benchmark scenario, N = 4096, d = 128."""
     from ui.app import application
     from ui.main_window import MainWindow
     from ui.session import Session
     from ui.settings import Settings
 
-    app = application()
+    application()
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(Path(folder) / "settings.ini")
         settings.motion = False
@@ -84,6 +92,24 @@ def _stepping(steps: int = 120) -> Measurement:
         window.show()
         session.start(benchmark_scenario(4096), None)
         session.settle()
+        yield window
+        window.close()
+
+
+def _stepping(steps: int = 120, docks: tuple[str, ...] = ()) -> Measurement:
+    """Measure from the key press to the painted window, these docks open and in sight."""
+    from PySide6.QtCore import QEvent, Qt
+    from PySide6.QtGui import QKeyEvent
+    from PySide6.QtWidgets import QApplication
+
+    with _open_window() as window:
+        session, app = window.session, QApplication.instance()
+        assert app is not None
+        for name in docks:
+            window.docks[name].show()
+            window.docks[name].raise_()
+        session.settle()
+        assert all(window.docks[name].isVisible() for name in docks)
         times = []
         for _ in range(steps):
             asked = session.view
@@ -97,9 +123,51 @@ def _stepping(steps: int = 120) -> Measurement:
                 app.processEvents()
             app.processEvents()  # paints what the new view has marked
             times.append(time.perf_counter() - started)
-        window.close()
     p95 = statistics.quantiles(times, n=20)[-1]
-    return Measurement("key press to painted window, N = 4096, p95", 1000 * p95, "ms", 33)
+    words = f", {len(docks)} docks" if docks else ""
+    return Measurement(f"key press to painted window, N = 4096{words}, p95", 1000 * p95, "ms", 33)
+
+
+def _switching() -> list[Measurement]:
+    """Measure the longest time that a switch keeps the window from answering, the first too."""
+    from simulator.algorithms import ALGORITHMS
+    from ui.layouts import LAYOUTS
+
+    with _open_window() as window:
+        layouts = max(
+            _blocked(window, partial(window.take_layout, spec.name))
+            for spec in (*LAYOUTS, *LAYOUTS)
+        )
+        window.take_layout(LAYOUTS[0].name)
+        for name in SIX_DOCKS:
+            window.docks[name].show()
+        themes = max(_blocked(window, window.next_theme) for _ in range(6))
+        algorithms = max(
+            _blocked(window, partial(window.files.choose_algorithm, name))
+            for name in (*ALGORITHMS, *ALGORITHMS)
+        )
+    return [
+        Measurement("switching layout blocks the window, longest", 1000 * layouts, "ms", 100),
+        Measurement("switching theme blocks the window, longest", 1000 * themes, "ms", 100),
+        Measurement("switching algorithm blocks the window, longest", 1000 * algorithms, "ms", 100),
+    ]
+
+
+def _blocked(window: MainWindow, switch: Callable[[], object]) -> float:
+    """Return the longest stretch of a switch, until all is shown, without a turn for input."""
+    from PySide6.QtWidgets import QApplication
+
+    started = time.perf_counter()
+    switch()
+    longest = time.perf_counter() - started
+    quiet = 0
+    while quiet < 3:
+        started = time.perf_counter()
+        QApplication.processEvents()
+        longest = max(longest, time.perf_counter() - started)
+        quiet = quiet + 1 if window.session.settled else 0
+        time.sleep(0.001)
+    return longest
 
 
 def _start(starts: int = 5) -> Measurement:

@@ -136,7 +136,7 @@ class MainWindow(QMainWindow):
     def _make_layout_actions(self) -> dict[str, QAction]:
         """Make an action for each layout, and the row of buttons beside the menus."""
         group, actions = QActionGroup(self), {}
-        buttons = QWidget()
+        buttons = QWidget(self.menuBar())
         row = QHBoxLayout(buttons)
         row.setContentsMargins(0, 0, 8, 0)
         row.setSpacing(2)

@@ -8,6 +8,9 @@ from typing import Any, Protocol
 
 from PySide6.QtWidgets import QWidget
 
+from simulator.row_report import RowReport
+from simulator.snapshot import Snapshot
+from simulator.trace import Trace
 from ui.panels.code_panel import CodePanel
 from ui.panels.compare_panel import ComparePanel
 from ui.panels.exactness_panel import ExactnessPanel
@@ -19,6 +22,8 @@ from ui.panels.softmax_panel import SoftmaxPanel
 from ui.panels.sweep_panel import SweepPanel
 from ui.panels.traffic_panel import TrafficPanel
 from ui.panels.values_panel import ValuesPanel
+from ui.scene.formula import typeset
+from ui.scene.update_lines import softmax_lines
 from ui.session import Model, Session, View
 from ui.theme import Style
 
@@ -69,6 +74,12 @@ def _scenario(session: Session) -> QWidget:
     return panel
 
 
+def _typeset_softmax(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
+    """Typeset the formulas of the view while it is made, not when it is painted."""
+    lines = softmax_lines(snapshot, report)
+    typeset([r"m", r"m_{\mathrm{old}}", *(line.latex for line in lines)])
+
+
 def _show(panel: Any, view: View) -> None:
     """Show a view in a panel that takes it as it is."""
     panel.show_view(view)
@@ -88,6 +99,7 @@ PANELS = (
         "How m, ℓ and O of one row change with each tile (Milakov & Gimelshein 2018).",
         lambda session: SoftmaxPanel(),
         lambda panel, view: panel.show_snapshot(view.snapshot, view.report),
+        _typeset_softmax,
     ),
     PanelSpec(
         "code", "Code", "4",

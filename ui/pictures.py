@@ -7,22 +7,63 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ui.cli import picture_size
 
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
-SCENES = {
-    # scenario, share of the run at which it is shown, op from the end of the visit
-    "flash2": (0.55, 2),
-    "naive": (0.45, 0),
-    "flash1": (0.6, 0),
-    "causal": (0.55, 2),
-    "grouped-heads": (0.4, 3),
-    "window-sinks": (0.7, 4),
-    "large-logits": (0.5, 1),
-    "real-scale": (0.5, 1),
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One window to draw.
+
+    Attributes
+    ----------
+    scenario : str
+        Demo in ``assets/scenarios``.
+    share : float
+        Where in the run, 0 to 1.
+    back : int
+        How many ops before the end of that visit.
+    layout : str
+        Layout of the window.
+    raised : tuple of str
+        Docks brought to the front of their tabs.
+    """
+
+    scenario: str
+    share: float
+    back: int
+    layout: str = "steps"
+    raised: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What its files begin with."""
+        return "-".join([self.scenario, self.layout, *self.raised])
+
+
+SHOTS = (
+    Shot("flash2", 0.55, 2),
+    Shot("naive", 0.45, 0),
+    Shot("flash1", 0.6, 0),
+    Shot("causal", 0.55, 2),
+    Shot("grouped-heads", 0.4, 3),
+    Shot("window-sinks", 0.7, 4),
+    Shot("large-logits", 0.5, 1),
+    Shot("real-scale", 0.5, 1),
+    Shot("causal", 0.55, 2, "algorithm"),
+    Shot("flash1", 0.6, 1, "algorithm", ("values",)),
+    Shot("naive", 0.45, 0, "algorithm"),
+    Shot("causal", 0.55, 2, "memory"),
+    Shot("real-scale", 0.5, 1, "memory", ("roofline",)),
+    Shot("causal", 0.55, 2, "compare"),
+    Shot("real-scale", 1.0, 0, "compare"),
+    Shot("causal", 0.55, 2, "exactness"),
+    Shot("large-logits", 0.9, 0, "exactness"),
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,37 +76,31 @@ def main(arguments: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser(prog="ui.pictures", description=__doc__)
     parser.add_argument("-o", "--output", type=Path, default=Path("build/pictures"))
-    parser.add_argument("--only", help="scenarios whose names contain this")
+    parser.add_argument("--only", help="pictures whose names contain this")
     parser.add_argument("--sizes", help="such as 1280x720,1920x1080")
     parser.add_argument("--themes", default="dark,light,contrast")
     options = parser.parse_args(arguments)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     sizes = [picture_size(text) for text in options.sizes.split(",")] if options.sizes else SIZES
     options.output.mkdir(parents=True, exist_ok=True)
-    for name, (share, back) in SCENES.items():
-        if options.only and options.only not in name:
+    for shot in SHOTS:
+        if options.only and options.only not in shot.name:
             continue
         for theme in options.themes.split(","):
             for size in sizes:
-                path = options.output / f"{name}-{theme}-{size[0]}x{size[1]}.png"
-                draw_window(name, share, back, theme, size, path)
+                path = options.output / f"{shot.name}-{theme}-{size[0]}x{size[1]}.png"
+                draw_window(shot, theme, size, path)
                 print(path)
     return 0
 
 
-def draw_window(
-    name: str, share: float, back: int, theme: str, size: tuple[int, int], path: Path
-) -> None:
-    """Draw a window with a demo scenario into a file.
+def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> None:
+    """Draw a window into a file.
 
     Parameters
     ----------
-    name : str
-        Scenario in ``assets/scenarios``.
-    share : float
-        Where in the run, 0 to 1.
-    back : int
-        How many ops before the end of that visit.
+    shot : Shot
+        What it shows.
     theme : str
         Theme.
     size : tuple of int
@@ -84,16 +119,19 @@ def draw_window(
         settings = Settings(Path(folder) / "settings.ini")
         settings.theme = theme
         settings.motion = False
-        window = make_window(SCENARIOS / f"{name}.toml", settings=settings)
+        window = make_window(SCENARIOS / f"{shot.scenario}.toml", settings=settings)
         window.resize(*size)
         window.show()
+        window.take_layout(shot.layout)
         window.reset_layout()
+        for name in shot.raised:
+            window.docks[name].raise_()
         session = window.session
         session.settle()
         assert session.trace is not None
         program = session.trace.program
-        at = end_of_visit(program, int(share * (len(program) - 1)))
-        session.go(clamped(program, Cursor(at.visit, at.op - back)))
+        at = end_of_visit(program, int(shot.share * (len(program) - 1)))
+        session.go(clamped(program, Cursor(at.visit, at.op - shot.back)))
         rows = program.visit(at.visit).rows
         session.choose_row(rows.start + len(rows) // 2)
         session.settle()

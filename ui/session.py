@@ -373,11 +373,16 @@ class Session(QObject):
         """Wait, with a running event loop, until all work is done and shown."""
         loop, deadline = QEventLoop(), time.monotonic() + seconds
         while time.monotonic() < deadline:
-            told = self._worker.settled and self.tasks.settled
+            told = self.settled
             loop.processEvents()  # what has been told may ask for more
-            if told and self._worker.settled and self.tasks.settled:
+            if told and self.settled:
                 return
             time.sleep(0.001)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no work runs or waits and every result has been told."""
+        return self._worker.settled and self.tasks.settled
 
     def close(self) -> None:
         """Stop playing and working."""

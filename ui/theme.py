@@ -258,6 +258,19 @@ def stylesheet(style: Style) -> str:
     }}
     #algorithm:checked {{ background: {t.accent}; border: 2px solid {t.current}; }}
     #algorithm:focus {{ border-color: {t.text}; }}
+    #layout {{
+        border: none; border-radius: {px(4)}; color: {t.muted}; padding: {px(1)} {px(10)};
+    }}
+    #layout:hover {{ color: {t.text}; }}
+    #layout:focus {{ border: 1px solid {t.text}; }}
+    #layout:checked {{ background: {t.accent}; color: {t.text}; border: 1px solid {t.current}; }}
+    QTabBar::tab {{
+        background: {t.window}; color: {t.muted}; padding: {px(4)} {px(12)};
+        border: 1px solid {t.border}; border-bottom: none;
+    }}
+    QTabBar::tab:selected {{
+        background: {t.panel}; color: {t.text}; border-top-color: {t.current};
+    }}
     #engine {{
         border: 1px solid {t.sram_line}; border-radius: {px(5)}; color: {t.text};
         background: {t.sram_ground}; padding: {px(3)} {px(8)};

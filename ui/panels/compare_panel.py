@@ -14,7 +14,7 @@ class ComparePanel(QWidget):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.setObjectName("compare_panel")
-        self.setMinimumSize(320, 200)
+        self.setMinimumSize(320, 150)
         self.style_now = Style(DARK)
 
     def set_style(self, style: Style) -> None:

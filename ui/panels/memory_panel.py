@@ -25,7 +25,8 @@ class MovingPanel(QWidget):
 
     def __init__(self, smallest: QSize) -> None:
         super().__init__()
-        self.setMinimumSize(smallest)
+        # Painters shrink their text where there is less room than they like.
+        self.setMinimumSize(smallest.width(), round(0.85 * smallest.height()))
         self.style_now = Style(DARK)
         self.snapshot: Snapshot | None = None
         self.motion = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
@@ -84,7 +85,13 @@ def formula(latex: str, pixels: float) -> Formula:
     return Formula(path, box.width(), -box.top(), box.bottom())
 
 
-@lru_cache(maxsize=128)
+def typeset(formulas: Iterable[str]) -> None:
+    """Typeset formulas ahead of painting them: each takes long enough to be felt in a window."""
+    for latex in formulas:
+        _outlines(latex)
+
+
+@lru_cache(maxsize=256)
 def _outlines(latex: str) -> QPainterPath:
     """Return the outlines at `_EM` pixels, baseline at 0."""
     import ziamath  # a fifth of a second: not at the start

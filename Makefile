@@ -25,6 +25,10 @@ test: ## set up, then run the whole suite without a display
 	@.ci/setup test $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m pytest $(ARGS)
 
+test-peers: ## compare with PyTorch and transformers (CPU builds, 230 MB)
+	@.ci/setup test peers $(EXTRAS)
+	QT_QPA_PLATFORM=offscreen $(PY) -m pytest -m peers tests/peers $(ARGS)
+
 lint: ## ruff and mypy --strict
 	@.ci/setup test
 	$(PY) -m ruff check .
@@ -35,7 +39,7 @@ bench: ## the project's own measurements
 	@.ci/setup test $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m pytest tests/bench -m "not peers" $(ARGS)
 
-bench-peers: ## the same, with PyTorch beside it (a large download)
+bench-peers: ## the same, with PyTorch beside it (CPU build, 230 MB)
 	@.ci/setup test peers $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m pytest tests/bench $(ARGS)
 
@@ -47,4 +51,4 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test lint bench bench-peers pictures clean
+.PHONY: help run test test-peers lint bench bench-peers pictures clean

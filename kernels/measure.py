@@ -440,6 +440,7 @@ def curves(on: Setting) -> Finding:
             line: dict[str, Any] = {"algorithm": algorithm, "N": 2**power}
             lines.append(line)
             w = workload_of(on.device, algorithm, 2**power, head_dim, heads)
+            line |= {"rows": w.rows, "cols": w.cols}
             inputs = shaped(w, drawn(heads * 2**power * head_dim, 1)[0])
             try:
                 line |= _size_and_time(w, inputs, on)

@@ -13,9 +13,11 @@ from kernels.host.device import HostDevice
 from kernels.launch import Device
 from simulator.engine import Engine, NumpyEngine
 from simulator.errors import InputError, refuse
+from simulator.faults import FaultyEngine
 from simulator.workload import Inputs, Workload
 
 ENGINES = ("auto", "numpy", "cupy", "host")
+FAULTS_NOTE = "faults are switched on: computed with NumPy, the CUDA kernels have none"
 
 
 def make_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:
@@ -40,14 +42,20 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
     engine : Engine
         Ready to run.
     note : str
-        In words a user can act on; empty unless ``auto`` had to do without a GPU.
+        In words a user can act on; empty unless ``auto`` had to do without a GPU, or faults are
+        switched on.
 
     Raises
     ------
     InputError
-        There is no such engine, this machine lacks what it needs, or the tiles do not fit it.
-        Never with ``auto``.
+        There is no such engine, this machine lacks what it needs, the tiles do not fit it, or
+        it cannot make the faults that are switched on. Never with ``auto``.
     """
+    if workload.faults.on and name in ENGINES:
+        if name in ("cupy", "host"):
+            expected = "auto or numpy while faults are switched on: the CUDA kernels have none"
+            raise refuse("--engine", "engine", name, expected)
+        return FaultyEngine(workload, inputs), FAULTS_NOTE
     if name == "numpy":
         return NumpyEngine(workload, inputs), ""
     if name in ("cupy", "host"):

@@ -6,9 +6,13 @@ import re
 from functools import cache
 from pathlib import Path
 
+from simulator.ops import Op
+
 FOLDER = Path(__file__).parent / "cuda"
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 _ANCHOR = re.compile(r"//.*?\[([a-z ]+)\] (?=Dao)")
+_CITED = re.compile(r"\d+(?:-\d+)?")
+_TENSOR = re.compile(r"\b([A-Z]+)_(?:shared|hbm)\b")
 
 
 @cache
@@ -36,3 +40,37 @@ def anchors(algorithm: str) -> dict[str, tuple[int, ...]]:
         for match in _ANCHOR.finditer(line):
             found.setdefault(match[1], []).append(number)
     return {name: tuple(lines) for name, lines in found.items()}
+
+
+def op_lines(algorithm: str, op: Op) -> tuple[int, ...]:
+    """Return the lines of `source` that stand for one op, in order, counted from 1.
+
+    Of the lines marked with the op's name these are the ones that cite a line of the paper that
+    the op cites, and, where an op moves tiles, do not name other tensors alone.
+    """
+    return _op_lines(algorithm, op.name, op.cites, frozenset(move.tensor for move in op.moves))
+
+
+@cache
+def _op_lines(algorithm: str, name: str, cites: str, moved: frozenset[str]) -> tuple[int, ...]:
+    text = source(algorithm).splitlines()
+    marked = anchors(algorithm)[name]
+    cited = _numbers(cites)
+    same = [n for n in marked if cited & _numbers(_after(text[n - 1], name))] or marked
+    named = {n: set(_TENSOR.findall(text[n - 1])) for n in same}
+    own = [n for n in same if not moved or not named[n] or named[n] & moved]
+    return tuple(own or same)
+
+
+def _after(line: str, name: str) -> str:
+    """Return what a line cites for an op."""
+    return line.partition(f"[{name}] ")[2]
+
+
+def _numbers(cites: str) -> frozenset[int]:
+    """Return the numbers of lines in a citation: ``Dao 2023, Algorithm 1, lines 13 and 15``."""
+    found: set[int] = set()
+    for span in _CITED.findall(cites.partition(" line")[2]):
+        first, _, last = span.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return frozenset(found)

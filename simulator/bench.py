@@ -6,19 +6,21 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import psutil
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from simulator.algorithms import tile_program
+from simulator.algorithms import ALGORITHMS, tile_program
 from simulator.dtypes import F32
 from simulator.engine import NumpyEngine
 from simulator.playback import Granularity, step
 from simulator.program import TileProgram
-from simulator.scenario import Scenario, parse_scenario
+from simulator.scenario import Scenario, parse_scenario, with_values
 from simulator.snapshot import Cursor
+from simulator.sweep import map_sizes, tiling_map
 from simulator.trace import Trace, simulate
 from simulator.workload import resolve
 
@@ -65,6 +67,7 @@ def measure_all() -> list[Measurement]:
         *stepping_measurements(),
         *whole_output_measurements(),
         *arithmetic_measurements(),
+        *sweep_measurements(),
     ]
 
 
@@ -177,6 +180,24 @@ def arithmetic_measurements(calls: int = 2000) -> list[Measurement]:
         _each("counters before visit k", program, places, program.counters),
         _each("index(head, i, j)", program, places, lambda k: program.index(k % 32, k % 1024, 0)),
     ]
+
+
+def sweep_measurements() -> list[Measurement]:
+    """Return how long a map over 64 by 64 tilings takes at N = 131 072, under each mask."""
+    plain = benchmark_scenario(LONG)
+    window = {"window": 4096, "sinks": 16}
+    masks: dict[str, dict[str, Any]] = {
+        "no mask": {}, "causal": {"causal": True}, "window + sinks": window,
+    }  # fmt: skip
+    sizes, out = map_sizes(LONG), []
+    for algorithm in ALGORITHMS:
+        for words, mask in masks.items():
+            changes = {"attention": {"algorithm": algorithm}, "mask": mask}
+            workload = resolve(with_values(plain, changes))
+            took = seconds(lambda: tiling_map(workload, sizes, sizes))  # noqa: B023
+            name = f"sweep: {len(sizes)} x {len(sizes)} tilings, {algorithm}, {words}"
+            out.append(Measurement(name, took, "s", 1))
+    return out
 
 
 def _each(

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulator.dtypes import F32
 from simulator.engine import Tile
 from simulator.interpreter import Interpreter
 from simulator.ops import F64, Op, RowMax, RowSum
 from simulator.program import TileProgram, Visit
+from simulator.tolerance import allowed, shares
 from simulator.trace import Trace
 
 MAX_VISITS = 4_000
@@ -91,6 +91,7 @@ def verify(trace: Trace, progress: Callable[[float], None] | None = None) -> Ver
     program = trace.program
     interpreter = Interpreter(program, trace.inputs)
     checked, largest = 0, 0.0
+    late_mask = trace.workload.faults.late_mask
     for index in _visits(program):
         visit = program.visit(index)
         tile = trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
@@ -101,8 +102,8 @@ def verify(trace: Trace, progress: Callable[[float], None] | None = None) -> Ver
             if "S" in chip and op.name in ("load", "scores", "mask"):
                 finite = chip["S"][np.isfinite(chip["S"])]
                 scale = max(1.0, float(np.max(np.abs(finite), initial=0.0)))
-            for name, ours, exact in _compared(op, tile, chip):
-                size = scale * (_summed(visit, tile, chip) if name == "O" else 1.0)
+            for name, ours, exact in _compared(op, tile, chip, late_mask):
+                size = scale * (_summed(chip) if name == "O" else 1.0)
                 found, share = _difference(visit, op, name, ours, exact, size)
                 largest = max(largest, share)
                 if found is not None:
@@ -132,12 +133,15 @@ def _visits(program: TileProgram) -> Iterator[int]:
         start = max(stop, start + stride)
 
 
-def _compared(op: Op, tile: Tile, chip: dict[str, F64]) -> list[tuple[str, F32, F64]]:
+def _compared(
+    op: Op, tile: Tile, chip: dict[str, F64], late_mask: bool
+) -> list[tuple[str, F32, F64]]:
     """Return name, engine's and exact numbers of what an op has made."""
     if op.name == "scores":
         return [("S", tile.s, chip["S"])]
     if op.name == "mask":
-        return [("S", np.where(tile.seen, tile.s, np.float32(-np.inf)), chip["S"])]
+        masked = tile.s if late_mask else np.where(tile.seen, tile.s, np.float32(-np.inf))
+        return [("S", masked, chip["S"])]
     if op.name == "row max":
         assert isinstance(op, RowMax)
         if not op.running:
@@ -157,41 +161,28 @@ def _compared(op: Op, tile: Tile, chip: dict[str, F64]) -> list[tuple[str, F32, 
     return []
 
 
-def _summed(visit: Visit, tile: Tile, chip: dict[str, F64]) -> float:
+def _summed(chip: dict[str, F64]) -> float:
     """Return the size of the terms that O is a sum of: they may cancel, their errors do not."""
     values = float(np.max(np.abs(chip["V"]), initial=1.0))
     running_sum = "l" in chip and "beta" not in chip
-    return values * max(1.0, float(np.max(tile.l, initial=1.0)) if running_sum else 1.0)
+    return values * max(1.0, float(np.max(chip["l"], initial=1.0)) if running_sum else 1.0)
 
 
 def _difference(
     visit: Visit, op: Op, name: str, ours: F32, exact: F64, size: float
 ) -> tuple[Difference | None, float]:
-    """Compare; NaN and a wrong infinity never pass.
-
-    Q, K and V are the same numbers on both sides, so only float32 arithmetic differs,
-    whatever the dtype. A score of size x is off by a few units of 2**-24 · x after a dot
-    product; m inherits that, and an exponential turns an absolute error e of its argument
-    into a relative error e, which l and O inherit. Hence 2**-20 (16 units in the last place)
-    times the largest score, times the terms of the sum for O, and the same relative to the
-    number itself.
-    """
-    magnitude = np.abs(np.where(np.isfinite(exact), exact, 0.0))
-    allowed: NDArray[np.float64] = 2.0**-20 * size * (1 + magnitude)
-    with np.errstate(invalid="ignore"):
-        off = np.abs(ours.astype(np.float64) - exact)
-    off = np.where(np.isneginf(exact) & np.isneginf(ours), 0.0, off)
-    shares = np.where(np.isnan(off), np.inf, off) / allowed
-    worst = float(shares.max())
+    """Compare; NaN and a wrong infinity never pass."""
+    used = shares(ours, exact, size)
+    worst = float(used.max())
     if worst <= 1:
         return None, worst
-    place = tuple(int(n) for n in np.unravel_index(int(np.argmax(shares > 1)), shares.shape))
+    place = tuple(int(n) for n in np.unravel_index(int(np.argmax(used > 1)), used.shape))
     found = Difference(
         visit,
         op.name,
         f"{name}{list(place)}",
         float(ours[place]),
         float(exact[place]),
-        float(allowed[place]),
+        float(allowed(exact, size)[place]),
     )
     return found, worst

@@ -80,6 +80,9 @@ class Tile:
         `m_tile` in flash1; divided by l in naive's output launch.
     o_prev, o : ndarray
         (r, dv) float32, O before and after: as a sum in flash2 and naive, normalised in flash1.
+    p_late : ndarray or None
+        (r, c) float32, what is multiplied by V where a fault scales or masks P after it was
+        summed; None where that is `p`.
     """
 
     s: F32
@@ -95,10 +98,18 @@ class Tile:
     p: F32
     o_prev: F32
     o: F32
+    p_late: F32 | None = None
 
     def __post_init__(self) -> None:
         for attribute in fields(self):
-            getattr(self, attribute.name).flags.writeable = False
+            array = getattr(self, attribute.name)
+            if array is not None:
+                array.flags.writeable = False
+
+    @property
+    def p_used(self) -> F32:
+        """What is multiplied by V, (r, c)."""
+        return self.p if self.p_late is None else self.p_late
 
 
 class Engine(Protocol):

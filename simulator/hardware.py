@@ -9,6 +9,7 @@ from functools import cache
 from simulator.assets import ASSETS
 
 KIB = 1024
+GB = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Gpu:
         Shared memory that one thread block may take, KiB.
     l2_mib : int
         L2 cache, MiB.
+    memory_gb : int
+        Device memory as the data sheet says it, 10**9 bytes.
     source : str
         Where the figures come from.
     """
@@ -39,12 +42,18 @@ class Gpu:
     sms: int
     smem_kib: int
     l2_mib: int
+    memory_gb: int
     source: str
 
     @property
     def smem_bytes(self) -> int:
         """Shared memory that one thread block may take, in bytes."""
         return self.smem_kib * KIB
+
+    @property
+    def memory_bytes(self) -> int:
+        """Device memory in bytes."""
+        return self.memory_gb * GB
 
 
 @cache

@@ -203,6 +203,16 @@ class Launch:
             nth -= stop - start
         raise IndexError(nth)
 
+    def visited(self, block: int) -> I64:
+        """Return the inner blocks that an outer block visits, in order, (visits,) int64."""
+        spans = self._spans[block].tolist()
+        runs = [np.arange(a, b) for a, b in zip(spans[::2], spans[1::2], strict=True)]
+        return np.concatenate(runs)
+
+    def outer_size(self, block: int) -> int:
+        """Return the valid rows or keys of an outer block."""
+        return min(self._outer_block, self._outer_len - block * self._outer_block)
+
     def index(self, head: int, block: int, inner: int) -> int | None:
         """Return the index of a visit in this launch; None if the tile is not visited."""
         nth = 0
@@ -221,7 +231,7 @@ class Launch:
         done, inner, pair = (int(a[block]) for a in self._sums)
         begun = done
         if nth:  # then the index is inside the block; else it is at a block's start
-            size = min(self._outer_block, self._outer_len - block * self._outer_block)
+            size = self.outer_size(block)
             seen = nth * self._inner_block  # none of them is the last inner block: one follows
             begun, inner, pair = begun + size, inner + seen, pair + size * seen
         heads_begun = head + (rest > 0)

@@ -53,12 +53,13 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     w, visit = snapshot.program.workload, snapshot.visit
     row = min(max(row, visit.rows.start), visit.rows.stop - 1)
     local = row - visit.rows.start
-    scores = (snapshot.k @ (snapshot.q[row] * np.float32(w.logit_scale))).astype(np.float32)
+    scores = (snapshot.k @ (snapshot.q[row] * np.float32(w.softmax_scale))).astype(np.float32)
     visible = w.mask.visible(range(row, row + 1), range(w.seqlen_k))[0]
-    scores = np.where(visible, scores, np.float32(-np.inf))
+    counted = _counted(snapshot, visible)
+    scores = np.where(counted, scores, np.float32(-np.inf))
     current = slice(visit.cols.start, visit.cols.stop)
     if snapshot.scores is not None:  # the engine's own numbers where there are some
-        scores[current] = np.where(visible[current], snapshot.scores[local], -np.inf)
+        scores[current] = np.where(counted[current], snapshot.scores[local], -np.inf)
     seen = np.zeros(w.seqlen_k, dtype=np.bool_)
     states = snapshot.program.workload.grid.row_spans[visit.i].tolist()
     spans = [(0, w.grid.Tc)] if snapshot.is_naive else [states[:2], states[2:]]
@@ -79,17 +80,34 @@ def _error(
     if not keys.any() or (snapshot.is_naive and snapshot.visit.launch < 2):
         return None, None
     local = row - snapshot.visit.rows.start
-    total = float(_weight(snapshot)[local])
-    if total <= 0:  # what was seen has faded away beside a larger maximum
-        return None, None
-    ours = snapshot.o[local].astype(np.float64) / total
+    total = float(o_weight(snapshot)[local])
+    if total == 0:
+        if not snapshot.program.workload.faults.on:
+            return None, None  # what was seen has faded away beside a larger maximum
+        total = 1.0  # l is 0 where it must not be, and so is O
     exact = _exact(snapshot, row, keys)
-    difference = float(np.max(np.abs(ours - exact)))
+    with np.errstate(all="ignore"):  # a fault may have made O infinite
+        ours = snapshot.o[local].astype(np.float64) / total
+        difference = float(np.max(np.abs(ours - exact)))
     largest = np.float32(np.max(np.abs(exact)))
     return difference, difference / float(np.spacing(max(largest, np.finfo(np.float32).tiny)))
 
 
-def _weight(snapshot: Snapshot) -> F32:
+def _counted(snapshot: Snapshot, visible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which keys take part in the softmax: more than visible ones if it masks too late."""
+    w = snapshot.program.workload
+    if not w.faults.late_mask:
+        return visible
+    counted = np.zeros_like(visible)
+    a, b, c, d = (
+        (0, w.grid.Tc, 0, 0) if snapshot.is_naive else w.grid.row_spans[snapshot.visit.i].tolist()
+    )
+    for start, stop in ((a, b), (c, d)):
+        counted[start * w.cols : stop * w.cols] = True
+    return counted
+
+
+def o_weight(snapshot: Snapshot) -> F32:
     """Return what O as it is now has to be divided by, (r,): m and l may be a step ahead of it."""
     tile, done = snapshot.tile, snapshot.done
     if snapshot.is_naive or "normalise" in done:

@@ -7,19 +7,18 @@ blanks from the input and from defaults.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from simulator.dtypes import DType
-from simulator.errors import InputError, Mistake, reason, refuse, shortened, shown
 from simulator.files import write_atomically
 from simulator.hardware import gpus
+from simulator.tables import Table, input_error, read_toml
 
 Algorithm = Literal["naive", "flash1", "flash2"]
 TilingRule = Literal["paper", "fa2", "fa3"]
@@ -34,12 +33,6 @@ Dim = Annotated[int, Field(ge=1, le=4096)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class _Table(BaseModel):
-    """A TOML table: immutable, no conversions between types, no unknown keys."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
-
-
 def _preset_name(name: object) -> object:
     if isinstance(name, str) and name not in gpus():
         raise PydanticCustomError("choice", "one of {names}", {"names": ", ".join(gpus())})
@@ -51,7 +44,7 @@ def _head_list(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-class Attention(_Table):
+class Attention(Table):
     """Shapes and algorithm. None: taken from the input, else the default."""
 
     algorithm: Algorithm = "flash2"
@@ -76,7 +69,7 @@ class Attention(_Table):
         return self
 
 
-class MaskTable(_Table):
+class MaskTable(Table):
     """Which pairs are visible. `causal` None: as the input file says, else false."""
 
     causal: bool | None = None
@@ -84,7 +77,7 @@ class MaskTable(_Table):
     sinks: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
 
 
-class Tiling(_Table):
+class Tiling(Table):
     """Tile sizes, or the rule that gives them; `fa2` when nothing is said."""
 
     rows: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
@@ -109,7 +102,7 @@ class Tiling(_Table):
         return self
 
 
-class Input(_Table):
+class Input(Table):
     """Where Q, K and V come from."""
 
     source: InputSource = "random"
@@ -138,17 +131,33 @@ class Input(_Table):
         return self
 
 
-class Hardware(_Table):
+class Hardware(Table):
     """The GPU whose limits and rates are shown."""
 
     preset: Annotated[str, BeforeValidator(_preset_name)] = "H100-SXM"
 
 
-class Scenario(_Table):
+class Faults(Table):
+    """Mistakes to make on purpose; `simulator.faults` says what each is."""
+
+    forget_alpha: bool = False
+    no_maximum: bool = False
+    drop_previous_maximum: bool = False
+    late_scale: bool = False
+    late_mask: bool = False
+    half_accumulator: bool = False
+
+    @property
+    def on(self) -> tuple[str, ...]:
+        """Names of those that are switched on, in the order of the file's keys."""
+        return tuple(name for name in type(self).model_fields if getattr(self, name))
+
+
+class Scenario(Table):
     """Everything that fixes one run, as its author wrote it (immutable).
 
     Fields follow the scenario file: ``title``, ``attention``, ``mask``, ``tiling``,
-    ``input``, ``hardware``. A relative ``input.path`` is made absolute when a file is
+    ``input``, ``hardware``, ``faults``. A relative ``input.path`` is made absolute when a file is
     loaded and relative again when one is saved.
     """
 
@@ -158,6 +167,7 @@ class Scenario(_Table):
     tiling: Tiling = Tiling()
     input: Input = Input()
     hardware: Hardware = Hardware()
+    faults: Faults = Faults()
 
 
 def parse_scenario(data: Mapping[str, Any], source: str = "scenario") -> Scenario:
@@ -178,9 +188,7 @@ def parse_scenario(data: Mapping[str, Any], source: str = "scenario") -> Scenari
     try:
         return Scenario.model_validate(dict(data))
     except ValidationError as error:
-        found = [_mistake(e) for e in error.errors(include_url=False)]
-        # A value of several possible types fails as each of them: one mistake all the same.
-        raise InputError(source, list({m.key: m for m in reversed(found)}.values())[::-1]) from None
+        raise input_error(source, error, Scenario) from None
 
 
 def load_scenario(path: str | os.PathLike[str]) -> Scenario:
@@ -191,20 +199,10 @@ def load_scenario(path: str | os.PathLike[str]) -> Scenario:
     InputError
         The file is missing, is not UTF-8, is not TOML, or holds a value that cannot be used.
     """
-    file = Path(path)
-    try:
-        text = file.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: no such name can be
-        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
-    try:
-        data = tomllib.loads(text.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise refuse(str(path), f"byte {error.start}", "", "TOML in UTF-8") from None
-    except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
-        raise refuse(str(path), "", "", f"TOML ({reason(error)})") from None
+    data = read_toml(path)
     scenario = parse_scenario(data, str(path))
     if scenario.input.path:
-        absolute = (file.parent / scenario.input.path).absolute()
+        absolute = (Path(path).parent / scenario.input.path).absolute()
         return with_values(scenario, {"input": {"path": os.path.normpath(absolute)}})
     return scenario
 
@@ -265,48 +263,3 @@ def save_scenario(scenario: Scenario, path: str | os.PathLike[str]) -> None:
     file = Path(path)
     text = scenario_toml(scenario, file.parent)
     write_atomically(file, lambda out: out.write(text.encode("utf-8")))
-
-
-_EXPECTED = {
-    "greater_than": "a number above {gt}",
-    "greater_than_equal": "at least {ge}",
-    "less_than_equal": "at most {le}",
-    "finite_number": "a finite number",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "string_type": "text in quotes",
-    "literal_error": "{expected}",
-    "model_type": "a table",
-    "model_attributes_type": "a table",
-    "tuple_type": "a list of head numbers",
-}
-
-
-def _mistake(error: ErrorDetails) -> Mistake:
-    """Translate one of pydantic's errors into the project's words."""
-    context = dict(error.get("ctx", {}))
-    kind = error["type"]
-    parts = [shortened(str(part)) for part in error["loc"]]
-    value = error["input"]
-    if "key" in context:
-        parts, value = [*parts, str(context["key"])], context["value"]
-    if kind == "extra_forbidden":
-        return Mistake(".".join(parts), shown(value), f"one of {_known_keys(parts[:-1])}")
-    if parts[:2] == ["input", "head"]:
-        parts = parts[:2]
-        expected = context and error["msg"] if "key" in context else 'head numbers or "all"'
-        value = list(value) if isinstance(value, tuple) else value
-        return Mistake("input.head", shown(value), str(expected))
-    expected = _EXPECTED.get(kind, error["msg"]).format(**context)
-    return Mistake(".".join(parts), shown(value), expected.replace("'", '"'))
-
-
-def _known_keys(tables: list[str]) -> str:
-    model: type[BaseModel] = Scenario
-    for name in tables:
-        inner = model.model_fields[name].annotation
-        assert isinstance(inner, type)
-        assert issubclass(inner, BaseModel)
-        model = inner
-    return ", ".join(model.model_fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from simulator.engine import Tile
 from simulator.hardware import TimeEstimate, time_estimate
 from simulator.ops import ChipTile, Op
 from simulator.program import Counters, TileProgram, Visit
+
+if TYPE_CHECKING:
+    from simulator.wrong import WrongNumbers
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -102,6 +106,8 @@ class Snapshot:
         (Nq, d), (Nk, d), (Nk, dv) float32 of the current head.
     engine, device : str
         What computed the numbers.
+    wrong : WrongNumbers or None
+        Which of them are wrong, where a fault is on.
     """
 
     program: TileProgram
@@ -117,6 +123,7 @@ class Snapshot:
     v: F32
     engine: str
     device: str
+    wrong: WrongNumbers | None = None
 
     @property
     def op(self) -> Op:
@@ -133,6 +140,8 @@ class Snapshot:
         """S of the current tile as it is now: (r, c), -inf where masked; None before it exists."""
         if "scores" not in self.done and not self.in_softmax_launch:
             return None
+        if self.program.workload.faults.late_mask:
+            return self.tile.s
         masks = any(op.name == "mask" for op in self.ops)
         if self.in_softmax_launch or (masks and "mask" in self.done):
             return frozen(np.where(self.tile.seen, self.tile.s, np.float32(-np.inf)))
@@ -145,7 +154,9 @@ class Snapshot:
             if self.visit.launch == 2:
                 return self.tile.p if "load" in self.done else None
             if "normalise" in self.done:
-                return _over(self.tile.p, self.tile.l[:, None])
+                return _over(self.tile.p_used, self.tile.l[:, None])
+        if "accumulate" in self.done:
+            return self.tile.p_used
         return self.tile.p if "exponentials" in self.done else None
 
     @property
@@ -169,16 +180,30 @@ class Snapshot:
         if "accumulate" in self.done:
             return tile.o
         if "rescale" in self.done:
-            return frozen(self.rescale_factor[:, None] * tile.o_prev)
+            return self._rescaled
         return tile.o_prev
+
+    @property
+    def _rescaled(self) -> F32:
+        with np.errstate(all="ignore"):  # a fault may have made O infinite
+            o = self.rescale_factor[:, None] * self.tile.o_prev
+            if self.program.workload.faults.half_accumulator:
+                o = o.astype(np.float16).astype(np.float32)
+        return frozen(o)
 
     @cached_property
     def rescale_factor(self) -> F32:
         """What O of each row is multiplied by at the rescale of this visit, (r,)."""
         tile = self.tile
         if not self._has("combine"):
-            return tile.alpha
-        return _over(tile.alpha * tile.l_prev, tile.l)
+            return self.carried
+        return _over(self.carried * tile.l_prev, tile.l)
+
+    @property
+    def carried(self) -> F32:
+        """What l of each row is multiplied by before this tile is added, (r,): alpha."""
+        alpha = self.tile.alpha
+        return np.ones_like(alpha) if self.program.workload.faults.forget_alpha else alpha
 
     @property
     def is_naive(self) -> bool:
@@ -229,4 +254,5 @@ def tile_states(program: TileProgram, visit: Visit) -> NDArray[np.uint8]:
 
 def _over(values: F32, total: F32) -> F32:
     """Return the quotient, 0 where `total` is 0: the row has seen nothing."""
-    return frozen(np.divide(values, total, out=np.zeros_like(values), where=total > 0))
+    with np.errstate(all="ignore"):  # a fault may have made either infinite
+        return frozen(np.divide(values, total, out=np.zeros_like(values), where=total != 0))

@@ -57,29 +57,7 @@ class TileGrid:
     @cached_property
     def row_spans(self) -> I64:
         """Visited column blocks of each row block: (Tr, 4), ``[a, b)`` and ``[c, d)``, b <= c."""
-        mask, Bc, Nk = self.mask, self.cols, self.mask.seqlen_k
-        first, last = self._shifted_rows
-        high = np.full(self.Tr, Nk)
-        low = np.zeros(self.Tr, dtype=np.int64)
-        if mask.causal:
-            high = last + 1
-        elif mask.window:
-            high = last + mask.window
-        if mask.window:
-            low = first - mask.window + 1
-        high, low = np.clip(high, 0, Nk), np.clip(low, 0, Nk)
-        band = high > low
-        start = np.where(band, low // Bc, 0)
-        stop = np.where(band, -(-high // Bc), 0)
-        sinks = np.zeros(self.Tr, dtype=np.int64)
-        if mask.window and mask.sinks:
-            reach = np.clip(last + 1, 0, min(mask.sinks, Nk)) if mask.causal else mask.sinks
-            sinks = np.broadcast_to(-(-np.minimum(reach, Nk) // Bc), (self.Tr,))
-        joined = sinks >= start
-        union = np.maximum(sinks, stop)
-        zero = np.zeros(self.Tr, dtype=np.int64)
-        ends = [np.where(joined, union, alone) for alone in (sinks, start, stop)]
-        return np.stack([zero, *ends], axis=1)
+        return row_spans(self.mask, self.rows, self.cols)
 
     @cached_property
     def full_spans(self) -> I64:
@@ -105,23 +83,7 @@ class TileGrid:
     @cached_property
     def col_spans(self) -> I64:
         """Visited row blocks of each column block: (Tc, 2), ``[start, stop)``."""
-        mask, Br, Nq = self.mask, self.rows, self.mask.seqlen_q
-        first = np.arange(self.Tc) * self.cols
-        end = np.minimum(first + self.cols, mask.seqlen_k)
-        start = np.zeros(self.Tc, dtype=np.int64)
-        stop = np.full(self.Tc, self.Tr)
-        sink = np.logical_and(first < mask.sinks, mask.window > 0)
-        if mask.window:
-            last_row = end + mask.window - 2 - mask.shift
-            stop = np.where(last_row < 0, 0, np.minimum(self.Tr, last_row // Br + 1))
-            stop = np.where(sink, self.Tr, stop)
-        if mask.causal or mask.window:
-            reach = 0 if mask.causal else mask.window - 1
-            first_row = np.maximum(first - reach - mask.shift, 0)
-            start = np.where(first_row >= Nq, self.Tr, first_row // Br)
-            if not mask.causal:
-                start = np.where(sink, 0, start)
-        return np.stack([start, np.maximum(start, stop)], axis=1)
+        return col_spans(self.mask, self.rows, self.cols)
 
     def kind(self, i: int, j: int) -> TileKind:
         """Return the kind of tile (i, j)."""
@@ -156,14 +118,97 @@ class TileGrid:
     @property
     def _shifted_rows(self) -> tuple[I64, I64]:
         """``i'`` of the first and last valid row of each row block, (Tr,) each."""
-        first = np.arange(self.Tr) * self.rows
-        last = np.minimum(first + self.rows, self.mask.seqlen_q) - 1
-        return first + self.mask.shift, last + self.mask.shift
+        return _shifted_rows(self.mask, self.rows)
 
     def _blocks_ending_by(self, key: I64) -> I64:
         """Return how many column blocks end at or before each `key`."""
         whole = np.clip(key, 0, self.mask.seqlen_k) // self.cols
         return np.where(key >= self.mask.seqlen_k, self.Tc, whole)
+
+
+def row_spans(mask: Mask, rows: int, cols: int | I64) -> I64:
+    """Return the visited column blocks of every row block, for one ``Bc`` or several.
+
+    Parameters
+    ----------
+    mask : Mask
+        Sizes and visibility.
+    rows : int
+        ``Br``.
+    cols : int or ndarray
+        ``Bc``, or several of them as (n, 1) int64.
+
+    Returns
+    -------
+    ndarray
+        (Tr, 4) or (n, Tr, 4) int64: ``[a, b)`` and ``[c, d)``, b <= c.
+    """
+    Nk = mask.seqlen_k
+    first, last = _shifted_rows(mask, rows)
+    high = np.full(len(first), Nk)
+    low = np.zeros(len(first), dtype=np.int64)
+    if mask.causal:
+        high = last + 1
+    elif mask.window:
+        high = last + mask.window
+    if mask.window:
+        low = first - mask.window + 1
+    high, low = np.clip(high, 0, Nk), np.clip(low, 0, Nk)
+    band = high > low
+    start = np.where(band, low // cols, 0)
+    stop = np.where(band, -(-high // cols), 0)
+    sinks = np.zeros_like(start)
+    if mask.window and mask.sinks:
+        reach = np.minimum(mask.sinks, Nk)
+        if mask.causal:
+            reach = np.clip(last + 1, 0, reach)
+        sinks = np.broadcast_to(-(-reach // cols), start.shape)
+    joined = sinks >= start
+    union = np.maximum(sinks, stop)
+    ends = [np.where(joined, union, alone) for alone in (sinks, start, stop)]
+    return np.stack([np.zeros_like(start), *ends], axis=-1)
+
+
+def col_spans(mask: Mask, rows: int | I64, cols: int) -> I64:
+    """Return the visited row blocks of every column block, for one ``Br`` or several.
+
+    Parameters
+    ----------
+    mask : Mask
+        Sizes and visibility.
+    rows : int or ndarray
+        ``Br``, or several of them as (n, 1) int64.
+    cols : int
+        ``Bc``.
+
+    Returns
+    -------
+    ndarray
+        (Tc, 2) or (n, Tc, 2) int64: ``[start, stop)``.
+    """
+    Nq, Tr = mask.seqlen_q, -(-mask.seqlen_q // rows)
+    first = np.arange(ceil(mask.seqlen_k / cols)) * cols
+    end = np.minimum(first + cols, mask.seqlen_k)
+    # As many as there are blocks of both, whatever the mask does.
+    start, stop = np.zeros_like(first * rows), Tr + np.zeros_like(first)
+    sink = np.logical_and(first < mask.sinks, mask.window > 0)
+    if mask.window:
+        last_row = end + mask.window - 2 - mask.shift
+        stop = np.where(last_row < 0, 0, np.minimum(Tr, last_row // rows + 1))
+        stop = np.where(sink, Tr, stop)
+    if mask.causal or mask.window:
+        reach = 0 if mask.causal else mask.window - 1
+        first_row = np.maximum(first - reach - mask.shift, 0)
+        start = np.where(first_row >= Nq, Tr, first_row // rows)
+        if not mask.causal:
+            start = np.where(sink, 0, start)
+    return np.stack([start, np.maximum(start, stop)], axis=-1)
+
+
+def _shifted_rows(mask: Mask, rows: int) -> tuple[I64, I64]:
+    first = np.arange(ceil(mask.seqlen_q / rows)) * rows
+    last = np.minimum(first + rows, mask.seqlen_q) - 1
+    return first + mask.shift, last + mask.shift
 
 
 def paper_tiles(head_dim: int, dtype: str, gpu: Gpu) -> tuple[int, int]:

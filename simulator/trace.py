@@ -8,8 +8,11 @@ recompute rather than store.
 
 from __future__ import annotations
 
+import math
+import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,14 +22,16 @@ import numpy as np
 from simulator.algorithms import tile_program
 from simulator.cache import BoundedCache
 from simulator.dtypes import F32, frozen
-from simulator.engine import Engine, NumpyEngine, RowBlock
+from simulator.engine import Engine, RowBlock, Tile
 from simulator.errors import refuse
+from simulator.faults import numpy_engine
 from simulator.program import TileProgram
 from simulator.reference import error_rows, reference_rows
 from simulator.scenario import Scenario, load_scenario
 from simulator.snapshot import Cursor, HeadNumbers, Snapshot
 from simulator.traffic import compulsory_bytes
 from simulator.workload import Inputs, Workload, read_inputs, resolve
+from simulator.wrong import exact_engine, honest, wrong_numbers
 
 Progress = Callable[[float], None]
 
@@ -59,13 +64,22 @@ class Trace:
             2 * 8 * DETAIL_CELLS, lambda pair: pair[0].nbytes + pair[1].nbytes
         )
         self._outputs: BoundedCache[F32] = BoundedCache(8 * DETAIL_CELLS, lambda o: o.nbytes)
+        # Engines and caches serve one thread at a time; long work asks beside the window.
+        self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return len(self.program)
 
     def row_block(self, head: int, i: int) -> RowBlock:
         """Return row block `i` of a head, kept or computed now."""
-        return self._blocks.get((head, i), lambda: self.engine.row_block(head, i))
+        with self._lock:
+            return self._blocks.get((head, i), lambda: self.engine.row_block(head, i))
+
+    def tile(self, index: int) -> Tile:
+        """Return the numbers of a visit."""
+        visit = self.program.visit(index)
+        with self._lock:
+            return self.engine.tile(visit, self.row_block(visit.head, visit.i))
 
     def snapshot(self, visit: int, op: int | None = None) -> Snapshot:
         """Return the state once `op` of `visit` is done; without `op`, once the visit is.
@@ -75,11 +89,16 @@ class Trace:
         IndexError
             There is no such visit or op.
         """
-        place, ops = self.program.visit(visit), self.program.ops(visit)
+        last = len(self.program.ops(visit)) - 1
         if op is None:
-            op = len(ops) - 1
-        if not 0 <= op < len(ops):
-            raise IndexError(f"visit {visit}, op {op}: expected 0 to {len(ops) - 1}")
+            op = last
+        if not 0 <= op <= last:
+            raise IndexError(f"visit {visit}, op {op}: expected 0 to {last}")
+        with self._lock:
+            return self._snapshot(visit, op)
+
+    def _snapshot(self, visit: int, op: int) -> Snapshot:
+        place, ops = self.program.visit(visit), self.program.ops(visit)
         kv_head = self.workload.kv_head_of[place.head]
         bare = Snapshot(
             program=self.program,
@@ -96,11 +115,18 @@ class Trace:
             engine=self.engine.name,
             device=self.engine.device,
         )
-        if not self.has_detail:
-            return bare
-        # Frozen, so the picture of the head is put in by making it anew.
-        values = {name: getattr(bare, name) for name in Snapshot.__dataclass_fields__}
-        return Snapshot(**{**values, "head": self._head_numbers(bare)})
+        # Frozen, so what follows from it is put in by making it anew.
+        now = replace(bare, head=self._head_numbers(bare)) if self.has_detail else bare
+        if not self.workload.faults.on:
+            return now
+        return replace(now, wrong=wrong_numbers(now, self._exact.snapshot(visit, op)))
+
+    @cached_property
+    def _exact(self) -> Trace:
+        """The same run without faults, in float64."""
+        workload = honest(self.workload)
+        engine = exact_engine(workload, self.inputs)
+        return Trace(tile_program(workload), engine, self.inputs)
 
     @property
     def has_detail(self) -> bool:
@@ -177,8 +203,9 @@ class Trace:
         error = 0.0
         for head, rows, o in checked:
             exact, _ = reference_rows(w, self.inputs, head, rows)
-            # A NaN must not pass as a small error.
-            error = float(np.max([error, np.max(np.abs(o - exact))]))
+            with np.errstate(invalid="ignore"):
+                # A NaN must not pass as a small error.
+                error = float(np.max([error, np.max(np.abs(o - exact))]))
         return self._summary(error, sum(len(rows) for _, rows, _ in checked), seconds), arrays
 
     def _empty_arrays(self) -> dict[str, F32]:
@@ -212,7 +239,7 @@ class Trace:
             },
             "matmul_flops": totals.flops,
             "visits": len(self.program),
-            "max_abs_error": error,
+            "max_abs_error": error if math.isfinite(error) else None,
             "checked_rows": checked,
             "seconds": seconds,
         }
@@ -281,8 +308,10 @@ class Trace:
         if visit.launch == 0:
             return None
         if visit.launch == 1:
-            known = i < visit.i or (i == visit.i and "row sum" in now.done)
-            return (m, l, nothing) if known else None
+            if i > visit.i or (i == visit.i and "row max" not in now.done):
+                return None
+            known = i < visit.i or "row sum" in now.done
+            return m, l if known else np.full_like(l, np.nan), nothing
         if i == visit.i and (not visit.first or "initialise" in now.done):
             return m, l, now.o
         return (m, l, o) if i < visit.i else (m, l, nothing)
@@ -329,7 +358,7 @@ def simulate(scenario: Scenario | str | Path, engine: str | EngineFactory = "num
     scenario : Scenario or path
         What to run.
     engine : str or callable
-        ``numpy``, or what makes another engine.
+        ``numpy``, or what makes another engine; with faults on, ``numpy`` makes them.
 
     Raises
     ------
@@ -341,6 +370,6 @@ def simulate(scenario: Scenario | str | Path, engine: str | EngineFactory = "num
     if isinstance(engine, str):
         if engine != "numpy":
             raise refuse("simulate", "engine", engine, '"numpy", or what makes another engine')
-        engine = NumpyEngine
+        engine = numpy_engine
     workload = resolve(scenario)
     return trace_of(workload, read_inputs(workload), engine)

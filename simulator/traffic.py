@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from simulator.dtypes import STATISTIC_WIDTH
+from simulator.tiling import TileGrid
 from simulator.workload import Workload
 
 
@@ -14,6 +15,14 @@ def compulsory_bytes(w: Workload) -> int:
     A byte that a launch reads and writes counts once. K and V count once for each KV head,
     however many query heads share it.
     """
+    return bytes_touching(w, *(touched(w.grid) if w.algorithm != "naive" else (0, 0)))
+
+
+def bytes_touching(w: Workload, rows: int, keys: int) -> int:
+    """Return the compulsory bytes where tiles are visited in blocks of so many rows and keys.
+
+    Naive visits every tile, whatever the numbers say.
+    """
     b, d, dv = w.width, w.head_dim, w.value_dim
     Nq, Nk, heads = w.seqlen_q, w.seqlen_k, w.heads
     output = heads * Nq * dv
@@ -22,7 +31,6 @@ def compulsory_bytes(w: Workload) -> int:
         scores = heads * Nq * d + w.kv_heads * Nk * d + square
         weighted = square + w.kv_heads * Nk * dv + output
         return b * (scores + 2 * square + weighted)
-    rows, keys = _touched(w)
     operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv))
     if w.algorithm == "flash1":
         return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
@@ -35,9 +43,8 @@ def floor_bytes(w: Workload) -> int:
     return w.width * (queries + w.kv_heads * w.seqlen_k * (w.head_dim + w.value_dim))
 
 
-def _touched(w: Workload) -> tuple[int, int]:
+def touched(grid: TileGrid) -> tuple[int, int]:
     """Return how many query rows and keys lie in blocks with a visited tile."""
-    grid = w.grid
     rows = sum(len(grid.row_range(int(i))) for i in grid.visited_per_row.nonzero()[0])
     visited = (grid.col_spans[:, 1] > grid.col_spans[:, 0]).nonzero()[0]
     return rows, sum(len(grid.col_range(int(j))) for j in visited)

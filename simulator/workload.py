@@ -16,7 +16,7 @@ from simulator.errors import InputError, Mistake, refuse, shown
 from simulator.hardware import Gpu, gpus
 from simulator.input_files import InputFile, read_header, read_tensors
 from simulator.masks import Mask
-from simulator.scenario import Algorithm, Attention, Scenario
+from simulator.scenario import Algorithm, Attention, Faults, Scenario
 from simulator.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
 
 MAX_BLOCKS = 2**18
@@ -88,6 +88,16 @@ class Workload:
     def logit_scale(self) -> float:
         """What q·k is multiplied by: scale over temperature."""
         return self.scale / self.temperature
+
+    @property
+    def faults(self) -> Faults:
+        """Mistakes that are made on purpose."""
+        return self.scenario.faults
+
+    @property
+    def softmax_scale(self) -> float:
+        """What q·k is multiplied by before the softmax: 1 where the fault scales P instead."""
+        return 1.0 if self.faults.late_scale else self.logit_scale
 
     @cached_property
     def grid(self) -> TileGrid:

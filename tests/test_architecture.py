@@ -25,7 +25,9 @@ BANNED = {
 
 ENGINE_WORDS = {"NumpyEngine", "KernelEngine", "make_engine", "choose_engine", "simulate"}
 ENGINE_MODULES = {"kernels", "kernels.engine", "kernels.launch", "kernels.registry"}
-PICKS_ENGINES = {"ui/session.py", "ui/cli.py", "ui/bench.py", "ui/export/command.py"}
+PICKS_ENGINES = {
+    "ui/session.py", "ui/cli.py", "ui/bench.py", "ui/export/command.py", "ui/export/bench.py",
+}  # fmt: skip
 """The session of the window, and the commands, which have no session."""
 
 MOST_LINES = 500

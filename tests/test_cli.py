@@ -10,6 +10,7 @@ import pytest
 
 from kernels.device import gpu_status
 from simulator.assets import SCENARIOS
+from simulator.scenario import load_scenario, save_scenario, with_values
 from simulator.trace import simulate
 from ui.cli import main
 
@@ -106,6 +107,25 @@ def test_verify_passes_and_names_the_first_difference(monkeypatch, capsys):
     assert "differs first at visit 0" in capsys.readouterr().out
 
 
+def test_a_fault_is_named_by_verify_and_its_summary_stays_json(tmp_path, capsys):
+    path = tmp_path / "fault.toml"
+    faulty = with_values(
+        load_scenario(SCENARIOS / "large-logits.toml"), {"faults": {"no_maximum": True}}
+    )
+    save_scenario(faulty, path)
+    assert main(["verify", str(path)]) == 1
+    assert "differs first at visit 0" in capsys.readouterr().out
+    assert main(["run", str(path), "--json"]) == 0
+    text = capsys.readouterr().out
+    assert json.loads(text, parse_constant=pytest.fail)["max_abs_error"] is None
+    assert main(["run", str(path)]) == 0
+    assert "not a number or infinite against float64" in capsys.readouterr().out
+    assert main(["run", str(path), "--engine", "host"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "the CUDA kernels have none" in told
+
+
 def test_verify_never_lets_nan_pass(monkeypatch, capsys):
     import simulator.engine as engine
 
@@ -134,10 +154,11 @@ def test_export_draws_a_picture_of_that_size(size, tmp_path, qapp):
 
 
 def test_export_twice_gives_the_same_bytes(tmp_path, qapp):
-    first, second = tmp_path / "a.png", tmp_path / "b.png"
-    for target in (first, second):
+    target, files = tmp_path / "a.png", []
+    for _ in range(2):
         assert main(["export", str(SCENARIOS / "naive.toml"), "-o", str(target)]) == 0
-    assert first.read_bytes() == second.read_bytes()
+        files.append(target.read_bytes())
+    assert files[0] == files[1]
 
 
 def test_doctor_looks_at_everything(capsys):

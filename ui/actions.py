@@ -50,6 +50,10 @@ def _step(forward: bool, by: Granularity | None = None) -> Callable[[MainWindow]
     return lambda window: window.session.step(forward, by)
 
 
+def _select(across: int, down: int) -> Callable[[MainWindow], None]:
+    return lambda window: window.session.move_selection(across, down)
+
+
 MENUS = ("File", "Edit", "Run", "View", "Help")
 
 _ROW, _HEAD = Granularity.ROW_BLOCK, Granularity.HEAD
@@ -60,12 +64,22 @@ ACTIONS = (
     ActionSpec("save_scenario", "Save", "File", lambda w: w.files.save(), ("Ctrl+S",), "save"),
     ActionSpec("save_scenario_as", "Save as…", "File", lambda w: w.files.save_as(),
                ("Ctrl+Shift+S",)),
+    ActionSpec("export", "Export…", "File", lambda w: w.files.export(), ("Ctrl+E",), "export",
+               separated=True),
     ActionSpec("export_picture", "Export picture…", "File", lambda w: w.files.export_picture(),
-               ("Ctrl+E",), "export", separated=True),
+               ("Ctrl+Shift+E",)),
     ActionSpec("quit", "Quit", "File", lambda w: w.close(), ("Ctrl+Q",), separated=True),
     ActionSpec("undo", "Undo", "Edit", lambda w: w.session.undo_stack.undo(), ("Ctrl+Z",), "undo"),
     ActionSpec("redo", "Redo", "Edit", lambda w: w.session.undo_stack.redo(),
                ("Ctrl+Y", "Ctrl+Shift+Z"), "redo"),
+    ActionSpec("cell_left", "Select cell to the left", "Edit", _select(-1, 0), ("Alt+Left",),
+               separated=True),
+    ActionSpec("cell_right", "Select cell to the right", "Edit", _select(1, 0), ("Alt+Right",)),
+    ActionSpec("cell_up", "Select cell above", "Edit", _select(0, -1), ("Alt+Up",)),
+    ActionSpec("cell_down", "Select cell below", "Edit", _select(0, 1), ("Alt+Down",)),
+    # Not a shortcut: a field in the scenario panel puts its text back with the same key.
+    ActionSpec("deselect", "Select no cell (Esc)", "Edit", lambda w: w.session.select(None)),
+    ActionSpec("pin_cell", "Pin cell", "Edit", lambda w: w.pin_cell(), ("P",)),
     ActionSpec("first", "First", "Run", lambda w: w.session.first(), ("Home",), "first"),
     ActionSpec("back", "Step back", "Run", _step(False), ("Left",), "back"),
     ActionSpec("forward", "Step", "Run", _step(True), ("Right",), "forward"),

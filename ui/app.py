@@ -15,6 +15,8 @@ from PySide6.QtWidgets import QApplication
 from simulator.assets import DEMO
 from simulator.errors import InputError
 from ui.cli import version
+from ui.export.metadata import READS as EXPORTS
+from ui.export.metadata import read_scenario
 from ui.main_window import MainWindow
 from ui.session import Session
 from ui.settings import Settings
@@ -80,11 +82,14 @@ def open_window(scenario: str | None, engine: str, present: bool) -> int:
 def make_window(
     scenario: Path, engine: str = "auto", settings: Settings | None = None
 ) -> MainWindow:
-    """Return a window that opens a scenario; one that cannot be used is told in the window."""
+    """Return a window that opens a scenario, or an export's; mistakes are told in the window."""
     session = Session(engine)
     window = MainWindow(session, settings or Settings())
     try:
-        session.open(scenario)
+        if scenario.suffix.lower() in EXPORTS:
+            session.start(read_scenario(scenario), None)
+        else:
+            session.open(scenario)
     except InputError as error:
         window.show_error(error)
     return window

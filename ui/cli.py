@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from simulator.errors import InputError, refuse
+from simulator.errors import InputError
 
 ENGINES = ("auto", "numpy", "cupy", "host")
 
@@ -82,46 +82,25 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
     if name in ("run", "export", "verify"):
         _add_engine(parser)
     if name == "run":
-        parser.add_argument("-o", "--output", metavar="OUT.npz", help="write the arrays")
-    if name in ("run", "bench"):
+        parser.add_argument(
+            "-o", "--output", metavar="OUT.EXT",
+            help="write the arrays (.npz, .json) or the traffic after each visit (.csv)",
+        )  # fmt: skip
+    if name == "kv-cache":
+        from ui.kv_cache_command import add_options
+
+        add_options(parser)
+    if name in ("run", "bench", "kv-cache"):
         parser.add_argument("--json", action="store_true", help="print one JSON object only")
     if name == "export":
-        parser.add_argument("-o", "--output", metavar="OUT.png", required=True, help="picture")
-        parser.add_argument("--size", type=picture_size, default=(1920, 1080), metavar="1920x1080")
-        parser.add_argument(
-            "--visits",
-            type=_visits,
-            metavar="A:B",
-            help="visits A up to, not with, B, counted from 0; a still shows the last of them, "
-            "without this the middle of the run",
-        )
-        parser.add_argument("--theme", choices=("dark", "light", "contrast"), default="dark")
+        from ui.export.command import add_options as add_export_options
+
+        add_export_options(parser)
     return parser
 
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes")
-
-
-def picture_size(text: str) -> tuple[int, int]:
-    """Return width and height from text such as ``1920x1080``."""
-    width, _, height = text.partition("x")
-    if not (width.isdecimal() and height.isdecimal()):
-        raise argparse.ArgumentTypeError(f'"{text}": expected WIDTHxHEIGHT, such as 1920x1080')
-    size = int(width), int(height)
-    if not (320 <= size[0] <= 7680 and 240 <= size[1] <= 4320):
-        raise argparse.ArgumentTypeError(f'"{text}": expected 320x240 to 7680x4320')
-    return size
-
-
-def _visits(text: str) -> tuple[int | None, int | None]:
-    start, colon, stop = text.partition(":")
-    if any(part and not part.isdecimal() for part in (start, stop)) or not (start or colon):
-        raise argparse.ArgumentTypeError(f'"{text}": expected A:B, A: , :B or one number')
-    first = int(start) if start else None
-    if not colon:
-        return first, int(start) + 1
-    return first, int(stop) if stop else None
 
 
 def version() -> str:
@@ -157,7 +136,7 @@ def _window(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     """Run a scenario to its end and print what it computed and moved."""
     from kernels.registry import make_engine
-    from simulator.results import check_output, write_results
+    from simulator.results import check_output, holds_arrays, write_results
     from simulator.trace import simulate
     from ui.units import bytes_text, count_text
 
@@ -165,9 +144,10 @@ def _run(options: argparse.Namespace) -> int:
     output = Path(options.output) if options.output else None
     if output:
         check_output(output, trace.workload)
-    summary, arrays = trace.run(keep_arrays=output is not None, progress=_progress("run"))
+    keep = output is not None and holds_arrays(output)
+    summary, arrays = trace.run(keep_arrays=keep, progress=_progress("run"))
     if output:
-        write_results(output, summary, arrays)
+        write_results(output, trace.program, summary, arrays)
     if options.json:
         print(json.dumps(summary))
         return 0
@@ -182,7 +162,7 @@ def _run(options: argparse.Namespace) -> int:
         ("shared memory", f"{bytes_text(summary['sram']['peak_bytes'])} of "
                           f"{bytes_text(summary['sram']['budget_bytes'])}"),
         ("matmul FLOPs", count_text(summary["matmul_flops"])),
-        ("error", f"{summary['max_abs_error']:.1e} against float64, "
+        ("error", f"{_error_text(summary['max_abs_error'])} against float64, "
                   f"{count_text(summary['checked_rows'])} rows checked"),
         ("time", f"{summary['seconds']:.3f} s"),
     ]  # fmt: skip
@@ -193,17 +173,15 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _export(options: argparse.Namespace) -> int:
-    """Draw the scene at one visit into a picture."""
-    from ui.export.command import export_still
+def _error_text(error: float | None) -> str:
+    return "not a number or infinite" if error is None else f"{error:.1e}"
 
-    output = Path(options.output)
-    if output.suffix != ".png":
-        raise refuse("export", "-o", str(output), "a file that ends in .png")
-    export_still(
-        options.scenario, output, options.size, options.visits, options.theme, options.engine
-    )
-    return 0
+
+def _export(options: argparse.Namespace) -> int:
+    """Write a picture or an animation of a run."""
+    from ui.export.command import run
+
+    return run(options, version())
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -223,6 +201,13 @@ def _verify(options: argparse.Namespace) -> int:
     return 1 if differs else 0
 
 
+def _kv_cache(options: argparse.Namespace) -> int:
+    """Count the bytes of a model's KV cache, and how many sequences fit each GPU."""
+    from ui.kv_cache_command import run
+
+    return run(options)
+
+
 def _doctor(options: argparse.Namespace) -> int:
     """Tell what this machine offers, and what to do about what is missing."""
     from ui.doctor import examine
@@ -236,8 +221,9 @@ def _bench(options: argparse.Namespace) -> int:
     """Measure this machine and this version."""
     from simulator.bench import measure_all
     from ui.bench import measure_ui
+    from ui.export.bench import measure_exports
 
-    rows = [*measure_all(), *measure_ui()]
+    rows = [*measure_all(), *measure_ui(), *measure_exports()]
     if options.json:
         print(json.dumps([{"name": r.name, "figure": r.figure, "unit": r.unit} for r in rows]))
     else:
@@ -250,6 +236,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "export": _export,
     "verify": _verify,
+    "kv-cache": _kv_cache,
     "doctor": _doctor,
     "bench": _bench,
 }

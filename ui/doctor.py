@@ -114,4 +114,14 @@ def _compiler() -> Finding:
 
 
 def _codecs() -> Finding:
-    return Finding("codecs", True, "PNG; films come with a later version")
+    from ui.export.formats import FORMATS
+
+    try:
+        import av
+    except ImportError:
+        kept = ", ".join(f.ending for f in FORMATS if not f.codec and f.ending != "frames")
+        return Finding("codecs", False, f"no PyAV: only {kept}; `make run` installs it")
+    missing = [f.ending for f in FORMATS if f.codec and f.codec not in av.codecs_available]
+    if missing:
+        return Finding("codecs", False, f"PyAV {av.__version__} cannot write {', '.join(missing)}")
+    return Finding("codecs", True, f"PyAV {av.__version__}: every format of `export`")

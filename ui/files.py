@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,16 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 from simulator.assets import ASSETS, SCENARIOS
 from simulator.errors import InputError
 from simulator.scenario import with_values
-from ui.export.picture import save_picture, save_widget
+from ui.export.metadata import READS as EXPORTS
+from ui.export.metadata import read_scenario
+from ui.export.picture import WidgetPicture
 from ui.panels.scenario_fields import with_input
 
 if TYPE_CHECKING:
     from ui.main_window import MainWindow
 
-READS = (".toml", ".safetensors", ".npz")
-"""Endings of files that the window opens."""
+READS = (".toml", ".safetensors", ".npz", *EXPORTS)
+"""Endings of files that the window opens; exports name their scenario in their metadata."""
 
 
 class Files(QObject):
@@ -39,16 +42,19 @@ class Files(QObject):
         """Ask for a file and open it."""
         endings = " ".join(f"*{ending}" for ending in READS)
         name, _ = QFileDialog.getOpenFileName(
-            self._window, "Open", "", f"Scenarios and tensors ({endings})"
+            self._window, "Open", "", f"Scenarios, tensors and exports ({endings})"
         )
         if name:
             self.open_path(Path(name))
 
     def open_path(self, path: Path) -> None:
-        """Open a scenario, or take a tensor file as input of the one on show."""
+        """Open a scenario or that of an export, or take a tensor file as input."""
         try:
             if path.suffix in (".safetensors", ".npz"):
                 self._take_tensors(path)
+            elif path.suffix.lower() in EXPORTS:
+                self._session.start(read_scenario(path), None)
+                self._window.settings.add_recent(path)
             else:
                 self._session.open(path)
                 self._window.settings.add_recent(path)
@@ -94,25 +100,42 @@ class Files(QObject):
 
     # --- pictures -------------------------------------------------------------------------
 
+    def export(self) -> None:
+        """Open the dialog that exports pictures and animations of the run."""
+        from ui.export.dialog import ExportDialog
+
+        if self._session.trace is not None:
+            ExportDialog(self._session, self._window.style_now, self._window).open()
+
     def export_picture(self) -> None:
-        """Ask for a file and draw the scene into it."""
-        view = self._session.view
-        path = self._ask_picture("Export picture", "Pictures (*.png)")
-        if view is None or path is None:
-            return
-        theme = self._window.style_now.theme
-        self._session.background(
-            "drawing", lambda report: save_picture(view, theme, (1920, 1080), path)
-        )
+        """Ask for a file and draw the scene at the cursor into it."""
+        path = self._ask_picture("Export picture", "Pictures (*.png *.svg *.pdf)")
+        if path is not None:
+            from ui.export.options import ExportOptions
+            from ui.export.window_job import still_options, submit
+
+            theme = self._window.style_now.theme.name
+            wanted = still_options(self._session, ExportOptions(str(path), theme=theme))
+            if wanted is not None:
+                submit(self._session, wanted, lambda _: None)
 
     def export_panel(self, name: str) -> None:
         """Ask for a file and draw one panel into it, as it is seen."""
         path = self._ask_picture("Export panel", "Pictures (*.png *.svg)")
         if path is not None:
             try:
-                save_widget(self._window.docks.panel(name), path)
+                self._panel_picture(name).save(path)
             except InputError as error:
                 self._window.show_error(error)
+
+    def copy_panel(self, name: str) -> None:
+        """Put one panel, as it is seen, on the clipboard."""
+        self._panel_picture(name).copy()
+
+    def _panel_picture(self, name: str) -> WidgetPicture:
+        scenario = self._session.scenario
+        faults = scenario.faults if scenario else None
+        return WidgetPicture(self._window.docks.panel(name), faults, self._window.style_now)
 
     def _ask_picture(self, title: str, kinds: str) -> Path | None:
         name, _ = QFileDialog.getSaveFileName(self._window, title, "", kinds)
@@ -128,9 +151,10 @@ class Files(QObject):
             inner.aboutToShow.connect(lambda inner=inner, fill=fill: fill(inner))
 
     def add_panel_menu(self, menu: QMenu) -> None:
-        """Add the menu that exports a panel in sight."""
-        inner = menu.addMenu("Export panel")
-        inner.aboutToShow.connect(lambda: self._fill_panels(inner))
+        """Add the menus that export or copy a panel in sight."""
+        for title, act in (("Export panel", self.export_panel), ("Copy panel", self.copy_panel)):
+            inner = menu.addMenu(title)
+            inner.aboutToShow.connect(lambda inner=inner, act=act: self._fill_panels(inner, act))
 
     def _fill_recent(self, menu: QMenu) -> None:
         menu.clear()
@@ -147,9 +171,9 @@ class Files(QObject):
             action = menu.addAction(path.stem.replace("-", " ").capitalize())
             action.triggered.connect(lambda _=False, path=path: self._session.open(path))
 
-    def _fill_panels(self, menu: QMenu) -> None:
+    def _fill_panels(self, menu: QMenu, act: Callable[[str], None]) -> None:
         menu.clear()
         for spec, dock in self._window.docks:
             if dock.isVisible():
-                action = menu.addAction(f"{spec.title}…")
-                action.triggered.connect(lambda _=False, name=spec.name: self.export_panel(name))
+                action = menu.addAction(spec.title)
+                action.triggered.connect(lambda _=False, name=spec.name: act(name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import (
@@ -13,6 +14,7 @@ from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
     QDropEvent,
+    QKeyEvent,
     QKeySequence,
     QResizeEvent,
 )
@@ -31,6 +33,7 @@ from PySide6.QtWidgets import (
 
 from simulator.assets import DEMO
 from simulator.errors import InputError
+from simulator.faults import fault_labels
 from simulator.scenario import save_scenario
 from simulator.trace import Trace
 from ui.actions import ACTIONS, MENUS, ActionSpec
@@ -41,6 +44,7 @@ from ui.layouts import LAYOUTS, layout_named
 from ui.panels.board_panel import BoardPanel
 from ui.panels.header import Header, engine_words
 from ui.panels.transport_bar import TransportBar
+from ui.panels.values_panel import ValuesPanel
 from ui.session import Session, View
 from ui.settings import Settings
 from ui.theme import TEXT_SCALES, THEMES, Style, palette, stylesheet
@@ -77,6 +81,7 @@ class MainWindow(QMainWindow):
         self._assemble()
         self.files = Files(self)
         self.docks = Docks(self, session)
+        self._values = cast(ValuesPanel, self.docks.panel("values"))
         self.actions_by_name = self._make_actions()
         self.layout_actions = self._make_layout_actions()
         self._make_menus()
@@ -196,6 +201,8 @@ class MainWindow(QMainWindow):
         self.header.scenario_asked.connect(self.docks["scenario"].show)
         self.board.tile_chosen.connect(session.go_to_tile)
         self.board.row_chosen.connect(session.choose_row)
+        self.board.cell_chosen.connect(session.select)
+        self.board.cell_hovered.connect(self._values.show_hover)
         bar.cursor_chosen.connect(session.go)
         bar.step_asked.connect(session.step)
         bar.first_asked.connect(session.first)
@@ -220,7 +227,7 @@ class MainWindow(QMainWindow):
     # --- showing --------------------------------------------------------------------------
 
     def _show_view(self, view: View) -> None:
-        self.board.show_snapshot(view.snapshot, view.report.row)
+        self.board.show_snapshot(view.snapshot, view.report.row, view.cell)
         self.transport.show_snapshot(view.snapshot)
         self.docks.show_view(view)
 
@@ -237,7 +244,7 @@ class MainWindow(QMainWindow):
         engine = trace.engine
         if engine.name != "numpy":
             return f"Numbers recorded from CUDA kernels: {engine.device}."
-        why = f": {self.session.note}" if self.session.note else ""
+        why = f": {self.session.why}" if self.session.why else ""
         return f"Numbers computed with NumPy on the CPU{why}."
 
     def _show_title(self) -> None:
@@ -246,8 +253,9 @@ class MainWindow(QMainWindow):
         name = (scenario.title if scenario else "") or (path.stem if path else "Untitled")
         trace = self.session.trace
         engine = f" · {engine_words(trace.engine.name, trace.engine.device)}" if trace else ""
-        why = f" ({self.session.note})" if engine and self.session.note else ""
-        self.setWindowTitle(f"{name}[*] — Tilescope{engine}{why}")
+        why = f" ({self.session.why})" if engine and self.session.why else ""
+        fault = f"{fault_labels(scenario.faults)[0]} — " if scenario and scenario.faults.on else ""
+        self.setWindowTitle(f"{fault}{name}[*] — Tilescope{engine}{why}")
         self.setWindowModified(not self.session.undo_stack.isClean())
 
     def open_path(self, path: Path) -> None:
@@ -366,6 +374,15 @@ class MainWindow(QMainWindow):
             self.docks["scenario"].setVisible(getattr(self, "_before_present", False))
         self.actions_by_name["full_screen"].setChecked(on)
 
+    def pin_cell(self) -> None:
+        """Keep the cell under the pointer, else the selected one, in the Values panel."""
+        view = self.session.view
+        cell = self.board.hit or (view.cell if view else None)
+        if cell is not None:
+            self.docks["values"].show()
+            self.docks["values"].raise_()
+            self._values.pin(cell)
+
     def blank(self, on: bool) -> None:
         """Black out the window, for a word without a picture."""
         self._blank.setVisible(on)
@@ -418,6 +435,13 @@ class MainWindow(QMainWindow):
         box.setWindowTitle(title)
         box.setText(text)
         box.open()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """On Escape that no panel has a use for, select no cell."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.session.select(None)
+        else:
+            super().keyPressEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -8,19 +8,20 @@ from typing import Any, Protocol
 
 from PySide6.QtWidgets import QWidget
 
+from simulator.exactness import exactness
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
 from ui.panels.code_panel import CodePanel
-from ui.panels.compare_panel import ComparePanel
+from ui.panels.compare_panel import ComparePanel, compare_model
 from ui.panels.exactness_panel import ExactnessPanel
-from ui.panels.formula_panel import FormulaPanel
+from ui.panels.formula_panel import FormulaPanel, make_formula_model
 from ui.panels.memory_panel import MemoryPanel
-from ui.panels.roofline_panel import RooflinePanel
+from ui.panels.roofline_panel import RooflinePanel, roofline_model
 from ui.panels.scenario_panel import ScenarioPanel
 from ui.panels.softmax_panel import SoftmaxPanel
 from ui.panels.sweep_panel import SweepPanel
-from ui.panels.traffic_panel import TrafficPanel
+from ui.panels.traffic_panel import TrafficPanel, traffic_model
 from ui.panels.values_panel import ValuesPanel
 from ui.scene.formula import typeset
 from ui.scene.update_lines import softmax_lines
@@ -109,17 +110,17 @@ PANELS = (
     PanelSpec(
         "formula", "Formula", "5",
         "The update of this op with the selected row's numbers in it (Dao 2023, Algorithm 1).",
-        FormulaPanel, _show,
+        FormulaPanel, _show, make_formula_model,
     ),
     PanelSpec(
         "compare", "Compare", "6",
         "Naive and both FlashAttentions in lock-step on the same Q, K and V.",
-        ComparePanel, _show,
+        ComparePanel, _show, compare_model,
     ),
     PanelSpec(
         "traffic", "HBM bytes over the run", "7",
         "Requested bytes of every tensor from the first visit to the last (Dao et al. 2022).",
-        TrafficPanel, _show,
+        TrafficPanel, _show, traffic_model,
     ),
     PanelSpec(
         "sweep", "Sweep", "8",
@@ -129,12 +130,12 @@ PANELS = (
     PanelSpec(
         "roofline", "Roofline", "9",
         "FLOPs for each byte against what the GPU can do (Williams et al. 2009).",
-        RooflinePanel, _show,
+        RooflinePanel, _show, roofline_model,
     ),
     PanelSpec(
         "exactness", "Exactness", "0",
         "How far every row is from float64, and what a mistake in the algorithm would do.",
-        ExactnessPanel, _show,
+        ExactnessPanel, _show, exactness,
     ),
     PanelSpec(
         "values", "Values", "V",

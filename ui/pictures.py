@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ui.cli import picture_size
+from ui.export.options import picture_size
 
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
 

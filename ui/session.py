@@ -11,7 +11,9 @@ from typing import cast
 from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
-from kernels.registry import choose_engine
+from kernels.registry import FAULTS_NOTE, choose_engine
+from simulator.cell_values import exists, moved_cell
+from simulator.compare import EngineRun, run_all
 from simulator.engine import Engine, NumpyEngine
 from simulator.errors import InputError, refuse
 from simulator.playback import (
@@ -192,8 +194,15 @@ class Session(QObject):
                     "--engine", "engine", self.engine, f"one that runs: {error}"
                 ) from error
             engine, note = NumpyEngine(workload, inputs), f"the GPU failed ({error})"
-        self.note = self.note or note
+        if not workload.faults.on:  # what is said then holds for this scenario alone
+            self.note = self.note or note
         return engine
+
+    @property
+    def why(self) -> str:
+        """In words, why this engine computes and no other; empty where there is no reason."""
+        faults = self.trace is not None and bool(self.trace.workload.faults.on)
+        return FAULTS_NOTE if faults else self.note
 
     def _fall_back(self, trace: Trace, error: Exception) -> None:
         """Go on with NumPy where a device has failed: the scenario and the cursor stay."""
@@ -254,11 +263,23 @@ class Session(QObject):
         self._ask()
 
     def select(self, cell: Cell | None) -> None:
-        """Select a cell; its row is explained too, unless it is one of K or V."""
+        """Select a cell that the run has; its row is explained too, unless it is of K or V."""
+        if cell is not None and (self.trace is None or not exists(self.trace.workload, cell)):
+            return
         self._cell = cell
         if cell is not None and cell.tensor not in "KV":
             self._row = cell.row
         self._ask()
+
+    def move_selection(self, across: int, down: int) -> None:
+        """Select the next cell to the right or below; the current tile's first to begin with."""
+        if self.trace is None or self.view is None:
+            return
+        if self._cell is None:
+            visit = self.trace.program.visit(self._cursor.visit)
+            self.select(Cell("S", self.view.report.row, visit.cols.start))
+        else:
+            self.select(moved_cell(self.trace.workload, self._cell, across, down))
 
     def want(self, name: str, model: Model | None) -> None:
         """Put what a panel needs into every view from now on; None: not any more."""
@@ -334,6 +355,21 @@ class Session(QObject):
     def background(self, words: str, job: Callable[[Report], object]) -> None:
         """Run something that takes long beside the window; an `InputError` is told."""
         self.tasks.start(words, words, job, lambda _: None)
+
+    def run_all(self, done: Callable[[dict[str, EngineRun]], None]) -> None:
+        """Run naive and both FlashAttentions on their engines beside the window, to their ends.
+
+        Parameters
+        ----------
+        done : callable
+            Told what each came to, by algorithm, unless the runs were cancelled.
+        """
+        trace = self.trace
+        if trace is not None:
+            self.tasks.start(
+                "run all", "running all three",
+                lambda report: run_all(trace, self._engine, report), done,
+            )  # fmt: skip
 
     def _submit(self, kind: str, job: Callable[[], object]) -> None:
         self._worker.submit(kind, job)
@@ -429,16 +465,7 @@ def out_of_memory() -> InputError:
 
 def _kept(cell: Cell | None, trace: Trace) -> Cell | None:
     """Return the cell if the new run has it."""
-    if cell is None:
-        return None
-    w = trace.workload
-    shapes = {
-        "Q": (w.seqlen_q, w.head_dim), "K": (w.seqlen_k, w.head_dim),
-        "V": (w.seqlen_k, w.value_dim), "S": (w.seqlen_q, w.seqlen_k),
-        "O": (w.seqlen_q, w.value_dim), "m": (w.seqlen_q, 1), "l": (w.seqlen_q, 1),
-    }  # fmt: skip
-    rows, cols = shapes[cell.tensor]
-    return cell if cell.row < rows and cell.col < cols else None
+    return cell if cell is not None and exists(trace.workload, cell) else None
 
 
 def _input_key(workload: Workload) -> object:

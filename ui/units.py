@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -16,6 +20,14 @@ def bytes_text(count: int) -> str:
     return f"{count} B" if unit == 0 else f"{size:.1f} {_BINARY[unit]}"
 
 
+def decimal_bytes_text(count: int) -> str:
+    """Return a number of bytes in powers of ten, as memory is sold: ``1.34 GB``."""
+    size, unit = float(count), 0
+    while size >= 999.995 and unit < len(_DECIMAL) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.2f} {_DECIMAL[unit]}"
+
+
 def time_text(seconds: float) -> str:
     """Return a duration: ``6.1 µs``."""
     for size, unit in _SECONDS:
@@ -24,10 +36,16 @@ def time_text(seconds: float) -> str:
     return f"{seconds / 1e-9:.1f} ns" if seconds else "0.0 µs"
 
 
+def rate_text(rate: float, unit: str) -> str:
+    """Return a rate in powers of ten, three digits of it: ``989 TFLOP/s``, ``3.35 TB/s``."""
+    size, prefix = next((pair for pair in _PREFIXES if rate >= pair[0]), _PREFIXES[-1])
+    return f"{rate / size:.3g} {prefix}{unit}"
+
+
 def number_text(value: float, digits: int = 3) -> str:
     """Return a number as panels show it: fixed digits, ``−∞`` in words of mathematics."""
     if math.isnan(value):
-        return "–"
+        return "NaN"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if value != 0 and (abs(value) >= 1e5 or abs(value) < 0.5 * 10**-digits):
@@ -36,6 +54,25 @@ def number_text(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
+def ulp_text(ulps: float) -> str:
+    """Return an error in units of the last place: ``1.5 ulp``, ``4 094 ulp``, ``3.1e7 ulp``."""
+    if ulps < 100:
+        return f"{ulps:.1f} ulp"
+    return f"{count_text(round(ulps)) if ulps < 1e5 else number_text(ulps, 1)} ulp"
+
+
 def count_text(count: int) -> str:
     """Return a whole number with thin spaces between thousands."""
     return f"{count:,}".replace(",", "\u2009")
+
+
+def exact_text(value: float) -> str:
+    """Return a float32 with as few digits as give it back bit for bit: ``−0.12345679``."""
+    if math.isnan(value) or math.isinf(value):
+        return number_text(value)
+    return copied_text(value).replace("-", "−")
+
+
+def copied_text(value: float) -> str:
+    """Return a float32 as `exact_text`, in letters that programs read: ``-inf``, ``-0.5``."""
+    return str(np.float32(value))

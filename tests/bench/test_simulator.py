@@ -20,6 +20,7 @@ from simulator.bench import (
     seconds,
     seek_measurements,
     stepping_measurements,
+    sweep_measurements,
     whole_output_measurements,
 )
 from simulator.trace import simulate
@@ -57,6 +58,12 @@ def test_stepping(tell: list[Measurement]) -> None:
 
 def test_program_arithmetic(tell: list[Measurement]) -> None:
     tell += arithmetic_measurements()
+    assert all(np.isfinite(row.figure) for row in tell)
+
+
+def test_sweeps(tell: list[Measurement]) -> None:
+    tell += sweep_measurements()
+    assert len(tell) == 9
     assert all(np.isfinite(row.figure) for row in tell)
 
 

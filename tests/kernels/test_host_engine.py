@@ -97,7 +97,9 @@ def tile_faults(ours: Tile, theirs: Tile) -> list[str]:
     found = []
     for name in Tile.__dataclass_fields__:
         got, want = getattr(ours, name), getattr(theirs, name)
-        if got.shape != want.shape or got.dtype != want.dtype or got.flags.writeable:
+        if got is None or want is None:  # what only a fault makes
+            found += [name] * (got is not want)
+        elif got.shape != want.shape or got.dtype != want.dtype or got.flags.writeable:
             found.append(f"{name}: {got.shape} {got.dtype}")
         elif not np.allclose(got.astype(float), want.astype(float), rtol=2e-5, atol=2e-5):
             found.append(f"{name}: {np.abs(got.astype(float) - want).max()}")

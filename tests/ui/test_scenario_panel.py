@@ -61,6 +61,7 @@ def test_sections_come_in_order_and_every_field_is_explained() -> None:
             "tiling": {"rule": "paper"},
             "input": {"source": "random", "seed": 2**63 - 1, "head": [3, 0]},
             "hardware": {"preset": "T4"},
+            "faults": {"forget_alpha": False, "late_mask": True},
         },
         {"input": {"source": "file", "path": "/a folder/q=1 .npz", "head": "all"}},
     ],
@@ -96,6 +97,12 @@ VALID = {
     "input.name": ("passage-layer1", "passage-layer1"),
     "input.head": ("0, 3, 5", (0, 3, 5)),
     "hardware.preset": ("T4", "T4"),
+    "faults.forget_alpha": ("true", True),
+    "faults.no_maximum": ("true", True),
+    "faults.drop_previous_maximum": ("true", True),
+    "faults.late_scale": ("true", True),
+    "faults.late_mask": ("true", True),
+    "faults.half_accumulator": ("true", True),
 }
 
 

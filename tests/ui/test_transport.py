@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QTest
 
 from simulator.playback import SPEEDS, Granularity, end_of_visit
@@ -113,8 +115,36 @@ def test_scrubber_words_are_tidy(name: str, width: float, scale: float) -> None:
     rect = QRectF(3, 4, width, 40)
     with pytest.MonkeyPatch.context() as patch:
         drawn = record_texts(patch, transport)
+        patch.setattr(transport, "_on_plain_pixels", lambda painter: False)
         painted(lambda p: paint_scrubber(p, now, Style(DARK, scale), rect))
     assert_tidy(drawn, rect)
+
+
+@given(
+    st.sampled_from((*ALGORITHMS, "causal", "grouped-heads")), st.integers(0, 10**6),
+    st.floats(0, 12), st.floats(500, 1500), st.floats(1, 2), st.booleans(),
+)  # fmt: skip
+def test_cells_cut_from_a_picture_look_as_if_painted(
+    name: str, at: int, x: float, width: float, scale: float, smooth: bool
+) -> None:
+    trace = demo(name)
+    now, rect = trace.snapshot(at % len(trace), 0), QRectF(x, 5.4, width, 28.2)
+
+    def paint(painter: QPainter) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, smooth)
+        paint_scrubber(painter, now, Style(DARK, scale), rect)
+
+    cut = pixels(painted(paint, 1530, 44))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transport, "_on_plain_pixels", lambda painter: False)
+        whole = pixels(painted(paint, 1530, 44))
+    assert np.abs(cut - whole).max() <= 2
+    assert len(np.unique(whole)) > 3
+
+
+def pixels(image: QImage) -> NDArray[np.int64]:
+    raw = np.frombuffer(image.constBits(), np.uint8)
+    return raw.reshape(image.height(), image.width(), 4).astype(np.int64)
 
 
 @pytest.mark.parametrize("name", [*ALGORITHMS, "causal", "grouped-heads", "window-sinks"])

@@ -1,20 +1,29 @@
-"""One picture of the scene, as PNG."""
+"""Pictures of what is on the screen: the scene, and panels as they are seen."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPoint, QRectF, QSizeF
-from PySide6.QtGui import QImage, QPainter
-from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtCore import (
+    QBuffer,
+    QByteArray,
+    QIODevice,
+    QMargins,
+    QMimeData,
+    QPoint,
+    QRectF,
+)
+from PySide6.QtGui import QColor, QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
 from simulator.errors import refuse
 from simulator.files import write_atomically
-from ui.scene.scene import paint_scene, scene_style
+from simulator.scenario import Faults
+from ui.export.scenes import paint_moment
+from ui.export.vector import finished_svg, new_svg
+from ui.scene.fault_marks import paint_fault_label
 from ui.session import View
-from ui.theme import Theme
+from ui.theme import DARK, Style, Theme
 
 
 def draw_scene(view: View, theme: Theme, size: tuple[int, int]) -> QImage:
@@ -31,29 +40,98 @@ def draw_scene(view: View, theme: Theme, size: tuple[int, int]) -> QImage:
     """
     image = QImage(*size, QImage.Format.Format_RGB32)
     painter = QPainter(image)
-    style = scene_style(theme, QSizeF(*size))
-    paint_scene(painter, view.snapshot, view.report, style, QRectF(0, 0, *size))
+    paint_moment(painter, "scene", view.snapshot, view.report, theme, size)
     painter.end()
     return image
 
 
-def save_picture(view: View, theme: Theme, size: tuple[int, int], path: Path) -> None:
-    """Draw the scene into a PNG file, whole or not at all.
+class WidgetPicture:
+    """A widget as it is seen, with a strip above it that names the faults of the run.
 
-    Raises
-    ------
-    InputError
-        The file cannot be written, or does not end in .png.
+    Parameters
+    ----------
+    widget : QWidget
+        What to draw.
+    faults : Faults, optional
+        Those of the run; without any there is no strip.
+    style : Style, optional
+        Of the strip.
     """
-    if path.suffix != ".png":
-        raise refuse("export", "-o", str(path), "a file that ends in .png")
-    from ui.app import application
 
-    application()
-    _write(path, _png(draw_scene(view, theme, size)))
+    def __init__(
+        self, widget: QWidget, faults: Faults | None = None, style: Style | None = None
+    ) -> None:
+        self._widget = widget
+        self._faults = faults if faults is not None and faults.on else None
+        self._style = style or Style(DARK)
+        self._strip = round(self._style.px(30)) if self._faults else 0
+
+    def _paint_strip(self, painter: QPainter) -> None:
+        if self._faults is not None:
+            whole = QRectF(0, 0, self._widget.width(), self._strip)
+            painter.fillRect(whole, QColor(self._style.theme.panel))
+            inset = self._style.px(4)
+            place = whole.adjusted(inset, inset, -inset, -inset)
+            paint_fault_label(painter, self._faults, self._style, place)
+
+    def image(self) -> QImage:
+        """Return it in pixels."""
+        seen = self._widget.grab().toImage()
+        ratio = seen.devicePixelRatio()
+        image = QImage(seen.width(), seen.height() + round(self._strip * ratio), seen.format())
+        image.setDevicePixelRatio(ratio)
+        painter = QPainter(image)
+        self._paint_strip(painter)
+        painter.drawImage(QPoint(0, self._strip), seen)
+        painter.end()
+        return image
+
+    def png(self) -> QByteArray:
+        """Return it as the bytes of a PNG."""
+        data = QByteArray()
+        buffer = QBuffer(data)
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        image = self.image()
+        image.setText("Software", "Tilescope")
+        image.save(buffer, "PNG")  # type: ignore[call-overload]
+        return data
+
+    def svg(self) -> bytes:
+        """Return it as an SVG."""
+        data = QByteArray()
+        buffer = QBuffer(data)
+        generator = new_svg(buffer, self._widget.size().grownBy(QMargins(0, 0, 0, self._strip)))
+        painter = QPainter(generator)
+        self._paint_strip(painter)
+        self._widget.render(painter, QPoint(0, self._strip))
+        painter.end()
+        return finished_svg(bytes(data.data()), None)
+
+    def save(self, path: Path) -> None:
+        """Write it into a PNG or SVG file, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written, or ends in something else.
+        """
+        if path.suffix not in (".png", ".svg"):
+            raise refuse("export", "file", str(path), "a file that ends in .png or .svg")
+        data = bytes(self.png().data()) if path.suffix == ".png" else self.svg()
+        write_atomically(path, lambda out: out.write(data))
+
+    def copy(self) -> None:
+        """Put it on the clipboard, as PNG and as SVG."""
+        content = QMimeData()
+        content.setImageData(self.image())
+        content.setData("image/png", self.png())
+        content.setData("image/svg+xml", QByteArray(self.svg()))
+        QGuiApplication.clipboard().setMimeData(content)
 
 
-def save_widget(widget: QWidget, path: Path) -> None:
+def save_widget(
+    widget: QWidget, path: Path, faults: Faults | None = None, style: Style | None = None
+) -> None:
     """Draw a widget as it is seen into a PNG or SVG file, whole or not at all.
 
     Raises
@@ -61,35 +139,4 @@ def save_widget(widget: QWidget, path: Path) -> None:
     InputError
         The file cannot be written, or ends in something else.
     """
-    if path.suffix == ".png":
-        _write(path, _png(widget.grab().toImage()))
-    elif path.suffix == ".svg":
-        data = QByteArray()
-        buffer = QBuffer(data)
-        generator = QSvgGenerator()
-        generator.setOutputDevice(buffer)
-        generator.setSize(widget.size())
-        generator.setViewBox(widget.rect())
-        generator.setTitle("Tilescope")
-        painter = QPainter(generator)
-        widget.render(painter, QPoint())
-        painter.end()
-        _write(path, data)
-    else:
-        raise refuse("export", "file", str(path), "a file that ends in .png or .svg")
-
-
-def _png(image: QImage) -> QByteArray:
-    data = QByteArray()
-    buffer = QBuffer(data)
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    image.setText("Software", "Tilescope")
-    image.save(buffer, "PNG")  # type: ignore[call-overload]
-    return data
-
-
-def _write(path: Path, data: QByteArray) -> None:
-    def write(out: IO[bytes]) -> None:
-        out.write(data.data())
-
-    write_atomically(path, write)
+    WidgetPicture(widget, faults, style).save(path)

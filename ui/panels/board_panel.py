@@ -14,6 +14,7 @@ from ui.scene.board_layout import (
     board_layout,
     locate,
     panned,
+    revealing,
     zoomed,
 )
 from ui.scene.board_words import DOT, describe, header_choices
@@ -39,6 +40,10 @@ class BoardPanel(QWidget):
     """A click on a cell of a query row: its number."""
     tile_chosen = Signal(int, int)
     """A double click on a tile of the score matrix: row block and column block."""
+    cell_chosen = Signal(object)
+    """A click on any cell: the `Cell`."""
+    cell_hovered = Signal(object)
+    """The `Cell` under the pointer, or None beside the matrices; told when it is another one."""
     hovered = Signal(str)
     """What the cell under the pointer holds; empty beside the matrices."""
 
@@ -50,6 +55,7 @@ class BoardPanel(QWidget):
         self._view = View()
         self._pointer: QPointF | None = None
         self._hit: Cell | None = None
+        self._selected: Cell | None = None
         self._pressed: tuple[QPointF, BoardLayout] | None = None
         self._dragging = False
         self.setObjectName("board")
@@ -62,15 +68,23 @@ class BoardPanel(QWidget):
 
     # --- what is shown --------------------------------------------------------------------
 
-    def show_snapshot(self, snapshot: Snapshot, row: int | None) -> None:
-        """Show a snapshot, one query row of it marked."""
+    def show_snapshot(
+        self, snapshot: Snapshot, row: int | None, selected: Cell | None = None
+    ) -> None:
+        """Show a snapshot, one query row and one cell of it marked."""
         before = self._snapshot
         if before is None or _shape(before) != _shape(snapshot):
             # Another problem: the old view, and a drag of it, mean nothing there.
             self._view, self._pressed, self._dragging = View(), None, False
             self.unsetCursor()
         self._snapshot, self._row = snapshot, row
-        self.setAccessibleDescription(header_choices(snapshot)[0])
+        words = header_choices(snapshot)[0]
+        if selected is not None:
+            words += f"{DOT}selected: {describe(snapshot, selected)}"
+            if selected != self._selected:  # where it is out of sight, the view goes there
+                self._view = revealing(self.board_layout(), selected)
+        self._selected = selected
+        self.setAccessibleDescription(words)
         self._read_pointer()
         self.update()
 
@@ -78,6 +92,11 @@ class BoardPanel(QWidget):
         """Take new colours or sizes."""
         self._style = style
         self.update()
+
+    @property
+    def hit(self) -> Cell | None:
+        """The cell under the pointer."""
+        return self._hit
 
     @property
     def view(self) -> View:
@@ -160,6 +179,8 @@ class BoardPanel(QWidget):
         hit = self._hit_at(event.position())
         if not dragged and hit is not None and hit.tensor not in "KV":
             self.row_chosen.emit(hit.row)
+        if not dragged and hit is not None:
+            self.cell_chosen.emit(hit)
         event.accept()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
@@ -191,7 +212,9 @@ class BoardPanel(QWidget):
         hit = None if self._pointer is None or self._dragging else self._hit_at(self._pointer)
         text = describe(self._snapshot, hit) if hit and self._snapshot else ""
         if hit != self._hit or hit is not None:
-            self._hit = hit
+            other, self._hit = hit != self._hit, hit
+            if other:
+                self.cell_hovered.emit(hit)
             self.hovered.emit(text)
             self.update()
 
@@ -209,7 +232,7 @@ class BoardPanel(QWidget):
             rect = QRectF(self.rect())
             paint_board(
                 painter, self._snapshot, self._style, rect,
-                view=self._view, row=self._row, hover=self._hit,
+                view=self._view, row=self._row, hover=self._hit, selected=self._selected,
             )  # fmt: skip
             if self._hit is not None and self._pointer is not None:
                 text = describe(self._snapshot, self._hit)

@@ -14,10 +14,12 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.algorithms import ALGORITHMS
+from simulator.faults import fault_labels
 from simulator.trace import Trace
 from simulator.workload import Workload
 from ui.panels.progress import ProgressStrip
 from ui.scene.draw import CENTRE, card, draw_text, text_width
+from ui.scene.names import first_that_fits
 from ui.theme import Style
 
 SHORT_TITLES = {"naive": "Naive", "flash1": "FlashAttention-1", "flash2": "FlashAttention-2"}
@@ -62,18 +64,25 @@ class _Chips(QWidget):
         super().__init__()
         self._words: list[str] = []
         self._style: Style | None = None
+        self._faults: tuple[str, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.setAccessibleName("Scenario")
 
-    def show_words(self, words: list[str], style: Style) -> None:
-        self._words, self._style = words, style
-        self.setToolTip(" · ".join(words))
-        self.setAccessibleDescription(", ".join(words))
+    def show_words(self, words: list[str], style: Style, faults: tuple[str, ...] = ()) -> None:
+        """Show words; before them what `fault_labels` says, which is always shown."""
+        self._words, self._style, self._faults = words, style, faults
+        everything = [*faults[:1], *words]
+        self.setToolTip(" · ".join(everything))
+        self.setAccessibleDescription(", ".join(everything))
         self.updateGeometry()
         self.update()
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(40, round(self._style.px(26)) if self._style else 26)
+        fault = 0.0
+        if self._style is not None and self._faults:
+            font = self._style.text_font(12)
+            fault = text_width(font, self._faults[-1]) + self._style.px(18)
+        return QSize(max(40, round(fault)), round(self._style.px(26)) if self._style else 26)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() is Qt.MouseButton.LeftButton:
@@ -85,14 +94,18 @@ class _Chips(QWidget):
             return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        font, height, x = style.text_font(12), style.px(22), 0.0
-        for word in self._words:
+        theme, font, height, x = style.theme, style.text_font(12), style.px(22), 0.0
+        room = self.width() - style.px(18)
+        fault = [first_that_fits(self._faults, room, font)] if self._faults else []
+        for word in fault + self._words:
             width = text_width(font, word) + style.px(18)
             if x + width > self.width():
                 continue
             box = QRectF(x, (self.height() - height) / 2, width, height)
-            card(painter, box, style.theme.field, style.theme.border, height / 2)
-            draw_text(painter, box, word, font, style.theme.text, CENTRE)
+            bad = word in self._faults
+            ground, border = (theme.bad, theme.bad) if bad else (theme.field, theme.border)
+            card(painter, box, ground, border, height / 2)
+            draw_text(painter, box, word, font, theme.panel if bad else theme.text, CENTRE)
             x += width + style.px(6)
         painter.end()
 
@@ -135,7 +148,8 @@ class Header(QWidget):
     def show_trace(self, trace: Trace, style: Style, note: str) -> None:
         """Show a trace; `note` says in words why this engine computes."""
         self._buttons[trace.workload.algorithm].setChecked(True)
-        self._chips.show_words(scenario_words(trace.workload), style)
+        faults = fault_labels(trace.workload.faults)
+        self._chips.show_words(scenario_words(trace.workload), style, faults)
         self._engine.setText(engine_words(trace.engine.name, trace.engine.device))
         self._engine.setToolTip(note)
         self._engine.setAccessibleDescription(note)
@@ -159,7 +173,7 @@ class Header(QWidget):
             button.setFont(style.text_font(13))
         self._engine.setFont(style.text_font(12))
         self.progress.set_style(style)
-        self._chips.show_words(self._chips._words, style)
+        self._chips.show_words(self._chips._words, style, self._chips._faults)
 
 
 def engine_words(name: str, device: str) -> str:

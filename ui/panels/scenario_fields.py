@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from simulator.dtypes import TYPE_NAMES
+from simulator.faults import FAULTS
 from simulator.hardware import gpus
 from simulator.input_files import InputFile
 from simulator.scenario import (
@@ -113,8 +114,23 @@ def _causal() -> Choices:
     return (("", ""), ("true", "yes"), ("false", "no"))
 
 
-_ALGORITHM, _SHAPES, _MASK, _TILING, _INPUT, _HARDWARE = GROUPS = (
-    "Algorithm", "Shapes", "Mask", "Tiling", "Input", "Hardware",
+_FAULT_LABELS = {
+    "forget_alpha": "no alpha",
+    "no_maximum": "no max",
+    "drop_previous_maximum": "drop max",
+    "late_scale": "late scale",
+    "late_mask": "late mask",
+    "half_accumulator": "fp16 sums",
+}
+"""The keys are too long to stand beside a field."""
+
+
+def _switch() -> Choices:
+    return (("", ""), ("true", "on"), ("false", "off"))
+
+
+_ALGORITHM, _SHAPES, _MASK, _TILING, _INPUT, _HARDWARE, _FAULTS = GROUPS = (
+    "Algorithm", "Shapes", "Mask", "Tiling", "Input", "Hardware", "Faults",
 )  # fmt: skip
 
 FIELDS = (
@@ -201,6 +217,13 @@ FIELDS = (
     FieldSpec(
         "hardware", "preset", "GPU preset", Kind.CHOICE, _HARDWARE,
         "The GPU whose limits and rates are shown.", choices=_presets, default="H100-SXM",
+    ),
+    *(
+        FieldSpec(
+            "faults", fault.name, _FAULT_LABELS[fault.name], Kind.TRI_STATE, _FAULTS,
+            f"{fault.words} ({fault.cites})", choices=_switch,
+        )
+        for fault in FAULTS
     ),
 )  # fmt: skip
 """Every key of the scenario file, in the order of the form."""
@@ -405,6 +428,8 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "input.path": Blank("", "a file"),
         "input.head": Blank("all", "all"),
     }
+    off = Blank("false", "off, by default")
+    out |= dict.fromkeys((f"faults.{fault.name}" for fault in FAULTS), off)
     rule = said["tiling.rule"] or "fa2"
     for key, size in (("rows", w.rows), ("cols", w.cols)):
         by_rule = rule != OWN and rule == (shown["tiling.rule"] or "fa2")

@@ -8,9 +8,7 @@ from PySide6.QtGui import QPaintEvent
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from ui.panels.memory_panel import MovingPanel
-from ui.scene.softmax import MIN_SIZE, error_words, paint_softmax, rescale_words
-
-_MOVING_OPS = frozenset({"scores", "row max", "combine"})
+from ui.scene.softmax import MIN_SIZE, MOVING_OPS, error_words, paint_softmax, rescale_words
 
 
 class SoftmaxPanel(MovingPanel):
@@ -25,7 +23,7 @@ class SoftmaxPanel(MovingPanel):
     def show_snapshot(self, snapshot: Snapshot, report: RowReport) -> None:
         """Show a state and the row chosen."""
         self.report = report
-        self.take(snapshot, moves=snapshot.op.name in _MOVING_OPS)
+        self.take(snapshot, moves=snapshot.op.name in MOVING_OPS)
         figures = (error_words(snapshot, report)[0], rescale_words(snapshot, report))
         self.setAccessibleDescription(", ".join((f"row {report.row}", *figures)))
 

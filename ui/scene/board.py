@@ -11,6 +11,7 @@ import numpy as np
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
+from simulator.cell_values import row_numbers
 from simulator.dtypes import F32
 from simulator.snapshot import Cell, Snapshot
 from ui.scene.board_corner import paint_inset, paint_legend
@@ -27,12 +28,14 @@ from ui.scene.board_marks import (
     paint_frames,
     paint_hover,
     paint_row_mark,
+    paint_selection,
 )
 from ui.scene.board_scores import Shown, clipped, numbers_fit, paint_numbers, paint_scores
-from ui.scene.board_state import finished_rows, row_numbers
+from ui.scene.board_state import finished_rows
 from ui.scene.board_text import paint_margins, paint_titles, paint_words
 from ui.scene.board_words import describe
 from ui.scene.draw import mixed
+from ui.scene.fault_marks import paint_wrong
 from ui.scene.heat import (
     KEPT,
     Sheet,
@@ -56,6 +59,7 @@ def paint_board(
     view: View | None = None,
     row: int | None = None,
     hover: Cell | None = None,
+    selected: Cell | None = None,
 ) -> None:
     """Draw the board.
 
@@ -75,6 +79,8 @@ def paint_board(
         The selected query row.
     hover : Cell, optional
         The cell under the pointer.
+    selected : Cell, optional
+        The selected cell.
     """
     lay = board_layout(snapshot.program.workload, style, rect, view)
     painter.save()
@@ -85,11 +91,14 @@ def paint_board(
     for name in "mlO":
         _paint_result(painter, snapshot, style, lay, name)
     paint_scores(painter, snapshot, style, lay)
+    paint_wrong(painter, snapshot, style, lay)
     paint_frames(painter, style.theme, lay)
     if row is not None:
         paint_row_mark(painter, style, lay, row)
     paint_bands(painter, snapshot, style, lay)
     paint_current_outline(painter, snapshot, style, lay)
+    if selected is not None:
+        paint_selection(painter, style, lay, selected)
     if hover is not None:
         paint_hover(painter, style, lay, hover)
     paint_margins(painter, snapshot, style, lay)
@@ -195,7 +204,9 @@ def _result_range(snapshot: Snapshot, name: str, values: F32) -> tuple[float, fl
         return (*ends, values)
     # Sums grow along a row block until they are divided by l: each has a scale of its own.
     starts = np.arange(0, len(values), snapshot.program.workload.rows)
-    largest = np.maximum.reduceat(np.abs(values).max(axis=1), starts)
+    # A fault may have made some of them infinite.
+    sizes = np.where(np.isinf(values), 0, np.abs(values))
+    largest = np.maximum.reduceat(sizes.max(axis=1), starts)
     scale = np.repeat(np.where(largest > 0, largest, 1.0), snapshot.program.workload.rows)
     scaled = values / scale[: len(values), None]
     return -0.8, 0.8, scaled.astype(np.float32)

@@ -10,6 +10,7 @@ from ui.scene.board_layout import BoardLayout
 from ui.scene.board_marks import at_least, visible_band
 from ui.scene.board_scores import shown_current, value_range
 from ui.scene.draw import LEFT, RIGHT, draw_text, mixed, outline, text_width
+from ui.scene.fault_marks import paint_inset_marks, paint_mark_swatch
 from ui.scene.heat import KEPT, colour_map, word_image
 from ui.theme import Style
 from ui.units import number_text
@@ -38,6 +39,7 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     if shown is not None:
         sheet = KEPT.get(shown.values, ("inset", theme.name, shown.low, shown.high), shown.image)
         sheet.draw(painter, box, QRectF(0, 0, 1, 1))
+        paint_inset_marks(painter, snapshot, style, box)
     outline(painter, box.adjusted(-2, -2, 2, 2), theme.current, style.px(2))
     whole = snapshot.in_softmax_launch
     text = f"row block {visit.i}" if whole else f"tile ({visit.i}, {visit.j})"
@@ -59,11 +61,19 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
     top = value_range(snapshot, "P")[1]
     rows = [
         ("scores S", ("S",), _short_number(low), _short_number(high)),
-        ("weights P", ("P",), "0", f"{top:.2g}"),
+        ("weights P", ("P",), "0", f"{top:.2g}" if top <= 1 else number_text(top, 1)),
         ("Q K V O", ("Q", "K", "V", "O"), "−", "+"),
     ]
     line = px(17)
     y = lay.legend.top()
+    if snapshot.wrong is not None:
+        swatch = QRectF(lay.legend.left(), y + px(4), px(14), line - px(8))
+        paint_mark_swatch(painter, style, swatch)
+        beside = lay.legend.adjusted(px(20), 0, 0, 0)
+        beside.setHeight(line)
+        draw_text(painter, beside, "differs from float64", font, theme.text, LEFT)
+        y += line
+        rows = rows[: int((lay.legend.bottom() - y) // line)]
     name_w, end_w = px(62), px(42)
     bar_w = min(px(90), lay.legend.width() - name_w - 2 * end_w)
     for name, maps, left, right in rows:

@@ -122,6 +122,21 @@ class BoardLayout:
         """Return the visible part of a tile of the score matrix; may be null."""
         return self.row_band("S", rows).intersected(self.col_band("S", keys))
 
+    def place(self, cell: Cell) -> QRectF:
+        """Return the visible part of one cell, at least a pixel of it; null where none is."""
+        name, along = cell.tensor, range(cell.row, cell.row + 1)
+        if name == "S":
+            return self.tile(along, range(cell.col, cell.col + 1))
+        box = self.boxes[name]
+        first, last = (cell.col / self.depth(name), (cell.col + 1) / self.depth(name))
+        if name in "KV":
+            deep = QRectF(box.left(), box.top() + first * box.height(), box.width(),
+                          (last - first) * box.height())  # fmt: skip
+            return self.col_band(name, along).intersected(_snapped(deep))
+        wide = QRectF(box.left() + first * box.width(), box.top(),
+                      (last - first) * box.width(), box.height())  # fmt: skip
+        return self.row_band(name, along).intersected(_snapped(wide))
+
     def visible_rows(self) -> range:
         """Return the rows of which anything is visible."""
         return _whole(self.view.y, self.visible[0], self.shape[0])
@@ -181,6 +196,18 @@ def clamped(shape: tuple[int, int, int, int], view: View) -> View:
     x = min(max(view.x, 0.0), shape[1] - keys)
     y = min(max(view.y, 0.0), shape[0] - rows)
     return View(zoom, x, y)
+
+
+def revealing(layout: BoardLayout, cell: Cell) -> View:
+    """Return the view moved as far as it takes to show a cell, no further than to the middle."""
+    x, y = layout.view.x, layout.view.y
+    rows, keys = layout.visible
+    if cell.tensor not in "KV" and not y <= cell.row <= y + rows - 1:
+        y = cell.row + 0.5 - rows / 2
+    key = {"S": cell.col, "K": cell.row, "V": cell.row}.get(cell.tensor)
+    if key is not None and not x <= key <= x + keys - 1:
+        x = key + 0.5 - keys / 2
+    return clamped(layout.shape, View(layout.view.zoom, x, y))
 
 
 def zoomed(
@@ -254,7 +281,8 @@ def _arranged(w: Workload, style: Style, rect: QRectF, view: View, tokens: bool)
     wide, high = rect.width() / style.scale, rect.height() / style.scale
     pad = px(12 if min(wide, high) >= 360 else 6)
     gap, line = px(10 if wide >= 420 else 6), px(20)
-    header = line if high >= 230 else 0.0
+    # A run with faults is marked as such at any size.
+    header = line if high >= 230 or w.faults.on else 0.0
     lines = 0 if high < 280 else 1 if wide >= 900 or high < 400 else 2
     caption = lines * px(18)
     numbers = wide >= 420 and high >= 320

@@ -98,6 +98,28 @@ def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) 
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
 
+def paint_selection(painter: QPainter, style: Style, lay: BoardLayout, cell: Cell) -> None:
+    """Mark the selected cell: a double outline, and a tick outwards from each of its sides."""
+    place = lay.place(cell)
+    if not visible_band(place, lay.boxes[cell.tensor]) or place.height() <= 0:
+        return
+    px = style.px
+    box = at_least(place, px(7)).adjusted(-px(1), -px(1), px(1), px(1))
+    ink, ground, width = style.theme.text, style.theme.empty, px(2)
+    outline(painter, box.adjusted(-width, -width, width, width), ground, width)
+    middle, reach = box.center(), px(7)
+    ticks = [
+        QLineF(box.left() - reach, middle.y(), box.left(), middle.y()),
+        QLineF(box.right(), middle.y(), box.right() + reach, middle.y()),
+        QLineF(middle.x(), box.top() - reach, middle.x(), box.top()),
+        QLineF(middle.x(), box.bottom(), middle.x(), box.bottom() + reach),
+    ]
+    for colour, wide in ((ground, px(5)), (ink, px(2.5))):
+        painter.setPen(QPen(QColor(colour), wide))
+        painter.drawLines(ticks)
+    outline(painter, box, ink, width)
+
+
 def paint_hover(painter: QPainter, style: Style, lay: BoardLayout, hit: Cell) -> None:
     """Outline the cell under the pointer and, for a score, its row of Q and column of Kᵀ."""
     ink = QColor(style.theme.text)

@@ -77,7 +77,11 @@ def value_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
         return KEPT.get(scores, "range", lambda: finite_range(scores))
     divided = snapshot.visit.launch == 2 or "normalise" in snapshot.done
     if not snapshot.is_naive or not divided:
-        return 0.0, 1.0
+        top = 1.0
+        if snapshot.program.workload.faults.on:  # exponentials may pass 1
+            weights = tile.p if head is None else head.p
+            top = max(top, KEPT.get(weights, "range", lambda: finite_range(weights))[1])
+        return 0.0, top
     weights = tile.p if head is None else head.p
     return 0.0, KEPT.get(weights, "range", lambda: finite_range(weights))[1] or 1.0
 
@@ -109,6 +113,8 @@ def clipped(painter: QPainter, box: QRectF) -> Iterator[None]:
     painter.setClipRect(box, Qt.ClipOperation.IntersectClip)
     yield
     painter.restore()
+    if painter.hasClipping():  # told again, else Qt's SVG goes on with the inner box
+        painter.setClipRect(painter.clipBoundingRect(), Qt.ClipOperation.IntersectClip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,18 +356,18 @@ def _tile_window(grid: TileGrid, theme: Theme, kind: str, lay: BoardLayout) -> _
     """Return the tiles in the colours of one state, skipped ones transparent."""
     if max(grid.Tr, grid.Tc) <= MOST_TILES:
         whole = (0.0, 0.0, grid.Tc, grid.Tr)
-        sheet = _tile_sheet(grid, theme.name, kind, whole, grid.Tr, grid.Tc)
+        sheet = tile_sheet(grid, theme.name, kind, whole, grid.Tr, grid.Tc)
         return _Window(sheet, 0, 0, grid.Tc * grid.cols, grid.Tr * grid.rows)
     rows, keys = lay.visible
     box = lay.boxes["S"]
     place = (lay.view.x / grid.cols, lay.view.y / grid.rows, keys / grid.cols, rows / grid.rows)
     size = min(round(box.height()), MOST_TILES), min(round(box.width()), MOST_TILES)
-    sheet = _tile_sheet(grid, theme.name, kind, place, *size)
+    sheet = tile_sheet(grid, theme.name, kind, place, *size)
     return _Window(sheet, lay.view.x, lay.view.y, keys, rows)
 
 
-@lru_cache(maxsize=8)
-def _tile_sheet(
+@lru_cache(maxsize=16)
+def tile_sheet(
     grid: TileGrid,
     theme_name: str,
     kind: str,
@@ -369,6 +375,22 @@ def _tile_sheet(
     height: int,
     width: int,
 ) -> Sheet:
+    """Return tiles in the colours of one state, sampled at `height` by `width` places.
+
+    Parameters
+    ----------
+    grid : TileGrid
+        The tiles.
+    theme_name : str
+        Theme.
+    kind : str
+        ``empty``, ``pending``, ``used``, ``S`` or ``P``; skipped tiles are transparent but in
+        the last two, which are of naive.
+    place : tuple of float
+        First column and row block, and how many of them it spans.
+    height, width : int
+        Pixels.
+    """
     x, y, across, down = place
     i = np.minimum((y + (np.arange(height) + 0.5) * down / height).astype(np.int64), grid.Tr - 1)
     j = np.minimum((x + (np.arange(width) + 0.5) * across / width).astype(np.int64), grid.Tc - 1)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from simulator.dtypes import F32
+from simulator.program import TileProgram, Visit
 from simulator.snapshot import Snapshot
 
 
@@ -31,17 +30,23 @@ class Area:
 
 
 def past_areas(snapshot: Snapshot) -> tuple[Area, ...]:
+    """Return where tiles were worked on before the current one."""
+    return areas_before(snapshot.program, snapshot.visit)
+
+
+def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
     """Return where tiles were worked on: programs run in order, so it is a few rectangles."""
-    w, visit = snapshot.program.workload, snapshot.visit
+    w = program.workload
+    naive = w.algorithm == "naive"
     rows, cols = range(w.seqlen_q), range(w.seqlen_k)
     above, left = range(visit.rows.start), range(visit.cols.start)
-    if snapshot.is_naive and visit.launch == 1:
+    if naive and visit.launch == 1:
         below = range(visit.rows.stop, w.seqlen_q)
         return Area("P", False, above, cols), Area("S", False, below, cols)
-    if snapshot.is_naive and visit.launch == 2:
+    if naive and visit.launch == 2:
         return (Area("P", False, rows, cols),)
-    name, dropped = ("S", False) if snapshot.is_naive else ("P", True)
-    if snapshot.program.launches[visit.launch].by_rows:
+    name, dropped = ("S", False) if naive else ("P", True)
+    if program.launches[visit.launch].by_rows:
         return Area(name, dropped, above, cols), Area(name, dropped, visit.rows, left)
     return Area(name, dropped, rows, left), Area(name, dropped, above, visit.cols)
 
@@ -64,25 +69,6 @@ def moved_rows(snapshot: Snapshot) -> dict[str, range]:
     """Return the rows (keys for K and V) that the op just done moved, by tensor."""
     moves = snapshot.op.moves if snapshot.op.loads or snapshot.op.stores else ()
     return {move.tensor: move.rows for move in moves}
-
-
-def row_numbers(snapshot: Snapshot) -> dict[str, F32]:
-    """Return those of m, l and O of the current row block that exist, (r, n) each."""
-    visit = snapshot.visit
-    if snapshot.head is not None:
-        rows = slice(visit.rows.start, visit.rows.stop)
-        head = snapshot.head
-        found = {"m": head.m[rows, None], "l": head.l[rows, None], "O": head.o[rows]}
-        return {name: values for name, values in found.items() if not np.isnan(values).all()}
-    if snapshot.is_naive:
-        if visit.launch == 1 and "row sum" in snapshot.done:
-            return {"m": snapshot.m[:, None], "l": snapshot.l[:, None]}
-        started = visit.launch == 2 and (not visit.first or "initialise" in snapshot.done)
-        return {"O": snapshot.o} if started else {}
-    by_rows = snapshot.program.launches[0].by_rows
-    if by_rows and visit.first and "initialise" not in snapshot.done:
-        return {}
-    return {"m": snapshot.m[:, None], "l": snapshot.l[:, None], "O": snapshot.o}
 
 
 def finished_rows(snapshot: Snapshot, name: str) -> tuple[range, ...]:

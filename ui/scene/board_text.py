@@ -7,8 +7,9 @@ from PySide6.QtGui import QFont, QPainter
 
 from simulator.snapshot import Snapshot
 from ui.scene.board_layout import MOST_ROWS, BoardLayout
-from ui.scene.board_words import DOT, caption_phrases, header_choices
+from ui.scene.board_words import DOT, caption_phrases, header_choices, sharing_choices
 from ui.scene.draw import CENTRE, LEFT, RIGHT, draw_text, text_width
+from ui.scene.fault_marks import paint_fault_label
 from ui.theme import Style
 
 
@@ -27,16 +28,34 @@ def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
             left, right = max(own.left(), box.left()), min(own.right(), box.right())
             box, align = QRectF(left, box.top(), right - left, box.height()), CENTRE
         draw_text(painter, box, text, font, style.theme.tensor(name), align)
+    _paint_sharing(painter, snapshot, style, lay)
+
+
+def _paint_sharing(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Say beside Kᵀ and Vᵀ which query heads use them, where heads share and there is room."""
+    choices, font = sharing_choices(snapshot), style.text_font(11)
+    titles = lay.labels["Q"]
+    for name in "KV":
+        label = lay.labels[name]
+        room = QRectF(titles.left(), label.top(), label.left() - titles.left(), label.height())
+        if room.intersects(titles):  # a flat Kᵀ is named beside Q
+            continue
+        fits = (text for text in choices if text_width(font, text) <= room.width())
+        if text := next(fits, ""):
+            draw_text(painter, room, text, font, style.theme.muted, RIGHT)
 
 
 def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     """Say above where the run is, and below what the picture shows."""
     theme, font = style.theme, style.text_font(12)
     if not lay.header.isNull():
+        faults = snapshot.program.workload.faults
+        used = paint_fault_label(painter, faults, style, lay.header)
+        room = lay.header.adjusted(used + style.px(10) if used else 0, 0, 0, 0)
         for text in header_choices(snapshot):
-            if text_width(font, text) <= lay.header.width():
+            if text_width(font, text) <= room.width():
+                draw_text(painter, room, text, font, theme.muted, RIGHT)
                 break
-        draw_text(painter, lay.header, text, font, theme.muted, RIGHT)
     if lay.caption.isNull():
         return
     font = style.text_font(11.5)
@@ -49,6 +68,9 @@ def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         if len(seen) > MOST_ROWS
     ]
     phrases = caption_phrases(snapshot, tile, ", ".join(averaged))
+    if snapshot.wrong is not None and lay.legend.isNull():
+        here = "" if snapshot.head is not None else " in this row block"
+        phrases.insert(0, f"red marks: wrong numbers{here}")
     lines = wrapped(phrases, font, lay.caption.width(), count)
     for n, line in enumerate(lines):
         place = QRectF(

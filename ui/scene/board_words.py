@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import isclose, isinf, isnan, sqrt
 
+from simulator.cell_values import row_numbers, stored_output, was_visited
 from simulator.snapshot import Cell, Snapshot
 from simulator.tiling import TileKind
 from simulator.workload import Workload
 from ui.scene.board_layout import is_detailed
-from ui.scene.board_state import row_numbers
 from ui.units import number_text
 
 DOT = "  ·  "
@@ -36,6 +36,26 @@ def header_choices(snapshot: Snapshot) -> list[str]:
         [f"({visit.i}, {visit.j})"],
     )
     return [DOT.join(parts) for parts in choices]
+
+
+def sharing_choices(snapshot: Snapshot) -> list[str]:
+    """Return who uses the K and V on show, longest first; nothing where no heads share."""
+    w = snapshot.program.workload
+    if w.kv_heads == w.heads:
+        return []
+    shared = w.kv_head_of[snapshot.visit.head]
+    users = [w.picked[head] for head in range(w.heads) if w.kv_head_of[head] == shared]
+    if len(users) > 2 and users == list(range(users[0], users[-1] + 1)):
+        named = f"{users[0]}–{users[-1]}"
+    else:
+        named = ", ".join(str(head) for head in users)
+    heads, kv = "head" if len(users) == 1 else "heads", f"KV head {shared}"
+    return [
+        f"{kv} of {w.kv_heads}: query {heads} {named}",
+        f"{kv}: query {heads} {named}",
+        f"KV {shared}: {heads} {named}",
+        f"{heads} {named}",
+    ]
 
 
 def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") -> list[str]:
@@ -79,6 +99,8 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
 
 def formula(w: Workload) -> str:
     """Return how scores come about, with the scale where it is not the usual one."""
+    if w.faults.late_scale:
+        return "S = QKᵀ, not scaled before the softmax"
     if w.temperature != 1:
         return f"S = QKᵀ · {w.scale:.3g} / T, T = {w.temperature:g}"
     return "S = QKᵀ/√d" if _usual_scale(w) else f"S = QKᵀ · {w.scale:.3g}"
@@ -132,6 +154,16 @@ def describe(snapshot: Snapshot, hit: Cell) -> str:
     return _result_text(snapshot, hit)
 
 
+def _is_wrong(snapshot: Snapshot, hit: Cell) -> bool:
+    """Return whether a fault has made the number in m, l or O wrong: then NaN is a number."""
+    wrong = snapshot.wrong
+    if wrong is None:
+        return False
+    row = hit.row if snapshot.head is not None else hit.row - snapshot.visit.rows.start
+    marks = {"m": wrong.m[:, None], "l": wrong.l[:, None], "O": wrong.o}[hit.tensor]
+    return bool(marks[row, hit.col])
+
+
 def _key_token(w: Workload, key: int) -> str:
     return w.tokens[key] if key < len(w.tokens) else ""
 
@@ -146,9 +178,10 @@ def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
         return _current_score_text(snapshot, row, key) + tokens
     if not snapshot.is_naive and w.grid.kind(i, j) is TileKind.SKIPPED:
         return f"{name}: tile ({i}, {j}) is skipped: never loaded{tokens}"
-    if not _was_visited(snapshot, i, j):
+    if not was_visited(snapshot, i, j):
         return f"{name}: not computed yet{tokens}"
-    hidden = not w.mask.visible(range(row, row + 1), range(key, key + 1))[0, 0]
+    visible = w.mask.visible(range(row, row + 1), range(key, key + 1))[0, 0]
+    hidden = not visible and not w.faults.late_mask
     fate = "in HBM" if snapshot.is_naive else "used and dropped"
     if hidden:
         return f"{name}: hidden by the mask{tokens}"
@@ -158,14 +191,6 @@ def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
     if not snapshot.is_naive or visit.launch == 2 or (visit.launch == 1 and i < visit.i):
         text += f"{DOT}P = {number_text(float(snapshot.head.p[row, key]))}"
     return f"{text}{DOT}{fate}{tokens}"
-
-
-def _was_visited(snapshot: Snapshot, i: int, j: int) -> bool:
-    visit = snapshot.visit
-    if visit.launch > 0:
-        return True
-    by_rows = snapshot.program.launches[0].by_rows
-    return (i, j) < (visit.i, visit.j) if by_rows else (j, i) < (visit.j, visit.i)
 
 
 def _current_score_text(snapshot: Snapshot, row: int, key: int) -> str:
@@ -187,6 +212,8 @@ def _current_score_text(snapshot: Snapshot, row: int, key: int) -> str:
 
 def _product(w: Workload, row: int, key: int) -> str:
     product = f"q{row} · k{key}"
+    if w.faults.late_scale:
+        return product
     if w.temperature != 1:
         return f"{product} · {w.scale:.3g} / {w.temperature:g}"
     return f"{product} / √{w.head_dim}" if _usual_scale(w) else f"{product} · {w.scale:.3g}"
@@ -202,13 +229,15 @@ def _result_text(snapshot: Snapshot, hit: Cell) -> str:
     head = snapshot.head
     if head is not None:
         column = {"m": head.m, "l": head.l, "O": head.o[:, hit.col]}[hit.tensor]
+        if hit.tensor == "O" and hit.row in visit.rows:
+            column = stored_output(snapshot, column)
         value = float(column[hit.row])
     elif hit.row in visit.rows:
         found = row_numbers(snapshot).get(hit.tensor)
         value = float("nan") if found is None else float(found[hit.row - visit.rows.start, hit.col])
     else:
         return f"{name}: numbers are shown for the current row block{tail}"
-    if isnan(value):
+    if isnan(value) and not _is_wrong(snapshot, hit):
         return f"{name}: not computed yet{tail}"
     meaning = {
         "m": f"largest score of row {hit.row} so far",
@@ -218,4 +247,8 @@ def _result_text(snapshot: Snapshot, hit: Cell) -> str:
     running = w.algorithm == "flash2" and hit.row in visit.rows and "normalise" not in snapshot.done
     if hit.tensor == "O" and running:
         meaning = "not divided by ℓ yet"
+    if hit.tensor != "O" and _is_wrong(snapshot, hit):
+        meaning = "wrong"
+    elif _is_wrong(snapshot, hit):
+        meaning = f"{meaning}, wrong" if meaning else "wrong"
     return f"{name} = {number_text(value)}" + (f"{DOT}{meaning}" if meaning else "") + tail

@@ -91,7 +91,7 @@ def _words(shades: NDArray[np.float64]) -> U32:
 def indices(values: F32, low: float, high: float) -> NDArray[np.uint16]:
     """Return the places of `values` in a map that spans ``low .. high``; same shape."""
     span = high - low if high > low else 1.0
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         shade = np.clip((values - np.float32(low)) * np.float32(255 / span), 0, 255)
         out: NDArray[np.uint16] = shade.astype(np.uint16)
     out[np.isneginf(values)] = HIDDEN

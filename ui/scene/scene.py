@@ -13,9 +13,10 @@ from simulator.snapshot import Snapshot
 from ui.panels.header import engine_words, scenario_words
 from ui.scene.board import paint_board
 from ui.scene.draw import LEFT, RIGHT, card, draw_text, text_width
+from ui.scene.fault_marks import paint_fault_label
 from ui.scene.memory import paint_memory
 from ui.scene.memory_model import naive_total
-from ui.scene.softmax import paint_softmax
+from ui.scene.softmax import MOVING_OPS, paint_softmax
 from ui.scene.transport import paint_chips, paint_scrubber
 from ui.theme import Style, Theme
 from ui.units import count_text, time_text
@@ -31,7 +32,14 @@ def scene_style(theme: Theme, size: QSizeF) -> Style:
 
 
 def paint_scene(
-    painter: QPainter, snapshot: Snapshot, report: RowReport, style: Style, rect: QRectF
+    painter: QPainter,
+    snapshot: Snapshot,
+    report: RowReport,
+    style: Style,
+    rect: QRectF,
+    *,
+    phase: float = 1.0,
+    ground: bool = True,
 ) -> None:
     """Draw the whole picture.
 
@@ -47,6 +55,10 @@ def paint_scene(
         Colours and text scale; `scene_style` gives the one for a size.
     rect : QRectF
         The place.
+    phase : float
+        How far the moves of the op have come, 0 to 1.
+    ground : bool
+        Whether to fill what lies between and around the parts.
     """
     px, theme = style.px, style.theme
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -63,15 +75,19 @@ def paint_scene(
     softmax.setBottom(right.bottom())
     foot = QRectF(inner.x(), board.bottom() + gap, inner.width(), foot_height)
     boxes = (board, memory, softmax, foot)
-    _paint_ground(painter, style, rect, boxes)
+    if ground:
+        _paint_ground(painter, style, rect, boxes)
     _paint_title(painter, snapshot, style, title)
     for box in boxes:
         card(painter, box, theme.panel, theme.border, px(6))
     pad = px(8)
     paint_board(painter, snapshot, style, _inside(board, pad), row=report.row)
     naive = _naive_bytes(snapshot.program)
-    paint_memory(painter, snapshot, style, _inside(memory, pad), naive_bytes=naive)
-    paint_softmax(painter, snapshot, report, style, _inside(softmax, pad))
+    moved = phase if snapshot.op.moves else 1.0
+    place = _inside(memory, pad)
+    paint_memory(painter, snapshot, style, place, naive_bytes=naive, phase=moved)
+    moved = phase if snapshot.op.name in MOVING_OPS else 1.0
+    paint_softmax(painter, snapshot, report, style, _inside(softmax, pad), phase=moved)
     _paint_foot(painter, snapshot, style, _inside(foot, pad))
 
 
@@ -103,6 +119,9 @@ def _paint_title(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRec
     draw_text(painter, rect, engine, small, theme.muted, RIGHT)
     title = w.scenario.title or snapshot.program.algorithm.title
     room = rect.adjusted(0, 0, -right - style.px(16), 0)
+    inset = (room.height() - style.px(22)) / 2
+    used = paint_fault_label(painter, w.faults, style, room.adjusted(0, inset, 0, -inset))
+    room.setLeft(room.left() + (used + style.px(12) if used else 0))
     draw_text(painter, room, title, large, theme.text, LEFT)
     used = text_width(large, title) + style.px(18)
     words = " · ".join([snapshot.program.algorithm.title, *scenario_words(w)])

@@ -19,9 +19,13 @@ from ui.scene.formula import formula
 from ui.scene.names import first_that_fits, fitting, font_that_fits
 from ui.scene.update_lines import UpdateLine, softmax_lines
 from ui.theme import Style
-from ui.units import count_text, number_text
+from ui.units import count_text, number_text, ulp_text
 
+MOVING_OPS = frozenset({"scores", "row max", "combine"})
+"""Names of the ops that are seen to move: bars rise, the maximum jumps."""
 MIN_SIZE = QSizeF(300, 230)
+MOST_ULP = 1e5
+"""Error of a row's O from which it is shown as bad: rounding to bfloat16 makes 32 768."""
 _LETTERS = 42
 """Letters of a usual line, for which text is made small if need be."""
 
@@ -311,7 +315,7 @@ def _paint_maximum(
     colour = theme.tensors["m"]
     label_height = px(13)
     jumps = snapshot.op.name == ("combine" if "combine" in snapshot.done else "row max")
-    if maximum.now == -np.inf:
+    if not np.isfinite(maximum.now):
         y = plot.bottom() - label_height / 2
         _paint_statistic(painter, "m", maximum.now, y, colour, layout)
         return
@@ -465,7 +469,7 @@ def error_words(snapshot: Snapshot, report: RowReport) -> tuple[str, ...]:
     """Return the error so far in words, longest first."""
     if report.error is None or report.ulp is None:
         return ("error against float64: — (no output yet)", "error: — (no output yet)", "error: —")
-    figures = f"{number_text(report.error)} ({report.ulp:.1f} ulp)"
+    figures = f"{number_text(report.error)} ({ulp_text(report.ulp)})"
     return (f"error against float64 so far {figures}", f"error so far {figures}", figures)
 
 
@@ -479,7 +483,8 @@ def rescale_words(snapshot: Snapshot, report: RowReport) -> str:
     if known not in snapshot.done:
         return f"rescale {name} = —"
     factor = float(snapshot.rescale_factor[report.row - snapshot.visit.rows.start])
-    return f"rescale {name} = {number_text(factor)}"
+    forgotten = snapshot.program.workload.faults.forget_alpha
+    return f"rescale {name} = {number_text(factor)}" + (", α forgotten" if forgotten else "")
 
 
 def _paint_footer(
@@ -493,7 +498,10 @@ def _paint_footer(
     row = place.adjusted(inset, 0, -inset, 0)
     room = row.width() - width - style.px(10)
     left = first_that_fits(error_words(snapshot, report), room, font)
-    known = report.error is not None
-    colour = style.theme.good if known else style.theme.muted
+    # Rounding O to the dtype is far below; NaN is not.
+    fine = report.ulp is not None and report.ulp < MOST_ULP
+    colour = style.theme.good if fine else style.theme.bad
+    if report.ulp is None:
+        colour = style.theme.muted
     draw_text(painter, QRectF(row.x(), row.y(), room, row.height()), left, font, colour)
     draw_text(painter, row, right, font, style.theme.muted, RIGHT)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import ceil, floor
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QImage, QPaintEngine, QPainter, QTransform
 
 from simulator.program import TileProgram
 from simulator.snapshot import Snapshot
 from ui.scene.draw import CENTRE, card, draw_text, mixed, text_width
 from ui.scene.names import op_label, short_op_label
-from ui.theme import Style
+from ui.theme import THEMES, Style
 from ui.units import count_text, time_text
 
 SMALLEST_CELL = 12
@@ -99,28 +100,93 @@ def _cell_marks(program: TileProgram) -> tuple[tuple[str, bool, bool], ...]:
 def _paint_cells(
     painter: QPainter, snapshot: Snapshot, style: Style, layout: ScrubberLayout
 ) -> None:
+    now, program = snapshot.cursor.visit, snapshot.program
+    if not _on_plain_pixels(painter) or style.px(1) < 1:
+        for n in range(layout.visits):
+            _paint_cell(painter, program, style, layout, n, now)
+        return
+    # All but one look as they did a step ago: they are cut from pictures of all.
+    rect = layout.rect
+    smooth = painter.testRenderHint(QPainter.RenderHint.Antialiasing)
+    corner = QPoint(floor(rect.x()), floor(rect.y()))
+    place = (rect.x() - corner.x(), rect.y() - corner.y(), rect.width(), rect.height())
+    right = ceil(place[0] + place[2])
+    begin, end = (ceil(layout.left_of(n)) - corner.x() for n in (now, now + 1))
+    done = (True, 0, begin if now else 0)
+    todo = (False, end, right if now + 1 < layout.visits else end)
+    for before, start, stop in (done, todo):
+        if stop > start:
+            picture = _cells_picture(program, style.theme.name, style.scale, place, before, smooth)
+            part = QRect(start, 0, stop - start, picture.height())
+            painter.drawImage(corner + part.topLeft(), picture, part)
+    _paint_cell(painter, program, style, layout, now, now)
+
+
+def _on_plain_pixels(painter: QPainter) -> bool:
+    """Return whether a picture made beforehand falls on whole pixels."""
+    kind = painter.worldTransform().type()
+    return (
+        painter.paintEngine().type() is QPaintEngine.Type.Raster
+        and painter.device().devicePixelRatioF() == 1.0
+        and kind is QTransform.TransformationType.TxNone
+    )
+
+
+@lru_cache(maxsize=8)
+def _cells_picture(
+    program: TileProgram,
+    theme: str,
+    scale: float,
+    place: tuple[float, float, float, float],
+    done: bool,
+    smooth: bool,
+) -> QImage:
+    """Return all visits as they look when they are done, or when none is."""
+    style, rect = Style(THEMES[theme], scale), QRectF(*place)
+    size = QSize(ceil(rect.right()) + 1, ceil(rect.bottom()) + 1)
+    out = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
+    out.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(out)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, smooth)
+    layout = ScrubberLayout(rect, len(program), True)
+    for n in range(layout.visits):
+        _paint_cell(painter, program, style, layout, n, layout.visits if done else -1)
+    painter.end()
+    return out
+
+
+def _paint_cell(
+    painter: QPainter, program: TileProgram, style: Style, layout: ScrubberLayout, n: int, now: int
+) -> None:
+    """Paint the cell of visit `n` while the run is at visit `now`."""
     px, theme = style.px, style.theme
-    marks = _cell_marks(snapshot.program)
-    now = snapshot.cursor.visit
-    width = layout.rect.width() / layout.visits
-    font = style.text_font(11)
-    widest = max(text_width(font, max((m[0] for m in marks), key=len)), 1.0)
-    if widest > width - px(4):
-        font = style.text_font(10)
-        widest = text_width(font, max((m[0] for m in marks), key=len))
-    labelled = widest <= width - px(1)
-    past, future = _past(style), _future(style)
-    for n, (label, first, opens) in enumerate(marks):
-        # A wider gap before a block, wider still before a head or launch.
-        gap = px(1) if not first else px(2.5) if not opens else px(4)
-        box = layout.cell(n).adjusted(gap if n else 0, 0, 0, 0)
-        fill = past if n < now else future
-        ink = theme.text if n < now else theme.muted
-        if n == now:
-            fill, ink = QColor(theme.current), theme.panel
-        painter.fillRect(box, fill)
-        if labelled:
-            draw_text(painter, layout.cell(n), label, font, ink, CENTRE)
+    label, first, opens = _cell_marks(program)[n]
+    font = _cell_font(program, style, layout.rect.width() / layout.visits)
+    # A wider gap before a block, wider still before a head or launch.
+    gap = px(1) if not first else px(2.5) if not opens else px(4)
+    box = layout.cell(n).adjusted(gap if n else 0, 0, 0, 0)
+    fill = _past(style) if n < now else _future(style)
+    ink = theme.text if n < now else theme.muted
+    if n == now:
+        fill, ink = QColor(theme.current), theme.panel
+    painter.fillRect(box, fill)
+    if font is not None:
+        draw_text(painter, layout.cell(n), label, font, ink, CENTRE)
+
+
+def _cell_font(program: TileProgram, style: Style, width: float) -> QFont | None:
+    """Return the font of labels in cells of that width; None where they do not fit."""
+    longest = _longest_label(program)
+    for size, air in ((11, style.px(4)), (10, style.px(1))):
+        font = style.text_font(size)
+        if max(text_width(font, longest), 1.0) <= width - air:
+            return font
+    return None
+
+
+@lru_cache(maxsize=4)
+def _longest_label(program: TileProgram) -> str:
+    return max((label for label, _, _ in _cell_marks(program)), key=len)
 
 
 def _past(style: Style) -> QColor:

@@ -1,0 +1,302 @@
+"""The three algorithms side by side on the same Q, K, V, tiles, mask and hardware.
+
+Everything here is arithmetic on tile programs, so any place of a run of millions of visits
+costs microseconds; only `run_all` starts engines.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any, get_args
+
+from simulator.algorithms import tile_program
+from simulator.hardware import TimeEstimate, time_estimate
+from simulator.program import Counters, TileProgram, Visit
+from simulator.scenario import Algorithm, scenario_tables
+from simulator.snapshot import Snapshot
+from simulator.trace import EngineFactory, Progress, Trace, trace_of
+from simulator.traffic import compulsory_bytes
+
+NAMES: tuple[Algorithm, ...] = get_args(Algorithm)
+"""The algorithms in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far one algorithm has come.
+
+    Attributes
+    ----------
+    algorithm : str
+        ``naive``, ``flash1`` or ``flash2``.
+    visits : int
+        Visits that are done.
+    visit : Visit or None
+        The visit at hand, or the last one done between two; None before the first.
+    counters : Counters
+        Requested bytes and FLOPs so far.
+    time : TimeEstimate
+        What they take on the chosen GPU.
+    on_chip : int
+        Most shared memory, bytes, that the tiles of `visit` take at once.
+    finished : bool
+        Whether its run is over.
+    """
+
+    algorithm: Algorithm
+    visits: int
+    visit: Visit | None
+    counters: Counters
+    time: TimeEstimate
+    on_chip: int
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Figures of one algorithm's whole run.
+
+    Attributes
+    ----------
+    algorithm : str
+        ``naive``, ``flash1`` or ``flash2``.
+    visits : int
+        Of all launches: naive's scores, softmax and output visits each count.
+    counters : Counters
+        Requested bytes and FLOPs.
+    compulsory : int
+        Distinct bytes that each launch touches, once.
+    time : TimeEstimate
+        On the chosen GPU, from requested bytes and FLOPs.
+    peak : int
+        Most shared memory, bytes, that tiles of full size take at once.
+    square : int
+        Bytes that S and P take in HBM; 0 where they never leave the chip.
+    """
+
+    algorithm: Algorithm
+    visits: int
+    counters: Counters
+    compulsory: int
+    time: TimeEstimate
+    peak: int
+    square: int
+
+    @property
+    def intensity(self) -> float:
+        """Matmul FLOPs for each requested byte."""
+        return self.counters.flops / self.counters.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Lockstep:
+    """Where all three stand while the one on show is at a cursor.
+
+    Attributes
+    ----------
+    by_tile : tuple of Position
+        All have done as many visits as the one on show, or are finished.
+    by_time : tuple of Position
+        The others have done the visits that fit the simulated time of the one on show.
+    """
+
+    by_tile: tuple[Position, ...]
+    by_time: tuple[Position, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRun:
+    """What an engine's whole run of one algorithm came to.
+
+    Attributes
+    ----------
+    engine : str
+        Which one.
+    max_abs_error : float
+        Largest difference of O from float64, over `checked_rows` rows.
+    checked_rows : int
+        Rows that were compared.
+    seconds : float
+        The engine's time, without the check.
+    """
+
+    engine: str
+    max_abs_error: float
+    checked_rows: int
+    seconds: float
+
+
+class Comparison:
+    """Three tile programs that differ in the algorithm alone.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The one on show; the other two are made here.
+    """
+
+    def __init__(self, program: TileProgram) -> None:
+        self.shown = program.workload.algorithm
+        self.programs = {
+            name: program
+            if name == self.shown
+            else tile_program(replace(program.workload, algorithm=name))
+            for name in NAMES
+        }
+
+    @cached_property
+    def totals(self) -> tuple[Totals, ...]:
+        """Figures of the whole runs."""
+        return tuple(_totals(name, program) for name, program in self.programs.items())
+
+    def at(self, snapshot: Snapshot) -> Lockstep:
+        """Return where all three stand while the one on show is at a snapshot's cursor.
+
+        The one on show counts every op that is done; the others stand between two visits.
+        """
+        shown = self._of_snapshot(snapshot)
+        seconds = shown.time.seconds
+        by_tile, by_time = [], []
+        for name in NAMES:
+            if name == self.shown:
+                by_tile.append(shown)
+                by_time.append(shown)
+                continue
+            same_count = self.after(name, min(shown.visits, len(self.programs[name])))
+            in_time = self.visits_within(name, seconds)
+            by_tile.append(same_count)
+            by_time.append(
+                same_count if in_time == same_count.visits else self.after(name, in_time)
+            )
+        return Lockstep(tuple(by_tile), tuple(by_time))
+
+    def after(self, name: Algorithm, visits: int) -> Position:
+        """Return where an algorithm stands once so many of its visits are done."""
+        program = self.programs[name]
+        counters = program.counters(visits)
+        visit = program.visit(visits - 1) if visits else None
+        return Position(
+            algorithm=name,
+            visits=visits,
+            visit=visit,
+            counters=counters,
+            time=_time(program, counters),
+            on_chip=0 if visit is None else visit_shared_bytes(program, visit.index),
+            finished=visits == len(program),
+        )
+
+    def visits_within(self, name: Algorithm, seconds: float) -> int:
+        """Return how many whole visits an algorithm does in that much simulated time.
+
+        Bytes and FLOPs only grow, so the time is found by halving.
+        """
+        program = self.programs[name]
+
+        def spent(visits: int) -> float:
+            return _time(program, program.counters(visits)).seconds
+
+        return bisect_right(range(1, len(program) + 1), seconds, key=spent)
+
+    def _of_snapshot(self, snapshot: Snapshot) -> Position:
+        program = snapshot.program
+        whole = snapshot.cursor.op == len(snapshot.ops) - 1
+        done = snapshot.cursor.visit + whole
+        return Position(
+            algorithm=self.shown,
+            visits=done,
+            visit=snapshot.visit,
+            counters=snapshot.counters,
+            time=snapshot.time,
+            on_chip=visit_shared_bytes(program, snapshot.visit.index),
+            finished=done == len(program),
+        )
+
+
+@lru_cache(maxsize=4)
+def comparison_of(program: TileProgram) -> Comparison:
+    """Return the comparison with a program on show, made once for each."""
+    return Comparison(program)
+
+
+def visit_shared_bytes(program: TileProgram, index: int) -> int:
+    """Return the most shared memory that the tiles on chip take at once during a visit."""
+    first, *rest = program.ops(index)
+    held = {t.name: t.bytes for t in program.on_chip(index, 0) if t.place == "shared"}
+    most = sum(held.values())
+    for op in (first, *rest)[1:]:
+        for name in op.frees:
+            held.pop(name, None)
+        held |= {tile.name: tile.bytes for tile in op.allocates if tile.place == "shared"}
+        most = max(most, sum(held.values()))
+    return most
+
+
+def same_numbers_key(trace: Trace) -> tuple[dict[str, Any], int]:
+    """Return what tells whether results of all three still hold for a trace.
+
+    It is the same for traces of scenarios that differ in nothing but the algorithm and that
+    run on the same arrays, while those are alive.
+    """
+    tables = scenario_tables(trace.workload.scenario)
+    attention = {k: v for k, v in tables.get("attention", {}).items() if k != "algorithm"}
+    return {**tables, "title": "", "attention": attention}, id(trace.inputs)
+
+
+def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[str, EngineRun]:
+    """Run all three on their engines, from the first tile to the last.
+
+    Parameters
+    ----------
+    trace : Trace
+        Whose workload and inputs they take.
+    factory : callable
+        Makes the engine of each.
+    progress : callable
+        Told the share done, 0 to 1; may raise to stop.
+
+    Returns
+    -------
+    dict
+        By algorithm.
+    """
+    out: dict[str, EngineRun] = {}
+    for n, name in enumerate(NAMES):
+        workload = replace(trace.workload, algorithm=name)
+        run = trace_of(workload, trace.inputs, factory)
+        summary = run.summary(partial(_part, progress, n))
+        error = summary["max_abs_error"]
+        out[name] = EngineRun(
+            engine=summary["engine"],
+            # None: a fault has made it infinite or NaN, which JSON cannot say.
+            max_abs_error=math.nan if error is None else error,
+            checked_rows=summary["checked_rows"],
+            seconds=summary["seconds"],
+        )
+    return out
+
+
+def _part(progress: Progress, number: int, share: float) -> None:
+    """Tell the share of all that a share of run `number` makes."""
+    progress((number + share) / len(NAMES))
+
+
+def _time(program: TileProgram, counters: Counters) -> TimeEstimate:
+    w = program.workload
+    return time_estimate(w.gpu, counters.bytes, counters.flops, w.dtype)
+
+
+def _totals(name: Algorithm, program: TileProgram) -> Totals:
+    counters = program.totals
+    return Totals(
+        algorithm=name,
+        visits=len(program),
+        counters=counters,
+        compulsory=compulsory_bytes(program.workload),
+        time=_time(program, counters),
+        peak=program.peak_shared_bytes,
+        # Each cell of both is written once, so what is written is what lies there.
+        square=counters.write.get("S", 0) + counters.write.get("P", 0),
+    )

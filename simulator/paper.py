@@ -1,0 +1,212 @@
+"""The papers' algorithms line by line, in our own words, as the ops cite them.
+
+A text holds formulas between dollar signs, in LaTeX. Numbers of lines are the papers'.
+
+References
+----------
+Dao, Fu, Ermon, Rudra, Ré 2022, "FlashAttention: Fast and Memory-Efficient Exact Attention with
+IO-Awareness": Algorithm 0 (standard attention), Algorithm 1, Algorithm 2 (appendix B).
+Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning":
+Algorithm 1 (forward pass), section 3.1.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+
+class Role(StrEnum):
+    """What a line is to a run."""
+
+    OP = "op"
+    """Ops do it."""
+    SETUP = "setup"
+    """It is done before the first op: sizes and names."""
+    TILE = "tile"
+    """Begins or ends the inner loop: each turn is a visit."""
+    BLOCK = "block"
+    """Begins or ends the outer loop: each turn is a row block, or a column block in flash1."""
+    END = "end"
+    """Follows the last op."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperLine:
+    """One line of an algorithm.
+
+    Attributes
+    ----------
+    label : str
+        Its number; another source than the algorithm's own lines by name, such as ``§3.1``.
+    level : int
+        How many loops it stands in.
+    text : str
+        Our words, with formulas between dollar signs.
+    role : Role
+        What it is to a run.
+    source : str
+        What a citation of it begins with, up to the number.
+    """
+
+    label: str
+    level: int
+    text: str
+    role: Role
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """One algorithm of a paper.
+
+    Attributes
+    ----------
+    title : str
+        Where it stands.
+    lines : tuple of PaperLine
+        Its lines, in order.
+    note : str
+        What the page says that differs from the lines above, in one or two sentences.
+    """
+
+    title: str
+    lines: tuple[PaperLine, ...]
+    note: str
+
+
+_OP, _SETUP, _TILE, _BLOCK, _END = Role.OP, Role.SETUP, Role.TILE, Role.BLOCK, Role.END
+
+
+def _numbered(source: str, *lines: tuple[int, Role, str]) -> tuple[PaperLine, ...]:
+    return tuple(
+        PaperLine(str(number), level, text, role, source)
+        for number, (level, role, text) in enumerate(lines, start=1)
+    )
+
+
+_NAIVE = _numbered(
+    "Dao et al. 2022, Algorithm 0",
+    (0, _OP, r"Load blocks of $Q$ and $K$ from HBM, compute $S = Q K^{\top}$, store $S$ in HBM"),
+    (0, _OP, r"Load $S$ from HBM, compute $P = \mathrm{softmax}(S)$ by rows, store $P$ in HBM"),
+    (0, _OP, r"Load blocks of $P$ and $V$ from HBM, compute $O = P V$, store $O$ in HBM"),
+    (0, _END, r"Return $O$"),
+)
+
+_FLASH1 = _numbered(
+    "Dao et al. 2022, Algorithm 1",
+    (0, _SETUP, r"Block sizes $B_c = \lceil M / 4d \rceil$ and"
+                r" $B_r = \min(\lceil M / 4d \rceil,\, d)$"),
+    (0, _OP, r"In HBM, start with $O = 0$, $\ell = 0$ and $m = -\infty$"),
+    (0, _SETUP, r"Cut $Q$ into $T_r$ blocks of $B_r$ rows, $K$ and $V$ into $T_c$ blocks"
+                r" of $B_c$ rows"),
+    (0, _SETUP, r"Cut $O$, $\ell$ and $m$ into $T_r$ blocks of $B_r$ rows"),
+    (0, _BLOCK, r"For each column block $j = 1 \ldots T_c$:"),
+    (1, _OP, r"Load $K_j$, $V_j$ from HBM to SRAM"),
+    (1, _TILE, r"For each row block $i = 1 \ldots T_r$:"),
+    (2, _OP, r"Load $Q_i$, $O_i$, $\ell_i$, $m_i$ from HBM to SRAM"),
+    (2, _OP, r"Compute $S_{ij} = Q_i K_j^{\top}$"),
+    (2, _OP, r"Compute $\tilde{m}_{ij} = \mathrm{rowmax}(S_{ij})$,"
+             r" $\tilde{P}_{ij} = e^{S_{ij} - \tilde{m}_{ij}}$ and"
+             r" $\tilde{\ell}_{ij} = \mathrm{rowsum}(\tilde{P}_{ij})$"),
+    (2, _OP, r"Compute $m_i^{\mathrm{new}} = \max(m_i,\, \tilde{m}_{ij})$ and"
+             r" $\ell_i^{\mathrm{new}} = e^{m_i - m_i^{\mathrm{new}}}\, \ell_i$"
+             r" $+\; e^{\tilde{m}_{ij} - m_i^{\mathrm{new}}}\, \tilde{\ell}_{ij}$"),
+    (2, _OP, r"Store $O_i \leftarrow \mathrm{diag}(\ell_i^{\mathrm{new}})^{-1}"
+             r" \big( \mathrm{diag}(\ell_i)\, e^{m_i - m_i^{\mathrm{new}}} O_i$"
+             r" $+\; e^{\tilde{m}_{ij} - m_i^{\mathrm{new}}} \tilde{P}_{ij} V_j \big)$ in HBM"),
+    (2, _OP, r"Store $\ell_i \leftarrow \ell_i^{\mathrm{new}}$,"
+             r" $m_i \leftarrow m_i^{\mathrm{new}}$ in HBM"),
+    (1, _TILE, r"End for"),
+    (0, _BLOCK, r"End for"),
+    (0, _END, r"Return $O$"),
+)  # fmt: skip
+_FLASH1_MASK = PaperLine(
+    "A2", 2, r"Where the mask hides pairs, set them to $-\infty$ in $S_{ij}$"
+    r" (Algorithm 2, line 11)",
+    _OP, "Dao et al. 2022, Algorithm 2, line 11",
+)  # fmt: skip
+
+_FLASH2 = _numbered(
+    "Dao 2023, Algorithm 1",
+    (0, _SETUP, r"Cut $Q$ into $T_r$ blocks of $B_r$ rows, $K$ and $V$ into $T_c$ blocks"
+                r" of $B_c$ rows"),
+    (0, _SETUP, r"Cut $O$ and the log-sum-exp $L$ into $T_r$ blocks of $B_r$ rows"),
+    (0, _BLOCK, r"For each row block $i = 1 \ldots T_r$:"),
+    (1, _OP, r"Load $Q_i$ from HBM to SRAM"),
+    (1, _OP, r"On chip, start with $O_i^{(0)} = 0$, $\ell_i^{(0)} = 0$ and"
+             r" $m_i^{(0)} = -\infty$"),
+    (1, _TILE, r"For each column block $j = 1 \ldots T_c$:"),
+    (2, _OP, r"Load $K_j$, $V_j$ from HBM to SRAM"),
+    (2, _OP, r"Compute $S_i^{(j)} = Q_i K_j^{\top}$"),
+    (2, _OP, r"Compute $m_i^{(j)} = \max(m_i^{(j-1)},\, \mathrm{rowmax}(S_i^{(j)}))$,"
+             r" $\tilde{P}_i^{(j)} = e^{S_i^{(j)} - m_i^{(j)}}$ and"
+             r" $\ell_i^{(j)} = e^{m_i^{(j-1)} - m_i^{(j)}}\, \ell_i^{(j-1)}$"
+             r" $+\; \mathrm{rowsum}(\tilde{P}_i^{(j)})$"),
+    (2, _OP, r"Compute $O_i^{(j)} = \mathrm{diag}(e^{m_i^{(j-1)} - m_i^{(j)}})\, O_i^{(j-1)}$"
+             r" $+\; \tilde{P}_i^{(j)} V_j$"),
+    (1, _TILE, r"End for"),
+    (1, _OP, r"Compute $O_i = \mathrm{diag}(\ell_i^{(T_c)})^{-1}\, O_i^{(T_c)}$"),
+    (1, _OP, r"Compute $L_i = m_i^{(T_c)} + \log \ell_i^{(T_c)}$"),
+    (1, _OP, r"Store $O_i$ in HBM, block $i$ of $O$"),
+    (1, _OP, r"Store $L_i$ in HBM, block $i$ of $L$"),
+    (0, _BLOCK, r"End for"),
+    (0, _END, r"Return $O$ and $L$"),
+)  # fmt: skip
+_FLASH2_MASK = PaperLine(
+    "§3.1", 2, r"Where the mask hides pairs, set them to $-\infty$ in $S_i^{(j)}$ (section 3.1)",
+    _OP, "Dao 2023, section 3.1",
+)  # fmt: skip
+
+_SCALE = r"The scale $1/\sqrt{d}$, which these lines leave out, is part of $S$ here."
+_SKIP = r"Tiles that the mask hides whole are passed over."
+
+PAPERS: dict[str, Paper] = {
+    "naive": Paper(
+        "Standard attention: Dao et al. 2022, Algorithm 0",
+        _NAIVE,
+        rf"{_SCALE} A mask is put on $S$ before it is stored.",
+    ),
+    "flash1": Paper(
+        "FlashAttention-1: Dao et al. 2022, Algorithm 1",
+        (*_FLASH1[:9], _FLASH1_MASK, *_FLASH1[9:]),
+        rf"{_SCALE} {_SKIP}",
+    ),
+    "flash2": Paper(
+        "FlashAttention-2: Dao 2023, Algorithm 1",
+        (*_FLASH2[:8], _FLASH2_MASK, *_FLASH2[8:]),
+        rf"{_SCALE} {_SKIP}",
+    ),
+}
+"""The algorithm of each tile program."""
+
+_CITATION = re.compile(r"(?P<source>.*), lines? (?P<first>\d+)(?:-(?P<last>\d+))?(?:,.*)?")
+
+
+@cache
+def cited_lines(algorithm: str, cites: str) -> tuple[int, ...]:
+    """Return the places in an algorithm's lines, from 0, that a citation names.
+
+    Parameters
+    ----------
+    algorithm : str
+        ``naive``, ``flash1`` or ``flash2``.
+    cites : str
+        As an op says it: ``Dao 2023, Algorithm 1, lines 14-15``.
+    """
+    lines = PAPERS[algorithm].lines
+    whole = [n for n, line in enumerate(lines) if line.source == cites]
+    if whole:
+        return tuple(whole)
+    found = _CITATION.fullmatch(cites)
+    if found is None:
+        return ()
+    first = int(found["first"])
+    numbers = range(first, int(found["last"] or first) + 1)
+    return tuple(
+        n
+        for n, line in enumerate(lines)
+        if line.source == found["source"] and line.label.isdigit() and int(line.label) in numbers
+    )

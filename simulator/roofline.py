@@ -1,0 +1,232 @@
+"""Where the algorithms stand under the roofs of a GPU: bandwidth and matrix rate.
+
+References
+----------
+Williams, Waterman, Patterson 2009, "Roofline: an insightful visual performance model for
+multicore architectures", section 3.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from simulator.hardware import Gpu, TimeEstimate, time_estimate
+from simulator.program import Counters, TileProgram
+from simulator.scenario import Algorithm
+from simulator.sweep import NAMES, figures_of
+from simulator.workload import Workload
+
+Phase = Literal["prefill", "decode"]
+REPORT = Path(__file__).resolve().parent.parent / "docs" / "gpu" / "report.json"
+"""What the checks on a GPU have measured, if they were run."""
+_CURVES = "naive and flash2"
+"""The check that times whole runs: 8 heads, d = 64, float16, no mask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """What a GPU can do at most.
+
+    Attributes
+    ----------
+    gpu : Gpu
+        The preset.
+    bandwidth : float
+        HBM bytes/s.
+    rate : float or None
+        Matmul FLOP/s. None for float32: the presets hold no rate for it.
+    """
+
+    gpu: Gpu
+    bandwidth: float
+    rate: float | None
+
+    @property
+    def ridge(self) -> float | None:
+        """FLOPs for each byte from which the matrix rate is what limits; None without a rate."""
+        return None if self.rate is None else self.rate / self.bandwidth
+
+    def at(self, intensity: float) -> float:
+        """Return the most FLOP/s at an intensity in FLOPs for each byte."""
+        slope = self.bandwidth * intensity
+        return slope if self.rate is None else min(slope, self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One run, or a part of one, under a roof.
+
+    Attributes
+    ----------
+    algorithm : str
+        ``naive``, ``flash1`` or ``flash2``.
+    phase : str
+        ``prefill``, the scenario as it is, or ``decode``.
+    flops : int
+        Matmul FLOPs.
+    requested : int
+        Requested bytes.
+    compulsory : int or None
+        Distinct bytes that each launch touches, once; None for a part of a run.
+    time : TimeEstimate
+        Of requested bytes and FLOPs.
+    """
+
+    algorithm: Algorithm
+    phase: Phase
+    flops: int
+    requested: int
+    compulsory: int | None
+    time: TimeEstimate
+
+    @property
+    def intensity(self) -> float:
+        """FLOPs for each requested byte; 0 before the first byte."""
+        return self.flops / self.requested if self.requested else 0.0
+
+    @property
+    def best_intensity(self) -> float | None:
+        """FLOPs for each compulsory byte: what perfect caches would make of it."""
+        return None if self.compulsory is None else self.flops / self.compulsory
+
+    @property
+    def rate(self) -> float:
+        """FLOP/s in the estimated time: the roof above the intensity."""
+        return self.flops / self.time.seconds if self.time.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A run that was timed on a GPU.
+
+    Attributes
+    ----------
+    algorithm : str
+        Which one.
+    gpu : str
+        The device, as its driver names it.
+    seconds : float
+        Median time of a launch.
+    rate : float
+        FLOP/s.
+    """
+
+    algorithm: str
+    gpu: str
+    seconds: float
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """All algorithms under the roof of one GPU.
+
+    Attributes
+    ----------
+    dtype : str
+        Of Q, K, V, O.
+    roof : Roof
+        The GPU.
+    places : tuple of Place
+        Prefill of each algorithm, then decode of each.
+    """
+
+    dtype: str
+    roof: Roof
+    places: tuple[Place, ...]
+
+    def place(self, algorithm: str, phase: Phase) -> Place:
+        """Return one of the places."""
+        return next(p for p in self.places if (p.algorithm, p.phase) == (algorithm, phase))
+
+    def on(self, gpu: Gpu) -> Roofline:
+        """Return the same runs, with the same tiles, on another GPU."""
+        places = tuple(
+            replace(p, time=time_estimate(gpu, p.requested, p.flops, self.dtype))
+            for p in self.places
+        )
+        return Roofline(self.dtype, roof_of(gpu, self.dtype), places)
+
+    def part(self, algorithm: Algorithm, counters: Counters) -> Place:
+        """Return where the part of a run that is done stands.
+
+        Parameters
+        ----------
+        algorithm : str
+            Whose run.
+        counters : Counters
+            At the cursor.
+        """
+        time = time_estimate(self.roof.gpu, counters.bytes, counters.flops, self.dtype)
+        return Place(algorithm, "prefill", counters.flops, counters.bytes, None, time)
+
+
+def roof_of(gpu: Gpu, dtype: str) -> Roof:
+    """Return the roof of a GPU for products of a dtype."""
+    rate = None if dtype == "float32" else gpu.tflops * 1e12
+    return Roof(gpu, gpu.tbps * 1e12, rate)
+
+
+def decode_workload(w: Workload) -> Workload:
+    """Return the step that makes one more token: one query row, the keys as a cache."""
+    return replace(w, seqlen_q=1, mask=replace(w.mask, seqlen_q=1))
+
+
+@lru_cache(maxsize=4)
+def roofline_of(program: TileProgram) -> Roofline:
+    """Return where every algorithm stands on the workload's GPU, made once for each program.
+
+    Prefill is the workload as it is; decode the same with one query row. The tiles are those
+    of the workload.
+    """
+    w = program.workload
+    places = []
+    phases: tuple[tuple[Phase, Workload], ...] = (("prefill", w), ("decode", decode_workload(w)))
+    for phase, work in phases:
+        for name in NAMES:
+            found = figures_of(replace(work, algorithm=name))
+            places.append(
+                Place(name, phase, found.flops, found.bytes, found.compulsory, found.time)
+            )
+    return Roofline(w.dtype, roof_of(w.gpu, w.dtype), tuple(places))
+
+
+def measured_run(w: Workload, flops: int, report: dict[str, Any]) -> Measured | None:
+    """Return what a report of the GPU checks has timed for this very workload.
+
+    Parameters
+    ----------
+    w : Workload
+        The run.
+    flops : int
+        Its matmul FLOPs.
+    report : dict
+        As ``kernels.check`` writes it.
+    """
+    shape = (w.heads, w.kv_heads, w.head_dim, w.value_dim, w.dtype)
+    if shape != (8, 8, 64, 64, "float16") or w.seqlen_q != w.seqlen_k or w.mask.hides:
+        return None
+    gpu = report.get("machine", {}).get("GPU")
+    for check in report.get("checks", []):
+        if not gpu or check.get("name") != _CURVES:
+            continue
+        for line in check.get("figures", {}).get("lines", []):
+            same = [line.get(key) for key in ("algorithm", "N", "rows", "cols")]
+            if same == [w.algorithm, w.seqlen_q, w.rows, w.cols] and "ms" in line:
+                seconds = float(line["ms"]) / 1e3
+                return Measured(w.algorithm, str(gpu), seconds, flops / seconds)
+    return None
+
+
+@lru_cache(maxsize=1)
+def gpu_report() -> dict[str, Any]:
+    """Return the report of the GPU checks; empty where there is none."""
+    try:
+        found = json.loads(REPORT.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # a frozen program has none
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,92 @@
+"""TOML tables that users write: reading them, and telling what is wrong in one line."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from simulator.errors import InputError, Mistake, reason, refuse, shortened, shown
+
+_EXPECTED = {
+    "missing": "a value, but the key is missing",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+    "finite_number": "a finite number",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text in quotes",
+    "literal_error": "{expected}",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "tuple_type": "a list of head numbers",
+}
+
+
+class Table(BaseModel):
+    """A TOML table: immutable, no conversions between types, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a TOML file holds.
+
+    Raises
+    ------
+    InputError
+        The file is missing, is not UTF-8 or is not TOML.
+    """
+    try:
+        text = Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: no such name can be
+        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
+    try:
+        return tomllib.loads(text.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise refuse(str(path), f"byte {error.start}", "", "TOML in UTF-8") from None
+    except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
+        raise refuse(str(path), "", "", f"TOML ({reason(error)})") from None
+
+
+def input_error(source: str, error: ValidationError, root: type[BaseModel]) -> InputError:
+    """Return all that pydantic found wrong in the tables of `root`, in the project's words."""
+    found = [_mistake(e, root) for e in error.errors(include_url=False)]
+    # A value of several possible types fails as each of them: one mistake all the same.
+    return InputError(source, list({m.key: m for m in reversed(found)}.values())[::-1])
+
+
+def _mistake(error: ErrorDetails, root: type[BaseModel]) -> Mistake:
+    context = dict(error.get("ctx", {}))
+    kind = error["type"]
+    parts = [shortened(str(part)) for part in error["loc"]]
+    value = error["input"]
+    if "key" in context:
+        parts, value = [*parts, str(context["key"])], context["value"]
+    if kind == "extra_forbidden":
+        return Mistake(".".join(parts), shown(value), f"one of {_known_keys(root, parts[:-1])}")
+    if parts[:2] == ["input", "head"]:
+        parts = parts[:2]
+        expected = context and error["msg"] if "key" in context else 'head numbers or "all"'
+        value = list(value) if isinstance(value, tuple) else value
+        return Mistake("input.head", shown(value), str(expected))
+    if kind == "missing":
+        value = None  # pydantic gives the whole table
+    expected = _EXPECTED.get(kind, error["msg"]).format(**context)
+    return Mistake(".".join(parts), shown(value), expected.replace("'", '"'))
+
+
+def _known_keys(root: type[BaseModel], tables: list[str]) -> str:
+    model = root
+    for name in tables:
+        inner = model.model_fields[name].annotation
+        assert isinstance(inner, type)
+        assert issubclass(inner, BaseModel)
+        model = inner
+    return ", ".join(model.model_fields)

@@ -1,0 +1,154 @@
+"""Requested bytes from the first visit of a run to its last, sampled by arithmetic."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.compare import comparison_of
+from simulator.program import TileProgram
+from simulator.tiling import I64
+from simulator.traffic import compulsory_bytes
+from simulator.workload import Workload
+
+POINTS = 800
+"""Places at which the run on show is sampled; between two of them curves are straight."""
+OTHER_POINTS = 200
+REPORT = Path(__file__).resolve().parent.parent / "docs" / "gpu" / "report.json"
+"""What the checks on a GPU have measured, if they were run."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """Requested bytes of one run at some of its visits.
+
+    Attributes
+    ----------
+    algorithm : str
+        Whose run it is.
+    length : int
+        Visits of the run.
+    visits : ndarray
+        (n,) int64, how many visits are done at each point: 0 first, all of them last.
+    tensors : tuple of str
+        In the order of the program.
+    bytes : ndarray
+        (tensors, n) int64, read and written up to there.
+    """
+
+    algorithm: str
+    length: int
+    visits: I64
+    tensors: tuple[str, ...]
+    bytes: I64
+
+    @property
+    def totals(self) -> I64:
+        """Bytes of all tensors at each point, (n,)."""
+        out: I64 = self.bytes.sum(axis=0)
+        return out
+
+    @property
+    def end(self) -> int:
+        """Bytes of the whole run."""
+        return int(self.bytes[:, -1].sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunTraffic:
+    """The bytes of a run as curves, and what they are held against.
+
+    Attributes
+    ----------
+    own : Curve
+        The run on show.
+    others : tuple of Curve
+        The other algorithms on the same workload, each over its own run.
+    compulsory : int
+        Distinct bytes that each launch of the run on show touches, once.
+    dram : int or None
+        DRAM bytes that a hardware counter saw for exactly this workload; None: none has.
+    """
+
+    own: Curve
+    others: tuple[Curve, ...]
+    compulsory: int
+    dram: int | None
+
+
+def curve(program: TileProgram, points: int = POINTS) -> Curve:
+    """Return the bytes of a run at about `points` evenly spread visits and at every launch.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The run.
+    points : int
+        At most so many, and one for each launch.
+    """
+    length = len(program)
+    spread = np.linspace(0, length, min(length, points - 1) + 1).round().astype(np.int64)
+    sizes = [launch.per_head * program.workload.heads for launch in program.launches]
+    visits = np.union1d(spread, np.cumsum(sizes, dtype=np.int64))
+    amounts = np.empty((len(program.tensors), len(visits)), dtype=np.int64)
+    for n, visit in enumerate(visits.tolist()):
+        counters = program.counters(visit)
+        amounts[:, n] = [counters.read[t] + counters.write[t] for t in program.tensors]
+    for array in (visits, amounts):
+        array.flags.writeable = False
+    return Curve(program.workload.algorithm, length, visits, program.tensors, amounts)
+
+
+@lru_cache(maxsize=4)
+def run_traffic(program: TileProgram) -> RunTraffic:
+    """Return the curves of a run and of the other algorithms, made once for each program."""
+    programs = comparison_of(program).programs.values()
+    return RunTraffic(
+        own=curve(program),
+        others=tuple(curve(other, OTHER_POINTS) for other in programs if other is not program),
+        compulsory=compulsory_bytes(program.workload),
+        dram=measured_dram(program, _report()),
+    )
+
+
+def measured_dram(program: TileProgram, report: dict[str, Any]) -> int | None:
+    """Return the DRAM bytes that a report of the GPU checks has for this very workload.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The run.
+    report : dict
+        As ``kernels.check`` writes it.
+    """
+    w = program.workload
+    if not _is_as_measured(w):
+        return None
+    # The report holds no lengths; with all else equal the two counts tell one from another.
+    bounds = [compulsory_bytes(w), program.totals.bytes]
+    for check in report.get("checks", []):
+        for row in check.get("figures", {}).get("dram", []):
+            if row["algorithm"] == w.algorithm and list(row["bounds"][:2]) == bounds:
+                return int(row["read"] + row["write"])
+    return None
+
+
+def _is_as_measured(w: Workload) -> bool:
+    """Return whether a workload is like those that ``kernels.checks.tools.dram_bytes`` measures."""
+    shape = (w.heads, w.kv_heads, w.head_dim, w.value_dim, w.rows, w.cols)
+    plain = w.seqlen_q == w.seqlen_k and not w.mask.hides and w.dtype == "float16"
+    return shape == (16, 16, 128, 128, 32, 32) and plain
+
+
+@lru_cache(maxsize=1)
+def _report() -> dict[str, Any]:
+    try:
+        found = json.loads(REPORT.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # a frozen program has none
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,246 @@
+"""docs/capture.py on small models with random weights: what it records is what they computed."""
+
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator.scenario import parse_scenario
+from simulator.trace import Trace, simulate
+from tests.simulator.helpers import ALGORITHMS
+
+pytestmark = pytest.mark.peers
+for package in ("torch", "transformers"):
+    pytest.importorskip(package, reason=f"{package} is not here: make test-peers brings it")
+
+SCRIPT = Path(__file__).parents[2] / "docs/capture.py"
+TEXT = "the cat sat on the mat because it was tired of all the tiles that it had to count"
+WORDS = sorted(set(TEXT.split()))
+Model = Any  # of transformers, which is imported late
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    """What docs/capture.py defines."""
+    return runpy.run_path(str(SCRIPT))
+
+
+def make(kind: str, seed: int = 0, **settings: Any) -> Model:
+    """Return a model of three layers whose scores are as large as those of trained ones."""
+    import torch
+    import transformers
+
+    torch.manual_seed(seed)
+    sizes = {
+        "vocab_size": 61,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 128,
+        "initializer_range": 0.2,
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "pad_token_id": 0,
+    }
+    if kind != "Bert":
+        sizes |= {"num_key_value_heads": 2, "head_dim": 16}
+    config = getattr(transformers, f"{kind}Config")(**sizes | settings)
+    return getattr(transformers, f"{kind}Model")(config).eval()
+
+
+def token_ids(model: Model, count: int = 45) -> Any:
+    import torch
+
+    return torch.randint(1, model.config.vocab_size, (1, count))
+
+
+def own_output(model: Model, ids: Any, before: Any) -> np.ndarray:
+    """Return what a module is given, as (heads, N, dv): attention's output before W_O."""
+    import torch
+
+    found = []
+    hook = before.register_forward_pre_hook(lambda module, given: found.append(given[0]))
+    with torch.no_grad():
+        model(input_ids=ids)
+    hook.remove()
+    flat = found[0][0].float().numpy()
+    return flat.reshape(len(flat), model.config.num_attention_heads, -1).transpose(1, 0, 2)
+
+
+@pytest.fixture
+def save(script: dict[str, Any], tmp_path: Path) -> Callable[..., Path]:
+    """Capture a layer into a file."""
+
+    def captured(model: Model, ids: Any, layer: int) -> Path:
+        from safetensors.torch import save_file
+
+        tensors, said, _ = script["capture"](model, ids, layer)
+        path = tmp_path / "mine.safetensors"
+        save_file(tensors, path, said)
+        return path
+
+    return captured
+
+
+def opened(path: Path, algorithm: str = "flash2", **tables: Any) -> Trace:
+    """Return a run on a file, in tiles that do not divide it."""
+    attention = {"algorithm": algorithm} | tables.pop("attention", {})
+    source = {"source": "file", "path": str(path)}
+    tiles = {"rows": 16, "cols": 12}
+    return simulate(
+        parse_scenario({"attention": attention, "input": source, "tiling": tiles, **tables})
+    )
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(("layer", "way"), [(0, "sdpa"), (1, "sdpa"), (2, "sdpa"), (0, "eager")])
+def test_a_llama_computes_the_same(
+    layer: int, way: str, algorithm: str, save: Callable[..., Path]
+) -> None:
+    # Later layers of another way start from numbers that were rounded otherwise.
+    model = make("Llama", attn_implementation=way)
+    ids = token_ids(model)
+    own = own_output(model, ids, model.layers[layer].self_attn.o_proj)
+    trace = opened(save(model, ids, layer), algorithm)
+    w = trace.workload
+    assert (w.heads, w.kv_heads, w.head_dim, w.dtype) == (4, 2, 16, "float32")
+    assert w.mask.causal
+    assert w.scale == 0.25
+    assert trace.output.shape == own.shape == (4, 45, 16)
+    assert np.abs(trace.output - own).max() < 1e-5
+    # What was compared tells one attention from another.
+    assert np.abs(own).max() > 0.5
+    warmer = opened(trace.workload.file.path, algorithm, attention={"temperature": 1.01})
+    assert np.abs(warmer.output - own).max() > 1e-3
+
+
+def test_a_window_is_told(script: dict[str, Any], save: Callable[..., Path]) -> None:
+    model = make("Mistral", sliding_window=8)
+    ids = token_ids(model)
+    assert script["capture"](model, ids, 1)[2] == 8
+    own = own_output(model, ids, model.layers[1].self_attn.o_proj)
+    path = save(model, ids, 1)
+    assert np.abs(opened(path, mask={"window": 8}).output - own).max() < 1e-5
+    assert np.abs(opened(path).output - own).max() > 1e-3
+
+
+def test_an_encoder_is_not_causal(save: Callable[..., Path]) -> None:
+    model = make("Bert")
+    ids = token_ids(model)
+    own = own_output(model, ids, model.encoder.layer[2].attention.output.dense)
+    trace = opened(save(model, ids, 2))
+    assert not trace.workload.mask.causal
+    assert np.abs(trace.output - own).max() < 1e-5
+
+
+def test_sixteen_bits_stay_sixteen_bits(save: Callable[..., Path]) -> None:
+    import torch
+
+    model = make("Llama").to(torch.bfloat16)
+    ids = token_ids(model)
+    own = own_output(model, ids, model.layers[1].self_attn.o_proj)
+    trace = opened(save(model, ids, 1))
+    assert trace.workload.dtype == "bfloat16"
+    assert np.abs(trace.output - own).max() < 2**-7 * np.abs(own).max()
+
+
+def test_the_model_is_left_as_it_was(script: dict[str, Any]) -> None:
+    model = make("Llama", attn_implementation="eager")
+    ids = token_ids(model)
+    before = own_output(model, ids, model.layers[2].self_attn.o_proj)
+    script["capture"](model, ids, 1)
+    assert model.config._attn_implementation == "eager"
+    with pytest.raises(SystemExit, match="not captured: the model ran no attention layer 7"):
+        script["capture"](model, ids, 7)
+    assert model.config._attn_implementation == "eager"
+    again = own_output(model, ids, model.layers[2].self_attn.o_proj)
+    assert again.tolist() == before.tolist()
+
+
+def test_scores_that_are_not_q_k_alone_are_refused(script: dict[str, Any]) -> None:
+    for kind, word in (("Gemma2", "softcap"), ("GptOss", "s_aux")):
+        more = {"num_local_experts": 4, "num_experts_per_tok": 2} if kind == "GptOss" else {}
+        model = make(kind, **more)
+        with pytest.raises(SystemExit, match=f"not captured: {word} changes the scores"):
+            script["capture"](model, token_ids(model), 1)
+
+
+def test_what_gives_another_output_is_refused(script: dict[str, Any]) -> None:
+    import torch
+
+    q, k, v = torch.randn(4, 9, 8), torch.randn(2, 9, 8), torch.randn(2, 9, 8)
+    out = torch.nn.functional.scaled_dot_product_attention(
+        q[None], k[None], v[None], is_causal=True, enable_gqa=True
+    )[0]
+    said = {"causal": True, "scale": 8**-0.5, "window": 0}
+    script["check"](q, k, v, out, **said)
+    for wrong in ({"causal": False}, {"scale": 0.3}, {"window": 4}):
+        with pytest.raises(SystemExit, match="Q, K and V give another output, off by"):
+            script["check"](q, k, v, out, **said | wrong)
+    with pytest.raises(SystemExit, match="off by nan"):
+        script["check"](q, k, v, out * float("nan"), **said)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a model and its tokenizer, as the hub would give it."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {word: n for n, word in enumerate(["[UNK]", *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    where = tmp_path / "model"
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]").save_pretrained(where)
+    make("Mistral", sliding_window=6).save_pretrained(where)
+    return where
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the script as one does, with nothing to download."""
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *map(str, arguments)],
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_from_the_command_line_into_tilescope(folder: Path, tmp_path: Path) -> None:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    path = tmp_path / "out.safetensors"
+    done = run(folder, 1, path, TEXT)
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()
+    assert told == [
+        f"{path} q (4, 19, 16) k (2, 19, 16) v (2, 19, 16)",
+        "The layer has a window: write `window = 6` under [mask] in the scenario.",
+    ]
+    trace = opened(path, mask={"window": 6})
+    file = trace.workload.file
+    assert file is not None
+    assert file.tokens == tuple(TEXT.split())
+    assert (file.model, file.layer, file.scale, file.causal) == (str(folder), "1", 0.25, True)
+    model = AutoModel.from_pretrained(folder)
+    ids = AutoTokenizer.from_pretrained(folder)(TEXT, return_tensors="pt").input_ids
+    assert ids.dtype == torch.int64
+    own = own_output(model, ids, model.layers[1].self_attn.o_proj)
+    assert np.abs(trace.output - own).max() < 1e-5
+
+
+def test_the_command_line_explains_itself() -> None:
+    for arguments in ((), ("model", "first", "out", "text")):
+        done = run(*arguments)
+        assert done.returncode == 1
+        assert "capture.py MODEL LAYER OUT.safetensors" in done.stderr
+        assert "Traceback" not in done.stderr

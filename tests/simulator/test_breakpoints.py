@@ -1,0 +1,292 @@
+"""Every condition against a walk over all cursors; searches that are cancelled or find nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simulator.algorithms import tile_program
+from simulator.breakpoints import (
+    AtEnd,
+    AtOp,
+    AtRow,
+    AtTile,
+    AtTurn,
+    Finder,
+    Hit,
+    MaximumChanged,
+    OverLimit,
+    TileSkipped,
+    find_next,
+)
+from simulator.engine import NumpyEngine
+from simulator.playback import end_of_visit, last_cursor
+from simulator.program import TileProgram
+from simulator.snapshot import Cursor
+from simulator.trace import Trace
+from simulator.workload import read_inputs, resolve
+from tests.simulator.helpers import (
+    ALGORITHMS,
+    pairs_of,
+    scenario,
+    scenarios,
+    trace_of,
+    visits_in_order,
+)
+
+OPS = (
+    "load", "store", "clear", "initialise", "scores", "mask", "row max", "exponentials",
+    "row sum", "combine", "rescale", "accumulate", "normalise",
+)  # fmt: skip
+
+
+def every_cursor(program: TileProgram) -> list[Cursor]:
+    return [
+        Cursor(visit, op) for visit in range(len(program)) for op in range(len(program.ops(visit)))
+    ]
+
+
+def whole(trace: Trace, visit: int) -> bool:
+    return trace.program.launches[trace.program.visit(visit).launch].whole_rows
+
+
+def brute_tile(trace: Trace, i: int, j: int) -> list[Cursor]:
+    w = trace.workload
+    found = []
+    for index, (_, _, a, b) in enumerate(visits_in_order(w)):
+        if a == i and (b == j or (whole(trace, index) and j < w.grid.Tc)):
+            found.append(Cursor(index, 0))
+    return found
+
+
+def brute_row(trace: Trace, row: int) -> list[Cursor]:
+    found, before = [], None
+    for index, (launch, head, i, _) in enumerate(visits_in_order(trace.workload)):
+        if trace.workload.algorithm == "flash1":
+            before = None  # each visit takes its row block up anew
+        rows = trace.program.visit(index).rows
+        if row in rows and before != (launch, head, i):
+            found.append(Cursor(index, 0))
+        before = (launch, head, i)
+    return found
+
+
+def brute_skipped(trace: Trace) -> list[Cursor]:
+    """Walk over all tiles of all heads, skipped ones too, in the order of the loops."""
+    w = trace.workload
+    if w.algorithm == "naive":
+        return []
+    kinds = pairs_of(w).kinds(w.rows, w.cols)
+    Tr, Tc = kinds.shape
+    if w.algorithm == "flash2":
+        order = [(i, j) for i in range(Tr) for j in range(Tc)]
+    else:
+        order = [(i, j) for j in range(Tc) for i in range(Tr)]
+    found, passed, visit = [], False, 0
+    for tile in order * w.heads:
+        if not kinds[tile]:
+            passed = True
+            continue
+        if passed:
+            found.append(Cursor(visit, 0))
+        passed, visit = False, visit + 1
+    assert visit == len(trace.program)
+    if passed:
+        found.append(last_cursor(trace.program))
+    return found
+
+
+def brute_maximum(trace: Trace) -> list[Cursor]:
+    """Compare m of the current row block before and after every op."""
+    found = []
+    if trace.workload.algorithm == "naive":
+        return found
+    for visit in range(len(trace.program)):
+        old = trace.tile(visit).m_prev
+        for op in range(len(trace.program.ops(visit))):
+            new = trace.snapshot(visit, op).m
+            if any(np.isfinite(a) and b > a for a, b in zip(old, new, strict=True)):
+                found.append(Cursor(visit, op))
+            old = new
+    return found
+
+
+def brute_limit(trace: Trace) -> list[Cursor]:
+    found, was = [], False
+    for cursor in every_cursor(trace.program):
+        held = trace.program.on_chip(cursor.visit, cursor.op)
+        over = (
+            sum(tile.bytes for tile in held if tile.place == "shared")
+            > trace.workload.gpu.smem_bytes
+        )
+        if over and not was:
+            found.append(cursor)
+        was = over
+    return found
+
+
+def brute_op(trace: Trace, name: str) -> list[Cursor]:
+    cursors = every_cursor(trace.program)
+    return [c for c in cursors if trace.program.ops(c.visit)[c.op].name == name]
+
+
+def brute_turn(trace: Trace, outer: bool) -> list[Cursor]:
+    by_rows = trace.workload.algorithm != "flash1"
+    found, before = [], None
+    for index, (launch, head, i, j) in enumerate(visits_in_order(trace.workload)):
+        turn = (launch, head, i if by_rows else j)
+        if not outer or turn != before:
+            found.append(Cursor(index, 0))
+        before = turn
+    return found
+
+
+def check_search(trace: Trace, condition, expected: list[Cursor], starts: list[Cursor]) -> None:
+    """Hold the search from some cursors, in both directions, against all places."""
+    finder = Finder(trace)
+    for start in starts:
+        later = [cursor for cursor in expected if cursor > start]
+        earlier = [cursor for cursor in expected if cursor < start]
+        want = Hit(min(later), condition) if later else None
+        assert finder.find(start, [condition]) == want, (start, condition)
+        want = Hit(max(earlier), condition) if earlier else None
+        assert finder.find(start, [condition], forward=False) == want, (start, condition)
+    assert find_next(trace, starts[0], condition) == finder_cursor(finder, starts[0], condition)
+
+
+def finder_cursor(finder: Finder, start: Cursor, condition) -> Cursor | None:
+    hit = finder.find(start, [condition])
+    return hit.cursor if hit else None
+
+
+def limited(trace: Trace, smem_kib: float) -> Trace:
+    """Return the run on a GPU with so much shared memory."""
+    w = trace.workload
+    w = replace(w, gpu=replace(w.gpu, smem_kib=smem_kib))
+    return Trace(tile_program(w), NumpyEngine(w, trace.inputs), trace.inputs)
+
+
+@settings(max_examples=60)
+@given(scenarios(longest=14), st.data())
+def test_conditions_stop_where_a_walk_over_all_cursors_does(chosen, data):
+    trace = trace_of(chosen)
+    w = trace.workload
+    if not len(trace.program):
+        return
+    cursors = every_cursor(trace.program)
+    starts = [cursors[0], cursors[-1], *data.draw(st.lists(st.sampled_from(cursors), max_size=4))]
+    i = data.draw(st.integers(0, w.grid.Tr))
+    j = data.draw(st.integers(0, w.grid.Tc))
+    row = data.draw(st.integers(0, w.seqlen_q))
+    name = data.draw(st.sampled_from(OPS))
+    check_search(trace, AtTile(i, j), brute_tile(trace, i, j), starts)
+    check_search(trace, AtRow(row), brute_row(trace, row), starts)
+    check_search(trace, AtOp(name), brute_op(trace, name), starts)
+    check_search(trace, TileSkipped(), brute_skipped(trace), starts)
+    check_search(trace, MaximumChanged(), brute_maximum(trace), starts)
+    check_search(trace, AtEnd(), [cursors[-1]], starts)
+    for outer in (False, True):
+        check_search(trace, AtTurn(outer), brute_turn(trace, outer), starts)
+    small = limited(trace, data.draw(st.integers(0, trace.program.peak_shared_bytes)) / 1024)
+    check_search(small, OverLimit(), brute_limit(small), starts)
+
+
+@settings(max_examples=40)
+@given(scenarios(longest=12), st.data())
+def test_of_several_conditions_the_nearest_counts_and_none_beyond_the_end(chosen, data):
+    trace = trace_of(chosen)
+    if not len(trace.program):
+        return
+    cursors = every_cursor(trace.program)
+    places = {
+        AtOp("scores"): brute_op(trace, "scores"),
+        AtRow(0): brute_row(trace, 0),
+        TileSkipped(): brute_skipped(trace),
+        MaximumChanged(): brute_maximum(trace),
+    }
+    chosen_ones = data.draw(st.lists(st.sampled_from(list(places)), unique=True))
+    start, until = data.draw(st.tuples(st.sampled_from(cursors), st.sampled_from(cursors)))
+    expected = {c for condition in chosen_ones for c in places[condition] if start < c <= until}
+    hit = Finder(trace).find(start, chosen_ones, until=until)
+    assert (hit.cursor if hit else None) == min(expected, default=None)
+    if hit:
+        assert hit.cursor in places[hit.condition]
+    expected = {c for condition in chosen_ones for c in places[condition] if until <= c < start}
+    hit = Finder(trace).find(start, chosen_ones, forward=False, until=until)
+    assert (hit.cursor if hit else None) == max(expected, default=None)
+
+
+def test_a_first_maximum_is_no_change():
+    """One tile a row: m goes from -inf to a number and nowhere else."""
+    trace = trace_of(scenario("flash2", nq=8, nk=4, rows=4, cols=4))
+    assert find_next(trace, Cursor(0, 0), MaximumChanged()) is None
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
+def test_a_maximum_changes_at_the_op_that_raises_it(algorithm):
+    trace = trace_of(scenario(algorithm, nq=8, nk=32, rows=4, cols=4))
+    cursor = find_next(trace, Cursor(0, 0), MaximumChanged())
+    before = trace.snapshot(cursor.visit, cursor.op - 1)
+    after = trace.snapshot(cursor.visit, cursor.op)
+    assert after.op.name == ("combine" if algorithm == "flash1" else "row max")
+    assert (after.m >= before.m).all()
+    assert (after.m > before.m).any()
+
+
+def test_naive_has_no_running_maximum_and_skips_nothing():
+    trace = trace_of(scenario("naive", nq=8, nk=8, rows=2, cols=2, mask={"causal": True}))
+    assert find_next(trace, Cursor(0, 0), MaximumChanged()) is None
+    assert find_next(trace, Cursor(0, 0), TileSkipped()) is None
+
+
+def test_a_search_can_be_stopped_and_tells_how_far_it_is():
+    class Stopped(Exception):
+        pass
+
+    told = []
+
+    def progress(share):
+        told.append(share)
+        if len(told) == 3:
+            raise Stopped
+
+    # One tile a row: no maximum ever changes, so every row block is asked for.
+    trace = trace_of(scenario("flash2", nq=40, nk=4, rows=4, cols=4))
+    with pytest.raises(Stopped):
+        find_next(trace, Cursor(0, 0), MaximumChanged(), progress)
+    assert told == sorted(told)
+    assert 0 <= told[-1] <= 1
+
+
+def test_numbers_are_asked_for_only_as_far_as_needed(monkeypatch):
+    trace = trace_of(scenario("flash1", nq=40, nk=40, rows=4, cols=4, heads=2))
+    asked = []
+    real = trace.row_block
+    monkeypatch.setattr(trace, "row_block", lambda h, i: asked.append((h, i)) or real(h, i))
+    finder = Finder(trace)
+    tile = finder.find(Cursor(0, 0), [AtTile(3, 0), MaximumChanged()])
+    assert tile.condition == AtTile(3, 0)  # in the first column block no maximum can have changed
+    assert len(asked) <= 4
+    hit = finder.find(tile.cursor, [MaximumChanged()])
+    before = len(asked)
+    assert finder.find(tile.cursor, [MaximumChanged()]) == hit
+    assert len(asked) == before
+    assert not [condition for condition in (AtTile(0, 0), AtRow(0)) if condition.numeric]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_search_in_a_million_visits_looks_at_few(algorithm, monkeypatch):
+    """Sixteen heads at N = 16 384: what never comes is known after less than two heads."""
+    chosen = scenario(algorithm, nq=16384, d=64, heads=16, rows=128, cols=128, head=[0])
+    w = resolve(chosen)
+    program = tile_program(replace(w, heads=16, kv_head_of=(0,) * 16))
+    inputs = read_inputs(w)
+    trace = Trace(program, NumpyEngine(w, inputs), inputs)
+    looked = []
+    real = TileProgram.visit
+    monkeypatch.setattr(TileProgram, "visit", lambda p, n: looked.append(n) or real(p, n))
+    assert find_next(trace, Cursor(0, 0), AtOp("no such op")) is None
+    assert len(looked) < 3000
+    assert find_next(trace, Cursor(0, 0), AtEnd()) == end_of_visit(program, len(program) - 1)

@@ -1,0 +1,144 @@
+"""The roofline's figures against tile programs and the data sheets."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from simulator.algorithms import tile_program
+from simulator.hardware import gpus, time_estimate
+from simulator.roofline import (
+    REPORT,
+    decode_workload,
+    gpu_report,
+    measured_run,
+    roof_of,
+    roofline_of,
+)
+from simulator.scenario import Scenario, parse_scenario
+from simulator.traffic import compulsory_bytes
+from simulator.workload import Workload, resolve
+from tests.simulator.helpers import ALGORITHMS, scenario, scenarios
+
+
+def test_the_roof_of_a_data_sheet() -> None:
+    roof = roof_of(gpus()["H100-SXM"], "float16")
+    assert (roof.bandwidth, roof.rate) == (3.35e12, 989e12)
+    assert roof.ridge == pytest.approx(295.2, abs=0.1)
+    assert roof.at(1.0) == 3.35e12
+    assert roof.at(1000.0) == 989e12
+    assert roof.at(roof.ridge) == pytest.approx(989e12)
+
+
+def test_float32_has_only_the_bandwidth_as_a_roof() -> None:
+    roof = roof_of(gpus()["A100-80-SXM"], "float32")
+    assert roof.rate is None
+    assert roof.ridge is None
+    assert roof.at(1e6) == pytest.approx(2.039e18)
+
+
+@given(scenarios(longest=24))
+def test_places_are_those_of_the_tile_programs(chosen: Scenario) -> None:
+    program = tile_program(resolve(chosen))
+    w = program.workload
+    found = roofline_of(program)
+    assert len(found.places) == 6
+    for phase, work in (("prefill", w), ("decode", decode_workload(w))):
+        for name in ALGORITHMS:
+            here = replace(work, algorithm=name)
+            total, place = tile_program(here).totals, found.place(name, phase)
+            assert (place.flops, place.requested) == (total.flops, total.bytes)
+            assert place.compulsory == compulsory_bytes(here)
+            assert place.intensity == total.flops / total.bytes
+            assert place.best_intensity == total.flops / place.compulsory
+            assert place.time == time_estimate(w.gpu, total.bytes, total.flops, w.dtype)
+            # An estimate stands on the roof: that is what it means.
+            assert place.rate == pytest.approx(found.roof.at(place.intensity))
+
+
+def test_decode_is_the_scenario_with_one_query() -> None:
+    mask = {"causal": True, "window": 20, "sinks": 2}
+    w = resolve(scenario(nq=48, nk=64, heads=4, kv_heads=2, dtype="float16", mask=mask))
+    by_file = resolve(scenario(nq=1, nk=64, heads=4, kv_heads=2, dtype="float16", mask=mask))
+    decode = decode_workload(w)
+    assert decode.mask == by_file.mask
+    assert tile_program(decode).totals == tile_program(by_file).totals
+    # One row cannot use a byte of K twice: decode is far left of the ridge.
+    place = roofline_of(tile_program(w)).place("flash2", "decode")
+    assert place.time.bound == "memory"
+    assert place.intensity < 2
+
+
+def test_another_gpu_has_other_roofs_and_times_but_the_same_work() -> None:
+    found = roofline_of(tile_program(resolve(scenario(nq=64, d=16, dtype="float16"))))
+    other = found.on(gpus()["T4"])
+    assert other.roof == roof_of(gpus()["T4"], "float16")
+    for one, two in zip(found.places, other.places, strict=True):
+        assert (one.flops, one.requested, one.compulsory) == (
+            two.flops, two.requested, two.compulsory,
+        )  # fmt: skip
+        assert two.time == time_estimate(gpus()["T4"], two.requested, two.flops, "float16")
+        assert two.time.seconds > one.time.seconds
+
+
+def test_the_part_of_a_run_ends_at_the_whole_run() -> None:
+    program = tile_program(resolve(scenario("flash1", nq=32, d=8, dtype="float16")))
+    found = roofline_of(program)
+    before = found.part("flash1", program.counters(0))
+    assert (before.intensity, before.rate, before.best_intensity) == (0.0, 0.0, None)
+    whole = found.part("flash1", program.totals)
+    end = found.place("flash1", "prefill")
+    assert (whole.flops, whole.requested, whole.time) == (end.flops, end.requested, end.time)
+    half = found.part("flash1", program.counters(len(program) // 2))
+    assert 0 < half.time.seconds < whole.time.seconds
+
+
+# --- what was measured -------------------------------------------------------------------------
+
+
+def timed_workload(**changes: object) -> Workload:
+    table = {"algorithm": "flash2", "heads": 8, "seqlen_q": 512, "head_dim": 64,
+             "dtype": "float16", **changes}  # fmt: skip
+    return resolve(parse_scenario({"attention": table, "tiling": {"rows": 64, "cols": 64}}))
+
+
+def report(**changes: object) -> dict[str, object]:
+    line = {"algorithm": "flash2", "N": 512, "rows": 64, "cols": 64, "ms": 0.5, **changes}
+    check = {"name": "naive and flash2", "figures": {"lines": [line]}}
+    return {"machine": {"GPU": "a card"}, "checks": [{"name": "other"}, check]}
+
+
+def test_a_run_that_was_timed_is_found() -> None:
+    found = measured_run(timed_workload(), 10**9, report())
+    assert found is not None
+    assert (found.algorithm, found.gpu, found.seconds, found.rate) == (
+        "flash2", "a card", 5e-4, 2e12,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", [{"N": 1024}, {"rows": 32}, {"cols": 32},
+                                     {"algorithm": "naive"}], ids=str)  # fmt: skip
+def test_a_run_of_another_scenario_is_not_claimed(changes: dict[str, object]) -> None:
+    assert measured_run(timed_workload(), 1, report(**changes)) is None
+
+
+@pytest.mark.parametrize("changes", [{"heads": 4}, {"head_dim": 32}, {"dtype": "bfloat16"},
+                                     {"kv_heads": 2}, {"seqlen_k": 600}], ids=str)  # fmt: skip
+def test_a_scenario_that_was_not_timed_has_no_point(changes: dict[str, object]) -> None:
+    assert measured_run(timed_workload(**changes), 1, report()) is None
+
+
+def test_a_run_out_of_memory_has_no_time() -> None:
+    said = report()
+    del said["checks"][1]["figures"]["lines"][0]["ms"]
+    assert measured_run(timed_workload(), 1, said) is None
+
+
+def test_without_a_machine_nothing_is_claimed() -> None:
+    assert measured_run(timed_workload(), 1, {**report(), "machine": {}}) is None
+    assert measured_run(timed_workload(), 1, {}) is None
+
+
+def test_the_report_is_the_one_in_docs() -> None:
+    assert gpu_report() == json.loads(REPORT.read_text("utf-8"))

@@ -1,0 +1,90 @@
+"""Curves of requested bytes: every point equals the counters, and the ops added up."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from simulator.algorithms import ALGORITHMS, tile_program
+from simulator.scenario import parse_scenario
+from simulator.traffic import compulsory_bytes
+from simulator.traffic_curve import POINTS, curve, measured_dram, run_traffic
+from simulator.workload import resolve
+from tests.simulator.helpers import program_of, scenario, scenarios
+
+
+@settings(deadline=None, max_examples=40)
+@given(scenarios(longest=12))
+def test_points_are_the_ops_added_up(chosen):
+    program = program_of(chosen)
+    if not len(program):
+        return
+    found = curve(program)
+    assert found.visits[0] == 0
+    assert found.visits[-1] == found.length == len(program)
+    sums = dict.fromkeys(program.tensors, 0)
+    points = dict(zip(found.visits.tolist(), found.bytes.T.tolist(), strict=True))
+    assert points[0] == [0] * len(sums)
+    for visit in range(len(program)):
+        for op in program.ops(visit):
+            for move in op.moves:
+                sums[move.tensor] += move.bytes
+        if visit + 1 in points:
+            assert points[visit + 1] == list(sums.values())
+    assert found.end == program.totals.bytes
+
+
+@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+def test_a_million_visits_take_few_points(algorithm):
+    mask = {"causal": True}
+    program = program_of(
+        scenario(algorithm, 131072, d=128, rows=128, cols=128, dtype="float16", mask=mask)
+    )
+    found = curve(program)
+    assert len(found.visits) <= POINTS + len(program.launches)
+    assert (np.diff(found.visits) > 0).all()
+    assert (np.diff(found.bytes, axis=1) >= 0).all()
+    for n in (1, len(found.visits) // 2, -2):
+        counters = program.counters(int(found.visits[n]))
+        each = [counters.read[t] + counters.write[t] for t in found.tensors]
+        assert found.bytes[:, n].tolist() == each
+        assert found.totals[n] == counters.bytes
+    # Launches begin at points, so that no line cuts a corner.
+    sizes = [launch.per_head for launch in program.launches]
+    assert set(np.cumsum(sizes).tolist()) <= set(found.visits.tolist())
+
+
+def test_a_run_beside_the_others():
+    program = program_of(scenario("flash1", 64, d=8))
+    traffic = run_traffic(program)
+    assert traffic is run_traffic(program)
+    assert traffic.own.algorithm == "flash1"
+    assert [other.algorithm for other in traffic.others] == ["naive", "flash2"]
+    for other in traffic.others:
+        assert other.end == program_of(scenario(other.algorithm, 64, d=8)).totals.bytes
+    assert traffic.compulsory == compulsory_bytes(program.workload)
+    assert not traffic.own.bytes.flags.writeable
+    assert traffic.dram is None
+
+
+def measured(**changes: object):
+    tables = {
+        "attention": {
+            "algorithm": "flash2", "heads": 16, "seqlen_q": 2048, "head_dim": 128,
+            "dtype": "float16", **changes,
+        },
+        "tiling": {"rows": 32, "cols": 32},
+    }  # fmt: skip
+    return tile_program(resolve(parse_scenario(tables)))
+
+
+def test_dram_bytes_are_those_of_this_very_workload_or_none():
+    program = measured()
+    bounds = [compulsory_bytes(program.workload), program.totals.bytes, 0]
+    row = {"algorithm": "flash2", "read": 11, "write": 31, "bounds": bounds}
+    report = {"checks": [{"figures": {}}, {"figures": {"dram": [row]}}]}
+    assert measured_dram(program, report) == 42
+    assert measured_dram(measured(seqlen_q=4096), report) is None
+    assert measured_dram(measured(algorithm="flash1"), report) is None
+    assert measured_dram(measured(dtype="bfloat16"), report) is None
+    assert measured_dram(program, {"checks": []}) is None
+    assert measured_dram(program, {}) is None

@@ -1,0 +1,65 @@
+"""Exports for tests: small, and read back by readers that share no code with the writers."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from simulator.assets import SCENARIOS
+from simulator.trace import Trace, simulate
+from ui.app import application
+from ui.export.job import Export, prepare
+from ui.export.options import ExportOptions
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+DEMO = SCENARIOS / "causal.toml"
+SMALL = {"size": (480, 320), "fps": 10, "length": 1.2}
+"""Twelve frames in which everything changes."""
+
+
+def options(target: Path | str, **changes) -> ExportOptions:
+    return ExportOptions(str(target), **{**SMALL, **changes})
+
+
+def still(target: Path | str, **changes) -> ExportOptions:
+    return ExportOptions(str(target), **{"size": (480, 320), **changes})
+
+
+def prepared(wanted: ExportOptions, trace: Trace | None = None) -> Export:
+    application()
+    return prepare(trace or simulate(DEMO), wanted, str(DEMO), "0.1.0")
+
+
+def make(wanted: ExportOptions, trace: Trace | None = None) -> Export:
+    export = prepared(wanted, trace)
+    export.make(lambda share: None)
+    return export
+
+
+def command(*arguments: str, **changes) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ui", "export", str(DEMO), *arguments],
+        capture_output=True, text=True, cwd=ROOT, check=False, **changes,
+    )  # fmt: skip
+
+
+def picture(path: Path) -> np.ndarray:
+    """Return (height, width, 3) of a picture."""
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB")).astype(int)
+
+
+def frames_of(path: Path) -> list[np.ndarray]:
+    """Return the frames of a GIF, WebP or APNG, each (height, width, 4)."""
+    with Image.open(path) as image:
+        out = []
+        for k in range(image.n_frames):
+            image.seek(k)
+            out.append(np.asarray(image.convert("RGBA")).astype(int))
+        return out
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())

@@ -1,0 +1,140 @@
+"""What an export says about itself, read back from every format."""
+
+import shlex
+import shutil
+import tomllib
+from pathlib import Path
+
+import pypdf
+import pytest
+from PIL import Image
+
+from simulator.assets import CAPTURES, SCENARIOS
+from simulator.errors import InputError
+from simulator.scenario import load_scenario, parse_scenario
+from simulator.trace import simulate
+from tests.ui.export.helpers import make, options, still
+from ui.export.formats import ENDINGS, format_of
+from ui.export.metadata import READS, note_of, read_note, read_scenario
+
+TITLE = 'A "title" with <&> ]]> – ℓ, \u202f…'
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory) -> Path:
+    """Return a scenario whose title is hard to write down."""
+    path = tmp_path_factory.mktemp("odd") / "an odd & long name.toml"
+    text = (SCENARIOS / "window-sinks.toml").read_text()
+    first = next(line for line in text.splitlines() if line.startswith("title"))
+    path.write_text(text.replace(first, f"title = '{TITLE}'"))
+    return path
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_scenario_comes_back(ending, odd, tmp_path):
+    target = tmp_path / f"an export{ending}"
+    wanted = (options if format_of(str(target)).film else still)(target, visits=(1, 4))
+    export = make(wanted, simulate(odd))
+    scenario = read_scenario(target)
+    assert scenario == load_scenario(odd)
+    assert scenario.title == TITLE
+    note = read_note(target)
+    assert note == export.note
+    assert note.version == "0.1.0"
+    words = shlex.split(note.command)
+    assert words[:4] == ["python", "-m", "ui", "export"]
+    assert str(target) in words
+    # The note is a scenario file as it stands.
+    plain = tmp_path / "plain.toml"
+    plain.write_text(note.text)
+    assert load_scenario(plain) == scenario
+
+
+def title_in(note: str) -> str:
+    return tomllib.loads(note)["title"]
+
+
+def test_every_ending_can_be_read():
+    assert set(READS) == set(ENDINGS)
+
+
+def test_single_frames_have_it_too(odd, tmp_path):
+    make(options(f"{tmp_path}/f/"), simulate(odd))
+    assert read_scenario(tmp_path / "f" / "frame-00003.png").title == TITLE
+
+
+@pytest.mark.parametrize("ending", [".png", ".webp", ".gif", ".pdf"])
+def test_others_find_it_in_its_usual_place(ending, odd, tmp_path):
+    target = tmp_path / f"a{ending}"
+    make((still if ending in (".png", ".pdf") else options)(target), simulate(odd))
+    if ending == ".pdf":
+        about = pypdf.PdfReader(target)
+        assert about.metadata.creator == "Tilescope 0.1.0"
+        assert title_in(about.xmp_metadata.dc_description["x-default"]) == TITLE
+        return
+    with Image.open(target) as image:
+        if ending == ".png":
+            assert title_in(image.text["Tilescope"]) == TITLE
+        elif ending == ".webp":
+            assert "window = 40" in image.info["xmp"].decode()
+        else:
+            image.seek(image.n_frames - 1)
+            image.load()
+            assert b"Tilescope 0.1.0" in target.read_bytes()
+
+
+def test_an_input_path_is_found_from_the_export(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "out").mkdir()
+    capture = next(iter(sorted(CAPTURES.glob("*.safetensors"))))
+    shutil.copy(capture, tmp_path / "data" / "mine.safetensors")
+    scenario = tmp_path / "s.toml"
+    scenario.write_text('[input]\nsource = "file"\npath = "data/mine.safetensors"\n')
+    make(still(tmp_path / "out" / "a.png"), simulate(scenario))
+    assert 'path = "../data/mine.safetensors"' in read_note(tmp_path / "out" / "a.png").scenario
+    moved = tmp_path.rename(tmp_path.with_name(tmp_path.name + "-moved"))
+    found = read_scenario(moved / "out" / "a.png")
+    assert found.input.path == str(moved / "data" / "mine.safetensors")
+    assert len(simulate(found)) > 0
+
+
+@pytest.mark.parametrize("ending", READS)
+@pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"RIFF\4\0\0\0WEBP",
+                                     b"%PDF-1.4\n", b"<svg><metadata>x</metadata></svg>",
+                                     bytes(range(256)) * 8])  # fmt: skip
+def test_what_is_none_of_ours_is_refused_in_a_line(ending, content, tmp_path):
+    file = tmp_path / f"a{ending}"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="exported"):
+        read_scenario(file)
+
+
+@pytest.mark.parametrize("ending", READS)
+def test_a_file_cut_short_is_refused_or_read_whole(ending, odd, tmp_path):
+    target = tmp_path / f"a{ending}"
+    make((options if format_of(str(target)).film else still)(target), simulate(odd))
+    data, told = target.read_bytes(), 0
+    for length in (30, *(int(share * len(data)) for share in (0.02, 0.3, 0.6, 0.9, 0.999))):
+        target.write_bytes(data[:length])
+        try:
+            assert read_scenario(target).title == TITLE
+        except InputError:
+            told += 1
+    assert told
+
+
+def test_a_missing_file_and_a_changed_note_are_told(tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        read_scenario(tmp_path / "none.png")
+    make(still(tmp_path / "a.svg"))
+    text = (tmp_path / "a.svg").read_text()
+    (tmp_path / "a.svg").write_text(text.replace('algorithm = "flash2"', 'algorithm = "abacus"'))
+    with pytest.raises(InputError, match="abacus"):
+        read_scenario(tmp_path / "a.svg")
+
+
+def test_a_command_is_one_line_whatever_files_are_called(tmp_path):
+    name = "a\nb\x1b[2J.png"
+    note = note_of(parse_scenario({}), tmp_path, "1", still(name).command("x\ny.toml"))
+    assert note.text.count("\n") == 2 + note.scenario.count("\n")
+    assert note.command.isprintable()

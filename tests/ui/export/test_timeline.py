@@ -1,0 +1,114 @@
+"""Which state a frame shows, held against a list of all steps."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.assets import SCENARIOS
+from simulator.errors import InputError
+from simulator.playback import Granularity
+from simulator.snapshot import Cursor
+from simulator.trace import simulate
+from ui.export.timeline import eased, make_timeline
+
+PROGRAMS = {
+    name: simulate(SCENARIOS / f"{name}.toml").program for name in ("causal", "naive", "flash1")
+}
+
+
+def steps_of(program, visits, by):
+    """Return every cursor that is stepped to, one after another."""
+    ops = {v: len(program.ops(v)) for v in visits}
+    if by is Granularity.TILE:
+        return [Cursor(v, ops[v] - 1) for v in visits]
+    return [Cursor(v, o) for v in visits for o in range(ops[v])]
+
+
+@given(
+    name=st.sampled_from(sorted(PROGRAMS)),
+    by=st.sampled_from([Granularity.OP, Granularity.TILE]),
+    fps=st.integers(1, 60),
+    length=st.floats(0.05, 40),
+    data=st.data(),
+)
+def test_frames_pass_all_steps_in_order(name, by, fps, length, data):
+    program = PROGRAMS[name]
+    start = data.draw(st.integers(0, len(program) - 1))
+    visits = range(start, data.draw(st.integers(start + 1, len(program))))
+    line = make_timeline(program, visits, fps=fps, by=by, length=length)
+    steps = steps_of(program, visits, by)
+    assert line.steps == len(steps)
+    assert line.frames == max(1, round(length * fps))
+    moments = [line.moment(k) for k in range(line.frames)]
+    places = [steps.index(m.cursor) for m in moments]
+    assert places == sorted(places)
+    assert places[-1] == len(steps) - 1  # the end is always seen
+    counts = np.bincount(places, minlength=len(steps))
+    if line.frames >= len(steps):
+        assert counts.min() >= 1  # no step is left out,
+        assert counts.max() - counts.min() <= 1  # and none is longer than others
+    else:
+        assert counts.max() == 1
+    for k, moment in enumerate(moments):
+        ends = k + 1 == len(moments) or places[k + 1] != places[k]
+        assert 0 < moment.phase <= 1
+        if ends or by is Granularity.TILE:
+            assert moment.phase == 1  # every move arrives
+        elif places[k + 1] == places[k]:
+            assert moment.phase <= moments[k + 1].phase
+
+
+def test_a_move_takes_as_long_as_in_the_window():
+    line = make_timeline(PROGRAMS["causal"], range(10), fps=30, pace=1.0)
+    phases = [line.moment(k).phase for k in range(30)]
+    assert phases[8] == 1  # 0.3 s
+    assert phases[7] < 1
+    assert phases[:8] == sorted(set(phases[:8]))
+
+
+def test_the_easing_is_that_of_the_window():
+    from PySide6.QtCore import QEasingCurve
+
+    curve = QEasingCurve(QEasingCurve.Type.InOutCubic)
+    for share in np.linspace(0, 1, 41):
+        assert eased(share) == pytest.approx(curve.valueForProgress(share), abs=1e-12)
+
+
+def test_without_a_word_a_short_run_goes_op_by_op_and_a_long_one_is_thinned():
+    line = make_timeline(PROGRAMS["causal"], range(10), fps=30)
+    assert (line.by, line.seconds) == (Granularity.OP, 45.0)
+    program = simulate(SCENARIOS / "real-scale.toml").program
+    line = make_timeline(program, range(len(program)), fps=30)
+    assert (line.by, line.seconds) == (Granularity.TILE, 60.0)
+    assert line.moment(line.frames - 1).cursor.visit == len(program) - 1
+    assert "524\u2009800" in line.words
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [({"pace": 1.0}, "--pace"), ({"length": 80_000.0}, "--length"),
+     ({"by": Granularity.OP, "length": 1.0}, "--by")],
+)  # fmt: skip
+def test_an_endless_film_is_refused(values, word):
+    program = simulate(SCENARIOS / "real-scale.toml").program
+    with pytest.raises(InputError, match=word):
+        make_timeline(program, range(len(program)), fps=30, **values)
+
+
+def test_a_frame_needs_no_list_of_visits():
+    calls = []
+
+    class Endless:
+        def __len__(self):
+            return 10**12
+
+        def ops(self, visit):
+            calls.append(visit)
+            return (SimpleNamespace(),) * 9
+
+    line = make_timeline(Endless(), range(10**12), fps=30, length=2.0)
+    assert line.moment(59).cursor == Cursor(10**12 - 1, 8)
+    assert calls == [10**12 - 1]

@@ -1,0 +1,256 @@
+"""Exporting from the window: the dialog, pictures of the view, panels on the clipboard."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from PySide6.QtCore import QByteArray, QEvent, Qt
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QFileDialog, QLineEdit, QWidget
+
+from tests.ui.export.helpers import command, frames_of, make, names, picture
+from ui.export.dialog import ExportDialog
+from ui.export.formats import FORMATS
+from ui.export.options import ExportOptions
+from ui.panels.memory_panel import MemoryPanel
+
+
+@pytest.fixture
+def dialog(open_window, tmp_path):
+    window = open_window("causal")
+    window.actions_by_name["export"].trigger()
+    out = window.findChild(ExportDialog)
+    out.target_edit.setText(f"{tmp_path}/a.mp4")
+    out.size_box.setCurrentText("480x320")
+    yield out
+    window.session.tasks.cancel()
+    out.close()
+
+
+def finished(dialog, qtbot, seconds=60):
+    qtbot.waitUntil(lambda: dialog._running is None, timeout=1000 * seconds)
+
+
+def test_the_dialog_and_the_command_make_the_same_file(dialog, qtbot, tmp_path):
+    dialog.target_edit.setText(f"{tmp_path}/a.apng")
+    dialog._take_ending(dialog.target_edit.text())
+    dialog.fps_box.setValue(10)
+    dialog.pace_box.setCurrentText("seconds in all")
+    dialog.seconds_box.setValue(1.2)
+    dialog.range_box.setCurrentText("Visits")
+    dialog.start_box.setValue(2)
+    dialog.stop_box.setValue(5)
+    assert "12 frames, 1.2 s at 10 fps" in dialog.words.text()
+    dialog.export_button.click()
+    finished(dialog, qtbot)
+    assert dialog.words.text().startswith("Written")
+    done = command("-o", f"{tmp_path}/b.apng", "--size", "480x320", "--fps", "10",
+                   "--length", "1.2", "--visits", "2:6")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    pairs = list(zip(frames_of(tmp_path / "a.apng"), frames_of(tmp_path / "b.apng"), strict=True))
+    assert len(pairs) == 12
+    assert all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_this_view_is_the_picture_of_the_command(dialog, qtbot, tmp_path):
+    session = dialog._session
+    session.go_to_tile(2, 1)
+    session.choose_row(35)
+    session.settle()
+    session.step(False)
+    session.settle()
+    cursor = session.view.snapshot.cursor
+    dialog.format_box.setCurrentText("PNG picture")
+    assert dialog.range_box.currentText() == "This view"
+    dialog.target_edit.setText(f"{tmp_path}/a.png")
+    dialog.export_button.click()
+    finished(dialog, qtbot)
+    assert dialog.words.text().startswith("Written")
+    make(ExportOptions(f"{tmp_path}/b.png", size=(480, 320), op=cursor.op, row=35,
+                       visits=(cursor.visit, cursor.visit + 1)))  # fmt: skip
+    assert np.array_equal(picture(tmp_path / "a.png"), picture(tmp_path / "b.png"))
+
+
+def test_cancel_stops_and_leaves_what_was_there(dialog, qtbot, tmp_path):
+    target = Path(dialog.target_edit.text())
+    target.write_bytes(b"old")
+    dialog.pace_box.setCurrentText("seconds in all")
+    dialog.seconds_box.setValue(600)
+    dialog.export_button.click()
+    assert dialog.close_button.text() == "Cancel"
+    assert dialog.close_button.hasFocus() or not dialog.isActiveWindow()
+    qtbot.waitUntil(lambda: "frames" in dialog.words.text(), timeout=20000)
+    assert "18\u2009000" in dialog.words.text()
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    assert dialog.isVisible()
+    assert "Cancelled" in dialog.words.text()
+    qtbot.waitUntil(lambda: dialog._session.tasks.settled, timeout=5000)
+    assert names(tmp_path) == ["a.mp4", "settings.ini"] or names(tmp_path) == ["a.mp4"]
+    assert target.read_bytes() == b"old"
+    dialog.seconds_box.setValue(0.5)  # and the next one works
+    dialog.export_button.click()
+    finished(dialog, qtbot)
+    assert dialog.words.text().startswith("Written")
+    assert target.stat().st_size > 1000
+
+
+def test_closing_the_window_ends_an_export(open_window, qtbot, tmp_path):
+    window = open_window("causal")
+    window.files.export()
+    dialog = window.findChild(ExportDialog)
+    dialog.target_edit.setText(f"{tmp_path}/a.mp4")
+    dialog.pace_box.setCurrentText("seconds in all")
+    dialog.seconds_box.setValue(600)
+    dialog.export_button.click()
+    qtbot.waitUntil(lambda: "frames" in dialog.words.text(), timeout=20000)
+    started = time.monotonic()
+    window.close()
+    assert time.monotonic() - started < 5
+    assert not [name for name in names(tmp_path) if "mp4" in name]
+
+
+def test_a_failure_is_told_in_the_dialog(dialog, qtbot, tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    dialog.target_edit.setText(f"{folder}/a.mp4")
+    folder.rmdir()
+    dialog.export_button.click()
+    finished(dialog, qtbot)
+    assert "exists" in dialog.words.text()
+    assert dialog.export_button.isEnabled()
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda d: d.size_box.setCurrentText("481x320"), "even"),
+        (lambda d: d.size_box.setCurrentText("large"), "WIDTHxHEIGHT"),
+        (lambda d: d.size_box.setCurrentText("9x9"), "320x240"),
+        (lambda d: d.target_edit.setText("/none/a.mp4"), "exists"),
+        (lambda d: d.target_edit.setText("a.bmp"), "ends in"),
+        (lambda d: (d.range_box.setCurrentText("Visits"), d.start_box.setValue(5),
+                    d.stop_box.setValue(3)), "A < B"),
+    ],
+)  # fmt: skip
+def test_bad_values_are_told_and_cannot_be_exported(dialog, change, word):
+    assert dialog.export_button.isEnabled()
+    change(dialog)
+    assert word in dialog.words.text()
+    assert "--" not in dialog.words.text()
+    assert not dialog.export_button.isEnabled()
+
+
+def test_a_format_offers_what_it_can(dialog):
+    for n, spec in enumerate(FORMATS):
+        dialog.format_box.setCurrentIndex(n)
+        ending = "/" if spec.ending == "frames" else spec.ending
+        assert dialog.target_edit.text().endswith(f"a{ending}")
+        assert dialog.clear_box.isEnabled() is spec.transparent
+        assert dialog.fps_box.isEnabled() is spec.film
+        assert dialog.export_button.isEnabled(), dialog.words.text()
+        assert dialog.options().format is spec
+    for spec in FORMATS:  # and typing an ending chooses the format
+        ending = "/" if spec.ending == "frames" else spec.ending
+        dialog._take_ending(f"b{ending}")
+        assert dialog.format_box.currentData() == spec.ending
+
+
+def test_every_field_can_be_reached_and_has_a_name(dialog, qtbot):
+    kinds = (QComboBox, QLineEdit, QAbstractSpinBox)
+    fields = [w for kind in kinds for w in dialog.findChildren(kind)
+              if not isinstance(w.parent(), kinds)]  # fmt: skip
+    assert len(fields) > 9
+    for field in fields:
+        assert field.accessibleName(), field
+        assert field.focusPolicy() & Qt.FocusPolicy.TabFocus
+    for widget in dialog.findChildren(QWidget):
+        if widget.isVisible() and widget.width() and not widget.isWindow():
+            assert dialog.rect().contains(widget.mapTo(dialog, widget.rect().center()))
+
+
+def test_words_are_not_cut_off(open_window, settings):
+    settings.text_scale = 2.0
+    window = open_window("causal", (1280, 720))
+    window.files.export()
+    dialog = window.findChild(ExportDialog)
+    dialog.target_edit.setText("/none/" + "long" * 12 + ".mp4")
+    for box in dialog.findChildren(QComboBox):
+        assert box.width() >= box.minimumSizeHint().width(), box.accessibleName()
+    assert dialog.words.heightForWidth(dialog.words.width()) <= dialog.words.height()
+    assert dialog.height() <= 720
+    dialog.close()
+
+
+@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
+def test_the_view_is_exported_as_it_is(ending, open_window, tmp_path, monkeypatch):
+    window, target = open_window("causal"), tmp_path / f"a{ending}"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
+    window.actions_by_name["export_picture"].trigger()
+    window.session.settle()
+    assert target.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("ending", [".mp4", ".gif", ".png", ".pdf"])
+def test_an_export_is_opened_as_a_scenario(ending, open_window, tmp_path):
+    window, target = open_window("naive"), tmp_path / f"a{ending}"
+    values = {} if ending in (".png", ".pdf") else {"length": 0.3}
+    make(ExportOptions(str(target), size=(480, 320), **values))
+    window.open_path(target)
+    window.session.settle()
+    assert window.session.scenario.title.startswith("Causal")
+    assert window.session.path is None  # saving never writes into the film
+    assert target in window.settings.recent
+    window.open_path(tmp_path / "none.png")
+    assert "No such file" in window._banner.text()
+
+
+def test_a_window_starts_from_an_export(qapp, settings, tmp_path):
+    from ui.app import make_window
+
+    make(ExportOptions(f"{tmp_path}/a.svg", size=(480, 320)))
+    window = make_window(tmp_path / "a.svg", settings=settings)
+    window.session.settle()
+    assert window.session.scenario.title.startswith("Causal")
+    window.close()
+
+
+def test_a_panel_is_copied_as_png_and_svg(open_window, tmp_path):
+    window = open_window("causal")
+    menu = next(m for m in window.menus["File"].findChildren(type(window.menus["File"]))
+                if m.title() == "Copy panel")  # fmt: skip
+    menu.aboutToShow.emit()
+    action = next(a for a in menu.actions() if "emory" in a.text() or "HBM" in a.text())
+    action.trigger()
+    content = QGuiApplication.clipboard().mimeData()
+    panel = window.findChild(MemoryPanel)
+    seen = panel.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    copied = QGuiApplication.clipboard().image().convertToFormat(QImage.Format.Format_RGB32)
+    assert copied == seen
+    (tmp_path / "a.png").write_bytes(content.data("image/png").data())
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.size == (seen.width(), seen.height())
+    renderer = QSvgRenderer(QByteArray(content.data("image/svg+xml")))
+    assert renderer.isValid()
+    assert renderer.defaultSize() == seen.size()
+
+
+def test_progress_counts_frames(dialog, qtbot):
+    told = []
+    dialog.pace_box.setCurrentText("seconds in all")
+    dialog.seconds_box.setValue(8)
+    dialog._session.tasks.progressed.connect(lambda w, s, left: told.append(dialog.words.text()))
+    dialog.export_button.click()
+    finished(dialog, qtbot)
+    assert any("of 240 frames" in text for text in told)
+    assert any("s left" in text for text in told)
+
+
+def test_a_closed_dialog_is_gone(open_window, qapp):
+    window = open_window("causal")
+    window.files.export()
+    window.findChild(ExportDialog).close()
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert window.findChild(ExportDialog) is None

@@ -1,0 +1,397 @@
+"""The dialog that exports: what, how and where, then progress and Cancel."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QCloseEvent, QKeyEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QProgressBar,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from simulator.errors import InputError
+from simulator.playback import Granularity
+from ui.export.formats import BY_ENDING, FORMATS, Format
+from ui.export.job import Export
+from ui.export.options import THEME_NAMES, ExportOptions, picture_size
+from ui.export.scenes import SCENES
+from ui.export.timeline import OPS_BY_DEFAULT, make_timeline
+from ui.export.window_job import KIND, still_options, submit, words_of
+from ui.session import Session
+from ui.theme import Style
+from ui.units import count_text
+
+SIZES = ("1280x720", "1920x1080", "2560x1440", "3840x2160")
+_VIEW, _RUN, _PART = "This view", "The whole run", "Visits"
+_USUAL, _PACE, _LENGTH = "as played, a minute at most", "seconds a step", "seconds in all"
+_QUICK = 20 * OPS_BY_DEFAULT
+"""Visits whose ops are counted while the user types."""
+
+
+class ExportDialog(QDialog):
+    """Asks what to export; makes it beside the window.
+
+    Parameters
+    ----------
+    session : Session
+        Whose run is exported.
+    style : Style
+        Colours of its words.
+    parent : QWidget, optional
+        Window that it belongs to.
+    """
+
+    def __init__(self, session: Session, style: Style, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        assert session.trace is not None
+        self.setObjectName("export_dialog")
+        self.setWindowTitle("Export")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._session, self._style = session, style
+        self._visits = len(session.trace)
+        self._running: ExportOptions | None = None
+        self._frames = 0
+        self._make_fields()
+        self._assemble()
+        self._connect()
+        self.format_box.setCurrentIndex(0)
+        self._show_format()
+
+    # --- fields ---------------------------------------------------------------------------
+
+    def _make_fields(self) -> None:
+        self.format_box = _choice("Format", [(spec.title, spec.ending) for spec in FORMATS])
+        self.scene_box = _choice("Scene", [(spec.title, spec.name) for spec in SCENES.values()])
+        self.range_box = _choice("Range", [(text, text) for text in (_RUN, _PART, _VIEW)])
+        self.start_box = _number("First visit", 0, self._visits - 1, 0)
+        self.stop_box = _number("Last visit", 0, self._visits - 1, self._visits - 1)
+        self.size_box = _choice("Size", [(size.replace("x", " × "), size) for size in SIZES])
+        self.size_box.setEditable(True)
+        self.size_box.setCurrentIndex(1)
+        self.fps_box = _number("Frames a second", 1, 120, 30)
+        self.step_box = _choice(
+            "Step",
+            [("ops while they are few", None), ("op", Granularity.OP), ("tile", Granularity.TILE)],
+        )
+        self.pace_box = _choice("Pace", [(text, text) for text in (_USUAL, _PACE, _LENGTH)])
+        self.seconds_box = QDoubleSpinBox(minimum=0.01, maximum=3600.0, value=0.5)
+        self.seconds_box.setAccessibleName("Seconds")
+        self.theme_box = _choice("Theme", [(name.title(), name) for name in THEME_NAMES])
+        self.theme_box.setCurrentIndex(THEME_NAMES.index(self._style.theme.name))
+        self.clear_box = QCheckBox("Transparent ground")
+        self.target_edit = QLineEdit()
+        self.target_edit.setAccessibleName("File")
+        self.browse_button = QPushButton("Browse…")
+        self.words = QLabel(wordWrap=True)
+        self.words.setAccessibleName("What it will be")
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.bar = QProgressBar()
+        self.bar.setAccessibleName("Progress")
+        for widget, tip in (
+            (self.format_box, "The ending of the file says the same."),
+            (self.range_box, "Visits are the tiles in the order in which they are worked on."),
+            (self.step_box, "What happens from one state to the next: an op, or a whole tile."),
+            (self.pace_box, "How long each step is seen; long runs are thinned to fit."),
+            (self.clear_box, "Leaves out the ground, for a slide of any colour."),
+        ):
+            widget.setToolTip(tip)
+
+    def _assemble(self) -> None:
+        form = QFormLayout()
+        form.addRow("&Format", self.format_box)
+        form.addRow("&Scene", self.scene_box)
+        self._range_row = _row(self.range_box, self.start_box, QLabel("to"), self.stop_box)
+        form.addRow("&Range", self._range_row)
+        form.addRow("Si&ze", self.size_box)
+        form.addRow("Frames a secon&d", self.fps_box)
+        form.addRow("Ste&p", self.step_box)
+        pace_row = _row(self.pace_box, self.seconds_box)
+        form.addRow("Pa&ce", pace_row)
+        form.addRow("&Theme", self.theme_box)
+        form.addRow("", self.clear_box)
+        target_row = _row(self.target_edit, self.browse_button)
+        form.addRow("F&ile", target_row)
+        for field, buddy in (
+            (self._range_row, self.range_box),
+            (pace_row, self.pace_box),
+            (target_row, self.target_edit),
+        ):
+            label = form.labelForField(field)
+            assert isinstance(label, QLabel)
+            label.setBuddy(buddy)
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.export_button = self.buttons.addButton(
+            "Export", QDialogButtonBox.ButtonRole.AcceptRole
+        )
+        self.export_button.setDefault(True)
+        self.close_button = self.buttons.button(QDialogButtonBox.StandardButton.Close)
+        column = QVBoxLayout(self)
+        self._form = QWidget()
+        form.setContentsMargins(0, 0, 0, 0)
+        self._form.setLayout(form)
+        column.addWidget(self._form)
+        column.addWidget(self.words)
+        column.addWidget(self.bar)
+        column.addWidget(self.buttons)
+        self.bar.hide()
+        self.words.setMinimumHeight(3 * self.words.fontMetrics().lineSpacing())
+        self.setMinimumWidth(round(self._style.px(520)))
+
+    def _connect(self) -> None:
+        self.format_box.currentIndexChanged.connect(self._show_format)
+        for box in (self.scene_box, self.range_box, self.step_box, self.pace_box, self.theme_box):
+            box.currentIndexChanged.connect(self._check)
+        for number in (self.start_box, self.stop_box, self.fps_box):
+            number.valueChanged.connect(self._check)
+        self.seconds_box.valueChanged.connect(self._check)
+        self.size_box.currentTextChanged.connect(self._check)
+        self.clear_box.toggled.connect(self._check)
+        self.target_edit.textEdited.connect(self._take_ending)
+        self.target_edit.textChanged.connect(self._check)
+        self.browse_button.clicked.connect(self._browse)
+        self.export_button.clicked.connect(self.start)
+        self.close_button.clicked.connect(self._close_or_cancel)
+        tasks = self._session.tasks
+        tasks.progressed.connect(self._show_progress)
+        tasks.failed.connect(self._show_failure)
+
+    # --- what is asked for ----------------------------------------------------------------
+
+    @property
+    def _format(self) -> Format:
+        return BY_ENDING[self.format_box.currentData()]
+
+    def options(self) -> ExportOptions:
+        """Return what the fields say.
+
+        Raises
+        ------
+        InputError
+            They cannot be used.
+        """
+        kind, target = self._format, self.target_edit.text().strip()
+        size = picture_size(self.size_box.currentText())
+        seconds = self.seconds_box.value() if kind.film else None
+        pace = self.pace_box.currentData()
+        common = ExportOptions(
+            target,
+            size=size,
+            theme=self.theme_box.currentData(),
+            scene=self.scene_box.currentData(),
+            transparent=self.clear_box.isChecked() and kind.transparent,
+            fps=self.fps_box.value() if kind.film else 30,
+            visits=self._range(),
+            by=self.step_box.currentData() if kind.film else None,
+            pace=seconds if pace == _PACE else None,
+            length=seconds if pace == _LENGTH else None,
+        )
+        if self.range_box.currentData() == _VIEW:
+            common = still_options(self._session, common) or common
+        common.check()
+        return common
+
+    def _range(self) -> tuple[int | None, int | None] | None:
+        if self.range_box.currentData() == _PART:
+            return self.start_box.value(), self.stop_box.value() + 1
+        return None
+
+    def _show_format(self) -> None:
+        """Offer what the format can."""
+        kind = self._format
+        for box in (self.fps_box, self.step_box, self.pace_box):
+            box.setEnabled(kind.film)
+        self.clear_box.setEnabled(kind.transparent)
+        self.fps_box.setMaximum(kind.most_fps)
+        _allow(self.range_box, _VIEW, not kind.film)
+        _allow(self.range_box, _RUN, kind.film)
+        if not kind.film and self.range_box.currentData() == _RUN:
+            self.range_box.setCurrentText(_VIEW)
+        if kind.film and self.range_box.currentData() == _VIEW:
+            self.range_box.setCurrentText(_RUN)
+        self.target_edit.setText(self._named(kind))
+        self._check()
+
+    def _named(self, kind: Format) -> str:
+        """Return the target with the ending of a format."""
+        text = self.target_edit.text().strip().rstrip("/\\")
+        path = Path(text) if text else Path.home() / self._stem()
+        ending = "" if kind.ending == "frames" else kind.ending
+        path = path.with_suffix(ending) if path.suffix in BY_ENDING else Path(f"{path}{ending}")
+        return f"{path}/" if kind.ending == "frames" else str(path)
+
+    def _stem(self) -> str:
+        return self._session.path.stem if self._session.path else "attention"
+
+    def _take_ending(self, text: str) -> None:
+        """Choose the format that a typed ending names."""
+        for spec in FORMATS:
+            named = text.endswith("/") if spec.ending == "frames" else text.endswith(spec.ending)
+            if named and spec is not self._format:
+                self.format_box.setCurrentIndex(self.format_box.findData(spec.ending))
+
+    def _browse(self) -> None:
+        kind, folder = self._format, str(Path(self.target_edit.text() or ".").parent)
+        if kind.ending == "frames":
+            name = QFileDialog.getExistingDirectory(self, "Export into", folder)
+            name = f"{name}/" if name else ""
+        else:
+            pattern = f"{kind.title} (*{kind.ending})"
+            name, _ = QFileDialog.getSaveFileName(self, "Export", folder, pattern)
+        if name:
+            self.target_edit.setText(name)
+            self.target_edit.setText(self._named(kind))
+
+    def _check(self) -> None:
+        """Say what it will be, or what is wrong."""
+        part = self.range_box.currentData() == _PART
+        self.start_box.setEnabled(part and self._format.film)
+        self.stop_box.setEnabled(part)
+        self.seconds_box.setEnabled(self._format.film and self.pace_box.currentData() != _USUAL)
+        try:
+            options = self.options()
+            self._say(self._planned(options))
+        except InputError as error:
+            self._say(_told(error), bad=True)
+        self.export_button.setEnabled(not self._bad)
+
+    def _planned(self, options: ExportOptions) -> str:
+        assert self._session.trace is not None
+        visits = options.range_of(self._visits)
+        size = "{} × {}".format(*options.size)
+        if not options.format.film:
+            return f"One picture, {size}."
+        if options.by is Granularity.OP and len(visits) > _QUICK:
+            return f"{count_text(len(visits))} visits, op by op, {size}."
+        timeline = make_timeline(
+            self._session.trace.program, visits,
+            fps=options.fps, by=options.by, pace=options.pace, length=options.length,
+        )  # fmt: skip
+        self._frames = timeline.frames
+        return f"{timeline.words}; {size}."
+
+    def _say(self, text: str, bad: bool = False) -> None:
+        self._bad = bad
+        theme = self._style.theme
+        self.words.setStyleSheet(f"color: {theme.bad if bad else theme.text}")
+        self.words.setText(text)
+
+    # --- making it ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin the export."""
+        try:
+            options = self.options()
+        except InputError as error:
+            self._say(_told(error), bad=True)
+            return
+        self._running = options
+        self._form.setEnabled(False)
+        self.export_button.setEnabled(False)
+        self.close_button.setText("Cancel")
+        self.close_button.setFocus()
+        self.bar.setRange(0, 1000)
+        self.bar.setValue(0)
+        self.bar.show()
+        self._say("Starting.")
+        submit(self._session, options, self._finish)
+
+    def _show_progress(self, words: str, share: float, left: float) -> None:
+        if self._running is None or words != words_of(self._running):
+            return
+        self.bar.setValue(round(1000 * share))
+        soon = "" if math.isnan(left) else f", {max(1, math.ceil(left))} s left"
+        if self._running.format.film:
+            done, frames = count_text(round(share * self._frames)), count_text(self._frames)
+            self._say(f"{done} of {frames} frames{soon}")
+
+    def _finish(self, export: Export) -> None:
+        self._rest(f"Written: {export.options.target} ({export.words}).")
+
+    def _show_failure(self, error: object) -> None:
+        if self._running is not None:
+            known = isinstance(error, InputError)
+            self._rest(str(error) if known else f"It failed ({type(error).__name__}).", bad=True)
+
+    def _rest(self, words: str, bad: bool = False) -> None:
+        self._running = None
+        self.bar.hide()
+        self._form.setEnabled(True)
+        self.close_button.setText("Close")
+        self.export_button.setEnabled(True)
+        self.export_button.setFocus()
+        self._say(words, bad)
+
+    def _close_or_cancel(self) -> None:
+        if self._running is None:
+            self.close()
+        else:
+            self._session.tasks.cancel(KIND)
+            self._rest("Cancelled: the file is as it was.")
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape cancels what runs, else closes."""
+        if event.key() == Qt.Key.Key_Escape:
+            self._close_or_cancel()
+        else:
+            super().keyPressEvent(event)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Close; an export that runs is cancelled."""
+        if self._running is not None:
+            self._close_or_cancel()
+        super().closeEvent(event)
+
+
+def _told(error: InputError) -> str:
+    """Return what is wrong in the dialog's words: it has fields, not options."""
+    mistake = error.mistakes[0]
+    key = "File" if mistake.key == "-o" else mistake.key.removeprefix("--").capitalize()
+    return f"{key}: expected {mistake.expected}"
+
+
+def _choice(name: str, items: list[tuple[str, object]]) -> QComboBox:
+    box = QComboBox()
+    box.setAccessibleName(name)
+    for text, data in items:
+        box.addItem(text, data)
+    return box
+
+
+def _number(name: str, low: int, high: int, value: int) -> QSpinBox:
+    box = QSpinBox(minimum=low, maximum=high, value=value)
+    box.setAccessibleName(name)
+    return box
+
+
+def _row(*widgets: QWidget) -> QWidget:
+    """Return widgets beside one another, the first as wide as can be."""
+    out = QWidget()
+    row = QHBoxLayout(out)
+    row.setContentsMargins(0, 0, 0, 0)
+    for widget in widgets:
+        row.addWidget(widget)
+    row.setStretch(0, 1)
+    return out
+
+
+def _allow(box: QComboBox, text: str, on: bool) -> None:
+    """Let an item of a box be chosen, or not."""
+    model, n = box.model(), box.findData(text)
+    flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+    model.setData(model.index(n, 0), int(flags.value) if on else 0, Qt.ItemDataRole.UserRole - 1)

@@ -1,0 +1,145 @@
+"""From frames to a file: one thread paints, another encodes, the caller watches.
+
+One image is painted over and over, and a few frames made of it wait between the two, so memory
+does not grow with the length.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol, TypeVar
+
+from PySide6.QtGui import QImage
+
+from ui.export.frames import FrameSource, new_image, paint_frame
+from ui.tasks import Report
+
+T = TypeVar("T")
+
+WAITING = 3
+"""Frames that wait to be encoded, at most."""
+_LOOK = 0.03
+"""Seconds between two looks at whether the work is still wanted."""
+_PATIENCE = 0.1
+"""Seconds that an encoder is given to stop."""
+
+
+class FrameWriter(Protocol):
+    """Writes frames into a file that is open."""
+
+    def prepare(self, image: QImage) -> Any:
+        """Return what `add` needs of an image that is painted over afterwards.
+
+        Called in the painting thread, all else in the encoding one.
+        """
+
+    def sample(self, frame: Any) -> None:
+        """Look at a prepared frame out of the whole, before the first one."""
+
+    def add(self, frame: Any) -> None:
+        """Write the next prepared frame; None: the same as the one before."""
+
+    def close(self) -> None:
+        """Write the end."""
+
+
+class _Stopped(Exception):  # noqa: N818 - it is no error
+    """Nobody wants the film any more."""
+
+
+class Film:
+    """A film being made.
+
+    Parameters
+    ----------
+    source : FrameSource
+        What to show.
+    writer : FrameWriter
+        Of the file.
+    samples : int
+        How many frames of the whole it is shown beforehand.
+    """
+
+    def __init__(self, source: FrameSource, writer: FrameWriter, samples: int = 0) -> None:
+        self._source, self._writer = source, writer
+        count = len(source)
+        self._samples = [(2 * n + 1) * count // (2 * samples) for n in range(min(samples, count))]
+        self._ready: queue.Queue[Any] = queue.Queue(WAITING)
+        self._stopped = threading.Event()
+        self._over = threading.Event()
+        self._error: BaseException | None = None
+        self._written = 0
+
+    def make(self, report: Report) -> None:
+        """Make the whole film.
+
+        Parameters
+        ----------
+        report : callable
+            Told the share done; what it raises ends the work, and so does an interrupt.
+        """
+        paint, encode = (
+            threading.Thread(target=self._guarded, args=(part,), name=name, daemon=True)
+            for name, part in (("paint", self._paint), ("encode", self._encode))
+        )
+        paint.start()
+        encode.start()
+        try:
+            while not self._over.wait(_LOOK):
+                report(self._written / len(self._source))
+        finally:
+            self._stopped.set()
+            paint.join()
+            # An encoder at work on a large frame is left to end by itself: its file is not kept.
+            encode.join(_PATIENCE)
+        if self._error is not None:
+            raise self._error
+        report(1.0)
+
+    def _guarded(self, part: Callable[[], None]) -> None:
+        try:
+            part()
+        except _Stopped:
+            pass
+        except BaseException as error:  # told by the thread that waits
+            if self._error is None:
+                self._error = error
+            self._over.set()
+
+    def _paint(self) -> None:
+        image = new_image(self._source)
+        for k in self._samples:
+            self._put(self._painted(k, image))
+        last: Hashable = None
+        for k in range(len(self._source)):
+            key = (self._source.key(k),)
+            self._put(None if key == last else self._painted(k, image))
+            last = key
+
+    def _painted(self, k: int, image: QImage) -> Any:
+        return self._writer.prepare(paint_frame(self._source, k, image))
+
+    def _encode(self) -> None:
+        for _ in self._samples:
+            self._writer.sample(self._take())
+        for _ in range(len(self._source)):
+            self._writer.add(self._take())
+            self._written += 1
+        self._writer.close()
+        self._over.set()
+
+    def _put(self, frame: Any) -> None:
+        self._wait(lambda timeout: self._ready.put(frame, timeout=timeout))
+
+    def _take(self) -> Any:
+        return self._wait(self._ready.get)
+
+    def _wait(self, act: Callable[..., T]) -> T:
+        while not self._stopped.is_set():
+            try:
+                return act(timeout=_LOOK)
+            except (queue.Empty, queue.Full):
+                continue
+        raise _Stopped

@@ -1,0 +1,132 @@
+"""Frame sources: what can be exported, a picture at a time.
+
+A source knows nothing of files; the encoders know nothing of runs. Whatever can paint its
+frame number `k` (a run, later a lesson or a layout) can be written in every format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Protocol
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage, QPainter
+
+from simulator.row_report import RowReport, row_report
+from simulator.snapshot import Cursor, Snapshot
+from simulator.trace import Trace
+from ui.export.scenes import SCENES, paint_moment
+from ui.export.timeline import Moment, Timeline
+from ui.theme import Theme
+
+
+class FrameSource(Protocol):
+    """Pictures with numbers from 0; picture `k` is always the same."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+
+    @property
+    def transparent(self) -> bool:
+        """Whether it leaves the ground free."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def key(self, k: int) -> Hashable:
+        """Return what picture `k` depends on: equal keys, equal pictures."""
+
+    def paint(self, painter: QPainter, k: int) -> None:
+        """Draw picture `k` from the painter's corner; called in one thread at a time."""
+
+
+class RunFrames:
+    """The frames of a run.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run; used by nobody else meanwhile.
+    moments : Timeline or Cursor
+        What the frames show, or the state of a still.
+    scene : str
+        Name of a scene.
+    theme : Theme
+        Colours.
+    size : tuple of int
+        Width and height in pixels.
+    transparent : bool
+        Leave the ground free.
+    row : int, optional
+        The row that is explained; by default the middle one of the row block.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        moments: Timeline | Cursor,
+        scene: str,
+        theme: Theme,
+        size: tuple[int, int],
+        *,
+        transparent: bool = False,
+        row: int | None = None,
+    ) -> None:
+        self._trace = trace
+        self._moments = moments
+        self._scene = scene
+        self._theme = theme
+        self._row = row
+        self._last: tuple[Cursor, Snapshot, RowReport] | None = None
+        self.size = size
+        self.transparent = transparent
+
+    def __len__(self) -> int:
+        return self._moments.frames if isinstance(self._moments, Timeline) else 1
+
+    def _moment(self, k: int) -> Moment:
+        if isinstance(self._moments, Timeline):
+            return self._moments.moment(k)
+        return Moment(self._moments, 1.0)
+
+    def _state(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
+        if self._last is None or self._last[0] != cursor:
+            snapshot = self._trace.snapshot(cursor.visit, cursor.op)
+            rows = snapshot.visit.rows
+            row = rows.start + len(rows) // 2 if self._row is None else self._row
+            self._last = cursor, snapshot, row_report(snapshot, row)
+        return self._last[1], self._last[2]
+
+    def key(self, k: int) -> Hashable:
+        """Return the cursor, and the phase where something moves."""
+        moment = self._moment(k)
+        snapshot, _ = self._state(moment.cursor)
+        return moment.cursor, moment.phase if SCENES[self._scene].moves(snapshot) else 1.0
+
+    def paint(self, painter: QPainter, k: int) -> None:
+        """Draw frame `k`."""
+        moment = self._moment(k)
+        snapshot, report = self._state(moment.cursor)
+        paint_moment(
+            painter, self._scene, snapshot, report, self._theme, self.size,
+            phase=moment.phase, ground=not self.transparent,
+        )  # fmt: skip
+
+
+def new_image(source: FrameSource) -> QImage:
+    """Return an image that frames of a source are painted on."""
+    alpha = QImage.Format.Format_ARGB32_Premultiplied
+    return QImage(*source.size, alpha if source.transparent else QImage.Format.Format_RGB32)
+
+
+def paint_frame(source: FrameSource, k: int, image: QImage) -> QImage:
+    """Paint frame `k` on an image of `new_image`, and return it."""
+    if source.transparent:
+        image.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(image)
+    try:
+        source.paint(painter, k)
+    finally:
+        painter.end()
+    return image

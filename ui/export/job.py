@@ -1,0 +1,322 @@
+"""Making an export: from frames and options to a file that is whole or not there."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Protocol
+
+from PySide6.QtGui import QImage
+
+from simulator.errors import InputError, reason, refuse
+from simulator.files import clear_stale, part_of, write_atomically
+from simulator.playback import clamped, end_of_visit
+from simulator.snapshot import Cursor
+from simulator.trace import Trace
+from ui.export.film import Film, FrameWriter
+from ui.export.frames import FrameSource, RunFrames, new_image, paint_frame
+from ui.export.metadata import Note, note_of
+from ui.export.options import NUMBER, ExportOptions
+from ui.export.pixels import Changes, Patch, pixels_of
+from ui.export.png import ApngWriter, Pixels, write_png
+from ui.export.timeline import Timeline, make_timeline
+from ui.export.vector import pdf_bytes, svg_bytes
+from ui.tasks import Report
+from ui.theme import THEMES
+
+GIF_SAMPLES = 6
+"""Frames whose colours make the palette."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """An export that is ready to be made.
+
+    Attributes
+    ----------
+    options : ExportOptions
+        What to make.
+    source : FrameSource
+        The pictures.
+    note : Note
+        What the file says about itself.
+    words : str
+        What it will be, for a person.
+    """
+
+    options: ExportOptions
+    source: FrameSource
+    note: Note
+    words: str
+
+    def make(self, report: Report) -> None:
+        """Make it.
+
+        Parameters
+        ----------
+        report : callable
+            Told the share done; what it raises ends the work, the target being as it was.
+
+        Raises
+        ------
+        InputError
+            It cannot be written, or an encoder is missing.
+        """
+        make_files(self.options, self.source, self.note, report)
+
+
+def prepare(trace: Trace, options: ExportOptions, scenario: str, version: str) -> Export:
+    """Return the export of a run.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run; used by nobody else until the export is made.
+    options : ExportOptions
+        What to make.
+    scenario : str
+        The scenario's file, for the command in the metadata.
+    version : str
+        Tilescope's.
+
+    Raises
+    ------
+    InputError
+        The options cannot be used.
+    """
+    options.check()
+    visits = options.range_of(len(trace))
+    moments: Timeline | Cursor
+    if options.format.film:
+        moments = make_timeline(
+            trace.program, visits, fps=options.fps, by=options.by,
+            pace=options.pace, length=options.length,
+        )  # fmt: skip
+        words = moments.words
+    else:
+        moments = end_of_visit(trace.program, visits[-1])
+        if options.op is not None:
+            wanted = Cursor(visits[-1], options.op)
+            if clamped(trace.program, wanted) != wanted:
+                raise refuse("export", "--op", options.op, f"0 to {moments.op}")
+            moments = wanted
+        words = f"visit {moments.visit}, op {moments.op}"
+    if options.row is not None and not 0 <= options.row < trace.workload.seqlen_q:
+        raise refuse("export", "--row", options.row, f"0 to {trace.workload.seqlen_q - 1}")
+    source = RunFrames(
+        trace, moments, options.scene, THEMES[options.theme], options.size,
+        transparent=options.transparent, row=options.row,
+    )  # fmt: skip
+    folder = options.path.parent
+    note = note_of(trace.workload.scenario, folder, version, options.command(scenario))
+    return Export(options, source, note, words)
+
+
+def make_files(options: ExportOptions, source: FrameSource, note: Note, report: Report) -> None:
+    """Write what a source shows, in the format of the options.
+
+    Raises
+    ------
+    InputError
+        It cannot be written, or an encoder is missing.
+    """
+    ending, path = options.format.ending, options.path
+    if options.format.codec:
+        check_codec(options.format.codec, options.target)
+    try:
+        if ending == "frames":
+            _write_sequence(options, source, note, report)
+        elif ending in _DRAWN:
+            data = _DRAWN[ending](source, note)
+            report(1.0)
+            write_atomically(path, lambda out: out.write(data))
+        else:
+            write_atomically(path, partial(_film, ending, options.fps, source, note, report))
+    except _no_film_errors() as error:
+        raise refuse(
+            options.target, "", "", f"a file that can be written ({reason(error)})"
+        ) from None
+
+
+def check_codec(codec: str, target: str) -> None:
+    """Refuse a target whose encoder is not here.
+
+    Raises
+    ------
+    InputError
+        PyAV is not installed, or was built without it.
+    """
+    wanted = f"PyAV with the encoder {codec}: pip install av; .apng, .png, .svg and .pdf need none"
+    try:
+        import av
+    except ImportError:
+        raise refuse("export", "-o", target, wanted) from None
+    if codec not in av.codecs_available:
+        raise refuse("export", "-o", target, wanted)
+
+
+def _no_film_errors() -> tuple[type[Exception], ...]:
+    """Return what PyAV raises when it fails, if it is here."""
+    try:
+        import av
+    except ImportError:
+        return ()
+    return (av.FFmpegError,)
+
+
+def _png(source: FrameSource, note: Note) -> bytes:
+    out = io.BytesIO()
+    image = paint_frame(source, 0, new_image(source))
+    write_png(out, pixels_of(image), alpha=source.transparent, note=note.text)
+    return out.getvalue()
+
+
+_DRAWN: dict[str, Callable[[FrameSource, Note], bytes]] = {
+    ".png": _png,
+    ".svg": svg_bytes,
+    ".pdf": pdf_bytes,
+}
+"""Formats that are made in memory."""
+
+
+# --- films -----------------------------------------------------------------------------------
+
+
+def _film(
+    ending: str, fps: int, source: FrameSource, note: Note, report: Report, out: IO[bytes]
+) -> None:
+    samples = GIF_SAMPLES if ending == ".gif" else 0
+    Film(source, _writer(ending, out, source, fps, note), samples).make(report)
+
+
+def _writer(ending: str, out: IO[bytes], source: FrameSource, fps: int, note: Note) -> FrameWriter:
+    size, alpha = source.size, source.transparent
+    if ending == ".apng":
+        count = len(source)
+        return _ChangesWriter(ApngWriter(out, size, count, fps, alpha, note.text), alpha)
+    if ending == ".webp":
+        from ui.export.webp import WebpWriter
+
+        return _ChangesWriter(WebpWriter(out, size, fps, alpha, note.xmp), alpha)
+    from ui.export.video import GifWriter, VideoWriter
+
+    if ending == ".gif":
+        return GifWriter(out, size, fps, note.text)
+    return VideoWriter(out, ending, size, fps, note.text)
+
+
+class _PatchWriter(Protocol):
+    def add(self, patch: Patch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _ChangesWriter:
+    """Hands on what differs between frames."""
+
+    def __init__(self, inner: _PatchWriter, alpha: bool) -> None:
+        self._inner = inner
+        self._changes = Changes(opaque=not alpha)
+        self._last: Patch | None = None
+
+    def prepare(self, image: QImage) -> Patch:
+        """Return what differs from the image before."""
+        return self._changes.patch(pixels_of(image))
+
+    def sample(self, frame: Patch) -> None:
+        """Nothing: it needs none."""
+
+    def add(self, frame: Patch | None) -> None:
+        """Write the next frame; None: the same as the one before."""
+        if frame is None:  # a pixel of the last one, drawn again
+            assert self._last is not None
+            frame = Patch(self._last.x, self._last.y, self._last.pixels[:1, :1].copy())
+        self._last = frame
+        self._inner.add(frame)
+
+    def close(self) -> None:
+        """Write the end."""
+        self._inner.close()
+
+
+# --- single frames ---------------------------------------------------------------------------
+
+
+class _SequenceWriter:
+    """Writes each frame into a file of its own."""
+
+    def __init__(self, folder: Path, pattern: str, alpha: bool, note: Note) -> None:
+        self._folder, self._pattern, self._alpha, self._note = folder, pattern, alpha, note
+        self._count = 0
+        self._last = b""
+
+    def prepare(self, image: QImage) -> Pixels:
+        """Return its pixels."""
+        return pixels_of(image).copy()
+
+    def sample(self, frame: Pixels) -> None:
+        """Nothing: it needs none."""
+
+    def add(self, frame: Pixels | None) -> None:
+        """Write the next frame; None: the same as the one before."""
+        if frame is not None:
+            out = io.BytesIO()
+            write_png(out, frame, alpha=self._alpha, note=self._note.text)
+            self._last = out.getvalue()
+        (self._folder / (self._pattern % self._count)).write_bytes(self._last)
+        self._count += 1
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+def _write_sequence(
+    options: ExportOptions, source: FrameSource, note: Note, report: Report
+) -> None:
+    """Write the frames into a folder beside, then put each in its place."""
+    path, count = options.path, len(source)
+    folder, pattern = path.parent, path.name
+    names = [pattern % k for k in range(count)]
+    _refuse_strangers(options, set(names))
+    try:
+        made = not folder.exists()
+        anchor = folder if made else folder / names[0]
+        clear_stale(anchor)
+        beside = part_of(anchor)
+        try:
+            beside.mkdir()
+            writer = _SequenceWriter(beside, pattern, source.transparent, note)
+            Film(source, writer).make(report)
+            if made:
+                beside.rename(folder)
+            else:
+                for name in names:
+                    (beside / name).replace(folder / name)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise refuse(
+            options.target, "", "", f"frames that can be written ({reason(error)})"
+        ) from None
+
+
+def _refuse_strangers(options: ExportOptions, names: set[str]) -> None:
+    """Refuse a folder in which frames of a longer export would be left among the new ones."""
+    path = options.path
+    if not path.parent.is_dir():
+        return
+    start, stop = NUMBER.split(path.name, maxsplit=1)[0], NUMBER.split(path.name, maxsplit=1)[-1]
+    for file in path.parent.iterdir():
+        middle = file.name.removeprefix(start).removesuffix(stop)
+        numbered = file.name == start + middle + stop and middle.isdecimal()
+        if numbered and file.name not in names:
+            raise refuse(
+                "export", "-o", options.target,
+                f"a folder without {file.name}: frames of a longer film would be left in it",
+            )  # fmt: skip

@@ -1,0 +1,167 @@
+"""What to export: the options of the command and of the dialog, checked."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.errors import InputError, refuse
+from simulator.playback import Granularity
+from ui.export.formats import Format, format_of
+
+SIZES = ((320, 240), (7680, 4320))
+"""Smallest and largest picture."""
+THEME_NAMES = ("dark", "light", "contrast")
+SCENE_NAMES = ("scene", "board")
+NUMBER = re.compile(r"%(?:0[1-9])?d")
+"""The place of the number in a pattern of file names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """What to export, and how.
+
+    Attributes
+    ----------
+    target : str
+        File, or for single frames a folder (``frames/``) or a pattern (``frame-%04d.png``).
+    size : tuple of int
+        Width and height in pixels.
+    fps : int
+        Frames a second.
+    visits : tuple or None
+        Start and stop, either None for its end of the run; None for what suits the format.
+    theme, scene : str
+        Names of a theme and of a scene.
+    by : Granularity or None
+        What one step is, op or tile.
+    pace, length : float or None
+        Seconds for each step, or in all.
+    transparent : bool
+        Whether there is no ground.
+    op : int or None
+        For a still: the op of its visit that is done last; None for the visit's last.
+    row : int or None
+        The row that is explained; None for the middle of the row block.
+    """
+
+    target: str
+    size: tuple[int, int] = (1920, 1080)
+    fps: int = 30
+    visits: tuple[int | None, int | None] | None = None
+    theme: str = "dark"
+    scene: str = "scene"
+    by: Granularity | None = None
+    pace: float | None = None
+    length: float | None = None
+    transparent: bool = False
+    op: int | None = None
+    row: int | None = None
+
+    @property
+    def format(self) -> Format:
+        """The format that the target names."""
+        return format_of(self.target)
+
+    @property
+    def path(self) -> Path:
+        """The file, or the pattern of the files."""
+        if self.target.endswith(("/", "\\")):
+            return Path(self.target) / "frame-%05d.png"
+        return Path(self.target)
+
+    def check(self) -> None:
+        """Refuse what cannot be.
+
+        Raises
+        ------
+        InputError
+            Names the option, its value and what was expected.
+        """
+        kind = self.format
+        for option, value in (("--pace", self.pace), ("--length", self.length), ("--by", self.by)):
+            if value is not None and not kind.film:
+                raise _wrong(option, value, f"a format that moves, {kind.ending} is a still")
+        if self.op is not None and kind.film:
+            raise _wrong("--op", self.op, f"a still, {kind.ending} moves")
+        for option, seconds in (("--pace", self.pace), ("--length", self.length)):
+            if seconds is not None and not 0.001 <= seconds <= 86_400:
+                raise _wrong(option, seconds, "0.001 to 86400 seconds")
+        if self.pace is not None and self.length is not None:
+            raise _wrong("--length", self.length, "either --pace or --length, not both")
+        if not 1 <= self.fps <= kind.most_fps:
+            raise _wrong("--fps", self.fps, f"1 to {kind.most_fps} in {kind.ending}")
+        if self.transparent and not kind.transparent:
+            raise _wrong("--transparent", "", f"a format that can, {kind.ending} cannot")
+        (low, high), (width, height) = SIZES, self.size
+        if not (low[0] <= width <= high[0] and low[1] <= height <= high[1]):
+            raise _wrong("--size", f"{width}x{height}", "320x240 to 7680x4320")
+        if kind.even and (width % 2 or height % 2):
+            raise _wrong("--size", f"{width}x{height}", f"even numbers in {kind.ending}")
+        self._check_target()
+
+    def _check_target(self) -> None:
+        path, folder = self.path, self.path.parent
+        made = self.target.endswith(("/", "\\"))  # the last folder is made where it is missing
+        folder = folder.parent if made else folder
+        if not folder.is_dir():
+            raise _wrong("-o", self.target, f"a folder {folder} that exists")
+        if not made and path.is_dir():
+            raise _wrong("-o", self.target, f"a file, or {self.target}/ for single frames")
+        numbers = path.name.count("%"), len(NUMBER.findall(path.name))
+        if self.format.ending == "frames" and numbers != (1, 1):
+            raise _wrong("-o", self.target, "a pattern with one number, such as frame-%04d.png")
+
+    def range_of(self, total: int) -> range:
+        """Return the visits that are shown, of a run of `total`.
+
+        Raises
+        ------
+        InputError
+            There are no such visits.
+        """
+        if self.visits is None:
+            return range(total) if self.format.film else range(total // 2, total // 2 + 1)
+        start, stop = self.visits[0] or 0, total if self.visits[1] is None else self.visits[1]
+        if not 0 <= start < stop <= total:
+            raise _wrong("--visits", f"{start}:{stop}", f"A:B with 0 <= A < B <= {total}")
+        return range(start, stop)
+
+    def command(self, scenario: str) -> str:
+        """Return the command that makes the same file."""
+        width, height = self.size
+        words = ["python", "-m", "ui", "export", scenario, "-o", self.target]
+        words += ["--size", f"{width}x{height}", "--theme", self.theme, "--scene", self.scene]
+        if self.visits is not None:
+            words += ["--visits", ":".join("" if v is None else str(v) for v in self.visits)]
+        if self.format.film:
+            words += ["--fps", str(self.fps)]
+        for option, value in (
+            ("--pace", self.pace), ("--length", self.length), ("--by", self.by),
+            ("--op", self.op), ("--row", self.row),
+        ):  # fmt: skip
+            if value is not None:
+                words += [option, str(value)]
+        if self.transparent:
+            words.append("--transparent")
+        return "".join(c if c.isprintable() else " " for c in shlex.join(words))
+
+
+def picture_size(text: str) -> tuple[int, int]:
+    """Return width and height from text such as ``1920x1080``.
+
+    Raises
+    ------
+    InputError
+        It is something else.
+    """
+    width, _, height = text.replace("×", "x").replace(" ", "").partition("x")
+    if not (width.isdecimal() and height.isdecimal()) or max(len(width), len(height)) > 5:
+        raise _wrong("--size", text, "WIDTHxHEIGHT, such as 1920x1080")
+    return int(width), int(height)
+
+
+def _wrong(option: str, value: object, expected: str) -> InputError:
+    return refuse("export", option, value, expected)

@@ -1,0 +1,61 @@
+"""Exports from the window: the same job as the command's, beside the window."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+from ui.cli import version
+from ui.export.job import Export, prepare
+from ui.export.options import ExportOptions
+from ui.session import Session
+from ui.tasks import Report
+
+KIND = "export"
+"""Of the session's task."""
+
+
+def still_options(session: Session, options: ExportOptions) -> ExportOptions | None:
+    """Return the options for a picture of what is on show; None while nothing is."""
+    if session.view is None:
+        return None
+    cursor, row = session.view.snapshot.cursor, session.view.report.row
+    visits = cursor.visit, cursor.visit + 1
+    return dataclasses.replace(options, visits=visits, op=cursor.op, row=row)
+
+
+def submit(session: Session, options: ExportOptions, done: Callable[[Export], None]) -> None:
+    """Make an export of the run on show as a task of the session.
+
+    Parameters
+    ----------
+    session : Session
+        Whose run it is.
+    options : ExportOptions
+        What to make.
+    done : callable
+        Told what was made, unless it was cancelled or failed.
+    """
+    trace = session.trace
+    if trace is None:
+        return
+    options = dataclasses.replace(options, target=_absolute(options.target))
+    scenario = str(session.path or "scenario.toml")
+
+    def job(report: Report) -> Export:
+        export = prepare(trace, options, scenario, version())
+        export.make(report)
+        return export
+
+    session.tasks.start(KIND, words_of(options), job, done)
+
+
+def words_of(options: ExportOptions) -> str:
+    """Return what the user reads while it is made."""
+    return f"exporting {Path(options.target).name}"
+
+
+def _absolute(target: str) -> str:
+    folder = "/" if target.endswith(("/", "\\")) else ""
+    return str(Path(target).absolute()) + folder

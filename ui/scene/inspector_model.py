@@ -1,0 +1,237 @@
+"""What the attention inspector shows, as plain data, and its words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.attention_map import AttentionMaps, HeadDifference, pool_block
+from simulator.dtypes import F32, frozen
+from simulator.workload import Workload
+from ui.scene.heat import Kept
+from ui.units import count_text, exact_text, number_text
+
+KEPT = Kept(64)
+"""Shrunk maps and their images, while the weights that they are of live."""
+
+
+@dataclass(frozen=True, eq=False)
+class InspectorModel:
+    """One head, or two against each other, and the small maps of all heads.
+
+    Attributes
+    ----------
+    workload : Workload
+        Shapes, tokens, which heads these are.
+    maps : AttentionMaps
+        Weights of `head` and of `other`.
+    head : int
+        The head on show.
+    other : int or None
+        The head that it is compared with.
+    v : ndarray
+        (Nk, dv) float32, values that `head` reads.
+    small : ndarray or None
+        (all heads, r, c) float32, each the largest weight of a block; None: not made.
+    notes : tuple of str
+        What has to be known: what was left out, what the file binds.
+    """
+
+    workload: Workload
+    maps: AttentionMaps
+    head: int
+    other: int | None
+    v: F32
+    small: F32 | None = None
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def difference(self) -> HeadDifference | None:
+        """The two heads against each other."""
+        return None if self.other is None else self.maps.difference(self.head, self.other)
+
+    @property
+    def values(self) -> F32:
+        """What the map shows, (rows, Nk): weights, or differences of weights."""
+        return self.maps.of(self.head) if self.difference is None else self.difference.weights
+
+    @property
+    def rows(self) -> range:
+        """The query rows of the map."""
+        return self.maps.rows
+
+    @property
+    def keys(self) -> int:
+        """How many keys there are."""
+        return self.values.shape[1]
+
+    def name_of(self, head: int) -> str:
+        """Return what a head is called: by its number in the input."""
+        return f"head {self.workload.picked[head]}"
+
+    @property
+    def tokens(self) -> bool:
+        """Whether the input says its tokens."""
+        return bool(self.workload.tokens)
+
+    def row_label(self, row: int) -> str:
+        """Return what stands beside a row: its token, or its number."""
+        return self.workload.query_token(row) or str(row)
+
+    def key_label(self, key: int) -> str:
+        """Return what stands under a column."""
+        return self.workload.tokens[key] if self.tokens else str(key)
+
+    def row_name(self, row: int) -> str:
+        """Return a row in words: ``row 8 “it”``."""
+        token = self.workload.query_token(row)
+        return f"row {row} “{token}”" if token else f"row {row}"
+
+    def key_name(self, key: int) -> str:
+        """Return a key in words."""
+        return f"key {key} “{self.workload.tokens[key]}”" if self.tokens else f"key {key}"
+
+    def sees(self, row: int, key: int) -> bool:
+        """Return whether the mask lets a row see a key."""
+        return bool(self.maps.mask.visible(range(row, row + 1), range(key, key + 1))[0, 0])
+
+    def value(self, row: int, key: int) -> float:
+        """Return what the map shows of a pair."""
+        return float(self.values[self.rows.index(row), key])
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """What is pointed at.
+
+    Attributes
+    ----------
+    row : int
+        The query row that is read.
+    key : int or None
+        The key under the pointer.
+    dim : int or None
+        The dimension of the output under the pointer.
+    """
+
+    row: int
+    key: int | None = None
+    dim: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How a map is shrunk to the room that it has: blocks of `tall` rows and `wide` keys."""
+
+    tall: int
+    wide: int
+    rows: int
+    cols: int
+
+    @property
+    def words(self) -> str:
+        """What one coloured cell stands for; empty: one pair."""
+        if self.tall == self.wide == 1:
+            return ""
+        return f"each cell the largest of {self.tall} × {count_text(self.wide)}"
+
+
+def grid_of(model: InspectorModel, rows: int, cols: int) -> Grid:
+    """Return the grid that fits into so many rows and columns."""
+    height, width = model.values.shape
+    tall, wide = pool_block(height, max(rows, 1)), pool_block(width, max(cols, 1))
+    return Grid(tall, wide, math.ceil(height / tall), math.ceil(width / wide))
+
+
+def shrunk(model: InspectorModel, grid: Grid) -> F32:
+    """Return the value of largest magnitude of each block, (rows, cols); −∞ where none is seen."""
+    key = ("shrunk", model.head, model.other, grid)
+
+    def make() -> F32:
+        values = np.array(model.values, dtype=np.float32)
+        mask = model.maps.mask
+        if mask.hides:
+            values[~mask.visible(model.rows, range(model.keys))] = -np.inf
+        if grid.tall == grid.wide == 1:
+            return frozen(values)
+        high = _reduced(np.maximum, values, grid)
+        if model.other is None:
+            return frozen(high)
+        low = _reduced(np.minimum, np.where(np.isneginf(values), np.float32(0), values), grid)
+        return frozen(np.where(np.isneginf(high) | (high >= -low), high, low))
+
+    return KEPT.get(model.maps.weights, key, make)
+
+
+def _reduced(by: np.ufunc, values: F32, grid: Grid) -> F32:
+    height, width = values.shape
+    rows: F32 = by.reduceat(values, np.arange(0, height, grid.tall), axis=0)
+    out: F32 = by.reduceat(rows, np.arange(0, width, grid.wide), axis=1)
+    return out
+
+
+def peak(model: InspectorModel, grid: Grid, r: int, c: int) -> tuple[int, int]:
+    """Return row and key of the pair whose value a cell of the grid shows."""
+    block = model.values[
+        r * grid.tall : (r + 1) * grid.tall, c * grid.wide : (c + 1) * grid.wide
+    ]
+    rows = range(r * grid.tall, r * grid.tall + block.shape[0])
+    keys = range(c * grid.wide, c * grid.wide + block.shape[1])
+    size = np.abs(block).astype(np.float64)
+    if grid.tall * grid.wide > 1 and model.maps.mask.hides:
+        all_rows = range(model.rows[rows.start], model.rows[rows.stop - 1] + 1)
+        seen: NDArray[np.bool_] = model.maps.mask.visible(all_rows, keys)
+        size[~seen] = -1.0  # a visible key may weigh 0 just as hidden ones do
+    at, column = divmod(int(size.argmax()), block.shape[1])
+    return model.rows[rows[at]], keys[column]
+
+
+# --- words --------------------------------------------------------------------------------
+
+
+def reading(model: InspectorModel, pointer: Pointer) -> str:
+    """Return what the pointer reads, with the number bit for bit."""
+    row, key = pointer.row, pointer.key
+    head = model.name_of(model.head)
+    if key is None:
+        return f"{head}, {entropy_words(model, row)}"
+    pair = f"{model.row_name(row)} reads {model.key_name(key)}"
+    if not model.sees(row, key):
+        return f"{head}, {model.row_name(row)} does not see {model.key_name(key)}"
+    local = model.rows.index(row)
+    weight = model.maps.of(model.head)[local, key]
+    if model.other is None:
+        return f"{head}, {pair}: {exact_text(weight)}"
+    other = model.maps.of(model.other)[local, key]
+    return (
+        f"{pair}: {head} {exact_text(weight)}, {model.name_of(model.other)} "
+        f"{exact_text(other)}, difference {exact_text(model.value(row, key))}"
+    )
+
+
+def entropy_words(model: InspectorModel, row: int) -> str:
+    """Return the entropy of a row in words."""
+    found = model.maps.row(model.head, row, most=1)
+    name = model.row_name(row)
+    if not found.visible:
+        return f"{name} sees no key: its output is 0"
+    words = f"{name}: entropy {number_text(found.entropy, 2)} bits"
+    if found.visible > 1:
+        most = number_text(math.log2(found.visible), 2)
+        words += f" of at most {most}, over {count_text(found.visible)} keys"
+    return words
+
+
+def moved_words(model: InspectorModel, row: int) -> str:
+    """Return how much of a row's weight two heads put on different keys."""
+    assert model.difference is not None
+    assert model.other is not None
+    moved = float(model.difference.moved[model.rows.index(row)])
+    return (
+        f"{model.name_of(model.head)} less {model.name_of(model.other)}: "
+        f"{number_text(moved, 2)} of the weight lies on other keys"
+    )

@@ -1,0 +1,167 @@
+"""Where labels go so that they lie inside the plot and on nothing that matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, QSizeF
+
+from ui.scene.plot_model import F64
+
+Direction = tuple[int, int]
+
+ALL_ROUND: tuple[Direction, ...] = (
+    (1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1),
+)  # fmt: skip
+RINGS = (1.0, 2.2, 4.0, 6.5, 9.5)
+"""How far off a label may stand, in its gaps."""
+_LED = 2.0
+"""Farther off than so many gaps, a line leads to what it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A label that looks for its place.
+
+    Attributes
+    ----------
+    anchors : tuple of QPointF
+        What it names: places of it, the one that is liked best first.
+    sizes : tuple of QSizeF
+        Of its wordings, likewise.
+    gap : float
+        How far from the anchor it stands at least.
+    directions : tuple of tuple of int
+        Where from the anchor it may stand, (across, down), likewise.
+    rings : tuple of float
+        How many gaps away it may stand.
+    """
+
+    anchors: tuple[QPointF, ...]
+    sizes: tuple[QSizeF, ...]
+    gap: float
+    directions: tuple[Direction, ...] = ALL_ROUND
+    rings: tuple[float, ...] = RINGS
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a label is.
+
+    Attributes
+    ----------
+    box : QRectF
+        Its place.
+    wording : int
+        Which wording.
+    far : bool
+        Whether it stands so far off that a line has to lead to its anchor.
+    """
+
+    box: QRectF
+    wording: int
+    far: bool
+
+
+def place_labels(
+    wanted: Sequence[Wanted], inside: QRectF, taken: Sequence[QRectF], lines: F64
+) -> list[Placed | None]:
+    """Return a place for each label, or None for one that has none.
+
+    Parameters
+    ----------
+    wanted : sequence of Wanted
+        Those that matter most first.
+    inside : QRectF
+        Labels lie in it.
+    taken : sequence of QRectF
+        Nothing may lie on these.
+    lines : ndarray
+        (n, 2) float64, points of curves: a place with few of them is liked better.
+    """
+    used, out = list(taken), []
+    for label in wanted:
+        found = _place(label, inside, used, lines)
+        if found is not None:
+            used.append(found.box)
+        out.append(found)
+    return out
+
+
+def _place(label: Wanted, inside: QRectF, used: Sequence[QRectF], lines: F64) -> Placed | None:
+    for wording, size in enumerate(label.sizes):
+        best, least = None, 1e9
+        for a, ring, (n, way) in product(
+            range(len(label.anchors)), label.rings, enumerate(label.directions)
+        ):
+            box = _beside(label.anchors[a], size, way, label.gap * ring)
+            if not inside.contains(box) or any(box.intersects(other) for other in used):
+                continue
+            cost = _crossed(box, lines) + 0.1 * n + 1.5 * ring + 0.7 * a
+            if ring > _LED:
+                cost += 6.0 * _met(label.anchors[a], box, used)
+            if cost < least:
+                best, least = Placed(box, wording, ring > _LED), cost
+        if best is not None:
+            return best
+    return None
+
+
+def _met(anchor: QPointF, box: QRectF, used: Sequence[QRectF]) -> int:
+    """Return how many boxes the line from a label to what it names would cross."""
+    to = QPointF(
+        min(max(anchor.x(), box.left()), box.right()),
+        min(max(anchor.y(), box.top()), box.bottom()),
+    )
+    along = [anchor + (to - anchor) * share for share in (0.2, 0.35, 0.5, 0.65, 0.8, 0.95)]
+    return sum(any(other.contains(point) for point in along) for other in used)
+
+
+def _crossed(box: QRectF, lines: F64) -> int:
+    x, y = lines[:, 0], lines[:, 1]
+    inside = (x > box.left()) & (x < box.right()) & (y > box.top()) & (y < box.bottom())
+    return int(np.count_nonzero(inside))
+
+
+def _beside(anchor: QPointF, size: QSizeF, way: Direction, gap: float) -> QRectF:
+    (dx, dy), w, h = way, size.width(), size.height()
+    x = anchor.x() + dx * gap + (0 if dx > 0 else -w if dx < 0 else -w / 2)
+    y = anchor.y() + dy * gap + (0 if dy > 0 else -h if dy < 0 else -h / 2)
+    return QRectF(x, y, w, h)
+
+
+def spread(
+    middles: Sequence[float], height: float, top: float, bottom: float
+) -> list[float] | None:
+    """Return middles of equally high boxes near those wanted, in order, none on another.
+
+    Parameters
+    ----------
+    middles : sequence of float
+        Where they would like to be.
+    height : float
+        Of each box.
+    top, bottom : float
+        They lie between these.
+
+    Returns
+    -------
+    list of float or None
+        None where there is not enough room.
+    """
+    if len(middles) * height > bottom - top:
+        return None
+    order = sorted(range(len(middles)), key=lambda n: middles[n])
+    out = [0.0] * len(middles)
+    edge = top
+    for n in order:
+        out[n] = max(middles[n], edge + height / 2)
+        edge = out[n] + height / 2
+    edge = bottom
+    for n in reversed(order):
+        out[n] = min(out[n], edge - height / 2)
+        edge = out[n] - height / 2
+    return out

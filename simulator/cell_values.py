@@ -199,6 +199,16 @@ def row_numbers(snapshot: Snapshot) -> dict[str, F32]:
     }
 
 
+def is_wrong(snapshot: Snapshot, cell: Cell) -> bool:
+    """Return whether a fault has made a number in m, l or O wrong: then NaN is a number."""
+    wrong = snapshot.wrong
+    if wrong is None:
+        return False
+    row = cell.row if snapshot.head is not None else cell.row - snapshot.visit.rows.start
+    marks = {"m": wrong.m[:, None], "l": wrong.l[:, None], "O": wrong.o}[cell.tensor]
+    return 0 <= row < len(marks) and bool(marks[row, cell.col])
+
+
 def stored_output(snapshot: Snapshot, o: F32) -> F32:
     """Return O of the current row block, rounded as it lies in HBM once it has been stored."""
     w = snapshot.program.workload
@@ -225,7 +235,9 @@ def _result_value(snapshot: Snapshot, cell: Cell) -> CellValue:
         words = "numbers are kept for the current row block alone"
         return CellValue(cell, cell.tensor, None, words)
     if value is None or np.isnan(value):
-        return CellValue(cell, cell.tensor, None, "not there yet")
+        if not is_wrong(snapshot, cell):
+            return CellValue(cell, cell.tensor, None, "not there yet")
+        value = float("nan")
     if here:
         held = any(tile.name == cell.tensor for tile in snapshot.on_chip)
         state = "of the current row block" + (", on chip" if held else "")

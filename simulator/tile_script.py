@@ -275,8 +275,11 @@ def save_tile(snapshot: Snapshot, path: Path) -> tuple[Path, Path]:
     Raises
     ------
     InputError
-        `path` does not end in .npz, or a file cannot be written; what was there is as it was.
+        `path` does not end in .npz, a file cannot be written (what was there is as it was), or a
+        fault is on: the script recomputes the update as it should be.
     """
+    if snapshot.program.workload.faults.on:
+        raise refuse("values", "faults", "on", "a scenario without faults for the script to agree")
     if path.suffix != ".npz":
         raise refuse("values", "file", str(path), "a file that ends in .npz")
     script = path.with_suffix(".py")

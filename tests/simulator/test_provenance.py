@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator import Snapshot, Trace
+from simulator import Snapshot, Trace, simulate
 from simulator.cell_values import cell_shape, cell_value, exists, moved_cell
 from simulator.provenance import MOST_TERMS, Explanation, Number, explain, masked_because
-from simulator.scenario import Scenario
+from simulator.scenario import Scenario, with_values
 from simulator.snapshot import Cell
 from simulator.workload import resolve
 from tests.simulator.helpers import ALGORITHMS, pairs_of, scenario, scenarios, trace_of
@@ -226,3 +226,16 @@ def test_at_the_end_o_is_what_lies_in_hbm(chosen: Scenario, data: Any) -> None:
     row = data.draw(st.sampled_from(list(now.visit.rows)))
     found = cell_value(now, Cell("O", row, 0))
     assert found.value == float(trace.output[now.visit.head, row, 0])
+
+
+def test_a_number_that_a_fault_made_nan_is_a_number() -> None:
+    chosen = scenario("flash2", nq=8, d=4, temperature=1e-4)
+    trace = simulate(with_values(chosen, {"faults": {"no_maximum": True}}))
+    now = trace.snapshot(len(trace) - 1)
+    values = now.o.reshape(-1)
+    row, col = divmod(int(np.flatnonzero(np.isnan(values))[0]), now.o.shape[1])
+    found = cell_value(now, Cell("O", now.visit.rows.start + row, col))
+    assert found.value is not None
+    assert np.isnan(found.value)
+    first = trace.snapshot(0, 0)
+    assert cell_value(first, Cell("O", 0, 0)).value is None

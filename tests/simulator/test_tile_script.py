@@ -10,6 +10,7 @@ import pytest
 
 from simulator import Trace
 from simulator.errors import InputError
+from simulator.scenario import with_values
 from simulator.tile_script import save_tile, tile_arrays
 from tests.simulator.helpers import scenario, trace_of
 
@@ -105,3 +106,12 @@ def test_arrays_are_those_of_the_engine() -> None:
         np.testing.assert_array_equal(arrays[name], getattr(now.tile, name))
     np.testing.assert_array_equal(arrays["mask"], now.tile.seen)
     np.testing.assert_array_equal(arrays["v"], now.v[list(now.visit.cols)])
+
+
+def test_a_run_with_a_fault_has_no_script(tmp_path: Path) -> None:
+    chosen = scenario("flash2", nq=8, d=4)
+    faulty = with_values(chosen, {"faults": {"forget_alpha": True}})
+    target = tmp_path / "tile.npz"
+    with pytest.raises(InputError, match="without faults"):
+        save_tile(trace_of(faulty).snapshot(0), target)
+    assert not target.exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isclose, isinf, isnan, sqrt
 
-from simulator.cell_values import row_numbers, stored_output, was_visited
+from simulator.cell_values import is_wrong, row_numbers, stored_output, was_visited
 from simulator.snapshot import Cell, Snapshot
 from simulator.tiling import TileKind
 from simulator.workload import Workload
@@ -154,16 +154,6 @@ def describe(snapshot: Snapshot, hit: Cell) -> str:
     return _result_text(snapshot, hit)
 
 
-def _is_wrong(snapshot: Snapshot, hit: Cell) -> bool:
-    """Return whether a fault has made the number in m, l or O wrong: then NaN is a number."""
-    wrong = snapshot.wrong
-    if wrong is None:
-        return False
-    row = hit.row if snapshot.head is not None else hit.row - snapshot.visit.rows.start
-    marks = {"m": wrong.m[:, None], "l": wrong.l[:, None], "O": wrong.o}[hit.tensor]
-    return bool(marks[row, hit.col])
-
-
 def _key_token(w: Workload, key: int) -> str:
     return w.tokens[key] if key < len(w.tokens) else ""
 
@@ -237,7 +227,7 @@ def _result_text(snapshot: Snapshot, hit: Cell) -> str:
         value = float("nan") if found is None else float(found[hit.row - visit.rows.start, hit.col])
     else:
         return f"{name}: numbers are shown for the current row block{tail}"
-    if isnan(value) and not _is_wrong(snapshot, hit):
+    if isnan(value) and not is_wrong(snapshot, hit):
         return f"{name}: not computed yet{tail}"
     meaning = {
         "m": f"largest score of row {hit.row} so far",
@@ -247,8 +237,8 @@ def _result_text(snapshot: Snapshot, hit: Cell) -> str:
     running = w.algorithm == "flash2" and hit.row in visit.rows and "normalise" not in snapshot.done
     if hit.tensor == "O" and running:
         meaning = "not divided by ℓ yet"
-    if hit.tensor != "O" and _is_wrong(snapshot, hit):
+    if hit.tensor != "O" and is_wrong(snapshot, hit):
         meaning = "wrong"
-    elif _is_wrong(snapshot, hit):
+    elif is_wrong(snapshot, hit):
         meaning = f"{meaning}, wrong" if meaning else "wrong"
     return f"{name} = {number_text(value)}" + (f"{DOT}{meaning}" if meaning else "") + tail

@@ -10,7 +10,7 @@ EXTRAS =
 ARGS =
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 run: ## set up, then open the window on the demo (with no display: draw it to build/demo.png)
 	@.ci/setup --window $(EXTRAS)
@@ -43,6 +43,14 @@ bench-peers: ## the same, with PyTorch beside it (CPU build, 230 MB)
 	@.ci/setup test peers $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m pytest tests/bench $(ARGS)
 
+package: ## build the desktop binary into dist/: folder, .tar.xz, .deb
+	@.ci/setup
+	$(PY) packaging/build.py
+
+test-package: ## use that binary as a user would
+	@.ci/setup test
+	$(PY) -m pytest -m package tests/package $(ARGS)
+
 pictures: ## draw the window in three sizes and three themes into build/pictures
 	@.ci/setup $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m ui.pictures
@@ -51,4 +59,4 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test test-peers lint bench bench-peers pictures clean
+.PHONY: help run test test-peers lint bench bench-peers package test-package pictures clean

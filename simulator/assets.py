@@ -7,5 +7,6 @@ from pathlib import Path
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
 CAPTURES = ASSETS / "captures"
 SCENARIOS = ASSETS / "scenarios"
+LESSONS = ASSETS / "lessons"
 DEMO = SCENARIOS / "flash2.toml"
 """What a window shows that is told nothing else."""

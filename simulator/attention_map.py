@@ -24,6 +24,9 @@ Ints = NDArray[np.intp]
 
 MAX_WEIGHTS = 2**23
 """Most weights of all heads kept at once: 64 MiB of scores in float64, 32 MiB of weights."""
+MAX_OF_A_HEAD, FEWEST_ROWS = 2**20, 16
+"""Most weights of one head that are shown at once, so that a slider still moves smoothly; and the
+rows that are shown all the same."""
 MAX_POOLED = 2**28
 """Most weights that are made, and forgotten, for pooled maps: a few seconds of work."""
 
@@ -363,7 +366,7 @@ def settings_of(workload: Workload) -> MapSettings:
 
 
 def fitting_part(workload: Workload, head: int, row: int) -> Part:
-    """Return what of a workload fits into `MAX_WEIGHTS`: all, one head, or rows around one.
+    """Return what of a workload is shown at once: all, one head, or rows of it around one.
 
     Parameters
     ----------
@@ -373,16 +376,18 @@ def fitting_part(workload: Workload, head: int, row: int) -> Part:
         What must be in it.
     """
     heads, rows, keys = workload.heads, workload.seqlen_q, workload.seqlen_k
+    if rows * keys > MAX_OF_A_HEAD:
+        some = min(rows, max(FEWEST_ROWS, MAX_OF_A_HEAD // keys))
+        start = min(max(row - some // 2, 0), rows - some)
+        limit = f"more than the {MAX_OF_A_HEAD:,} shown at once".replace(",", " ")
+        around = f"head {head}, rows {start} to {start + some - 1}"
+        reason = f"{rows} × {keys} weights of a head are {limit}: {around}"
+        return Part((head,), range(start, start + some), reason)
     if heads * rows * keys <= MAX_WEIGHTS:
         return Part(tuple(range(heads)), range(rows))
     limit = f"more than the {MAX_WEIGHTS:,} kept at once".replace(",", " ")
-    whole = f"{heads} × {rows} × {keys} weights are {limit}"
-    if rows * keys <= MAX_WEIGHTS:
-        return Part((head,), range(rows), f"{whole}: head {head} alone")
-    some = min(rows, max(1, MAX_WEIGHTS // keys))
-    start = min(max(row - some // 2, 0), rows - some)
-    around = f"head {head}, rows {start} to {start + some - 1}"
-    return Part((head,), range(start, start + some), f"{whole}: {around}")
+    reason = f"{heads} × {rows} × {keys} weights are {limit}: head {head} alone"
+    return Part((head,), range(rows), reason)
 
 
 def pooled_maps(

@@ -235,7 +235,7 @@ class AtRow(Condition):
 class TileSkipped(Condition):
     """Stops where a skipped tile has been passed over: at the first op after it.
 
-    Where no visit follows in the run, that is its last op. Naive visits every tile.
+    Naive visits every tile. The last tile is never skipped: the last row sees the last key.
     """
 
     @property
@@ -243,19 +243,10 @@ class TileSkipped(Condition):
         return "a skipped tile"
 
     def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
-        program = finder.program
-        places = finder.places(block)
-        before = np.diff(places, prepend=finder.place_before(block)) > 1
-        found = [
-            Cursor(block.start + n, 0)
-            for n in np.flatnonzero(before).tolist()
-            if n in block.looked
-        ]
-        last = last_cursor(program)
-        if last.visit - block.start in block.looked:
-            if places[-1] + 1 < finder.place_count(block.launch):
-                found.append(last)
-        yield from found if forward else reversed(found)
+        passed = np.diff(finder.places(block), prepend=finder.place_before(block)) > 1
+        for n in block.order(forward):
+            if passed[n]:
+                yield Cursor(block.start + n, 0)
 
 
 @dataclass(frozen=True)
@@ -482,11 +473,6 @@ class Finder:
         outer, inner = (before.i, before.j) if launch.by_rows else (before.j, before.i)
         turn = before.head * self._turns(block.launch) + outer
         return turn * launch.inner_blocks + inner
-
-    def place_count(self, launch: int) -> int:
-        """Return how many tiles a launch visits or passes over."""
-        heads = self.program.workload.heads
-        return heads * self._turns(launch) * self.program.launches[launch].inner_blocks
 
     def _turns(self, launch: int) -> int:
         """Return how many turns the outer loop of a head has."""

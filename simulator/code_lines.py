@@ -69,7 +69,8 @@ def exemplar(algorithm: str) -> TileProgram:
 @cache
 def forms(algorithm: str) -> tuple[Op, ...]:
     """Return one op for each form that an algorithm's ops have: name, citation, tensors."""
-    program, found = exemplar(algorithm), {}
+    program = exemplar(algorithm)
+    found: dict[tuple[object, ...], Op] = {}
     for index in range(len(program)):
         for op in program.ops(index):
             key = (op.name, op.cites, tuple(move.tensor for move in op.moves))

@@ -114,8 +114,8 @@ _FLASH1 = _numbered(
     (2, _OP, r"Compute $m_i^{\mathrm{new}} = \max(m_i,\, \tilde{m}_{ij})$ and"
              r" $\ell_i^{\mathrm{new}} = e^{m_i - m_i^{\mathrm{new}}}\, \ell_i$"
              r" $+\; e^{\tilde{m}_{ij} - m_i^{\mathrm{new}}}\, \tilde{\ell}_{ij}$"),
-    (2, _OP, r"Store $O_i \leftarrow \mathrm{diag}(\ell_i^{\mathrm{new}})^{-1}"
-             r" \big( \mathrm{diag}(\ell_i)\, e^{m_i - m_i^{\mathrm{new}}} O_i$"
+    (2, _OP, r"Store $O_i \leftarrow \mathrm{diag}(\ell_i^{\mathrm{new}})^{-1}$"
+             r" $\big( \mathrm{diag}(\ell_i)\, e^{m_i - m_i^{\mathrm{new}}} O_i$"
              r" $+\; e^{\tilde{m}_{ij} - m_i^{\mathrm{new}}} \tilde{P}_{ij} V_j \big)$ in HBM"),
     (2, _OP, r"Store $\ell_i \leftarrow \ell_i^{\mathrm{new}}$,"
              r" $m_i \leftarrow m_i^{\mathrm{new}}$ in HBM"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
@@ -85,8 +86,13 @@ def _mistake(error: ErrorDetails, root: type[BaseModel]) -> Mistake:
 def _known_keys(root: type[BaseModel], tables: list[str]) -> str:
     model = root
     for name in tables:
-        inner = model.model_fields[name].annotation
-        assert isinstance(inner, type)
-        assert issubclass(inner, BaseModel)
-        model = inner
+        if not name.isdigit():  # a place in a list of tables
+            model = _table_in(model.model_fields[name].annotation)
     return ", ".join(model.model_fields)
+
+
+def _table_in(annotation: Any) -> type[BaseModel]:
+    """Return the table in a type such as ``Table``, ``Table | None`` or ``tuple[Table, ...]``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(_table_in(part) for part in get_args(annotation) if part not in (None, NoneType))

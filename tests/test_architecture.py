@@ -27,6 +27,7 @@ ENGINE_WORDS = {"NumpyEngine", "KernelEngine", "make_engine", "choose_engine", "
 ENGINE_MODULES = {"kernels", "kernels.engine", "kernels.launch", "kernels.registry"}
 PICKS_ENGINES = {
     "ui/session.py", "ui/cli.py", "ui/bench.py", "ui/export/command.py", "ui/export/bench.py",
+    "ui/self_test.py",
 }  # fmt: skip
 """The session of the window, and the commands, which have no session."""
 
@@ -114,6 +115,17 @@ def test_only_the_session_and_the_commands_pick_an_engine() -> None:
     }
     assert pickers <= PICKS_ENGINES
     assert "ui/session.py" in pickers
+
+
+def test_panels_and_painters_know_of_the_kernels_only_their_text() -> None:
+    found = {
+        f"{module}.{name}" if module == "kernels" else module
+        for folder in ("ui/panels", "ui/scene")
+        for path in sources(folder)
+        for module, name in imports(path)
+        if top(module) == "kernels"
+    }
+    assert found == {"kernels.sources"}
 
 
 def test_panels_and_painters_call_no_engine() -> None:

@@ -67,7 +67,7 @@ def open_window(scenario: str | None, engine: str, present: bool) -> int:
         from simulator.errors import refuse
 
         raise refuse("tilescope", "", "", "a display; `run` and `export` work without one")
-    qInstallMessageHandler(_quiet)
+    qInstallMessageHandler(quiet)
     app = application()
     window = make_window(Path(scenario) if scenario else DEMO, engine)
     sys.excepthook = partial(_tell_fault, window)
@@ -127,7 +127,7 @@ def _tell_fault(
     window.say(f"Something went wrong inside Tilescope ({kind.__name__}); {place}.")
 
 
-def _quiet(kind: object, context: object, message: str) -> None:
+def quiet(kind: object, context: object, message: str) -> None:
     """Drop Qt's own remarks: the user can do nothing about them."""
     if os.environ.get("TILESCOPE_QT_LOG"):
         print(message, file=sys.stderr)

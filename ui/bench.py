@@ -42,6 +42,8 @@ def measure_ui() -> list[Measurement]:
         _stepping(),
         _stepping(docks=SIX_DOCKS),
         *_switching(),
+        *_sliders(),
+        _inspecting(),
         _start(),
     ]
 
@@ -151,6 +153,67 @@ def _switching() -> list[Measurement]:
         Measurement("switching theme blocks the window, longest", 1000 * themes, "ms", 100),
         Measurement("switching algorithm blocks the window, longest", 1000 * algorithms, "ms", 100),
     ]
+
+
+def _inspecting(moves: int = 80) -> Measurement:
+    """Measure from a move of the inspector's sliders to the painted window, 12 heads of 495 x 495.
+
+    Small maps of all heads are made meanwhile in the other thread.
+    """
+    from PySide6.QtWidgets import QApplication
+
+    from ui.panels.inspector_panel import InspectorPanel
+
+    capture = {"input": {"source": "capture", "name": "passage-layer1"}}
+    with _open_window() as window:
+        window.session.start(parse_scenario(capture), None)
+        window.take_layout("inspector")
+        window.session.settle()
+        panel = window.docks.panel("inspector")
+        assert isinstance(panel, InspectorPanel)
+        sliders = [panel.bar.sliders[name] for name in ("temperature", "window", "sinks")]
+        times = []
+        for move in range(moves):
+            slider = sliders[move * len(sliders) // moves]
+            started = time.perf_counter()
+            slider.setValue(slider.value() + 1)
+            QApplication.processEvents()
+            times.append(time.perf_counter() - started)
+    p95 = statistics.quantiles(times, n=20)[-1]
+    return Measurement("inspector slider to painted window, 12 x 495 x 495, p95", 1000 * p95,
+                       "ms", 33)  # fmt: skip
+
+
+def _sliders(steps: int = 60) -> list[Measurement]:
+    """Measure from a move of each slider of the layout "Cache" to the painted window."""
+    from PySide6.QtWidgets import QApplication
+
+    from ui.panels.cache_panel import CachePanel
+    from ui.panels.heads_panel import HeadsPanel
+
+    out = []
+    with _open_window() as window:
+        window.take_layout("cache")
+        window.session.settle()
+        cache, heads = window.docks.panel("cache"), window.docks.panel("heads")
+        assert isinstance(cache, CachePanel)
+        assert isinstance(heads, HeadsPanel)
+        heads.bar.choose("of", "model")
+        heads.bar.choose("model", "DeepSeek-V3")
+        QApplication.processEvents()
+        for name, slider in (("tokens", cache.slider), ("KV heads", heads.slider)):
+            times = []
+            slider.setSliderDown(True)
+            for step in range(steps):
+                started = time.perf_counter()
+                slider.setValue(step * 17 % (slider.maximum() + 1))
+                QApplication.processEvents()
+                times.append(time.perf_counter() - started)
+            slider.setSliderDown(False)
+            p95 = statistics.quantiles(times, n=20)[-1]
+            words = f"dragging the slider of {name} to painted window, p95"
+            out.append(Measurement(words, 1000 * p95, "ms", 33))
+    return out
 
 
 def _blocked(window: MainWindow, switch: Callable[[], object]) -> float:

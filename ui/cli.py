@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from simulator.errors import InputError
+from simulator.errors import InputError, refuse
 
 ENGINES = ("auto", "numpy", "cupy", "host")
 
@@ -217,8 +217,17 @@ def _doctor(options: argparse.Namespace) -> int:
     return 0
 
 
+def _self_test(options: argparse.Namespace) -> int:
+    """Try every part of this copy of Tilescope on this machine."""
+    from ui.self_test import run
+
+    return run()
+
+
 def _bench(options: argparse.Namespace) -> int:
     """Measure this machine and this version."""
+    if getattr(sys, "frozen", False):
+        raise refuse("bench", "", "", "a checkout: it starts parts of Tilescope with Python")
     from simulator.bench import measure_all
     from ui.bench import measure_ui
     from ui.export.bench import measure_exports
@@ -238,5 +247,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "verify": _verify,
     "kv-cache": _kv_cache,
     "doctor": _doctor,
+    "self-test": _self_test,
     "bench": _bench,
 }

@@ -161,3 +161,6 @@ class Docks(QObject):
         window.resizeDocks(left, [round(270 * scale)] * len(left), Qt.Orientation.Horizontal)
         deep = round(height * layout.bottom_height)
         window.resizeDocks(bottom, [deep] * len(bottom), Qt.Orientation.Vertical)
+        if layout.bottom_widths:
+            widths = [share * width // 100 for share in layout.bottom_widths]
+            window.resizeDocks(bottom, widths, Qt.Orientation.Horizontal)

@@ -31,6 +31,8 @@ class LayoutSpec:
         Docks under the board, beside one another.
     bottom_height : float
         Share of the window's height that they take.
+    bottom_widths : tuple of int
+        Shares of the width of the docks at the bottom; empty: as Qt likes.
     bottom_tall : bool
         Whether the bottom opens only where the window is tall enough.
     """
@@ -45,6 +47,7 @@ class LayoutSpec:
     width: float = 0.36
     bottom: tuple[str, ...] = ()
     bottom_height: float = 0.15
+    bottom_widths: tuple[int, ...] = ()
     bottom_tall: bool = False
 
     @property
@@ -75,6 +78,14 @@ LAYOUTS = (
     LayoutSpec(
         "exactness", "Exactness", "How far the result is from float64, and what mistakes do to it.",
         right=(("exactness",), ("softmax",)), heights=(52, 48), width=0.44,
+    ),
+    LayoutSpec(
+        "cache", "Cache", "What a model keeps of every token, and which heads share it.",
+        board=False, bottom=("cache", "heads"), bottom_height=0.9, bottom_widths=(58, 42),
+    ),
+    LayoutSpec(
+        "inspector", "Inspector", "What each token reads, in every head, and why √d.",
+        right=(("inspector", "sqrt_d"),), heights=(100,), width=0.6,
     ),
 )  # fmt: skip
 

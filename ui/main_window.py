@@ -42,6 +42,7 @@ from ui.files import READS, Files
 from ui.icons import app_icon, icon
 from ui.layouts import LAYOUTS, layout_named
 from ui.panels.board_panel import BoardPanel
+from ui.panels.code_panel import CodePanel
 from ui.panels.header import Header, engine_words
 from ui.panels.transport_bar import TransportBar
 from ui.panels.values_panel import ValuesPanel
@@ -70,6 +71,7 @@ class MainWindow(QMainWindow):
         self.style_now = Style(THEMES[settings.theme], settings.text_scale)
         self._shown: QWidget | None = None
         self._fell_back = False
+        self._said_of_run = ""
         self.setObjectName("window")
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
@@ -193,6 +195,7 @@ class MainWindow(QMainWindow):
         session.playing_changed.connect(self._show_playing)
         session.settings_changed.connect(self._show_pace)
         session.file_changed.connect(self._show_title)
+        session.runs.said.connect(self._say_run)
         session.working.connect(self._show_working)
         session.tasks.progressed.connect(self.header.progress.show_progress)
         session.tasks.rested.connect(self.header.progress.rest)
@@ -285,6 +288,14 @@ class MainWindow(QMainWindow):
         """Show one line under the header, until another scenario is shown."""
         self._banner.setText(line)
         self._banner.show()
+
+    def _say_run(self, line: str) -> None:
+        """Show why a run went nowhere, until another begins."""
+        if line:
+            self.say(line)
+        elif self._banner.text() == self._said_of_run:
+            self._banner.hide()
+        self._said_of_run = line
 
     def show_error(self, error: InputError) -> None:
         """Show one line about what cannot be used; everything else stays as it is.
@@ -382,6 +393,12 @@ class MainWindow(QMainWindow):
             self.docks["values"].show()
             self.docks["values"].raise_()
             self._values.pin(cell)
+
+    def run_until(self) -> None:
+        """Choose in the code panel what to run until."""
+        self.docks["code"].show()
+        self.docks["code"].raise_()
+        cast(CodePanel, self.docks.panel("code")).bar.until.setFocus()
 
     def blank(self, on: bool) -> None:
         """Black out the window, for a word without a picture."""

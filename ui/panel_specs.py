@@ -12,14 +12,18 @@ from simulator.exactness import exactness
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
-from ui.panels.code_panel import CodePanel
+from ui.panels.cache_panel import CachePanel, cache_model
+from ui.panels.code_panel import CodePanel, code_model
 from ui.panels.compare_panel import ComparePanel, compare_model
 from ui.panels.exactness_panel import ExactnessPanel
 from ui.panels.formula_panel import FormulaPanel, make_formula_model
+from ui.panels.heads_panel import HeadsPanel
+from ui.panels.inspector_panel import InspectorPanel
 from ui.panels.memory_panel import MemoryPanel
 from ui.panels.roofline_panel import RooflinePanel, roofline_model
 from ui.panels.scenario_panel import ScenarioPanel
 from ui.panels.softmax_panel import SoftmaxPanel
+from ui.panels.sqrt_d_panel import SqrtDPanel
 from ui.panels.sweep_panel import SweepPanel
 from ui.panels.traffic_panel import TrafficPanel, traffic_model
 from ui.panels.values_panel import ValuesPanel
@@ -105,7 +109,7 @@ PANELS = (
     PanelSpec(
         "code", "Code", "4",
         "The line of the paper, of the NumPy op and of the CUDA kernel that runs now.",
-        CodePanel, _show,
+        CodePanel, _show, code_model,
     ),
     PanelSpec(
         "formula", "Formula", "5",
@@ -141,5 +145,26 @@ PANELS = (
         "values", "Values", "V",
         "Pinned cells: where each number came from, to copy or to recompute in NumPy.",
         ValuesPanel, _show,
+    ),
+    PanelSpec(
+        "cache", "KV cache", "K",
+        "How the cache of a model grows, how many users fit, and what a decoded token reads.",
+        CachePanel, _show, cache_model,
+    ),
+    PanelSpec(
+        "heads", "Head sharing", "H",
+        "Which query heads share keys and values, and what that saves (Ainslie et al. 2023).",
+        HeadsPanel, _show,
+    ),
+    PanelSpec(
+        "inspector", "Attention inspector", "I",
+        "What each token reads: weights of every head, temperature, mask, entropy "
+        "(Vaswani et al. 2017).",
+        InspectorPanel, _show,
+    ),
+    PanelSpec(
+        "sqrt_d", "Why √d", "D",
+        "Random queries and keys: what dividing by √d does (Vaswani et al. 2017, section 3.2.1).",
+        SqrtDPanel, _show,
     ),
 )  # fmt: skip

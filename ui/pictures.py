@@ -63,6 +63,11 @@ SHOTS = (
     Shot("real-scale", 1.0, 0, "compare"),
     Shot("causal", 0.55, 2, "exactness"),
     Shot("large-logits", 0.9, 0, "exactness"),
+    Shot("kv-cache", 0.5, 0, "cache"),
+    Shot("multi-query", 0.4, 2, "cache"),
+    Shot("inspector", 0.5, 1, "inspector"),
+    Shot("inspector", 0.5, 1, "inspector", ("sqrt_d",)),
+    Shot("real-scale", 0.5, 1, "inspector"),
 )
 
 
@@ -122,6 +127,7 @@ def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> No
         window = make_window(SCENARIOS / f"{shot.scenario}.toml", settings=settings)
         window.resize(*size)
         window.show()
+        app.processEvents()
         window.take_layout(shot.layout)
         window.reset_layout()
         for name in shot.raised:

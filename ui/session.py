@@ -31,6 +31,7 @@ from simulator.scenario import Scenario, load_scenario, save_scenario
 from simulator.snapshot import Cell, Cursor, Snapshot
 from simulator.trace import Trace, trace_of
 from simulator.workload import Inputs, Workload, read_inputs, resolve
+from ui.runs import Runs, Stop
 from ui.tasks import Report, Tasks
 from ui.worker import Worker
 
@@ -110,6 +111,7 @@ class Session(QObject):
         self._worker.idle.connect(self._rest)
         self.tasks = Tasks(self)
         self.tasks.failed.connect(lambda error: self._failed("task", error))
+        self.runs = Runs(self)
         self._patience = QTimer(self, singleShot=True, interval=250)
         self._patience.timeout.connect(self._tell_working)
         self._clock = QTimer(self)
@@ -289,17 +291,20 @@ class Session(QObject):
             self._models[name] = model
             self._ask()
 
-    def _ask(self) -> None:
+    def _ask(self, seek: Callable[[], Stop] | None = None) -> None:
+        """Ask for the view at the cursor, or at where a search finds that playing comes to."""
         trace, cursor, row, cell = self.trace, self._cursor, self._row, self._cell
         models = dict(self._models)
         if trace is None:
             return
 
-        def job() -> tuple[Trace, View]:
-            snapshot = trace.snapshot(cursor.visit, cursor.op)
+        def job() -> tuple[Trace, View, tuple[Cursor, Stop] | None]:
+            found = (cursor, seek()) if seek else None
+            at = found[1].cursor if found else cursor
+            snapshot = trace.snapshot(at.visit, at.op)
             report = row_report(snapshot, row)
             made = {name: make(trace, snapshot, report) for name, make in models.items()}
-            return trace, View(snapshot, report, cell, made)
+            return trace, View(snapshot, report, cell, made), found
 
         self._submit("view", job)
 
@@ -347,8 +352,23 @@ class Session(QObject):
             return
         if self._cursor == last_cursor(self.trace.program):
             self.play(False)
-        else:
+        elif not self.runs.breakpoints:
             self.step()
+        else:
+            target = step(self.trace.program, self._cursor, self.granularity)
+            self._ask(self.runs.step_to(self.trace, self._cursor, target))
+
+    def _arrive(self, asked: Cursor, stop: Stop) -> bool:
+        """Move the cursor to where a step of playing came to, unless it has been moved since."""
+        if self._cursor != asked:
+            return False
+        self._cursor = stop.cursor
+        if stop.condition is not None:
+            self.play(False)
+            self.runs.stopped.emit(stop.condition.words)
+        if self._worker.busy:  # another view of the place that has been left
+            self._ask()
+        return True
 
     # --- worker ---------------------------------------------------------------------------
 
@@ -390,8 +410,8 @@ class Session(QObject):
             if accept is self._accept:  # else a later scenario has been asked for meanwhile
                 accept(trace)
         elif kind == "view":
-            trace, view = cast(tuple[Trace, View], result)
-            if trace is self.trace:
+            trace, view, found = cast(tuple[Trace, View, tuple[Cursor, Stop] | None], result)
+            if trace is self.trace and (found is None or self._arrive(*found)):
                 self.view = view
                 self.view_changed.emit(view)
 

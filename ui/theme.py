@@ -229,6 +229,14 @@ def palette(theme: Theme) -> QPalette:
     return out
 
 
+def slider_palette(theme: Theme) -> QPalette:
+    """Return the palette of a slider, whose handle is seen on any ground."""
+    out = palette(theme)
+    out.setColor(QPalette.ColorRole.Button, QColor(theme.muted))
+    out.setColor(QPalette.ColorGroup.Disabled, QPalette.ColorRole.Button, QColor(theme.faint))
+    return out
+
+
 def stylesheet(style: Style) -> str:
     """Return what the palette cannot say, for the whole window."""
     t = style.theme

@@ -83,8 +83,9 @@ def find_compiler() -> Compiler:
         if path is None:
             continue
         asked = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=SECONDS, check=False
-        )
+            [path, "--version"],
+            capture_output=True, text=True, timeout=SECONDS, check=False, env=_environment(),
+        )  # fmt: skip
         if asked.returncode == 0:
             return Compiler(path, asked.stdout.partition("\n")[0], "")
     if wanted:
@@ -189,13 +190,25 @@ def _forget_oldest(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def _environment() -> dict[str, str]:
+    """Return the user's environment: that of the desktop binary names its own libraries."""
+    found = dict(os.environ)
+    if getattr(sys, "frozen", False):
+        users = found.pop("LD_LIBRARY_PATH_ORIG", "")
+        found.pop("LD_LIBRARY_PATH", None)
+        found |= {"LD_LIBRARY_PATH": users} if users else {}
+    return found
+
+
 def _compile(arguments: list[str], target: Path) -> None:
     compiler = _compiler()
     command = [compiler.command, *compiler.flags, *arguments, "-o", str(target)]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=HERE
-        )
+            command,
+            capture_output=True, text=True, timeout=SECONDS, check=False, cwd=HERE,
+            env=_environment(),
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise KernelError(f"{compiler.word} did not finish: {error}") from error
     if done.returncode:

@@ -284,9 +284,19 @@ def test_what_fits_and_why_not_all() -> None:
     )
     for row in (0, 70_000, 131_071):
         few = part(1, 131_072, 131_072, row)
-        assert len(few.rows) == 64
+        assert len(few.rows) == 16
         assert row in few.rows
         assert few.reason.endswith(f"head 0, rows {few.rows[0]} to {few.rows[-1]}")
+
+
+def test_a_large_head_is_shown_in_part() -> None:
+    w = resolve(scenario(nq=4096, nk=4096, d=4))
+    part = fitting_part(w, 0, 4000)
+    assert part.rows == range(3840, 4096)
+    assert part.reason == (
+        "4096 × 4096 weights of a head are more than the 1 048 576 shown at once: "
+        "head 0, rows 3840 to 4095"
+    )
 
 
 def test_too_many_weights_are_refused() -> None:

@@ -22,7 +22,7 @@ from simulator.breakpoints import (
     find_next,
 )
 from simulator.engine import NumpyEngine
-from simulator.playback import end_of_visit, last_cursor
+from simulator.playback import end_of_visit
 from simulator.program import TileProgram
 from simulator.snapshot import Cursor
 from simulator.trace import Trace
@@ -93,8 +93,7 @@ def brute_skipped(trace: Trace) -> list[Cursor]:
             found.append(Cursor(visit, 0))
         passed, visit = False, visit + 1
     assert visit == len(trace.program)
-    if passed:
-        found.append(last_cursor(trace.program))
+    assert not passed  # the last row sees the last key
     return found
 
 
@@ -224,6 +223,27 @@ def test_a_first_maximum_is_no_change():
     assert find_next(trace, Cursor(0, 0), MaximumChanged()) is None
 
 
+def test_a_row_that_sees_its_first_key_late_is_no_change():
+    """Every row sees one key, rows 2 and 3 not in the first tile of their row block."""
+    trace = trace_of(scenario("flash2", nq=4, rows=4, cols=2, mask={"window": 1}))
+    assert np.isneginf(trace.row_block(0, 0).m[2:, 0]).all()
+    assert np.isfinite(trace.row_block(0, 0).m[2:, 1]).all()
+    assert find_next(trace, Cursor(0, 0), MaximumChanged()) is None
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_limit_is_passed_where_a_walk_finds_it_for_every_limit(algorithm):
+    """Last blocks are smaller than the others: some limits only whole ones pass."""
+    trace = trace_of(scenario(algorithm, nq=12, nk=11, d=2, rows=4, cols=3, mask={"causal": True}))
+    cursors, seen = every_cursor(trace.program), set()
+    for limit in range(0, trace.program.peak_shared_bytes + 4, 4):
+        small = limited(trace, limit / 1024)
+        expected = brute_limit(small)
+        seen.add(tuple(expected))
+        check_search(small, OverLimit(), expected, cursors)
+    assert len(seen) > 3
+
+
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
 def test_a_maximum_changes_at_the_op_that_raises_it(algorithm):
     trace = trace_of(scenario(algorithm, nq=8, nk=32, rows=4, cols=4))
@@ -242,7 +262,7 @@ def test_naive_has_no_running_maximum_and_skips_nothing():
 
 
 def test_a_search_can_be_stopped_and_tells_how_far_it_is():
-    class Stopped(Exception):
+    class StoppedError(Exception):
         pass
 
     told = []
@@ -250,11 +270,11 @@ def test_a_search_can_be_stopped_and_tells_how_far_it_is():
     def progress(share):
         told.append(share)
         if len(told) == 3:
-            raise Stopped
+            raise StoppedError
 
     # One tile a row: no maximum ever changes, so every row block is asked for.
     trace = trace_of(scenario("flash2", nq=40, nk=4, rows=4, cols=4))
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         find_next(trace, Cursor(0, 0), MaximumChanged(), progress)
     assert told == sorted(told)
     assert 0 <= told[-1] <= 1

@@ -150,6 +150,11 @@ class PlotBar(QWidget):
         (self._hidden.discard if shown else self._hidden.add)(name)
         self.arrange(self.width())
 
+    def shown(self) -> list[QWidget]:
+        """Return the controls that are not hidden."""
+        all_of: list[QWidget] = [*self.buttons.values(), *self.lists.values(), self.fit_button]
+        return [control for control in all_of if not control.isHidden()]
+
     def set_style(self, style: Style) -> None:
         """Take theme and text scale; `arrange` follows."""
         self.style_now = style
@@ -161,7 +166,7 @@ class PlotBar(QWidget):
         font = style.text_font(12)
         for long in (True, False):
             groups = self._groups(font, long=long)
-            lines = _lines([sum(sizes) for _, sizes in groups], style.px(10), width)
+            lines = lines_of([sum(sizes) for _, sizes in groups], style.px(10), width)
             if lines[-1] == 0:
                 break
         height, gap = round(style.px(24)), round(style.px(3))
@@ -204,7 +209,7 @@ class PlotBar(QWidget):
         return out
 
 
-def _lines(widths: Sequence[float], gap: float, room: float) -> list[int]:
+def lines_of(widths: Sequence[float], gap: float, room: float) -> list[int]:
     """Return on which line each of some boxes goes."""
     out, x, line = [], 0.0, 0
     for width in widths:

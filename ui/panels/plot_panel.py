@@ -34,6 +34,8 @@ class PlotPanel(QWidget):
         What can be chosen.
     """
 
+    room = _ROOM
+
     def __init__(self, name: str, title: str, choices: Sequence[Choice]) -> None:
         super().__init__()
         self.setObjectName(name)
@@ -68,7 +70,7 @@ class PlotPanel(QWidget):
         """Give the choices the lines that they need and the plot the rest."""
         width, height = self.width() - 2 * _SIDE, self.height()
         # In a small dock the choices are written smaller, so that the plot keeps its share.
-        fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
+        fitted = fitting(self.style_now, QRectF(self.rect()), self.room)
         small = min(self.style_now.scale, _SMALLEST)
         self.bar.set_style(replace(fitted, scale=max(fitted.scale, small)))
         deep = self.bar.arrange(width)

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
 
+from ui.scene.draw import LEFT
 from ui.theme import Style
 
 PATIENCE_MS = 250
 """Work that ends sooner is not mentioned."""
+
+
+class _Words(QLabel):
+    """Words that end in an ellipsis rather than make the window wider."""
+
+    def minimumSizeHint(self) -> QSize:
+        width = self.fontMetrics().horizontalAdvance("work…")
+        return QSize(min(width, self.sizeHint().width()), super().minimumSizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        painter.drawText(self.rect(), int(LEFT), text)
+        painter.end()
 
 
 class ProgressStrip(QWidget):
@@ -22,7 +38,7 @@ class ProgressStrip(QWidget):
         super().__init__()
         self.setObjectName("progress")
         self.setAccessibleName("Progress")
-        self._words = QLabel()
+        self._words = _Words()
         self._bar = QProgressBar()
         self._bar.setRange(0, 100)
         self._bar.setTextVisible(False)

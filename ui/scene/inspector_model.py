@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.attention_map import AttentionMaps, HeadDifference, pool_block
+from simulator.attention_map import AttentionMaps, HeadDifference, MapSettings, pool_block
 from simulator.dtypes import F32, frozen
+from simulator.masks import Mask
 from simulator.workload import Workload
 from ui.scene.heat import Kept
 from ui.units import count_text, exact_text, number_text
@@ -67,7 +68,7 @@ class InspectorModel:
     @property
     def keys(self) -> int:
         """How many keys there are."""
-        return self.values.shape[1]
+        return self.workload.seqlen_k
 
     def name_of(self, head: int) -> str:
         """Return what a head is called: by its number in the input."""
@@ -168,17 +169,19 @@ def shrunk(model: InspectorModel, grid: Grid) -> F32:
 
 
 def _reduced(by: np.ufunc, values: F32, grid: Grid) -> F32:
-    height, width = values.shape
-    rows: F32 = by.reduceat(values, np.arange(0, height, grid.tall), axis=0)
-    out: F32 = by.reduceat(rows, np.arange(0, width, grid.wide), axis=1)
+    """Return a value for each block; the last ones may be short."""
+    whole = values.shape[1] // grid.wide * grid.wide
+    parts = [by.reduce(values[:, :whole].reshape(len(values), -1, grid.wide), axis=2)]
+    if whole < values.shape[1]:
+        parts.append(by.reduce(values[:, whole:], axis=1)[:, None])
+    across = np.concatenate(parts, axis=1)
+    out: F32 = by.reduceat(across, np.arange(0, len(across), grid.tall), axis=0)
     return out
 
 
 def peak(model: InspectorModel, grid: Grid, r: int, c: int) -> tuple[int, int]:
     """Return row and key of the pair whose value a cell of the grid shows."""
-    block = model.values[
-        r * grid.tall : (r + 1) * grid.tall, c * grid.wide : (c + 1) * grid.wide
-    ]
+    block = model.values[r * grid.tall : (r + 1) * grid.tall, c * grid.wide : (c + 1) * grid.wide]
     rows = range(r * grid.tall, r * grid.tall + block.shape[0])
     keys = range(c * grid.wide, c * grid.wide + block.shape[1])
     size = np.abs(block).astype(np.float64)
@@ -190,6 +193,36 @@ def peak(model: InspectorModel, grid: Grid, r: int, c: int) -> tuple[int, int]:
     return model.rows[rows[at]], keys[column]
 
 
+def mask_of(workload: Workload, settings: MapSettings) -> Mask:
+    """Return the mask of some settings."""
+    w = workload
+    return Mask(w.seqlen_q, w.seqlen_k, settings.causal, settings.window, settings.sinks)
+
+
+def with_hidden(small: F32, mask: Mask, size: tuple[int, int]) -> F32:
+    """Return small maps of all rows with −∞ where a block holds no visible pair.
+
+    Parameters
+    ----------
+    small : ndarray
+        (heads, r, c) float32, of blocks as `simulator.attention_map.pool_block` cuts them.
+    mask : Mask
+        Which pairs are visible.
+    size : (int, int)
+        Most rows and columns, which the blocks were cut for.
+    """
+    if not mask.hides:
+        return small
+    tall, wide = pool_block(mask.seqlen_q, size[0]), pool_block(mask.seqlen_k, size[1])
+    starts = np.arange(0, mask.seqlen_k, wide)
+    seen = np.empty(small.shape[1:], dtype=np.bool_)
+    for n in range(small.shape[1]):
+        rows = range(n * tall, min((n + 1) * tall, mask.seqlen_q))
+        some = mask.visible(rows, range(mask.seqlen_k)).any(axis=0)
+        seen[n] = np.logical_or.reduceat(some, starts)
+    return frozen(np.where(seen, small, np.float32(-np.inf)))
+
+
 # --- words --------------------------------------------------------------------------------
 
 
@@ -198,7 +231,8 @@ def reading(model: InspectorModel, pointer: Pointer) -> str:
     row, key = pointer.row, pointer.key
     head = model.name_of(model.head)
     if key is None:
-        return f"{head}, {entropy_words(model, row)}"
+        both = model.other is not None
+        return moved_words(model, row) if both else f"{head}, {entropy_words(model, row)}"
     pair = f"{model.row_name(row)} reads {model.key_name(key)}"
     if not model.sees(row, key):
         return f"{head}, {model.row_name(row)} does not see {model.key_name(key)}"
@@ -232,6 +266,15 @@ def moved_words(model: InspectorModel, row: int) -> str:
     assert model.other is not None
     moved = float(model.difference.moved[model.rows.index(row)])
     return (
-        f"{model.name_of(model.head)} less {model.name_of(model.other)}: "
+        f"{model.name_of(model.head)} less {model.name_of(model.other)}, {model.row_name(row)}: "
         f"{number_text(moved, 2)} of the weight lies on other keys"
     )
+
+
+def short_entropy(model: InspectorModel, row: int) -> str:
+    """Return the entropy of a row in few words."""
+    found = model.maps.row(model.head, row, most=1)
+    if found.visible < 2:
+        return f"{found.visible} key seen"
+    most = number_text(math.log2(found.visible), 2)
+    return f"entropy {number_text(found.entropy, 2)} of {most} bits"

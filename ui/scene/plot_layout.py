@@ -308,7 +308,8 @@ def _end_labels(
     font, px, line = style.text_font(11), style.px, line_height(style)
     seen = []
     for curve in model.curves:
-        end = _last_seen(model, curve, frame)
+        # A curve without a name, such as an error bar, belongs to another one.
+        end = _last_seen(model, curve, frame) if curve.name else None
         if end is not None:
             seen.append((curve, end))
     left = frame.plot.right() + px(8)

@@ -123,7 +123,7 @@ class Curve:
     Attributes
     ----------
     name : str
-        Its label, at its end.
+        Its label, at its end; empty: none, as for the bar of an error.
     short : str
         The same where there is little room.
     role : str

@@ -1,0 +1,119 @@
+"""Turns a bundle into what is downloaded: .tar.xz and .deb, or .zip, and their checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+DEPENDS = (HERE / "debian-depends").read_text(encoding="utf-8").split()
+"""What the program needed in a bare chroot: packaging/debootstrap-test.sh."""
+
+CONTROL = """\
+Package: tilescope
+Version: {version}
+Architecture: {architecture}
+Maintainer: The Tilescope authors <tilescope@localhost>
+Installed-Size: {kilobytes}
+Depends: {depends}
+Section: education
+Priority: optional
+Description: Visual simulator of attention, tile by tile
+ See attention computed tile by tile, as FlashAttention does: what is on chip,
+ what crosses between HBM and SRAM, and how every number comes about.
+"""
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def make(bundle: Path, version: str, target: Path, build: Path) -> list[Path]:
+    """Return the files made for this system.
+
+    Parameters
+    ----------
+    bundle : Path
+        dist/tilescope.
+    version : str
+        Of the program.
+    target : Path
+        Where they go.
+    build : Path
+        Where icons lie, and where the tree of the .deb may be put.
+    """
+    machine = platform.machine().lower().replace("amd64", "x86_64")
+    if sys.platform != "linux":
+        name = f"tilescope-{version}-{'windows' if os.name == 'nt' else 'macos'}-{machine}"
+        app = target / "Tilescope.app"
+        what = app if app.exists() else bundle
+        if app.exists():  # keeps links and permissions, which a plain .zip loses
+            archive = target / f"{name}.zip"
+            subprocess.run(["ditto", "-c", "-k", "--keepParent", app, archive], check=True)
+            return [archive]
+        return [Path(shutil.make_archive(str(target / name), "zip", what.parent, what.name))]
+    made = [_tar(bundle, target / f"tilescope-{version}-linux-{machine}.tar.xz")]
+    if shutil.which("dpkg-deb"):
+        made.append(_deb(bundle, version, machine, target, build))
+    return made
+
+
+def write_sums(files: list[Path], target: Path) -> None:
+    """Write the checksums in the form that ``sha256sum --check`` reads."""
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
+    target.write_text("".join(lines), encoding="ascii")
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of all files in a folder, links not counted."""
+    return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
+
+
+def _owned_by_root(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    info.uid = info.gid = 0
+    info.uname = info.gname = "root"
+    return info
+
+
+def _tar(bundle: Path, target: Path) -> Path:
+    with tarfile.open(target, "w:xz", preset=6) as out:
+        out.add(bundle, "tilescope", filter=_owned_by_root)
+    return target
+
+
+def _deb(bundle: Path, version: str, machine: str, target: Path, build: Path) -> Path:
+    """Make the package: the program in /opt, a link, a desktop entry, icons, the type of files."""
+    tree = build / "deb"
+    shutil.rmtree(tree, ignore_errors=True)
+    share = tree / "usr" / "share"
+    for folder in (tree / "opt", tree / "usr" / "bin", tree / "DEBIAN"):
+        folder.mkdir(parents=True)
+    shutil.copytree(bundle, tree / "opt" / "tilescope", symlinks=True)
+    (tree / "usr" / "bin" / "tilescope").symlink_to("/opt/tilescope/tilescope")
+    for source, place in (
+        (HERE / "tilescope.desktop", share / "applications" / "tilescope.desktop"),
+        (HERE / "tilescope.xml", share / "mime" / "packages" / "tilescope.xml"),
+        (bundle / "_internal" / "licences" / "CONTENTS.txt",
+         share / "doc" / "tilescope" / "copyright"),
+        *((icon, share / "icons" / "hicolor" / f"{size}x{size}" / "apps" / "tilescope.png")
+          for icon in build.glob("tilescope-*.png") for size in [icon.stem.rpartition("-")[2]]),
+    ):  # fmt: skip
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, place)
+    architecture = _ARCHITECTURES.get(machine, machine)
+    control = CONTROL.format(
+        version=version,
+        architecture=architecture,
+        kilobytes=size_of(tree) // 1024,
+        # Python and the shims are linked with the C library of this machine.
+        depends=", ".join([f"libc6 (>= {platform.libc_ver()[1]})", *DEPENDS]),
+    )
+    (tree / "DEBIAN" / "control").write_text(control, encoding="utf-8")
+    package = target / f"tilescope_{version}_{architecture}.deb"
+    command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--build", tree, package]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    shutil.rmtree(tree)
+    return package

@@ -1,0 +1,123 @@
+"""Gathers the licences of all that a bundle contains; run by the Python that builds it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+ALSO = ("pyinstaller",)
+"""Its bootloader is the program that starts Python."""
+
+HEAD = """\
+What this bundle of Tilescope contains, and under which licences
+================================================================
+
+Tilescope itself: MIT (LICENSE). Its fonts: SIL Open Font License 1.1 (assets/fonts).
+The captures in assets/captures: made from all-MiniLM-L6-v2, Apache-2.0.
+
+Films, GIF and WebP are written by PyAV (BSD), whose wheel contains FFmpeg and x264 (and, where it
+has not been left out, x265) under the GNU General Public License, version 2 or later. Whoever
+passes this bundle on passes them on under the GPL; their source is at ffmpeg.org and
+videolan.org. Without the folders av and av.libs the program works, and writes PNG, APNG, SVG
+and PDF.
+
+Qt, PySide6 and shiboken6: GNU Lesser General Public License, version 3. Their libraries lie in
+the folder PySide6 as separate files that can be replaced; their source is at download.qt.io.
+
+"""
+
+
+def main(folder: Path) -> None:
+    """Write a folder with CONTENTS.txt and the licence files of each part."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    lines = [_python(folder)]
+    for found in sorted(_needed("tilescope"), key=lambda d: d.name.lower()):
+        lines.append(f"{found.name} {found.version}: {_words(found)}")
+        _copy(found, folder / found.name)
+    common = Path("/usr/share/common-licenses")
+    for name in ("GPL-2", "GPL-3", "LGPL-2.1", "LGPL-3"):
+        if (common / name).exists():
+            shutil.copy(common / name, folder / f"{name}.txt")
+    (folder / "CONTENTS.txt").write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def add_system_libraries(bundle: Path) -> None:
+    """Add the licences of the libraries that came from the Debian packages of the build machine."""
+    inside = bundle / "_internal"
+    folder = inside / "licences"
+    owners: dict[str, list[str]] = {}
+    for path in sorted(inside.glob("lib*.so*")):
+        if path.is_symlink() or not shutil.which("dpkg-query"):
+            continue
+        told = subprocess.run(
+            ["dpkg-query", "--search", f"*/{path.name}"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        owner = re.match(r"([\w.+-]+)", told.stdout)
+        if owner:
+            owners.setdefault(owner[1], []).append(path.name)
+    lines = ["", "Libraries of the system that it was built on:", ""]
+    for owner, names in owners.items():
+        lines.append(f"{owner}: {', '.join(names)}")
+        text = Path("/usr/share/doc") / owner / "copyright"
+        if text.exists():
+            (folder / "system").mkdir(exist_ok=True)
+            shutil.copy(text, folder / "system" / f"{owner}.txt")
+    with (folder / "CONTENTS.txt").open("a", encoding="utf-8") as out:
+        out.write("\n".join(lines) + "\n")
+
+
+def _needed(name: str) -> list[Distribution]:
+    """Return a distribution and all that it requires here, extras left out."""
+    found: dict[str, Distribution] = {}
+    todo = [name, *ALSO]
+    while todo:
+        wanted = todo.pop().lower().replace("_", "-")
+        if wanted in found:
+            continue
+        try:
+            found[wanted] = distribution(wanted)
+        except PackageNotFoundError:  # for another system
+            continue
+        if wanted in ALSO:
+            continue
+        for requirement in found[wanted].requires or []:
+            if "extra ==" not in requirement:
+                todo.append(re.split(r"[^\w.-]", requirement)[0])
+    return list(found.values())
+
+
+def _words(found: Distribution) -> str:
+    meta = found.metadata
+    stated = meta.get("License-Expression") or meta.get("License") or ""
+    classifiers = [c for c in meta.get_all("Classifier") or [] if c.startswith("License ::")]
+    first = stated.strip().partition("\n")[0]
+    return first or "; ".join(c.rpartition(":: ")[2] for c in classifiers) or "see its folder"
+
+
+def _copy(found: Distribution, target: Path) -> None:
+    for file in found.files or []:
+        if re.search(r"(licen[cs]e|copying|notice|authors)", file.name, re.IGNORECASE):
+            source = Path(str(found.locate_file(file)))
+            if source.is_file() and source.suffix not in (".py", ".pyc"):
+                target.mkdir(exist_ok=True)
+                shutil.copy(source, target / "-".join(file.parts[1:]).replace("licenses-", ""))
+
+
+def _python(folder: Path) -> str:
+    for place in (sysconfig.get_path("stdlib"), sys.base_prefix):
+        text = Path(place) / "LICENSE.txt"
+        if text.exists():
+            (folder / "Python").mkdir()
+            shutil.copy(text, folder / "Python")
+    return f"Python {sys.version.split()[0]}: PSF-2.0"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

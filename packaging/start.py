@@ -1,0 +1,7 @@
+"""What the frozen program starts with: `python -m ui`, whose words are in `ui.cli`."""
+
+import sys
+
+from ui.cli import main
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,238 @@
+"""Writing lessons: a view becomes a step at the end of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from simulator.errors import refuse
+from simulator.files import write_atomically
+from simulator.lesson import (
+    CLOSE,
+    FRONT,
+    HEADING,
+    OPEN,
+    Lesson,
+    parse_lesson,
+    read_text,
+)
+from simulator.lesson_numbers import program_of
+from simulator.lesson_places import Pointer
+from simulator.lesson_tables import PlaceTable, PointTable, StepTable
+from simulator.paper import PAPERS
+from simulator.playback import end_of_visit, first_cursor, last_cursor
+from simulator.program import TileProgram
+from simulator.scenario import Scenario, scenario_tables
+from simulator.snapshot import Cursor
+
+
+def new_lesson(title: str, summary: str = "", order: int = 0) -> str:
+    """Return the text of a lesson without steps."""
+    front: dict[str, Any] = {"title": title, "summary": summary, "order": order}
+    return f"{FRONT}\n{tomli_w.dumps(front)}{FRONT}\n"
+
+
+def dump_lesson(lesson: Lesson) -> str:
+    """Return a lesson's text, which reads back as the same steps; those with mistakes are gone."""
+    text = new_lesson(lesson.title, lesson.summary, lesson.order)
+    return text + "".join(_step_text(s.title, s.said, s.caption) for s in lesson.steps)
+
+
+def record_step(
+    path: Path,
+    title: str,
+    scenario: Scenario,
+    cursor: Cursor,
+    *,
+    start: Cursor | None = None,
+    row: int = 0,
+    layout: str = "",
+    points: Sequence[Pointer] = (),
+    caption: str = "",
+    notes: str = "",
+) -> None:
+    """Add a view as a step at the end of a lesson's file; a file that is not there is begun.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read or written, or a text cannot stand in a lesson; the file is as it
+        was.
+    """
+    text = read_text(path) if path.exists() else new_lesson(path.stem)
+    text = with_step(
+        text, title, scenario, cursor, start=start, row=row, layout=layout, points=points,
+        caption=caption, notes=notes, source=str(path), folder=path.parent,
+    )  # fmt: skip
+    write_atomically(path, lambda out: out.write(text.encode("utf-8")))
+
+
+def with_step(
+    text: str,
+    title: str,
+    scenario: Scenario,
+    cursor: Cursor,
+    *,
+    start: Cursor | None = None,
+    row: int = 0,
+    layout: str = "",
+    points: Sequence[Pointer] = (),
+    caption: str = "",
+    notes: str = "",
+    source: str = "lesson",
+    folder: Path | None = None,
+) -> str:
+    """Return a lesson's text with one step more; what is there stays as it is, to the letter.
+
+    Parameters
+    ----------
+    text : str
+        The lesson.
+    title, caption, notes : str
+        Of the step; Markdown.
+    scenario : Scenario
+        On show. Only what differs from the step before is written.
+    cursor, start : Cursor
+        Where the step stands; and where it starts, if it plays.
+    row : int
+        The query row that is explained.
+    layout : str
+        Name of the layout; "" for the one before.
+    points : sequence of Pointer
+        What to point at.
+    source, folder
+        As in `parse_lesson`.
+
+    Raises
+    ------
+    InputError
+        A text cannot stand in a lesson.
+    """
+    _check_texts(source, title, caption)
+    lesson = parse_lesson(text, source, folder)
+    clear, change = scenario_change(lesson.carried, scenario, folder)
+    program = program_of(scenario)
+    here = _place(program, cursor)
+    said = StepTable(
+        clear=clear,
+        change=change,
+        at=None if start else here,
+        play=(_place(program, start), here) if start else None,
+        row=row,
+        layout=layout or None,
+        point=tuple(_point(program, pointer) for pointer in points),
+        notes=notes,
+    )
+    return text.rstrip() + "\n" + _step_text(title, said, caption)
+
+
+def scenario_change(
+    before: Scenario, after: Scenario, folder: Path | None = None
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return what a step has to clear and to change to come from one scenario to another."""
+    old, new = scenario_tables(before), scenario_tables(after)
+    path = new.get("input", {}).get("path")
+    if path and folder is not None and path != old.get("input", {}).get("path"):
+        try:
+            new["input"]["path"] = Path(os.path.relpath(path, folder.absolute())).as_posix()
+        except ValueError:  # another drive on Windows: only the absolute path reaches it
+            new["input"]["path"] = path
+    clear: list[str] = [table for table in old if table not in new]
+    change: dict[str, Any] = {}
+    for table, values in new.items():
+        was = old.get(table)
+        if not (isinstance(values, dict) and isinstance(was, dict)):
+            change |= {table: values} if values != was else {}
+            continue
+        clear += [f"{table}.{key}" for key in was if key not in values]
+        moved = {key: value for key, value in values.items() if was.get(key) != value}
+        change |= {table: moved} if moved else {}
+    return tuple(clear), change
+
+
+def _place(program: TileProgram, cursor: Cursor) -> PlaceTable:
+    """Return a cursor in words that still mean something after a change of the scenario."""
+    for end, at in (("first", first_cursor()), ("last", last_cursor(program))):
+        if cursor == at:
+            return PlaceTable.model_validate({"end": end})
+    visit = program.visit(cursor.visit)
+    names = [op.name for op in program.ops(cursor.visit)]
+    name = names[cursor.op]
+    op = None if cursor == end_of_visit(program, cursor.visit) else name
+    if op and names.index(name) != cursor.op:
+        return PlaceTable(visit=cursor.visit, op=cursor.op)
+    if program.launches[visit.launch].whole_rows:
+        return PlaceTable(visit=cursor.visit, op=op)
+    return PlaceTable(tile=(visit.i, visit.j), head=visit.head, launch=visit.launch, op=op)
+
+
+def _point(program: TileProgram, pointer: Pointer) -> PointTable:
+    if pointer.line is not None:
+        return PointTable(line=PAPERS[program.workload.algorithm].lines[pointer.line].label)
+    cell = pointer.cell
+    return PointTable.model_validate(
+        {
+            "tile": pointer.tile,
+            "row": pointer.row,
+            "cell": (cell.tensor, cell.row, cell.col) if cell else None,
+        }
+    )
+
+
+def _check_texts(source: str, title: str, caption: str) -> None:
+    if not title.strip() or not title.isprintable():
+        raise refuse(source, "title", title, "a title of one line")
+    if any(line.startswith(HEADING) for line in caption.split("\n")) or "\r" in caption:
+        raise refuse(
+            source, "caption", caption, f'text without a line that begins with "{HEADING}"'
+        )
+    if caption.lstrip().startswith("```toml"):
+        raise refuse(source, "caption", caption, "text that does not begin with a block of TOML")
+
+
+def _step_text(title: str, said: StepTable, caption: str) -> str:
+    data = said.model_dump(exclude_none=True, exclude_defaults=True)
+    if said.at:
+        data["at"] = _place_value(said.at)
+    if said.play:
+        data["play"] = [_place_value(place) for place in said.play]
+    keys = "".join(f"{key} = {_inline(value)}\n" for key, value in _flat(data))
+    return f"\n{HEADING}{title}\n\n{OPEN}\n{keys}{CLOSE}\n" + (f"\n{caption}\n" if caption else "")
+
+
+def _place_value(place: PlaceTable) -> Any:
+    said = place.model_dump(exclude_none=True, exclude_defaults=True)
+    return next(iter(said.values())) if list(said) in (["end"], ["visit"]) else said
+
+
+def _flat(data: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return the keys of a step, those of `change` dotted, one for each line."""
+    change = data.pop("change", {})
+    lines = list(data.items())
+    at = [key for key, _ in lines].index("clear") + 1 if "clear" in data else 0
+    dotted = [
+        (f"change.{table}.{key}", value)
+        for table, values in change.items()
+        if isinstance(values, dict)
+        for key, value in values.items()
+    ]
+    dotted += [(f"change.{table}", v) for table, v in change.items() if not isinstance(v, dict)]
+    return lines[:at] + dotted + lines[at:]
+
+
+def _inline(value: Any) -> str:
+    """Return a value as TOML on one line; long texts over several."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_inline(v)}" for key, v in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    plain = isinstance(value, str) and "\n" in value and not set(value) & set('\r"\\')
+    if plain and not any(line.startswith(("## ", "```")) for line in value.split("\n")):
+        text = tomli_w.dumps({"x": value}, multiline_strings=True)
+    else:
+        text = tomli_w.dumps({"x": value})
+    return text.removeprefix("x = ").rstrip("\n")

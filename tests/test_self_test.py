@@ -1,0 +1,115 @@
+"""`self-test` finds nothing wrong here, and finds what is made wrong."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels.device import gpu_status
+from kernels.host.compiler import find_compiler
+from ui import self_test
+from ui.export.formats import FORMATS
+from ui.panels.memory_panel import MemoryPanel
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def of(what: str, folder: Path) -> self_test.Trial:
+    attempt = dict(self_test._attempts(folder))[what]
+    return self_test._tried(what, attempt)
+
+
+def test_all_is_well_and_the_table_says_so():
+    done = subprocess.run(
+        [sys.executable, "-m", "ui", "self-test"],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr
+    *rows, last = done.stdout.splitlines()
+    assert last == f"{len(rows)} tried, none failed"
+    tried = [row[:18].strip() for row in rows]
+    for part in ("assets", "fonts", "themes", "formulas", "conformance", "settings", "window"):
+        assert part in tried
+    assert {f"export {spec.ending}" for spec in FORMATS} <= set(tried)
+    assert {"engine numpy", "engine host", "engine cupy"} <= set(tried)
+
+
+def test_without_a_compiler_host_is_not_here_and_says_why():
+    done = subprocess.run(
+        [sys.executable, "-m", "ui", "self-test"], capture_output=True, text=True, cwd=ROOT,
+        check=False, env={**os.environ, "CXX": "no-such-compiler"},
+    )  # fmt: skip
+    assert done.returncode == 0
+    row = next(row for row in done.stdout.splitlines() if row.startswith("engine host"))
+    assert "not here" in row
+    assert "no-such-compiler" in row
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the case that self-test looks at, in a folder of its own."""
+    for file in self_test.CASE.parent.glob(f"{self_test.CASE.stem}.*"):
+        shutil.copy(file, tmp_path)
+    copy = tmp_path / self_test.CASE.name
+    monkeypatch.setattr(self_test, "CASE", copy)
+    return copy
+
+
+def test_a_wrong_number_fails(case: Path, tmp_path: Path):
+    assert of("conformance", tmp_path).good is True
+    path = case.with_suffix(".expected.npz")
+    arrays = dict(np.load(path))
+    arrays["o"] = arrays["o"].copy()
+    arrays["o"][2, 3, 4] += 1e-3
+    np.savez(path, **arrays)
+    trial = of("conformance", tmp_path)
+    assert trial.good is False
+    assert trial.says.startswith("o: off by")
+
+
+def test_a_wrong_count_fails(case: Path, tmp_path: Path):
+    path = case.with_suffix(".expected.json")
+    path.write_text(path.read_text().replace("453120", "453121"))
+    trial = of("conformance", tmp_path)
+    assert trial.good is False
+    assert "453120" in trial.says
+    assert "453121" in trial.says
+
+
+def test_a_missing_file_fails_in_one_line(case: Path, tmp_path: Path):
+    case.with_suffix(".safetensors").unlink()
+    trial = of("conformance", tmp_path)
+    assert trial.good is False
+    assert "\n" not in str(trial)
+
+
+def test_a_fault_in_a_panel_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a fault of a panel")
+
+    assert of("window", tmp_path).good is True
+    monkeypatch.setattr(MemoryPanel, "show_snapshot", broken)
+    trial = of("window", tmp_path)
+    assert trial.good is False
+    assert "a fault of a panel" in trial.says
+
+
+@pytest.mark.usefixtures("case")
+def test_a_broken_part_does_not_stop_the_rest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(self_test, "DEMO", Path("no-such-demo.toml"))
+    assert self_test.run() == 1
+    rows = capsys.readouterr().out.splitlines()
+    failed = [row[:18].strip() for row in rows[:-1] if " FAILED " in row]
+    assert failed[0] == "engine numpy"
+    # An engine that is not here is asked for its reason first.
+    assert ("engine cupy" in failed) is gpu_status().available
+    assert ("engine host" in failed) is find_compiler().available
+    assert {f"export {spec.ending}" for spec in FORMATS} <= set(failed)
+    assert rows[-1] == f"{len(rows) - 1} tried, {len(failed)} failed"

@@ -1,0 +1,232 @@
+"""The dock that shows which query heads share keys and values, and changes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QLabel, QSlider, QWidget
+
+from simulator.kv_cache import ELEMENT_TYPES
+from simulator.models import models
+from simulator.scenario import with_values
+from simulator.workload import Workload
+from ui.panels.plot_bar import Choice, Option, PlotBar
+from ui.scene.draw import text_width
+from ui.scene.heads import (
+    HeadsState,
+    model_state,
+    paint_heads,
+    scenario_state,
+    state_words,
+    way_name,
+)
+from ui.scene.names import fitting
+from ui.session import Session, View
+from ui.theme import DARK, Style, slider_palette
+from ui.units import count_text
+
+_TOKENS = (1024, 4096, 8192, 32768, 131072)
+_SIDE = 8
+_ROOM = QSizeF(480, 360)
+"""A dock that is smaller at scale 1 has smaller choices."""
+_SMALLEST = 0.85
+CHOICES = (
+    Choice("of", (
+        Option("scenario", "This scenario", "Scenario",
+               "The heads of this run: the slider changes them, and the board follows."),
+        Option("model", "A model", "Model",
+               "The heads of a published model: the slider supposes another sharing."),
+    )),
+    Choice("model", tuple(
+        Option(name, name, name, "Whose heads, as its configuration says.") for name in models()
+    ), listed=True),
+    Choice("tokens", tuple(
+        Option(str(n), f"{count_text(n)} tokens", "", "How many tokens a decoded one reads.")
+        for n in _TOKENS
+    ), listed=True),
+    Choice("dtype", tuple(
+        Option(name, name, name, "Element type of the cache.") for name in ELEMENT_TYPES
+    ), listed=True),
+)  # fmt: skip
+
+
+class _Picture(QWidget):
+    """The heads and the figures of each way to share."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.style_now = Style(DARK)
+        self.state: HeadsState | None = None
+        self.setAccessibleName("Head sharing")
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+        if self.state is not None:
+            paint_heads(painter, self.state, self.style_now, QRectF(self.rect()))
+        painter.end()
+
+
+class HeadsPanel(QWidget):
+    """Query heads over what they share; a slider from MHA through GQA to MQA.
+
+    While it is dragged the picture alone follows; the scenario is changed when it is let go.
+
+    Parameters
+    ----------
+    session : Session
+        Whose scenario it shows and changes.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.setObjectName("heads_panel")
+        self.setAccessibleName("Head sharing")
+        self.setMinimumSize(320, 150)
+        self._session = session
+        self._workload: Workload | None = None
+        self.style_now = Style(DARK)
+        self.of = "scenario"
+        self.model = "Llama-3-8B"
+        self.tokens, self.dtype = 4096, "float16"
+        self.state: HeadsState | None = None
+        self.bar = PlotBar(CHOICES)
+        self.bar.setParent(self)
+        self.bar.fit_button.setVisible(False)
+        self.bar.chosen.connect(self.choose)
+        self.slider = QSlider(Qt.Orientation.Horizontal, self)
+        self.slider.setObjectName("kv_heads")
+        self.slider.setAccessibleName("KV heads, from MHA through GQA to MQA")
+        self.slider.setPageStep(1)
+        self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
+        self.slider.valueChanged.connect(self._slid)
+        self.slider.sliderReleased.connect(self._propose)
+        self.left, self.right = QLabel(self), QLabel(self)
+        self.right.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.picture = _Picture(self)
+        for name, value in (("of", self.of), ("model", self.model), ("tokens", str(self.tokens)),
+                            ("dtype", self.dtype)):  # fmt: skip
+            self.bar.show_chosen(name, value)
+
+    # --- what is shown --------------------------------------------------------------------
+
+    def show_view(self, view: View) -> None:
+        """Show a view: only another scenario changes anything."""
+        workload = view.snapshot.program.workload
+        if workload is not self._workload:
+            self._workload = workload
+            if self.of == "scenario" or self.state is None:
+                self._refresh()
+
+    def choose(self, name: str, value: str) -> None:
+        """Take a choice: whose heads, which model, how many tokens, which element type."""
+        if name == "of":
+            self.of = value
+        elif name == "model":
+            self.model = value
+        elif name == "tokens":
+            self.tokens = int(value)
+        else:
+            self.dtype = value
+        keep = self.state is not None and name in ("tokens", "dtype")
+        self._refresh(self.state.at if keep and self.state else None)
+
+    def _refresh(self, at: int | None = None) -> None:
+        """Show the scenario's or the model's heads, in their own way unless `at` says another."""
+        if self._workload is None:
+            return
+        if self.of == "scenario":
+            state = scenario_state(self._workload, self._fixed(self._workload))
+        else:
+            state = model_state(models()[self.model], at, self.tokens, self.dtype)
+        self._take(state)
+        self.arrange()
+
+    def _take(self, state: HeadsState) -> None:
+        self.state = self.picture.state = state
+        blocked = self.slider.blockSignals(True)
+        self.slider.setRange(0, max(len(state.ways) - 1, 0))
+        self.slider.setValue(state.at)
+        self.slider.blockSignals(blocked)
+        self.slider.setEnabled(len(state.ways) > 1 and not state.fixed)
+        why = state.fixed or "MHA at the left, MQA at the right, MLA beyond it where there is one."
+        self.slider.setToolTip(f"{why} Ainslie et al. 2023, figure 2.")
+        self.slider.setAccessibleDescription(f"{way_name(state.way)}. {why}")
+        self.left.setText(way_name(state.ways[0]))
+        self.right.setText(way_name(state.ways[-1]))
+        self.picture.setAccessibleDescription(state_words(state))
+        self.picture.update()
+
+    @staticmethod
+    def _fixed(w: Workload) -> str:
+        """Return why the heads of a run cannot be changed; empty: they can."""
+        if w.file is not None:
+            return f"fixed: the heads are those of {w.file.path.name}"
+        if w.heads != w.input_heads[0]:
+            return "fixed: the scenario picks some of its heads"
+        return "one head: nothing to share" if w.heads == 1 else ""
+
+    # --- what it changes ------------------------------------------------------------------
+
+    def _slid(self, at: int) -> None:
+        if self.state is None:
+            return
+        self._take(replace(self.state, at=at))
+        if not self.slider.isSliderDown():
+            self._propose()
+
+    def _propose(self) -> None:
+        """Propose the scenario with the KV heads on show."""
+        scenario, w, state = self._session.scenario, self._workload, self.state
+        if self.of != "scenario" or scenario is None or w is None or state is None:
+            return
+        heads, kv_heads = state.way.model.heads, state.way.model.kv_heads
+        if kv_heads != w.input_heads[1]:
+            values = {"heads": heads, "kv_heads": kv_heads}
+            self._session.propose(
+                with_values(scenario, {"attention": values}), f"KV heads {kv_heads}"
+            )
+
+    # --- where it is ----------------------------------------------------------------------
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.style_now = self.picture.style_now = style
+        self.slider.setPalette(slider_palette(style.theme))
+        self.arrange()
+        self.update()
+        self.picture.update()
+
+    def arrange(self) -> None:
+        """Place choices, the slider with its ends, and the picture."""
+        width = self.width() - 2 * _SIDE
+        fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
+        small = min(self.style_now.scale, _SMALLEST)
+        style = replace(fitted, scale=max(fitted.scale, small))
+        self.bar.set_style(style)
+        for name in ("model", "tokens", "dtype"):
+            self.bar.show_choice(name, self.of == "model")
+        deep = self.bar.arrange(width)
+        self.bar.setGeometry(_SIDE, 5, width, deep)
+        font, line = style.text_font(12), round(style.px(24))
+        y = 5 + deep + 2
+        ends = []
+        for label in (self.left, self.right):
+            label.setFont(font)
+            ends.append(round(text_width(font, label.text()) + style.px(8)))
+        self.left.setGeometry(_SIDE, y, ends[0], line)
+        self.right.setGeometry(_SIDE + width - ends[1], y, ends[1], line)
+        self.slider.setGeometry(_SIDE + ends[0], y, width - sum(ends), line)
+        top = y + line + 4
+        self.picture.setGeometry(_SIDE, top, width, max(self.height() - top - 4, 20))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+        painter.end()

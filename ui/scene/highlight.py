@@ -1,0 +1,71 @@
+"""Which parts of a line of code are comments, keywords, or names of tensors.
+
+Colour keeps its one meaning: a tensor's name has the tensor's colour. Keywords are bold, comments
+muted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pygments.lexers.c_like import CudaLexer
+from pygments.lexers.python import PythonLexer
+from pygments.token import Comment, Keyword, Name, Operator, String
+
+_LEXERS: dict[str, Any] = {"python": PythonLexer, "cuda": CudaLexer}
+_TENSOR = re.compile(r"[\"']?(Q|K|V|O|S|P|m|l|LSE)(?:_\w+)?[\"']?")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a line.
+
+    Attributes
+    ----------
+    start, length : int
+        In letters.
+    kind : str
+        ``comment``, ``keyword``, or the name of a tensor.
+    """
+
+    start: int
+    length: int
+    kind: str
+
+
+@cache
+def spans(language: str, text: str) -> tuple[tuple[Span, ...], ...]:
+    """Return the parts of each line that stand out.
+
+    Parameters
+    ----------
+    language : str
+        ``python`` or ``cuda``.
+    text : str
+        The code.
+    """
+    lines: list[list[Span]] = [[]]
+    at = 0
+    # Tokens cover the text letter by letter; they may span lines.
+    for token, value in _LEXERS[language](stripnl=False, ensurenl=False).get_tokens(text):
+        kind = _kind(token, value)
+        for n, part in enumerate(value.split("\n")):
+            if n:
+                lines.append([])
+                at = 0
+            if part and kind:
+                lines[-1].append(Span(at, len(part), kind))
+            at += len(part)
+    return tuple(tuple(line) for line in lines)
+
+
+def _kind(token: Any, value: str) -> str:
+    if token in Comment or token in String.Doc:
+        return "comment"
+    if token in Keyword or token in Operator.Word:
+        return "keyword"
+    found = _TENSOR.fullmatch(value) if token in Name or token in String else None
+    return found[1] if found else ""

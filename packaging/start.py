@@ -2,6 +2,6 @@
 
 import sys
 
-from ui.cli import main
+from ui.cli import leave, main
 
-sys.exit(main(sys.argv[1:]))
+leave(main(sys.argv[1:]))

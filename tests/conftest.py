@@ -1,7 +1,10 @@
 """What all tests share."""
 
+import gc
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Qt ends the process where it finds no display; the tests never need one.
@@ -23,3 +26,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def collected() -> Iterator[None]:
+    """Collect after each file: once a window has been open, nothing does so by itself."""
+    yield
+    gc.collect()

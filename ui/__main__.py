@@ -2,7 +2,7 @@
 
 import sys
 
-from ui.cli import main
+from ui.cli import leave, main
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

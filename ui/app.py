@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication
 from simulator.assets import DEMO
 from simulator.errors import InputError
 from ui.cli import version
+from ui.collector import collect_here
 from ui.export.metadata import READS as EXPORTS
 from ui.export.metadata import read_scenario
 from ui.main_window import MainWindow
@@ -83,6 +84,7 @@ def make_window(
     scenario: Path, engine: str = "auto", settings: Settings | None = None
 ) -> MainWindow:
     """Return a window that opens a scenario, or an export's; mistakes are told in the window."""
+    collect_here(application())
     session = Session(engine)
     window = MainWindow(session, settings or Settings())
     try:

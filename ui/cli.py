@@ -16,6 +16,8 @@ from typing import NoReturn
 
 from simulator.errors import InputError, refuse
 
+INTERRUPTED = 130
+"""Exit status after Ctrl+C."""
 ENGINES = ("auto", "numpy", "cupy", "host")
 
 
@@ -54,10 +56,23 @@ def main(arguments: Sequence[str]) -> int:
         print("not enough memory: expected a smaller problem", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def leave(code: int) -> NoReturn:
+    """End the program.
+
+    An interrupt may have left an encoder at work in its thread: it is not waited for, and would
+    abort the interpreter if that took itself apart underneath it.
+    """
+    if code == INTERRUPTED:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _window_parser() -> argparse.ArgumentParser:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -44,6 +45,8 @@ def open_window(qapp: QApplication, settings: Settings) -> Iterator[Callable[...
     for window in windows:
         window.close()
         window.deleteLater()
+    # `processEvents` alone leaves them be, with their timers and all that they have painted.
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     qapp.processEvents()
 
 

@@ -8,9 +8,10 @@ PY = .venv/bin/python
 DEMO = assets/scenarios/flash2.toml
 EXTRAS =
 ARGS =
+GPU =
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: ## set up, then open the window on the demo (with no display: draw it to build/demo.png)
 	@.ci/setup --window $(EXTRAS)
@@ -43,9 +44,9 @@ bench-peers: ## the same, with PyTorch beside it (CPU build, 230 MB)
 	@.ci/setup test peers $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m pytest tests/bench $(ARGS)
 
-package: ## build the desktop binary into dist/: folder, .tar.xz, .deb
+package: ## build the desktop binary into dist/: folder, .tar.xz, .deb; GPU=0: the one without CuPy
 	@.ci/setup
-	$(PY) packaging/build.py
+	GPU=$(GPU) $(PY) packaging/build.py
 
 test-package: ## use that binary as a user would
 	@.ci/setup test
@@ -55,8 +56,22 @@ pictures: ## draw the window in three sizes and three themes into build/pictures
 	@.ci/setup $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m ui.pictures
 
+docs-pictures: ## make the pictures of README and docs again, in docs/pictures
+	@.ci/setup
+	$(PY) -m ui export $(DEMO) -o docs/pictures/demo.gif --engine numpy \
+	  --size 960x600 --fps 20 --visits 10:15 --row 8 --pace 0.75
+	$(PY) -m ui export assets/scenarios/causal.toml -o docs/pictures/compare.png --engine numpy \
+	  --size 1280x720 --scene compare --visits 6
+	$(PY) -m ui export assets/scenarios/real-scale.toml -o docs/pictures/real-scale.png \
+	  --engine numpy --size 1280x720 --scene steps --visits 262400
+	$(PY) -m ui export $(DEMO) -o docs/pictures/algorithm.png --engine numpy \
+	  --size 1280x720 --scene algorithm --visits 13 --op 5 --row 8
+	$(PY) -m ui export online-softmax -o docs/pictures/lesson.png --engine numpy \
+	  --size 1280x720 --steps 4
+
 clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test test-peers lint bench bench-peers package test-package pictures clean
+.PHONY: help run test test-peers lint bench bench-peers package test-package pictures \
+  docs-pictures clean

@@ -6,6 +6,11 @@ elementwise function of CuPy would want NVRTC and headers where cubins are shipp
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +18,13 @@ from numpy.typing import NDArray
 
 from kernels.device import gpu_status
 from kernels.errors import KernelError
+from kernels.host.compiler import kept
 from kernels.launch import Module
+from kernels.nvrtc import compile_cubin, compile_ptx, kernel_names, newest_target, nvrtc_reason
+from kernels.shipped import file_name, key, machine_code
+
+_DTYPES = ("float32", "float16", "bfloat16")
+"""By the number that kernels are compiled with."""
 
 
 class CupyDevice:
@@ -41,8 +52,9 @@ class CupyDevice:
         self._cupy = cupy
         self.label = status.name
         try:
-            attributes = cupy.cuda.Device(0).attributes
-            self.shared_limit = int(attributes["MaxSharedMemoryPerBlockOptin"])
+            device = cupy.cuda.Device(0)
+            self.shared_limit = int(device.attributes["MaxSharedMemoryPerBlockOptin"])
+            self.capability = int(device.compute_capability)
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise KernelError(f"CuPy cannot use the GPU: {error}") from error
 
@@ -64,6 +76,65 @@ class CupyDevice:
         return numbers
 
     def module(self, code: str, options: tuple[str, ...]) -> Module:
-        """Compile a source with NVRTC; CuPy keeps what it has compiled."""
-        module: Module = self._cupy.RawModule(code=code, options=("--std=c++17", *options))
+        """Load a source's kernels: as they were shipped, else as NVRTC compiles them.
+
+        Raises
+        ------
+        KernelError
+            They were not shipped and there is no NVRTC, or the driver does not take them.
+        """
+        found = machine_code(code, options, self.capability)
+        if found is None:
+            return self.loaded(compiled(code, options, self.capability), code)
+        name, content = found
+        make = partial(_write, content)
+        return self.loaded(kept(f"shipped-{key(code, options)}-{name}", make), code)
+
+    def loaded(self, path: Path, code: str) -> Module:
+        """Load a cubin or PTX that was made of a source."""
+        cuda = self._cupy.cuda
+        module: Module = self._cupy.RawModule(path=str(path))
+        try:  # the driver sees it only when something is asked of a kernel
+            _ = module.get_function(kernel_names(code)[0]).max_dynamic_shared_size_bytes
+        except (cuda.driver.CUDADriverError, cuda.runtime.CUDARuntimeError) as error:
+            raise KernelError(f"the GPU's driver does not take the kernel: {error}") from error
         return module
+
+
+def compiled(code: str, options: tuple[str, ...], capability: int) -> Path:
+    """Return a source compiled by NVRTC for a GPU, kept in the user's cache.
+
+    Raises
+    ------
+    KernelError
+        There is no NVRTC, or it refuses the source.
+    """
+    reason = nvrtc_reason()
+    if reason and getattr(sys, "frozen", False):
+        raise KernelError(
+            f"this copy brings no GPU kernel for {_tiles(options)}, and NVRTC of CUDA 13, which "
+            "would make it, is not installed"
+        )
+    if reason:
+        raise KernelError(reason)
+    target = newest_target(capability)
+
+    def make(path: Path) -> None:
+        if target.startswith("sm_"):
+            content = compile_cubin(code, "kernel.cu", target, options).code
+        else:
+            content = compile_ptx(code, "kernel.cu", target, options).encode()
+        _write(content, path)
+
+    return kept(f"{key(code, options)}-{file_name(target)}", make)
+
+
+def _write(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+
+
+def _tiles(options: Sequence[str]) -> str:
+    """Return in words what kernels with these options are for."""
+    said = dict(re.findall(r"-D(\w+)=(\d+)", " ".join(options)))
+    dtype = _DTYPES[int(said["ELEMENT"])]
+    return f"tiles of {said['BR']} × {said['BC']}, d = {said['HEAD_DIM']}, {dtype}"

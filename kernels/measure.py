@@ -27,6 +27,7 @@ from kernels.records import recording
 from kernels.sources import whole_source
 from kernels.tensor_core import TensorCoreRun
 from simulator.dtypes import F32, round_to
+from simulator.gpu_report import WORKLOAD, signature
 from simulator.reference import reference_rows
 from simulator.scenario import parse_scenario
 from simulator.workload import Inputs, Workload, resolve
@@ -440,7 +441,7 @@ def curves(on: Setting) -> Finding:
             line: dict[str, Any] = {"algorithm": algorithm, "N": 2**power}
             lines.append(line)
             w = workload_of(on.device, algorithm, 2**power, head_dim, heads)
-            line |= {"rows": w.rows, "cols": w.cols}
+            line |= {"rows": w.rows, "cols": w.cols, WORKLOAD: signature(w)}
             inputs = shaped(w, drawn(heads * 2**power * head_dim, 1)[0])
             try:
                 line |= _size_and_time(w, inputs, on)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from kernels.elf import elf_size
 from kernels.errors import KernelError
 
 Build = Literal["fast", "trace"]
@@ -111,7 +112,7 @@ def nvrtc_reason() -> str:
         nvrtc.getVersion()
     except ImportError as error:
         return f"CuPy is not installed ({_INSTALL}): {error}"
-    except RuntimeError as error:  # what CuPy raises when it finds no library
+    except (RuntimeError, OSError) as error:  # what CuPy raises when it finds no library
         words = str(error).partition("\n")[0]
         return f"NVRTC is not installed ({_INSTALL}): {words}"
     return ""
@@ -130,6 +131,26 @@ def nvrtc_version() -> str:
 
     major, minor = nvrtc.getVersion()
     return f"{major}.{minor}"
+
+
+def newest_target(capability: int) -> str:
+    """Return what to compile for: the GPU itself, or PTX where NVRTC does not know it yet.
+
+    Parameters
+    ----------
+    capability : int
+        Of the GPU, 90 for sm_90.
+
+    Raises
+    ------
+    KernelError
+        There is no NVRTC.
+    """
+    _need_nvrtc()
+    from cupy_backends.cuda.libs import nvrtc
+
+    known = nvrtc.getSupportedArchs()
+    return f"sm_{capability}" if capability in known else f"compute_{max(known)}"
 
 
 def compile_cubin(text: str, name: str, arch: str, options: Sequence[str] = ()) -> Compiled:
@@ -153,7 +174,9 @@ def compile_cubin(text: str, name: str, arch: str, options: Sequence[str] = ()) 
     """
     started = time.perf_counter()
     code, log = _compile(text, name, (f"-arch={arch}", "--ptxas-options=-v", *options), cubin=True)
-    return Compiled(code, parse_usage(log), time.perf_counter() - started)
+    # CuPy's binding takes the last byte for the end of a text and drops it.
+    whole = code.ljust(elf_size(code), b"\0")
+    return Compiled(whole, parse_usage(log), time.perf_counter() - started)
 
 
 def compile_ptx(text: str, name: str, arch: str, options: Sequence[str] = ()) -> str:

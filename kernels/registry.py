@@ -59,7 +59,11 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
     if name == "numpy":
         return NumpyEngine(workload, inputs), ""
     if name in ("cupy", "host"):
-        return _kernel_engine(name, workload, inputs), ""
+        try:
+            return _kernel_engine(name, workload, inputs), ""
+        except KernelError as error:
+            expected = f"a machine that can run it: {_first_line(error)}"
+            raise refuse("--engine", "engine", name, expected) from error
     if name != "auto":
         raise refuse("--engine", "engine", name, f"one of {', '.join(ENGINES)}")
     note = gpu_status().reason
@@ -68,13 +72,15 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
             return _kernel_engine("cupy", workload, inputs), ""
         except InputError as error:
             note = error.mistakes[0].expected
+        except KernelError as error:
+            note = _first_line(error)
     return NumpyEngine(workload, inputs), note
 
 
 def _kernel_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:
-    try:
-        device: Device = CupyDevice() if name == "cupy" else HostDevice()
-        return KernelEngine(workload, inputs, device)
-    except KernelError as error:
-        words = str(error).partition("\n")[0]
-        raise refuse("--engine", "engine", name, f"a machine that can run it: {words}") from error
+    device: Device = CupyDevice() if name == "cupy" else HostDevice()
+    return KernelEngine(workload, inputs, device)
+
+
+def _first_line(error: KernelError) -> str:
+    return str(error).partition("\n")[0]

@@ -16,13 +16,13 @@ DEPENDS = (HERE / "debian-depends").read_text(encoding="utf-8").split()
 """What the program needed in a bare chroot: packaging/debootstrap-test.sh."""
 
 CONTROL = """\
-Package: tilescope
+Package: {package}
 Version: {version}
 Architecture: {architecture}
 Maintainer: The Tilescope authors <tilescope@localhost>
 Installed-Size: {kilobytes}
 Depends: {depends}
-Section: education
+{conflicts}Section: education
 Priority: optional
 Description: Visual simulator of attention, tile by tile
  See attention computed tile by tile, as FlashAttention does: what is on chip,
@@ -31,23 +31,26 @@ Description: Visual simulator of attention, tile by tile
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-def make(bundle: Path, version: str, target: Path, build: Path) -> list[Path]:
+def make(bundle: Path, version: str, target: Path, build: Path, kind: str) -> list[Path]:
     """Return the files made for this system.
 
     Parameters
     ----------
     bundle : Path
-        dist/tilescope.
+        dist/tilescope or dist/tilescope-cpu.
     version : str
         Of the program.
     target : Path
         Where they go.
     build : Path
         Where icons lie, and where the tree of the .deb may be put.
+    kind : str
+        ``-cpu`` for the smaller of two bundles.
     """
     machine = platform.machine().lower().replace("amd64", "x86_64")
     if sys.platform != "linux":
-        name = f"tilescope-{version}-{'windows' if os.name == 'nt' else 'macos'}-{machine}"
+        system = "windows" if os.name == "nt" else "macos"
+        name = f"tilescope-{version}-{system}-{machine}{kind}"
         app = target / "Tilescope.app"
         what = app if app.exists() else bundle
         if app.exists():  # keeps links and permissions, which a plain .zip loses
@@ -55,16 +58,17 @@ def make(bundle: Path, version: str, target: Path, build: Path) -> list[Path]:
             subprocess.run(["ditto", "-c", "-k", "--keepParent", app, archive], check=True)
             return [archive]
         return [Path(shutil.make_archive(str(target / name), "zip", what.parent, what.name))]
-    made = [_tar(bundle, target / f"tilescope-{version}-linux-{machine}.tar.xz")]
+    made = [_tar(bundle, target / f"tilescope-{version}-linux-{machine}{kind}.tar.xz")]
     if shutil.which("dpkg-deb"):
-        made.append(_deb(bundle, version, machine, target, build))
+        made.append(_deb(bundle, version, machine, target, build, kind))
     return made
 
 
-def write_sums(files: list[Path], target: Path) -> None:
-    """Write the checksums in the form that ``sha256sum --check`` reads."""
-    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
-    target.write_text("".join(lines), encoding="ascii")
+def write_sums(folder: Path, version: str) -> None:
+    """Write the checksums of a version's files in the form that ``sha256sum --check`` reads."""
+    found = sorted(p for end in ("tar.xz", "deb", "zip") for p in folder.glob(f"*{version}*.{end}"))
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in found]
+    (folder / "SHA256SUMS").write_text("".join(lines), encoding="ascii")
 
 
 def size_of(folder: Path) -> int:
@@ -84,7 +88,7 @@ def _tar(bundle: Path, target: Path) -> Path:
     return target
 
 
-def _deb(bundle: Path, version: str, machine: str, target: Path, build: Path) -> Path:
+def _deb(bundle: Path, version: str, machine: str, target: Path, build: Path, kind: str) -> Path:
     """Make the package: the program in /opt, a link, a desktop entry, icons, the type of files."""
     tree = build / "deb"
     shutil.rmtree(tree, ignore_errors=True)
@@ -104,7 +108,10 @@ def _deb(bundle: Path, version: str, machine: str, target: Path, build: Path) ->
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, place)
     architecture = _ARCHITECTURES.get(machine, machine)
+    other = "tilescope" if kind else "tilescope-cpu"  # both lie in /opt/tilescope
     control = CONTROL.format(
+        package=f"tilescope{kind}",
+        conflicts=f"Conflicts: {other}\nReplaces: {other}\n",
         version=version,
         architecture=architecture,
         kilobytes=size_of(tree) // 1024,
@@ -112,7 +119,7 @@ def _deb(bundle: Path, version: str, machine: str, target: Path, build: Path) ->
         depends=", ".join([f"libc6 (>= {platform.libc_ver()[1]})", *DEPENDS]),
     )
     (tree / "DEBIAN" / "control").write_text(control, encoding="utf-8")
-    package = target / f"tilescope_{version}_{architecture}.deb"
+    package = target / f"tilescope{kind}_{version}_{architecture}.deb"
     command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--build", tree, package]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     shutil.rmtree(tree)

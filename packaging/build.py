@@ -1,13 +1,15 @@
 """`make package`: from a checkout to dist/tilescope, and what is downloaded.
 
 It makes an environment of its own in build/, so that nothing of the tests gets in, and needs
-nothing but Python: on Linux also cc and binutils, and dpkg-deb for the .deb.
+nothing but Python: on Linux also cc and binutils, and dpkg-deb for the .deb. With ``GPU=0`` in the
+environment CuPy and the kernels for it stay out, as they do where there is no CuPy.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -22,6 +24,11 @@ import slim
 ROOT = Path(__file__).resolve().parent.parent
 BUILD, DIST = ROOT / "build" / "package", ROOT / "dist"
 VENV = ROOT / "build" / "venv-package"
+HAS_CUPY = (sys.platform, platform.machine().lower()) in (("linux", "x86_64"), ("win32", "amd64"))
+GPU = HAS_CUPY and os.environ.get("GPU", "") != "0"
+KIND = "-cpu" if HAS_CUPY and not GPU else ""
+"""What the smaller of two bundles is told by."""
+GPU_PARTS = ("cupy-cuda13x", "cuda-pathfinder")
 
 
 def main() -> None:
@@ -32,23 +39,28 @@ def main() -> None:
     os.chdir(ROOT)
     stated = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
     version = stated["project"]["version"]
-    python = _environment()
+    python, name = _environment(), f"tilescope{KIND}"
     subprocess.run([python, "packaging/icons.py", BUILD], check=True)
-    subprocess.run([python, "packaging/licences.py", BUILD / "licences"], check=True)
-    shutil.rmtree(DIST / "tilescope", ignore_errors=True)
+    parts = GPU_PARTS if GPU else ()
+    subprocess.run([python, "packaging/licences.py", BUILD / "licences", *parts], check=True)
+    if GPU:
+        print("Compiling kernels with NVRTC (some minutes; what is made is kept)", flush=True)
+        subprocess.run([python, "-P", "packaging/cubins.py", BUILD / "cubins"], check=True)
+    shutil.rmtree(DIST / name, ignore_errors=True)
+    chosen = {"PYTHONHASHSEED": "1", "TILESCOPE_BUNDLE": name, "TILESCOPE_GPU": str(int(GPU))}
     subprocess.run(
         [python, "-P", "-m", "PyInstaller", "--noconfirm", "--log-level", "ERROR",
-         "--workpath", ROOT / "build" / "pyinstaller", "--distpath", DIST, "build.spec"],
-        check=True, env={**os.environ, "PYTHONHASHSEED": "1"},
+         "--workpath", ROOT / "build" / f"pyinstaller{KIND}", "--distpath", DIST, "build.spec"],
+        check=True, env=os.environ | chosen,
     )  # fmt: skip
-    bundle = DIST / "tilescope"
+    bundle = DIST / name
     if sys.platform == "linux":
         slim.slim(bundle)
         licences.add_system_libraries(bundle)
     print(f"{bundle}: {archives.size_of(bundle) / 1e6:.0f} MB")
     if not options.bundle_only:
-        made = archives.make(bundle, version, DIST, BUILD)
-        archives.write_sums(made, DIST / "SHA256SUMS")
+        made = archives.make(bundle, version, DIST, BUILD, KIND)
+        archives.write_sums(DIST, version)
         for path in made:
             print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
@@ -56,13 +68,15 @@ def main() -> None:
 def _environment() -> Path:
     """Return the Python of an environment with what is packaged, and PyInstaller."""
     python = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    stamp, wanted = VENV / "installed-from", Path("pyproject.toml").read_bytes()
-    if not (stamp.exists() and stamp.read_bytes() == wanted):
+    wanted = Path("pyproject.toml").read_bytes()
+    with_gpu, without = VENV / "installed-with-gpu", VENV / "installed"
+    stamps = [with_gpu] if GPU else [with_gpu, without]
+    if not any(stamp.exists() and stamp.read_bytes() == wanted for stamp in stamps):
         print("Installing what is packaged into build/venv-package", flush=True)
         venv.create(VENV, clear=True, with_pip=True)
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, ".[package]"], check=True)
-        stamp.write_bytes(wanted)
+        subprocess.run([*pip, f".[package{',gpu-cuda13' if GPU else ''}]"], check=True)
+        stamps[-1].write_bytes(wanted)
     return python
 
 

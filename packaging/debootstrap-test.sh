@@ -51,6 +51,7 @@ inside DEBIAN_FRONTEND=noninteractive \
   apt-get install -qq -y --no-install-recommends xvfb xauth >/dev/null 2>&1
 as_user QT_QPA_PLATFORM=xcb xvfb-run -a tilescope self-test
 echo "== removing"
-inside DEBIAN_FRONTEND=noninteractive apt-get purge -qq -y tilescope >/dev/null 2>&1
+inside DEBIAN_FRONTEND=noninteractive apt-get purge -qq -y "$(dpkg-deb -f "$deb" Package)" \
+  >/dev/null 2>&1
 test ! -e "$root/opt/tilescope"
 echo "passed"

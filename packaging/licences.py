@@ -32,19 +32,40 @@ the folder PySide6 as separate files that can be replaced; their source is at do
 """
 
 
-def main(folder: Path) -> None:
-    """Write a folder with CONTENTS.txt and the licence files of each part."""
+NVIDIA = """\
+CuPy (MIT) runs the kernels on a GPU. The CUDA runtime, cudart, is linked into its modules: NVIDIA's
+CUDA Toolkit End User License Agreement, whose attachment A lists it as redistributable, is in the
+folder nvidia-cuda-runtime. The kernels in kernels/cubins are Tilescope's own, compiled by NVRTC,
+which may link parts of libdevice into them; it is listed there as well. No compiler, no NVRTC and
+no driver of NVIDIA's is in this bundle.
+
+"""
+
+
+def main(folder: Path, more: tuple[str, ...] = ()) -> None:
+    """Write a folder with CONTENTS.txt and the licence files of each part.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they go.
+    more : tuple of str
+        Distributions in the bundle beside those that Tilescope requires.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     lines = [_python(folder)]
-    for found in sorted(_needed("tilescope"), key=lambda d: d.name.lower()):
+    for found in sorted(_needed("tilescope", *more), key=lambda d: d.name.lower()):
         lines.append(f"{found.name} {found.version}: {_words(found)}")
         _copy(found, folder / found.name)
     common = Path("/usr/share/common-licenses")
     for name in ("GPL-2", "GPL-3", "LGPL-2.1", "LGPL-3"):
         if (common / name).exists():
             shutil.copy(common / name, folder / f"{name}.txt")
-    (folder / "CONTENTS.txt").write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+    if more:
+        _copy(distribution("nvidia-cuda-runtime"), folder / "nvidia-cuda-runtime")
+    head = HEAD + NVIDIA if more else HEAD
+    (folder / "CONTENTS.txt").write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
 
 
 def add_system_libraries(bundle: Path) -> None:
@@ -73,10 +94,10 @@ def add_system_libraries(bundle: Path) -> None:
         out.write("\n".join(lines) + "\n")
 
 
-def _needed(name: str) -> list[Distribution]:
-    """Return a distribution and all that it requires here, extras left out."""
+def _needed(*names: str) -> list[Distribution]:
+    """Return distributions and all that they require here, extras left out."""
     found: dict[str, Distribution] = {}
-    todo = [name, *ALSO]
+    todo = [*names, *ALSO]
     while todo:
         wanted = todo.pop().lower().replace("_", "-")
         if wanted in found:
@@ -120,4 +141,4 @@ def _python(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), tuple(sys.argv[2:]))

@@ -13,8 +13,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-STRIPPED = ("libpython3*", "python3*/lib-dynload/*.so", "av/**/*.so", "psutil/*.so", "lib*.so*")
-"""Not NumPy's: strip corrupts its OpenBLAS."""
+STRIPPED = ("libpython3*", "python3*/lib-dynload/*.so", "av/**/*.so", "psutil/*.so", "lib*.so*",
+            "cupy/**/*.so", "cupy_backends/**/*.so")  # fmt: skip
+"""Not NumPy's: strip corrupts its OpenBLAS. CuPy's shrink to a quarter."""
 
 EMPTIED = ("av.libs/libx265-*", "av.libs/libSvtAv1Enc-*")
 """Encoders of HEVC and AV1, which FFmpeg is linked with; Tilescope writes neither."""

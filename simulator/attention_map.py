@@ -379,15 +379,20 @@ def fitting_part(workload: Workload, head: int, row: int) -> Part:
     if rows * keys > MAX_OF_A_HEAD:
         some = min(rows, max(FEWEST_ROWS, MAX_OF_A_HEAD // keys))
         start = min(max(row - some // 2, 0), rows - some)
-        limit = f"more than the {MAX_OF_A_HEAD:,} shown at once".replace(",", " ")
-        around = f"head {head}, rows {start} to {start + some - 1}"
-        reason = f"{rows} × {keys} weights of a head are {limit}: {around}"
+        limit = f"more than the {_spaced(MAX_OF_A_HEAD)} shown at once"
+        around = f"head {head}, rows {_spaced(start)} to {_spaced(start + some - 1)}"
+        reason = f"{_spaced(rows)} × {_spaced(keys)} weights of a head are {limit}: {around}"
         return Part((head,), range(start, start + some), reason)
     if heads * rows * keys <= MAX_WEIGHTS:
         return Part(tuple(range(heads)), range(rows))
-    limit = f"more than the {MAX_WEIGHTS:,} kept at once".replace(",", " ")
-    reason = f"{heads} × {rows} × {keys} weights are {limit}: head {head} alone"
+    limit = f"more than the {_spaced(MAX_WEIGHTS)} kept at once"
+    reason = f"{heads} × {_spaced(rows)} × {_spaced(keys)} weights are {limit}: head {head} alone"
     return Part((head,), range(rows), reason)
+
+
+def _spaced(count: int) -> str:
+    """Return a count with thin spaces between thousands."""
+    return f"{count:,}".replace(",", "\u2009")
 
 
 def pooled_maps(

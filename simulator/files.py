@@ -21,9 +21,17 @@ _UNTOUCHED = 3600.0
 """Seconds after which a folder beside that nothing was put into is nobody's any more."""
 
 
-def part_of(path: Path) -> Path:
-    """Return a new name beside `path`, for what is being written there."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+def part_of(path: Path, token: str = "") -> Path:
+    """Return a name beside `path`, for what is being written there.
+
+    Parameters
+    ----------
+    path : Path
+        Where it will be.
+    token : str
+        Eight hexadecimal digits by which somebody else knows the name; new ones without.
+    """
+    return path.with_name(f".{path.name}.{token or secrets.token_hex(4)}.part")
 
 
 def clear_stale(path: Path) -> None:
@@ -62,8 +70,17 @@ def _lock(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object], token: str = "") -> None:
     """Write beside `path` and rename, so that it holds the old content or the new, never less.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    write : callable
+        Told the open file.
+    token : str
+        For `part_of`.
 
     Raises
     ------
@@ -72,7 +89,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """
     try:
         clear_stale(path)
-        beside = part_of(path)
+        beside = part_of(path, token)
         try:
             with beside.open("x+b") as out:
                 with suppress(OSError):  # not every file system has locks

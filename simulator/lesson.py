@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -70,6 +70,8 @@ class Step:
         The query row that is explained.
     layout : str
         Name of the window's layout.
+    panel : str
+        Name of the panel that is in front of others in its place; "" for the layout's first.
     points : tuple of Pointer
         What it points at.
     """
@@ -83,6 +85,7 @@ class Step:
     cursor: Cursor
     row: int
     layout: str
+    panel: str
     points: tuple[Pointer, ...]
 
 
@@ -152,7 +155,7 @@ class ResolvedStep:
         Heading, and Markdown with formulas between dollar signs; all numbers are in it.
     notes, question, answer : str
         For the speaker; "" where there is none.
-    scenario, start, cursor, row, layout, points
+    scenario, start, cursor, row, layout, panel, points
         As in `Step`.
     """
 
@@ -168,6 +171,7 @@ class ResolvedStep:
     cursor: Cursor
     row: int
     layout: str
+    panel: str
     points: tuple[Pointer, ...]
 
 
@@ -197,6 +201,30 @@ def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
     return tuple(sorted(found, key=lambda lesson: (lesson.order, lesson.title)))
 
 
+def find_lesson(name: str, folder: Path = LESSONS) -> Path:
+    """Return the file of a lesson.
+
+    Parameters
+    ----------
+    name : str
+        A ``.md`` file, or a lesson of `folder` by its name, with its number or without.
+    folder : Path
+        Where names are looked up.
+
+    Raises
+    ------
+    InputError
+        There is no lesson of that name; a file is looked at when it is read.
+    """
+    if name.lower().endswith(".md"):
+        return Path(name)
+    found = {path.stem: path for path in sorted(folder.glob("*.md"))}
+    known = {**{stem.lstrip("0123456789-"): path for stem, path in found.items()}, **found}
+    if name not in known:
+        raise refuse("lesson", "", name, f"a .md file or one of {', '.join(found)}")
+    return known[name]
+
+
 def load_lesson(path: str | os.PathLike[str], layouts: Collection[str] = ()) -> Lesson:
     """Read a lesson; a broken step is left out and told in `Lesson.mistakes`.
 
@@ -205,7 +233,8 @@ def load_lesson(path: str | os.PathLike[str], layouts: Collection[str] = ()) -> 
     path : path
         The file; scenarios and inputs that it names are looked up beside it.
     layouts : collection of str
-        Names that a step's `layout` may have; any if empty.
+        Names that a step's `layout` may have; any if empty. A mapping gives the names of the
+        panels that each has.
 
     Raises
     ------
@@ -384,10 +413,17 @@ class _Reader:
         layout = said.layout or (before.layout if before else FIRST_LAYOUT)
         if self._layouts and layout not in self._layouts:
             raise refuse("", "layout", layout, f"one of {', '.join(self._layouts)}")
+        stays = before is not None and before.layout == layout
+        panel = said.panel or (before.panel if before and stays else "")
+        panels = self._layouts.get(layout, ()) if isinstance(self._layouts, Mapping) else ()
+        if said.panel and panels and panel not in panels:
+            raise refuse("", "panel", panel, f"one of {', '.join(panels)}")
         points = tuple(pointer_of(program, point) for point in said.point)
         _check_texts(title, caption, said)
         self.steps.append(
-            Step(title, caption, line, said, scenario, start, cursor, row, layout, points)
+            Step(
+                title, caption, line, said, scenario, start, cursor, row, layout, panel, points
+            )
         )
 
     def _changed(self, said: StepTable) -> Scenario:
@@ -518,5 +554,5 @@ def resolve_step(lesson: Lesson, number: int, formats: Formats) -> ResolvedStep:
     notes, question, answer = others
     return ResolvedStep(
         number, len(lesson.steps), title, caption, notes, question, answer,
-        step.scenario, step.start, step.cursor, step.row, step.layout, step.points,
+        step.scenario, step.start, step.cursor, step.row, step.layout, step.panel, step.points,
     )  # fmt: skip

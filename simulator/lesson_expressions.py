@@ -24,7 +24,8 @@ FORMATS = ("bytes", "decimal", "count", "number", "percent", "time", "times", "t
 DIGITS = {"number": 3, "percent": 0, "times": 1}
 """Formats that take a number of digits, and how many there are when none are said."""
 
-_PLACE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+"""An expression in a text, and its format."""
 _FORMAT = re.compile(r"([a-z]+)(?:\s+(\d))?")
 _LONGEST = 200
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
@@ -35,7 +36,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 def placeholders(text: str) -> Iterator[tuple[str, int]]:
     """Yield what stands in each ``{{ }}`` of a text, and at which character it begins."""
-    for found in _PLACE.finditer(text):
+    for found in PLACEHOLDER.finditer(text):
         yield found[1], found.start()
 
 
@@ -68,7 +69,7 @@ def fill(text: str, numbers: Numbers, formats: Formats) -> str:
     InputError
         A number cannot be computed here; the expression is named.
     """
-    return _PLACE.sub(lambda found: _written(found[1], numbers, formats), text)
+    return PLACEHOLDER.sub(lambda found: _written(found[1], numbers, formats), text)
 
 
 def _written(content: str, numbers: Numbers, formats: Formats) -> str:

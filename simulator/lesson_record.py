@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from simulator.errors import refuse
+from simulator.assets import ASSETS
+from simulator.errors import InputError, refuse
 from simulator.files import write_atomically
 from simulator.lesson import (
     CLOSE,
@@ -20,7 +21,8 @@ from simulator.lesson import (
     parse_lesson,
     read_text,
 )
-from simulator.lesson_numbers import program_of
+from simulator.lesson_expressions import PLACEHOLDER, Formats, fill
+from simulator.lesson_numbers import Numbers, program_of
 from simulator.lesson_places import Pointer
 from simulator.lesson_tables import PlaceTable, PointTable, StepTable
 from simulator.paper import PAPERS
@@ -28,6 +30,47 @@ from simulator.playback import end_of_visit, first_cursor, last_cursor
 from simulator.program import TileProgram
 from simulator.scenario import Scenario, scenario_tables
 from simulator.snapshot import Cursor
+
+MOST_WORDS = 45
+"""Of a caption, so that it can be read from the last row."""
+TEXTS = ("title", "caption", "question", "answer", "notes")
+"""What may hold ``{{ }}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """A view, and what is said about it: a step to be.
+
+    Attributes
+    ----------
+    title : str
+        Its heading, one line.
+    scenario : Scenario
+        On show.
+    cursor, start : Cursor
+        Where the step stands; and where it starts, if it plays.
+    row : int
+        The query row that is explained.
+    layout, panel : str
+        Name of the layout, and of its panel in front of others; "" for those of the step before.
+    points : tuple of Pointer
+        What to point at.
+    caption, question, answer, notes : str
+        Markdown with formulas and ``{{ }}``; question and answer, or none of them.
+    """
+
+    title: str
+    scenario: Scenario
+    cursor: Cursor
+    start: Cursor | None = None
+    row: int = 0
+    layout: str = ""
+    panel: str = ""
+    points: tuple[Pointer, ...] = ()
+    caption: str = ""
+    question: str = ""
+    answer: str = ""
+    notes: str = ""
 
 
 def new_lesson(title: str, summary: str = "", order: int = 0) -> str:
@@ -42,92 +85,142 @@ def dump_lesson(lesson: Lesson) -> str:
     return text + "".join(_step_text(s.title, s.said, s.caption) for s in lesson.steps)
 
 
-def record_step(
-    path: Path,
-    title: str,
-    scenario: Scenario,
-    cursor: Cursor,
-    *,
-    start: Cursor | None = None,
-    row: int = 0,
-    layout: str = "",
-    points: Sequence[Pointer] = (),
-    caption: str = "",
-    notes: str = "",
-) -> None:
+def word_count(caption: str) -> int:
+    """Return how many words a caption has once its numbers are in it, each of them one."""
+    return len(PLACEHOLDER.sub("0", caption).split())
+
+
+def is_shipped(path: Path) -> bool:
+    """Return whether a file is one of Tilescope's own, which are not written to."""
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(ASSETS)
+    except ValueError:  # no such name can be
+        return False
+
+
+def record_step(path: Path, step: NewStep, copy_of: Path | None = None) -> int:
     """Add a view as a step at the end of a lesson's file; a file that is not there is begun.
+
+    Parameters
+    ----------
+    path : Path
+        The lesson.
+    step : NewStep
+        What to add.
+    copy_of : Path, optional
+        A lesson that the new file begins as a copy of.
+
+    Returns
+    -------
+    int
+        How many steps the lesson has now.
 
     Raises
     ------
     InputError
-        The file cannot be read or written, or a text cannot stand in a lesson; the file is as it
-        was.
+        The file cannot be read or written, is a shipped one, or is no lesson; or a text cannot
+        stand in a lesson; the file is as it was.
     """
-    text = read_text(path) if path.exists() else new_lesson(path.stem)
-    text = with_step(
-        text, title, scenario, cursor, start=start, row=row, layout=layout, points=points,
-        caption=caption, notes=notes, source=str(path), folder=path.parent,
-    )  # fmt: skip
+    text = with_step(lesson_text(path, copy_of), step, str(path), path.parent)
     write_atomically(path, lambda out: out.write(text.encode("utf-8")))
+    return len(parse_lesson(text, str(path), path.parent).steps)
 
 
-def with_step(
-    text: str,
-    title: str,
-    scenario: Scenario,
-    cursor: Cursor,
-    *,
-    start: Cursor | None = None,
-    row: int = 0,
-    layout: str = "",
-    points: Sequence[Pointer] = (),
-    caption: str = "",
-    notes: str = "",
-    source: str = "lesson",
-    folder: Path | None = None,
-) -> str:
+def lesson_text(path: Path, copy_of: Path | None = None) -> str:
+    """Return the text that a step is added to: the file's, a copy's, or a new lesson's.
+
+    Raises
+    ------
+    InputError
+        As `record_step` does, but for the writing.
+    """
+    if is_shipped(path):
+        raise refuse(str(path), "", "", "a file of yours: lessons that ship are not changed")
+    if copy_of is not None:
+        return _copied(copy_of, path)
+    text = read_text(path) if os.path.exists(path) else ""
+    return text if text.strip() else new_lesson(_title_of(path))
+
+
+def _copied(source: Path, path: Path) -> str:
+    """Return the text of a lesson if it means the same in another place."""
+    if os.path.exists(path):
+        raise refuse(str(path), "", "", "a new file for the copy: this one is there already")
+    text = read_text(source)
+    there, here = (parse_lesson(text, str(p), p.parent) for p in (source, path))
+    if [s.scenario for s in here.steps] != [s.scenario for s in there.steps]:
+        wanted = f"a file beside {source.name}, which names other files there"
+        raise refuse(str(path), "", "", wanted)
+    return text
+
+
+def _title_of(path: Path) -> str:
+    words = path.stem.replace("-", " ").replace("_", " ").strip()
+    return words[:1].upper() + words[1:]
+
+
+def with_step(text: str, step: NewStep, source: str = "lesson", folder: Path | None = None) -> str:
     """Return a lesson's text with one step more; what is there stays as it is, to the letter.
+
+    Only what differs from the step before is written of the scenario.
 
     Parameters
     ----------
     text : str
         The lesson.
-    title, caption, notes : str
-        Of the step; Markdown.
-    scenario : Scenario
-        On show. Only what differs from the step before is written.
-    cursor, start : Cursor
-        Where the step stands; and where it starts, if it plays.
-    row : int
-        The query row that is explained.
-    layout : str
-        Name of the layout; "" for the one before.
-    points : sequence of Pointer
-        What to point at.
+    step : NewStep
+        What to add.
     source, folder
         As in `parse_lesson`.
 
     Raises
     ------
     InputError
-        A text cannot stand in a lesson.
+        The text is no lesson, or the step would not open in it.
     """
-    _check_texts(source, title, caption)
+    _check_texts(source, step)
     lesson = parse_lesson(text, source, folder)
-    clear, change = scenario_change(lesson.carried, scenario, folder)
-    program = program_of(scenario)
-    here = _place(program, cursor)
+    for wrong in lesson.mistakes:
+        if not wrong.step:  # of the front matter, or words before the first step
+            raise InputError(f"{source}:{wrong.line}", [wrong.mistake])
+    clear, change = scenario_change(lesson.carried, step.scenario, folder)
+    program = program_of(step.scenario)
+    here = _place(program, step.cursor)
     said = StepTable(
         clear=clear,
         change=change,
-        at=None if start else here,
-        play=(_place(program, start), here) if start else None,
-        row=row,
-        layout=layout or None,
-        point=tuple(_point(program, pointer) for pointer in points),
-        notes=notes,
+        at=None if step.start else here,
+        play=(_place(program, step.start), here) if step.start else None,
+        row=step.row,
+        layout=step.layout or None,
+        panel=step.panel or None,
+        point=tuple(_point(program, pointer) for pointer in step.points),
+        question=step.question.strip(),
+        answer=step.answer.strip(),
+        notes=step.notes,
     )
-    return text.rstrip() + "\n" + _step_text(title, said, caption)
+    longer = text.rstrip() + "\n" + _step_text(step.title, said, step.caption)
+    added = parse_lesson(longer, source, folder).mistakes[len(lesson.mistakes) :]
+    if added:
+        raise InputError(source, [wrong.mistake for wrong in added])
+    return longer
+
+
+def filled(step: NewStep, formats: Formats) -> NewStep:
+    """Return a step with the numbers put into its texts, as they are at its cursor.
+
+    Raises
+    ------
+    InputError
+        One of them cannot be computed there.
+    """
+    numbers = Numbers(step.scenario, step.cursor)
+    title, caption, question, answer, notes = (
+        fill(getattr(step, name), numbers, formats) for name in TEXTS
+    )
+    return replace(
+        step, title=title, caption=caption, question=question, answer=answer, notes=notes
+    )
 
 
 def scenario_change(
@@ -183,7 +276,8 @@ def _point(program: TileProgram, pointer: Pointer) -> PointTable:
     )
 
 
-def _check_texts(source: str, title: str, caption: str) -> None:
+def _check_texts(source: str, step: NewStep) -> None:
+    title, caption = step.title, step.caption
     if not title.strip() or not title.isprintable():
         raise refuse(source, "title", title, "a title of one line")
     if any(line.startswith(HEADING) for line in caption.split("\n")) or "\r" in caption:
@@ -192,6 +286,9 @@ def _check_texts(source: str, title: str, caption: str) -> None:
         )
     if caption.lstrip().startswith("```toml"):
         raise refuse(source, "caption", caption, "text that does not begin with a block of TOML")
+    for said, missing in (("question", "answer"), ("answer", "question")):
+        if getattr(step, said).strip() and not getattr(step, missing).strip():
+            raise refuse(source, missing, "", f"text: there is {said} without it")
 
 
 def _step_text(title: str, said: StepTable, caption: str) -> str:

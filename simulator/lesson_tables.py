@@ -109,6 +109,7 @@ class StepTable(Table):
     play: Annotated[tuple[Place, Place], BeforeValidator(_two)] | None = None
     row: Number | None = None
     layout: str | None = None
+    panel: str | None = None
     point: Annotated[tuple[PointTable, ...], BeforeValidator(_list)] = ()
     question: str = ""
     answer: str = ""

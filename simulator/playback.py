@@ -63,6 +63,37 @@ def step(program: TileProgram, cursor: Cursor, by: Granularity, forward: bool = 
     return first_cursor() if target < 0 else end_of_visit(program, target)
 
 
+def path_between(
+    program: TileProgram, start: Cursor, end: Cursor, most: int
+) -> tuple[Cursor, ...]:
+    """Return the cursors that lead from one to another, forward or back.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The run.
+    start, end : Cursor
+        Two cursors of it; the first is left out, the last is there.
+    most : int
+        How many cursors at most, from 1: op by op where that is enough, else from tile to
+        tile, else as many tiles as there may be, evenly apart.
+    """
+    forward = end >= start
+    path: list[Cursor] = []
+    across = abs(end.visit - start.visit)
+    if across <= most:
+        at = start
+        while at != end and len(path) <= most:
+            at = _step_op(program, at, forward)
+            path.append(at)
+        if len(path) <= most:
+            return tuple(path)
+    stops = min(across, most)
+    sign = 1 if forward else -1
+    visits = (start.visit + sign * round(across * n / stops) for n in range(1, stops))
+    return (*(end_of_visit(program, visit) for visit in visits), end)
+
+
 def _step_op(program: TileProgram, cursor: Cursor, forward: bool) -> Cursor:
     if forward:
         if cursor.op + 1 < len(program.ops(cursor.visit)):

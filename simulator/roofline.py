@@ -8,11 +8,9 @@ multicore architectures", section 3.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from simulator.hardware import Gpu, TimeEstimate, time_estimate
 from simulator.program import Counters, TileProgram
@@ -21,10 +19,6 @@ from simulator.sweep import NAMES, figures_of
 from simulator.workload import Workload
 
 Phase = Literal["prefill", "decode"]
-REPORT = Path(__file__).resolve().parent.parent / "docs" / "gpu" / "report.json"
-"""What the checks on a GPU have measured, if they were run."""
-_CURVES = "naive and flash2"
-"""The check that times whole runs: 8 heads, d = 64, float16, no mask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,28 +94,6 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A run that was timed on a GPU.
-
-    Attributes
-    ----------
-    algorithm : str
-        Which one.
-    gpu : str
-        The device, as its driver names it.
-    seconds : float
-        Median time of a launch.
-    rate : float
-        FLOP/s.
-    """
-
-    algorithm: str
-    gpu: str
-    seconds: float
-    rate: float
-
-
-@dataclass(frozen=True, slots=True)
 class Roofline:
     """All algorithms under the roof of one GPU.
 
@@ -193,40 +165,3 @@ def roofline_of(program: TileProgram) -> Roofline:
                 Place(name, phase, found.flops, found.bytes, found.compulsory, found.time)
             )
     return Roofline(w.dtype, roof_of(w.gpu, w.dtype), tuple(places))
-
-
-def measured_run(w: Workload, flops: int, report: dict[str, Any]) -> Measured | None:
-    """Return what a report of the GPU checks has timed for this very workload.
-
-    Parameters
-    ----------
-    w : Workload
-        The run.
-    flops : int
-        Its matmul FLOPs.
-    report : dict
-        As ``kernels.check`` writes it.
-    """
-    shape = (w.heads, w.kv_heads, w.head_dim, w.value_dim, w.dtype)
-    if shape != (8, 8, 64, 64, "float16") or w.seqlen_q != w.seqlen_k or w.mask.hides:
-        return None
-    gpu = report.get("machine", {}).get("GPU")
-    for check in report.get("checks", []):
-        if not gpu or check.get("name") != _CURVES:
-            continue
-        for line in check.get("figures", {}).get("lines", []):
-            same = [line.get(key) for key in ("algorithm", "N", "rows", "cols")]
-            if same == [w.algorithm, w.seqlen_q, w.rows, w.cols] and "ms" in line:
-                seconds = float(line["ms"]) / 1e3
-                return Measured(w.algorithm, str(gpu), seconds, flops / seconds)
-    return None
-
-
-@lru_cache(maxsize=1)
-def gpu_report() -> dict[str, Any]:
-    """Return the report of the GPU checks; empty where there is none."""
-    try:
-        found = json.loads(REPORT.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # a frozen program has none
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from simulator.compare import comparison_of
+from simulator.gpu_report import gpu_report, measured_dram
 from simulator.program import TileProgram
 from simulator.tiling import I64
 from simulator.traffic import compulsory_bytes
-from simulator.workload import Workload
 
 POINTS = 800
 """Places at which the run on show is sampled; between two of them curves are straight."""
 OTHER_POINTS = 200
-REPORT = Path(__file__).resolve().parent.parent / "docs" / "gpu" / "report.json"
-"""What the checks on a GPU have measured, if they were run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,43 +107,5 @@ def run_traffic(program: TileProgram) -> RunTraffic:
         own=curve(program),
         others=tuple(curve(other, OTHER_POINTS) for other in programs if other is not program),
         compulsory=compulsory_bytes(program.workload),
-        dram=measured_dram(program, _report()),
+        dram=measured_dram(program.workload, gpu_report()),
     )
-
-
-def measured_dram(program: TileProgram, report: dict[str, Any]) -> int | None:
-    """Return the DRAM bytes that a report of the GPU checks has for this very workload.
-
-    Parameters
-    ----------
-    program : TileProgram
-        The run.
-    report : dict
-        As ``kernels.check`` writes it.
-    """
-    w = program.workload
-    if not _is_as_measured(w):
-        return None
-    # The report holds no lengths; with all else equal the two counts tell one from another.
-    bounds = [compulsory_bytes(w), program.totals.bytes]
-    for check in report.get("checks", []):
-        for row in check.get("figures", {}).get("dram", []):
-            if row["algorithm"] == w.algorithm and list(row["bounds"][:2]) == bounds:
-                return int(row["read"] + row["write"])
-    return None
-
-
-def _is_as_measured(w: Workload) -> bool:
-    """Return whether a workload is like those that ``kernels.checks.tools.dram_bytes`` measures."""
-    shape = (w.heads, w.kv_heads, w.head_dim, w.value_dim, w.rows, w.cols)
-    plain = w.seqlen_q == w.seqlen_k and not w.mask.hides and w.dtype == "float16"
-    return shape == (16, 16, 128, 128, 32, 32) and plain
-
-
-@lru_cache(maxsize=1)
-def _report() -> dict[str, Any]:
-    try:
-        found = json.loads(REPORT.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # a frozen program has none
-        return {}
-    return found if isinstance(found, dict) else {}

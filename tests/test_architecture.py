@@ -26,7 +26,7 @@ BANNED = {
 ENGINE_WORDS = {"NumpyEngine", "KernelEngine", "make_engine", "choose_engine", "simulate"}
 ENGINE_MODULES = {"kernels", "kernels.engine", "kernels.launch", "kernels.registry"}
 PICKS_ENGINES = {
-    "ui/session.py", "ui/cli.py", "ui/bench.py", "ui/export/command.py", "ui/export/bench.py",
+    "ui/engines.py", "ui/cli.py", "ui/bench.py", "ui/export/command.py", "ui/export/bench.py",
     "ui/self_test.py",
 }  # fmt: skip
 """The session of the window, and the commands, which have no session."""
@@ -114,7 +114,7 @@ def test_only_the_session_and_the_commands_pick_an_engine() -> None:
         if name in ENGINE_WORDS or module in ENGINE_MODULES
     }
     assert pickers <= PICKS_ENGINES
-    assert "ui/session.py" in pickers
+    assert "ui/engines.py" in pickers
 
 
 def test_panels_and_painters_know_of_the_kernels_only_their_text() -> None:

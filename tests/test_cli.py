@@ -12,6 +12,7 @@ from kernels.device import gpu_status
 from simulator.assets import SCENARIOS
 from simulator.scenario import load_scenario, save_scenario, with_values
 from simulator.trace import simulate
+from ui import doctor
 from ui.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -164,8 +165,31 @@ def test_export_twice_gives_the_same_bytes(tmp_path, qapp):
 def test_doctor_looks_at_everything(capsys):
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
-    for what in ("Python", "Qt", "fonts", "GPU", "CuPy", "assets", "codecs"):
+    for what in ("Python", "Qt", "fonts", "GPU", "CuPy", "assets", "codecs", "settings", "log"):
         assert what in out
+
+
+def test_doctor_says_where_settings_and_log_lie(tmp_path, monkeypatch, capsys):
+    place = tmp_path / "not there yet" / "settings.ini"
+    monkeypatch.setenv("TILESCOPE_SETTINGS", str(place))
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert f"{place} (none yet)" in out
+    assert f"{place.with_name('tilescope.log')} (none yet)" in out
+    assert not place.parent.exists()
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["checkout", "binary"])
+def test_doctor_advises_what_its_reader_can_do(monkeypatch, frozen):
+    """Nothing can be installed into the binary."""
+    monkeypatch.setattr(doctor, "FROZEN", frozen)
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
+    for name in ("av", "PySide6.QtWidgets"):
+        monkeypatch.setitem(sys.modules, name, None)  # importing it fails
+    says = " ".join(f.says for f in (doctor._qt(), doctor._cupy(), doctor._codecs()))
+    assert ("make run" in says) is not frozen
+    assert ("install Tilescope again" in says) is frozen
+    assert "pip" not in says
 
 
 def test_no_command_but_the_window_needs_a_display(tmp_path):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simulator.playback import Granularity
+from ui.help import about, show_keys
+from ui.panels.record_dialog import open_record_dialog
 
 if TYPE_CHECKING:
     from ui.main_window import MainWindow
@@ -54,7 +56,7 @@ def _select(across: int, down: int) -> Callable[[MainWindow], None]:
     return lambda window: window.session.move_selection(across, down)
 
 
-MENUS = ("File", "Edit", "Run", "View", "Help")
+MENUS = ("File", "Edit", "Run", "Lesson", "View", "Help")
 
 _ROW, _HEAD = Granularity.ROW_BLOCK, Granularity.HEAD
 
@@ -99,6 +101,16 @@ ACTIONS = (
                "row-block"),
     ActionSpec("head_back", "Head back", "Run", _step(False, _HEAD), ("Ctrl+Left",)),
     ActionSpec("head_forward", "Head on", "Run", _step(True, _HEAD), ("Ctrl+Right",), "head"),
+    ActionSpec("open_lesson", "Open lesson…", "Lesson", lambda w: w.lessons.ask()),
+    ActionSpec("record_step", "Add this view as a step…", "Lesson",
+               open_record_dialog, ("Ctrl+Shift+L",)),
+    ActionSpec("lesson_next", "Next step", "Lesson", lambda w: w.lessons.player.next(),
+               ("PgDown",), separated=True),
+    ActionSpec("lesson_back", "Step before", "Lesson", lambda w: w.lessons.player.back(),
+               ("PgUp",)),
+    ActionSpec("reveal", "Reveal answer", "Lesson", lambda w: w.lessons.player.reveal(), ("A",)),
+    ActionSpec("leave_lesson", "Leave lesson", "Lesson", lambda w: w.lessons.player.leave(),
+               ("Ctrl+W",)),
     ActionSpec("zoom_in", "Zoom in", "View", lambda w: w.board.zoom_in(), ("Ctrl++", "Ctrl+="),
                "zoom-in", separated=True),
     ActionSpec("zoom_out", "Zoom out", "View", lambda w: w.board.zoom_out(), ("Ctrl+-",),
@@ -114,10 +126,11 @@ ACTIONS = (
                checkable=True),
     ActionSpec("full_screen", "Full screen", "View", lambda w, on: w.full_screen(on), ("F11",),
                "fullscreen", checkable=True, separated=True),
-    ActionSpec("present", "Present", "View", lambda w, on: w.present(on), ("F5",), "present",
+    ActionSpec("present", "Present", "View", lambda w, on: w.present(on), ("F5", "Shift+F5"),
+               "present",
                checkable=True),
     ActionSpec("blank", "Blank", "View", lambda w, on: w.blank(on), ("B",), checkable=True),
     ActionSpec("reset_layout", "Reset layout", "View", lambda w: w.reset_layout()),
-    ActionSpec("show_keys", "Keys", "Help", lambda w: w.show_keys(), ("?",), "help"),
-    ActionSpec("about", "About Tilescope", "Help", lambda w: w.about()),
+    ActionSpec("show_keys", "Keys", "Help", show_keys, ("?",), "help"),
+    ActionSpec("about", "About Tilescope", "Help", about),
 )  # fmt: skip

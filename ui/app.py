@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
-from functools import partial
 from pathlib import Path
-from types import TracebackType
 
-from PySide6.QtCore import QTimer, qInstallMessageHandler
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
-from simulator.assets import DEMO
-from simulator.errors import InputError
+from simulator.assets import DEMO, LESSONS
+from simulator.errors import InputError, refuse
+from ui.autosave import Autosave, offer
 from ui.cli import version
 from ui.collector import collect_here
+from ui.crash import FaultDesk
 from ui.export.metadata import READS as EXPORTS
 from ui.export.metadata import read_scenario
+from ui.log import follow, log_start, start_log, stop_log, take_qt_message
 from ui.main_window import MainWindow
 from ui.session import Session
 from ui.settings import Settings
 from ui.theme import load_fonts
+
+FIRST_LESSON = LESSONS / "05-online-softmax.md"
+"""What the very first start shows: tiles, traffic and a row's softmax, in eight steps."""
 
 
 def application() -> QApplication:
@@ -47,46 +50,96 @@ def has_display() -> bool:
     return True
 
 
-def open_window(scenario: str | None, engine: str, present: bool) -> int:
+def open_window(
+    scenario: str | None,
+    lesson: Path | None,
+    engine: str,
+    present: bool,
+    log: str | None = None,
+) -> int:
     """Open the window and run until it is closed.
 
     Parameters
     ----------
     scenario : str or None
         Scenario file; the demo without one.
+    lesson : Path or None
+        Lesson, which opens over the scenario.
     engine : str
         What computes.
     present : bool
         Whether to start in full screen.
+    log : str, optional
+        File for a log of all that is done; empty for the usual place. Without it only what goes
+        wrong is kept, in the usual place.
 
     Raises
     ------
     InputError
-        The scenario file cannot be read, or there is no display.
+        The log cannot be written, or there is no display.
     """
     if not has_display():
-        from simulator.errors import refuse
-
         raise refuse("tilescope", "", "", "a display; `run` and `export` work without one")
-    qInstallMessageHandler(quiet)
-    app = application()
-    window = make_window(Path(scenario) if scenario else DEMO, engine)
-    sys.excepthook = partial(_tell_fault, window)
-    window.show()
+    start_log(log)
+    log_start(version())
+    qInstallMessageHandler(take_qt_message)
+    application()
+    faults = FaultDesk()
+    faults.install()
+    try:
+        return _run(faults, Path(scenario) if scenario else lesson, lesson, engine, present)
+    finally:
+        faults.uninstall()
+        stop_log()
+
+
+def _run(
+    faults: FaultDesk, opened: Path | None, lesson: Path | None, engine: str, present: bool
+) -> int:
+    try:
+        window = make_window(opened, engine)
+        autosave = Autosave(window.session, window.settings.folder)
+        faults.window, faults.autosave = window, autosave
+        window.show()
+    except InputError:
+        raise
+    except Exception as error:  # there is no window to say it in
+        faults.take(type(error), error, error.__traceback__)
+        return QApplication.exec()
+    follow(window.session)
+    if lesson is not None and opened is not lesson:
+        window.session.trace_changed.connect(
+            lambda _: window.lessons.open(lesson), Qt.ConnectionType.SingleShotConnection
+        )
     if present:
         window.actions_by_name["present"].setChecked(True)
     if os.environ.get("TILESCOPE_TIME_START"):
-        _report_start(window)
-    return app.exec()
+        _FirstFrame(window)
+    QTimer.singleShot(0, lambda: offer(window, autosave))
+    code = QApplication.exec()
+    if not faults.quit_asked:  # else the next start offers what was unsaved
+        autosave.finish()
+    return code
 
 
 def make_window(
-    scenario: Path, engine: str = "auto", settings: Settings | None = None
+    scenario: Path | None, engine: str = "auto", settings: Settings | None = None
 ) -> MainWindow:
-    """Return a window that opens a scenario, or an export's; mistakes are told in the window."""
+    """Return a window that opens a scenario, or an export's; mistakes are told in the window.
+
+    Without one it opens the demo lesson at the very first start, and the demo ever after.
+    """
     collect_here(application())
     session = Session(engine)
     window = MainWindow(session, settings or Settings())
+    first, window.settings.first_start = window.settings.first_start, False
+    if scenario is None and first:
+        window.lessons.open(FIRST_LESSON)
+        return window
+    scenario = scenario or DEMO
+    if scenario.suffix == ".md":
+        window.lessons.open(scenario)
+        return window
     try:
         if scenario.suffix.lower() in EXPORTS:
             session.start(read_scenario(scenario), None)
@@ -97,39 +150,21 @@ def make_window(
     return window
 
 
-def _report_start(window: MainWindow) -> None:
-    """Leave at the first painted view, for the measurement of the start."""
+class _FirstFrame(QObject):
+    """Says when a view has been painted, and leaves: for the measurement of the start."""
 
-    def leave() -> None:
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        window.session.view_changed.connect(lambda _: window.installEventFilter(self))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.UpdateRequest:  # all that has changed is painted in it
+            self._window.removeEventFilter(self)
+            QTimer.singleShot(0, self._leave)
+        return False
+
+    def _leave(self) -> None:
         print("first frame", flush=True)
-        window.close()
+        self._window.close()
         QApplication.exit(0)
-
-    window.session.view_changed.connect(lambda _: QTimer.singleShot(0, leave))
-
-
-def _tell_fault(
-    window: MainWindow,
-    kind: type[BaseException],
-    error: BaseException,
-    trace: TracebackType | None,
-) -> None:
-    """Write a fault of ours to a file and say one line in the window; it goes on."""
-    if issubclass(kind, KeyboardInterrupt):
-        window.close()
-        return
-    report = window.settings.folder / "fault.txt"
-    try:
-        report.parent.mkdir(parents=True, exist_ok=True)
-        lines = traceback.format_exception(kind, error, trace)
-        report.write_text(f"Tilescope {version()}\n{''.join(lines)}", encoding="utf-8")
-        place = f"a report is in {report}"
-    except OSError:
-        place = "no report could be written"
-    window.say(f"Something went wrong inside Tilescope ({kind.__name__}); {place}.")
-
-
-def quiet(kind: object, context: object, message: str) -> None:
-    """Drop Qt's own remarks: the user can do nothing about them."""
-    if os.environ.get("TILESCOPE_QT_LOG"):
-        print(message, file=sys.stderr)

@@ -82,8 +82,13 @@ def _window_parser() -> argparse.ArgumentParser:
         epilog=f"Commands: {', '.join(COMMANDS)}; each has its own --help.",
     )
     parser.add_argument("scenario", nargs="?", help="scenario file (.toml) to open")
+    parser.add_argument("--lesson", metavar="NAME", help="lesson to open: a shipped one or a .md")
     _add_engine(parser)
     parser.add_argument("--present", action="store_true", help="full screen, for a lecture")
+    parser.add_argument(
+        "--log", nargs="?", const="", metavar="FILE",
+        help="keep a log of what is done, in FILE or where it then says",
+    )  # fmt: skip
     parser.add_argument("--version", action="version", version=version())
     return parser
 
@@ -143,9 +148,11 @@ def _progress(what: str) -> Callable[[float], None]:
 
 def _window(options: argparse.Namespace) -> int:
     """Open the window."""
+    from simulator.lesson import find_lesson
     from ui.app import open_window
 
-    return open_window(options.scenario, options.engine, options.present)
+    lesson = find_lesson(options.lesson) if options.lesson else None
+    return open_window(options.scenario, lesson, options.engine, options.present, options.log)
 
 
 def _run(options: argparse.Namespace) -> int:

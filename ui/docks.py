@@ -1,4 +1,4 @@
-"""The docks of the window: made from their table, arranged by layout, fed while they are seen."""
+"""The docks of the window: arranged by layout; a panel is made when it is first seen, then fed."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ WIDE, TALL = 1600, 960
 class Docks(QObject):
     """All docks of a window.
 
-    A panel that nobody sees is not fed: it is shown the latest view, in the latest style, as
-    soon as it is seen.
+    A panel is made when it is first seen or asked for: a window starts without those that nobody
+    looks at. One that nobody sees is not fed: it is shown the latest view, in the latest style,
+    as soon as it is seen.
 
     Parameters
     ----------
@@ -40,8 +41,11 @@ class Docks(QObject):
         self._window = window
         self._session = session
         self._style: Style | None = None
+        self._motion = True
+        self._panels: dict[str, QWidget] = {}
         self._styled: dict[str, Style] = {}
         self._seen: set[str] = set()
+        self._fed = False
         self.by_name: dict[str, QDockWidget] = {}
         window.setDockNestingEnabled(True)
         window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
@@ -53,7 +57,6 @@ class Docks(QObject):
     def _make(self, spec: PanelSpec) -> QDockWidget:
         dock = QDockWidget(spec.title, self._window)
         dock.setObjectName(spec.name)
-        dock.setWidget(spec.make(self._session))
         dock.setToolTip(spec.tip)
         toggle = dock.toggleViewAction()
         toggle.setToolTip(spec.tip)
@@ -71,8 +74,15 @@ class Docks(QObject):
         return ((spec, self.by_name[spec.name]) for spec in PANELS)
 
     def panel(self, name: str) -> QWidget:
-        """Return the panel in a dock."""
-        return self.by_name[name].widget()
+        """Return the panel in a dock, made now if nobody has seen it yet."""
+        if name not in self._panels:
+            spec = next(spec for spec in PANELS if spec.name == name)
+            panel = self._panels[name] = spec.make(self._session)
+            self._set_motion(panel)
+            self._restyle(name)
+            self.by_name[name].setWidget(panel)
+            panel.show()  # a dock in sight does not do so by itself
+        return self._panels[name]
 
     # --- what they show -------------------------------------------------------------------
 
@@ -81,17 +91,29 @@ class Docks(QObject):
         if seen == (spec.name in self._seen):
             return
         (self._seen.add if seen else self._seen.discard)(spec.name)
-        self._session.want(spec.name, spec.model if seen else None)
+        if self._session.view is not None:
+            self._session.want(spec.name, spec.model if seen else None)
         if seen:
+            self.panel(spec.name)
             self._restyle(spec.name)
             if self._session.view is not None:
                 self._show(spec, self._session.view)
 
     def show_view(self, view: View) -> None:
-        """Show a view in every panel that is seen."""
+        """Show a view in every panel that is seen.
+
+        The very first view comes without what panels need beyond it, which takes longest to make:
+        the window is painted before that is asked for.
+        """
         for spec in PANELS:
             if spec.name in self._seen:
                 self._show(spec, view)
+        if not self._fed:
+            self._fed = True
+            self._window.repaint()
+            for spec in PANELS:
+                if spec.name in self._seen:
+                    self._session.want(spec.name, spec.model)
 
     def _show(self, spec: PanelSpec, view: View) -> None:
         # What a panel needs may have been wanted only after the view was asked for.
@@ -101,9 +123,8 @@ class Docks(QObject):
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self._style = style
-        for spec in PANELS:
-            if spec.name in self._seen or not self._styled:
-                self._restyle(spec.name)
+        for name in self._seen:
+            self._restyle(name)
 
     def _restyle(self, name: str) -> None:
         if self._style is not None and self._styled.get(name) != self._style:
@@ -112,17 +133,22 @@ class Docks(QObject):
 
     def set_motion(self, on: bool) -> None:
         """Let pictures move or not."""
-        for spec in PANELS:
-            panel = self.panel(spec.name)
-            if hasattr(panel, "set_motion"):
-                panel.set_motion(on)
+        self._motion = on
+        for panel in self._panels.values():
+            self._set_motion(panel)
+
+    def _set_motion(self, panel: QWidget) -> None:
+        if hasattr(panel, "set_motion"):
+            panel.set_motion(self._motion)
 
     # --- where they are -------------------------------------------------------------------
 
     def restore(self, layout: LayoutSpec, state: QByteArray, scale: float) -> None:
         """Arrange a layout as the user left it."""
         self._window.centralWidget().setVisible(layout.board)
-        if not self._window.restoreState(state):
+        if self._window.restoreState(state):
+            self._make_shown()
+        else:
             self.arrange(layout, scale)
 
     def arrange(self, layout: LayoutSpec, scale: float) -> None:
@@ -153,6 +179,7 @@ class Docks(QObject):
         for name in docks.keys() - set(layout.docks):
             window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, docks[name])
             docks[name].hide()
+        self._make_shown()
         right = [docks[place[0]] for place in layout.right]
         share = max(380, round(width * layout.width))
         window.resizeDocks(right, [share] * len(right), Qt.Orientation.Horizontal)
@@ -164,3 +191,9 @@ class Docks(QObject):
         if layout.bottom_widths:
             widths = [share * width // 100 for share in layout.bottom_widths]
             window.resizeDocks(bottom, widths, Qt.Orientation.Horizontal)
+
+    def _make_shown(self) -> None:
+        """Make the panels of all docks that are open, those behind a tab too: they need room."""
+        for name, dock in self.by_name.items():
+            if not dock.isHidden():
+                self.panel(name)

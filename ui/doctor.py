@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from kernels.device import gpu_status
 from kernels.host.compiler import find_compiler
+from kernels.shipped import Entry, read_index
 from simulator.assets import ASSETS, CAPTURES, SCENARIOS
 from ui.cli import version
 
+FROZEN = bool(getattr(sys, "frozen", False))
+"""Whether this is the binary: it cannot be added to, so advice differs."""
 _KEPT: list[object] = []
 """Qt's application must outlive the questions put to it."""
 
@@ -51,8 +55,33 @@ def examine() -> Iterator[Finding]:
     yield _assets()
     yield _gpu()
     yield _cupy()
+    yield _kernels()
     yield _compiler()
     yield _codecs()
+    yield _settings()
+    yield _log()
+
+
+def _mend() -> str:
+    """Return what to do about a part that Tilescope always brings."""
+    return "install Tilescope again" if FROZEN else "`make run` installs what is missing"
+
+
+def _settings() -> Finding:
+    from ui.settings import settings_path
+
+    path = settings_path()
+    place = next(each for each in (path, *path.parents) if each.exists())
+    if not os.access(place, os.W_OK):
+        return Finding("settings", None, f"{path}: not remembered, it cannot be written")
+    return Finding("settings", True, str(path) if place == path else f"{path} (none yet)")
+
+
+def _log() -> Finding:
+    from ui.log import log_path
+
+    path = log_path()
+    return Finding("log", True, str(path) if path.exists() else f"{path} (none yet)")
 
 
 def _qt() -> Finding:
@@ -65,7 +94,7 @@ def _qt() -> Finding:
         if QApplication.instance() is None:
             _KEPT.append(QApplication(["doctor"]))
     except ImportError as error:
-        return Finding("Qt", False, f"{error}; `make run` installs what is missing")
+        return Finding("Qt", False, f"{error}; {_mend()}")
     return Finding("Qt", True, f"PySide6 {__version__}, platform {QGuiApplication.platformName()}")
 
 
@@ -101,9 +130,41 @@ def _gpu() -> Finding:
 
 
 def _cupy() -> Finding:
-    if importlib.util.find_spec("cupy"):
-        return Finding("CuPy", True, "installed")
+    found = cupy_version()
+    if found is not None:
+        where = "in this bundle" if FROZEN else "installed"
+        unused = "" if gpu_status().available else "; it waits for a GPU"
+        return Finding("CuPy", True, f"{found}, {where}{unused}")
+    if FROZEN:
+        return Finding("CuPy", None, "not in this bundle; the larger one, without -cpu, has it")
     return Finding("CuPy", None, "not installed; a GPU needs it: make run EXTRAS=gpu-cuda13")
+
+
+def cupy_version() -> str | None:
+    """Return the version of the CuPy that could be imported, None if there is none."""
+    if importlib.util.find_spec("cupy") is None:
+        return None
+    for name in ("cupy-cuda13x", "cupy-cuda12x", "cupy"):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "of unknown version"
+
+
+def _kernels() -> Finding:
+    shipped = read_index()
+    if not shipped:
+        return Finding("GPU kernels", None, "none shipped: NVRTC compiles them for a GPU")
+    return Finding("GPU kernels", True, f"{kernels_words(shipped.values())}, shipped")
+
+
+def kernels_words(entries: Collection[Entry]) -> str:
+    """Return in words what kernels there are."""
+    cubins = [entry for entry in entries if len(entry.targets) > 1]
+    targets = [target for target in cubins[0].targets if target.startswith("sm_")] if cubins else []
+    made = f", {len(cubins)} also for {targets[0]} to {targets[-1]}" if targets else ""
+    return f"{len(entries)} as PTX{made}"
 
 
 def _compiler() -> Finding:
@@ -120,7 +181,7 @@ def _codecs() -> Finding:
         import av
     except ImportError:
         kept = ", ".join(f.ending for f in FORMATS if not f.codec and f.ending != "frames")
-        return Finding("codecs", False, f"no PyAV: only {kept}; `make run` installs it")
+        return Finding("codecs", False, f"no PyAV: only {kept}; {_mend()}")
     missing = [f.ending for f in FORMATS if f.codec and f.codec not in av.codecs_available]
     if missing:
         return Finding("codecs", False, f"PyAV {av.__version__} cannot write {', '.join(missing)}")

@@ -20,7 +20,7 @@ from ui.panels.scenario_fields import with_input
 if TYPE_CHECKING:
     from ui.main_window import MainWindow
 
-READS = (".toml", ".safetensors", ".npz", *EXPORTS)
+READS = (".toml", ".md", ".safetensors", ".npz", *EXPORTS)
 """Endings of files that the window opens; exports name their scenario in their metadata."""
 
 
@@ -42,15 +42,17 @@ class Files(QObject):
         """Ask for a file and open it."""
         endings = " ".join(f"*{ending}" for ending in READS)
         name, _ = QFileDialog.getOpenFileName(
-            self._window, "Open", "", f"Scenarios, tensors and exports ({endings})"
+            self._window, "Open", "", f"Scenarios, lessons, tensors, exports ({endings})"
         )
         if name:
             self.open_path(Path(name))
 
     def open_path(self, path: Path) -> None:
-        """Open a scenario or that of an export, or take a tensor file as input."""
+        """Open a lesson, a scenario or that of an export, or take a tensor file as input."""
         try:
-            if path.suffix in (".safetensors", ".npz"):
+            if path.suffix == ".md":
+                self._window.lessons.open(path)
+            elif path.suffix in (".safetensors", ".npz"):
                 self._take_tensors(path)
             elif path.suffix.lower() in EXPORTS:
                 self._session.start(read_scenario(path), None)
@@ -105,23 +107,29 @@ class Files(QObject):
         from ui.export.dialog import ExportDialog
 
         if self._session.trace is not None:
-            ExportDialog(self._session, self._window.style_now, self._window).open()
+            player = self._window.lessons.player
+            ExportDialog(self._session, self._window.style_now, self._window, player).open()
 
     def export_picture(self) -> None:
-        """Ask for a file and draw the scene at the cursor into it."""
-        path = self._ask_picture("Export picture", "Pictures (*.png *.svg *.pdf)")
+        """Ask for a file and draw the scene at the cursor, or this layout, into it."""
+        endings = "(*.png *.svg *.pdf)"
+        kinds = {f"Board, memory and softmax {endings}": "scene"}
+        lent = self._window.lent
+        kinds[f"This layout {endings}"] = lent[0] if lent else self._window.settings.layout
+        path, kind = self._ask_picture("Export picture", ";;".join(kinds))
         if path is not None:
             from ui.export.options import ExportOptions
             from ui.export.window_job import still_options, submit
 
             theme = self._window.style_now.theme.name
-            wanted = still_options(self._session, ExportOptions(str(path), theme=theme))
+            asked = ExportOptions(str(path), theme=theme, scene=kinds.get(kind, "scene"))
+            wanted = still_options(self._session, asked)
             if wanted is not None:
                 submit(self._session, wanted, lambda _: None)
 
     def export_panel(self, name: str) -> None:
         """Ask for a file and draw one panel into it, as it is seen."""
-        path = self._ask_picture("Export panel", "Pictures (*.png *.svg)")
+        path, _ = self._ask_picture("Export panel", "Pictures (*.png *.svg)")
         if path is not None:
             try:
                 self._panel_picture(name).save(path)
@@ -137,10 +145,11 @@ class Files(QObject):
         faults = scenario.faults if scenario else None
         return WidgetPicture(self._window.docks.panel(name), faults, self._window.style_now)
 
-    def _ask_picture(self, title: str, kinds: str) -> Path | None:
-        name, _ = QFileDialog.getSaveFileName(self._window, title, "", kinds)
+    def _ask_picture(self, title: str, kinds: str) -> tuple[Path | None, str]:
+        """Ask for a picture's file; return it and which of the kinds was chosen."""
+        name, kind = QFileDialog.getSaveFileName(self._window, title, "", kinds)
         path = Path(name)
-        return None if not name else path if path.suffix else path.with_suffix(".png")
+        return (path if path.suffix else path.with_suffix(".png")) if name else None, kind
 
     # --- menus that are filled as they open -----------------------------------------------
 

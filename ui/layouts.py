@@ -90,6 +90,8 @@ LAYOUTS = (
 )  # fmt: skip
 
 LAYOUT_NAMES = tuple(spec.name for spec in LAYOUTS)
+LAYOUT_PANELS = {spec.name: spec.docks for spec in LAYOUTS}
+"""What a step of a lesson may ask for."""
 
 
 def layout_named(name: str) -> LayoutSpec:

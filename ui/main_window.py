@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import (
     QAction,
     QActionGroup,
@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QMainWindow,
     QMenu,
-    QMessageBox,
     QToolBar,
     QToolButton,
     QVBoxLayout,
@@ -41,11 +40,13 @@ from ui.docks import Docks
 from ui.files import READS, Files
 from ui.icons import app_icon, icon
 from ui.layouts import LAYOUTS, layout_named
+from ui.lessons import Lessons
 from ui.panels.board_panel import BoardPanel
 from ui.panels.code_panel import CodePanel
 from ui.panels.header import Header, engine_words
 from ui.panels.transport_bar import TransportBar
 from ui.panels.values_panel import ValuesPanel
+from ui.presenter import Presenter
 from ui.session import Session, View
 from ui.settings import Settings
 from ui.theme import TEXT_SCALES, THEMES, Style, palette, stylesheet
@@ -71,6 +72,8 @@ class MainWindow(QMainWindow):
         self.style_now = Style(THEMES[settings.theme], settings.text_scale)
         self._shown: QWidget | None = None
         self._fell_back = False
+        self.lent: tuple[str, str] | None = None
+        """Layout and panel in front while a lesson has them; the user's own come back."""
         self._said_of_run = ""
         self.setObjectName("window")
         self.setWindowIcon(app_icon())
@@ -80,6 +83,7 @@ class MainWindow(QMainWindow):
         self.transport = TransportBar()
         self._banner = QLabel()
         self._blank = QWidget(self)
+        self.lessons = Lessons(self)
         self._assemble()
         self.files = Files(self)
         self.docks = Docks(self, session)
@@ -87,6 +91,8 @@ class MainWindow(QMainWindow):
         self.actions_by_name = self._make_actions()
         self.layout_actions = self._make_layout_actions()
         self._make_menus()
+        self.presenter = Presenter(self)
+        self.lessons.enable(False)
         self._connect()
         self._restore()
         self._apply_style()
@@ -107,7 +113,13 @@ class MainWindow(QMainWindow):
         column.addWidget(self.header)
         column.addWidget(self._banner)  # a layout may do without the board
         self._add_bar("header", top, Qt.ToolBarArea.TopToolBarArea)
-        self._add_bar("transport", self.transport, Qt.ToolBarArea.BottomToolBarArea)
+        foot = QWidget()
+        column = QVBoxLayout(foot)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.lessons.bar)
+        column.addWidget(self.transport)
+        self._add_bar("transport", foot, Qt.ToolBarArea.BottomToolBarArea)
         self._blank.setAutoFillBackground(True)
         self._blank.setPalette(Qt.GlobalColor.black)
         self._blank.hide()
@@ -177,6 +189,8 @@ class MainWindow(QMainWindow):
                 menu.addActions(list(self.layout_actions.values()))
                 menu.addSeparator()
                 menu.addActions([dock.toggleViewAction() for _, dock in self.docks])
+            if title == "Lesson":
+                self.lessons.fill(menu)
             for spec in (spec for spec in ACTIONS if spec.menu == title):
                 if spec.separated:
                     menu.addSeparator()
@@ -187,12 +201,13 @@ class MainWindow(QMainWindow):
                     self.files.add_panel_menu(menu)
 
     def _connect(self) -> None:
-        session, bar, stack = self.session, self.transport, self.session.undo_stack
+        session, bar, undo = self.session, self.transport, self.session.undo_group
         session.view_changed.connect(self._show_view)
         session.trace_changed.connect(self._show_trace)
         session.refused.connect(self.show_error)
         session.fell_back.connect(self.say)
         session.playing_changed.connect(self._show_playing)
+        self.presenter.toggled.connect(self.actions_by_name["present"].setChecked)
         session.settings_changed.connect(self._show_pace)
         session.file_changed.connect(self._show_title)
         session.runs.said.connect(self._say_run)
@@ -213,24 +228,24 @@ class MainWindow(QMainWindow):
         bar.play_toggled.connect(session.play)
         bar.granularity_chosen.connect(session.set_granularity)
         bar.speed_chosen.connect(session.set_speed)
-        for name, able in (("undo", stack.canUndoChanged), ("redo", stack.canRedoChanged)):
+        for name, able in (("undo", undo.canUndoChanged), ("redo", undo.canRedoChanged)):
             self.actions_by_name[name].setEnabled(False)
             able.connect(self.actions_by_name[name].setEnabled)
-        stack.undoTextChanged.connect(self._name_undo)
-        stack.redoTextChanged.connect(self._name_redo)
+        undo.undoTextChanged.connect(self._name_undo)
+        undo.redoTextChanged.connect(self._name_redo)
 
     def _restore(self) -> None:
         self.actions_by_name["set_motion"].setChecked(self.settings.motion)
         self.set_motion(self.settings.motion)
         geometry = self.settings.geometry
         if geometry is None or not self.restoreGeometry(geometry):
-            self.resize(*FIRST_SIZE)
+            self.resize(QSize(*FIRST_SIZE).boundedTo(self.screen().availableSize()))
         self._show_layout()
 
     # --- showing --------------------------------------------------------------------------
 
     def _show_view(self, view: View) -> None:
-        self.board.show_snapshot(view.snapshot, view.report.row, view.cell)
+        self.board.show_snapshot(view.snapshot, view.report.row, view.cell, view.points)
         self.transport.show_snapshot(view.snapshot)
         self.docks.show_view(view)
 
@@ -326,9 +341,10 @@ class MainWindow(QMainWindow):
         app.setFont(style.text_font(13))  # dialogs, menus and tool tips
         self.setFont(style.text_font(13))
         self.setStyleSheet(stylesheet(style))
-        for widget in (self.board, self.header, self.transport):
+        for widget in (self.board, self.header, self.transport, self.lessons.bar):
             widget.set_style(style)
         self.docks.set_style(style)
+        self.presenter.set_style(style)
         for spec in ACTIONS:
             if spec.icon:
                 self.actions_by_name[spec.name].setIcon(icon(spec.icon, style.theme.text))
@@ -364,7 +380,7 @@ class MainWindow(QMainWindow):
 
     def set_motion(self, on: bool) -> None:
         """Animate moves or not."""
-        self.settings.motion = on
+        self.settings.motion = self.lessons.player.motion = on
         self.docks.set_motion(on)
 
     def full_screen(self, on: bool) -> None:
@@ -376,14 +392,11 @@ class MainWindow(QMainWindow):
         )
 
     def present(self, on: bool) -> None:
-        """Full screen without menus and without the scenario dock, or back."""
-        self.menuBar().setVisible(not on)
+        """Begin or end a talk."""
         if on:
-            self._before_present = self.docks["scenario"].isVisible()
-            self.docks["scenario"].hide()
+            self.presenter.start()
         else:
-            self.docks["scenario"].setVisible(getattr(self, "_before_present", False))
-        self.actions_by_name["full_screen"].setChecked(on)
+            self.presenter.end()
 
     def pin_cell(self) -> None:
         """Keep the cell under the pointer, else the selected one, in the Values panel."""
@@ -407,7 +420,10 @@ class MainWindow(QMainWindow):
 
     def take_layout(self, name: str) -> None:
         """Show a layout as it was left; what this one looks like is remembered."""
-        self.settings.save_state(self.settings.layout, self.saveState())
+        if self.lent is not None:
+            self.lend_layout(name)
+            return
+        self.settings.save_state(self.settings.layout, self.presenter.state())
         self.settings.layout = name
         self._show_layout()
 
@@ -422,36 +438,38 @@ class MainWindow(QMainWindow):
             self.docks.arrange(layout, scale)
         else:
             self.docks.restore(layout, state, scale)
+        self.presenter.tidy()
 
     def reset_layout(self) -> None:
         """Put the docks of this layout where a new window has them."""
-        self.docks.arrange(layout_named(self.settings.layout), self.settings.text_scale)
+        if self.lent is not None:
+            self.lend_layout(*self.lent)
+        else:
+            self.docks.arrange(layout_named(self.settings.layout), self.settings.text_scale)
 
-    # --- help and end ---------------------------------------------------------------------
+    @property
+    def layout_on_show(self) -> str:
+        """Name of the layout that is seen: the user's own, or a lesson's."""
+        return self.lent[0] if self.lent is not None else self.settings.layout
 
-    def show_keys(self) -> None:
-        """List the keys."""
-        rows = [(", ".join(spec.keys), spec.text) for spec in ACTIONS if spec.keys]
-        rows += [(spec.key, spec.title) for spec, _ in self.docks if spec.key]
-        rows += [(a.shortcut().toString(), f"Layout {a.text()}") for a in self._layouts()]
-        table = "".join(f"<tr><td><b>{k}</b>&nbsp;&nbsp;</td><td>{t}</td></tr>" for k, t in rows)
-        self._tell("Keys", f"<table>{table}</table>")
+    def lend_layout(self, name: str, panel: str = "") -> None:
+        """Show a layout as a new window has it, with a panel in front; the user's own is kept."""
+        if self.lent is None:
+            self.settings.save_state(self.settings.layout, self.presenter.state())
+        self.lent = name, panel
+        self.layout_actions[name].setChecked(True)
+        self.docks.arrange(layout_named(name), self.settings.text_scale)
+        if panel:
+            self.docks[panel].raise_()
+        self.presenter.tidy()
 
-    def _layouts(self) -> list[QAction]:
-        return list(self.layout_actions.values())
+    def take_back_layout(self) -> None:
+        """Show the user's own layout as it was before it was lent."""
+        if self.lent is not None:
+            self.lent = None
+            self._show_layout()
 
-    def about(self) -> None:
-        """Say what this is."""
-        trace = self.session.trace
-        note = self.engine_note(trace) if trace else ""
-        self._tell("About Tilescope", f"<b>Tilescope</b><br>Attention, tile by tile.<br>{note}")
-
-    def _tell(self, title: str, text: str) -> None:
-        box = QMessageBox(self)
-        box.setObjectName("message")
-        box.setWindowTitle(title)
-        box.setText(text)
-        box.open()
+    # --- keys and end ---------------------------------------------------------------------
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """On Escape that no panel has a use for, select no cell."""
@@ -464,7 +482,7 @@ class MainWindow(QMainWindow):
         super().changeEvent(event)
         if event.type() is QEvent.Type.WindowStateChange:
             action = self.actions_by_name["full_screen"]
-            QTimer.singleShot(0, lambda: action.setChecked(self.isFullScreen()))
+            QTimer.singleShot(0, self, lambda: action.setChecked(self.isFullScreen()))
 
     def _keep_unsaved(self) -> None:
         """Put a scenario that is not saved among the recent files: closing loses nothing."""
@@ -479,9 +497,10 @@ class MainWindow(QMainWindow):
                 print(f"unsaved changes are lost: {error}", file=sys.stderr)
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        self.lessons.player.leave()
         self._keep_unsaved()
         self.settings.geometry = self.saveGeometry()
-        self.settings.save_state(self.settings.layout, self.saveState())
+        self.settings.save_state(self.settings.layout, self.presenter.state())
         self.settings.sync()
         self.session.close()
         super().closeEvent(event)

@@ -76,6 +76,8 @@ def _scenario(session: Session) -> QWidget:
     panel.proposed.connect(session.propose)
     session.trace_changed.connect(panel.show_trace)
     session.refused.connect(panel.show_refusal)
+    if session.trace is not None:
+        panel.show_trace(session.trace)
     return panel
 
 

@@ -1,4 +1,7 @@
-"""Draws the window in three sizes and three themes, to be looked at: ``python -m ui.pictures``."""
+"""Draws the window in three sizes and three themes, and lessons, to be looked at.
+
+``python -m ui.pictures`` draws it all; of each lesson a sheet with every step.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pathlib import Path
 from ui.export.options import picture_size
 
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
+SHEET_THEME = "dark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +88,22 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", help="pictures whose names contain this")
     parser.add_argument("--sizes", help="such as 1280x720,1920x1080")
     parser.add_argument("--themes", default="dark,light,contrast")
+    parser.add_argument(
+        "--lessons", metavar="NAME,...", help="only each step of these lessons, such as causal-mask"
+    )
     options = parser.parse_args(arguments)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     sizes = [picture_size(text) for text in options.sizes.split(",")] if options.sizes else SIZES
     options.output.mkdir(parents=True, exist_ok=True)
+    if options.lessons:
+        _draw_lessons(options.lessons.split(","), options.themes.split(","), sizes, options.output)
+        return 0
+    _draw_shots(options, sizes)
+    _draw_sheets(options.only or "", options.output)
+    return 0
+
+
+def _draw_shots(options: argparse.Namespace, sizes: Sequence[tuple[int, int]]) -> None:
     for shot in SHOTS:
         if options.only and options.only not in shot.name:
             continue
@@ -96,7 +112,30 @@ def main(arguments: Sequence[str]) -> int:
                 path = options.output / f"{shot.name}-{theme}-{size[0]}x{size[1]}.png"
                 draw_window(shot, theme, size, path)
                 print(path)
-    return 0
+
+
+def _draw_sheets(only: str, folder: Path) -> None:
+    from simulator.lesson import list_lessons
+    from ui.lesson_sheets import draw_sheet
+
+    for lesson in list_lessons():
+        path = folder / f"lesson-{lesson.path.stem}-{SHEET_THEME}.png"
+        if only in path.stem:
+            draw_sheet(lesson.path, SHEET_THEME, path)
+            print(path)
+
+
+def _draw_lessons(
+    names: Sequence[str], themes: Sequence[str], sizes: Sequence[tuple[int, int]], folder: Path
+) -> None:
+    from simulator.lesson import find_lesson
+    from ui.lesson_sheets import draw_steps
+
+    for name in names:
+        for theme in themes:
+            for size in sizes:
+                for path in draw_steps(find_lesson(name), theme, size, folder):
+                    print(path)
 
 
 def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> None:

@@ -74,9 +74,9 @@ def trials() -> Iterator[Trial]:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from PySide6.QtCore import qInstallMessageHandler
 
-    from ui.app import quiet
+    from ui.log import take_qt_message
 
-    qInstallMessageHandler(quiet)
+    qInstallMessageHandler(take_qt_message)
     with tempfile.TemporaryDirectory(prefix="tilescope-self-test-") as name:
         folder = Path(name)
         for what, attempt in _attempts(folder):
@@ -102,6 +102,7 @@ def _attempts(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     yield "formulas", _formulas
     for name in ("numpy", "host", "cupy"):
         yield f"engine {name}", partial(_engine, name)
+    yield "GPU kernels", _kernels
     yield "conformance", _conformance
     for spec in FORMATS:
         yield f"export {spec.ending}", partial(_export, spec, folder)
@@ -226,6 +227,30 @@ def _has_cupy() -> bool:
     from importlib.util import find_spec
 
     return find_spec("cupy") is not None
+
+
+def _kernels() -> str:
+    """Import CuPy, which no start without a GPU does, and look at the kernels that were shipped."""
+    from kernels import shipped
+    from kernels.launch import build_options
+    from kernels.sources import whole_source
+    from simulator.workload import resolve
+    from ui.doctor import cupy_version, kernels_words
+
+    entries = shipped.read_index()
+    if not entries:
+        raise NotHereError("none are shipped: NVRTC compiles them for a GPU")
+    import cupy
+
+    _need(cupy.__version__ == cupy_version(), f"CuPy {cupy.__version__} is not what was shipped")
+    wrong = shipped.faults()
+    _need(not wrong, "; ".join(wrong[:3]))
+    w = resolve(load_scenario(DEMO))
+    for target in shipped.ARCHITECTURES:
+        options = build_options(w, trace=True)
+        found = shipped.machine_code(whole_source(w.algorithm), options, int(target[3:]))
+        _need(found is not None and found[0] == shipped.file_name(target), f"none for {target}")
+    return f"CuPy {cupy.__version__}; {kernels_words(entries.values())}, all whole"
 
 
 def _conformance() -> str:

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import cast
 
 from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
-from PySide6.QtGui import QUndoCommand, QUndoStack
+from PySide6.QtGui import QUndoGroup, QUndoStack
 
-from kernels.registry import FAULTS_NOTE, choose_engine
 from simulator.cell_values import exists, moved_cell
 from simulator.compare import EngineRun, run_all
-from simulator.engine import Engine, NumpyEngine
 from simulator.errors import InputError, refuse
+from simulator.lesson_places import Pointer
 from simulator.playback import (
     SECONDS_PER_OP,
     SPEEDS,
@@ -29,8 +28,9 @@ from simulator.playback import (
 from simulator.row_report import RowReport, row_report
 from simulator.scenario import Scenario, load_scenario, save_scenario
 from simulator.snapshot import Cell, Cursor, Snapshot
-from simulator.trace import Trace, trace_of
-from simulator.workload import Inputs, Workload, read_inputs, resolve
+from simulator.trace import Trace
+from ui.engines import Engines
+from ui.history import Aside, Change, carried, kept_cell
 from ui.runs import Runs, Stop
 from ui.tasks import Report, Tasks
 from ui.worker import Worker
@@ -53,12 +53,15 @@ class View:
         The cell that is selected, of the current head.
     models : mapping
         What the panels in sight need beyond the snapshot, by the panel's name.
+    points : tuple of Pointer
+        What a lesson points at.
     """
 
     snapshot: Snapshot
     report: RowReport
     cell: Cell | None = None
     models: Mapping[str, object] = field(default_factory=dict)
+    points: tuple[Pointer, ...] = ()
 
 
 Model = Callable[[Trace, Snapshot, RowReport], object]
@@ -90,20 +93,21 @@ class Session(QObject):
 
     def __init__(self, engine: str = "auto", parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.engine = engine
-        self.note = ""
+        self.engines = Engines(engine)
         self.path: Path | None = None
         self.trace: Trace | None = None
         self.view: View | None = None
         self.granularity = Granularity.OP
         self.speed = 1.0
-        self.undo_stack = QUndoStack(self)
-        self.undo_stack.cleanChanged.connect(self.file_changed)
+        self.undo_group = QUndoGroup(self)
+        self.undo_group.setActiveStack(QUndoStack(self.undo_group))
+        self.undo_group.cleanChanged.connect(self.file_changed)
         self._cursor = first_cursor()
         self._row = 0
         self._cell: Cell | None = None
+        self._points: tuple[Pointer, ...] = ()
         self._models: dict[str, Model] = {}
-        self._inputs: tuple[object, Inputs] | None = None
+        self._others: list[Worker] = []
         self._accept: Accept | None = None
         self._worker = Worker(self)
         self._worker.finished.connect(self._finished)
@@ -118,6 +122,11 @@ class Session(QObject):
         self._clock.timeout.connect(self._tick)
 
     # --- scenarios ------------------------------------------------------------------------
+
+    @property
+    def undo_stack(self) -> QUndoStack:
+        """What can be undone now: a lesson has a stack of its own."""
+        return self.undo_group.activeStack()
 
     @property
     def scenario(self) -> Scenario | None:
@@ -148,15 +157,15 @@ class Session(QObject):
         def accept(trace: Trace) -> None:
             if self.trace is None:
                 self.path = path
-                self._show_trace(trace)
+                self.show_trace(trace)
             else:
-                self.undo_stack.push(_Change(self, trace, path, what))
+                self.undo_stack.push(Change(self, trace, path, what))
             if opened:
                 self.undo_stack.setClean()
                 self.first()
             self.file_changed.emit()
 
-        self._build(scenario, accept)
+        self.build(scenario, accept)
 
     def save(self, path: Path) -> None:
         """Write the scenario to `path` and make that its file.
@@ -173,54 +182,98 @@ class Session(QObject):
         self.undo_stack.setClean()
         self.file_changed.emit()
 
-    def _build(self, scenario: Scenario, accept: Accept) -> None:
+    def build(self, scenario: Scenario, accept: Accept) -> None:
+        """Build a trace in the worker; `accept` is told it, unless another is asked for first."""
         self._accept = accept
-        self._submit("trace", lambda: (accept, self._make_trace(scenario)))
-
-    def _make_trace(self, scenario: Scenario) -> Trace:
-        """Build a trace (in the worker); inputs that did not change are kept."""
-        workload = resolve(scenario)
-        key = _input_key(workload)
-        if self._inputs is None or self._inputs[0] != key:
-            self._inputs = (key, read_inputs(workload))
-        return trace_of(workload, self._inputs[1], self._engine)
-
-    def _engine(self, workload: Workload, inputs: Inputs) -> Engine:
-        try:
-            engine, note = choose_engine(self.engine, workload, inputs)
-        except InputError:
-            raise
-        except Exception as error:  # a device fails in ways that only its driver knows
-            if self.engine != "auto":
-                raise refuse(
-                    "--engine", "engine", self.engine, f"one that runs: {error}"
-                ) from error
-            engine, note = NumpyEngine(workload, inputs), f"the GPU failed ({error})"
-        if not workload.faults.on:  # what is said then holds for this scenario alone
-            self.note = self.note or note
-        return engine
+        self._submit("trace", lambda: (accept, self.engines.trace(scenario)))
 
     @property
     def why(self) -> str:
         """In words, why this engine computes and no other; empty where there is no reason."""
-        faults = self.trace is not None and bool(self.trace.workload.faults.on)
-        return FAULTS_NOTE if faults else self.note
+        return self.engines.why(self.trace.workload) if self.trace else self.engines.note
 
     def _fall_back(self, trace: Trace, error: Exception) -> None:
         """Go on with NumPy where a device has failed: the scenario and the cursor stay."""
-        self.engine = "numpy"
-        self.note = f"{trace.engine.device} failed ({error})"
-        self.fell_back.emit(f"{self.note}: NumPy goes on.")
-        self._build(trace.workload.scenario, self._show_trace)
+        self.engines.give_up(trace.engine, error)
+        self.fell_back.emit(f"{self.engines.note}: NumPy goes on.")
+        self.build(trace.workload.scenario, self.show_trace)
 
-    def _show_trace(self, trace: Trace) -> None:
+    def show_trace(self, trace: Trace) -> None:
+        """Show another trace, at the part of the matrix that is on show."""
         if self.trace is not None:
-            self._cursor = _carried(self._cursor, self.trace, trace)
-            self._cell = _kept(self._cell, trace)
+            self._cursor = carried(self._cursor, self.trace, trace)
+            self._cell = kept_cell(self._cell, trace)
+        self._points = ()
+        self._take(trace)
+
+    def _take(self, trace: Trace) -> None:
         self.trace = trace
         self._worker.drop("view")
         self.trace_changed.emit(trace)
         self._ask()
+
+    # --- lessons --------------------------------------------------------------------------
+
+    def show_place(
+        self,
+        scenario: Scenario,
+        cursor: Cursor,
+        row: int,
+        points: tuple[Pointer, ...] = (),
+        then: Accept = lambda trace: None,
+    ) -> None:
+        """Show a place of a scenario, as a lesson says it; it is no step that can be undone.
+
+        Parameters
+        ----------
+        scenario : Scenario
+            Becomes the one on show; without a file.
+        cursor, row, points
+            What is shown of it: the cursor, the explained row, what is pointed at.
+        then : callable
+            Told the trace once it is on show.
+        """
+        self.play(False)
+
+        def accept(trace: Trace) -> None:
+            self._cursor, self._row, self._cell, self._points = cursor, row, None, points
+            if trace is self.trace:
+                self._ask()
+            else:
+                self.path = None
+                self._take(trace)
+                self.file_changed.emit()
+            then(trace)
+
+        if self.trace is not None and scenario == self.scenario:
+            self._accept = None  # what was asked for before comes too late
+            accept(self.trace)
+        else:
+            self.build(scenario, accept)
+
+    def set_aside(self) -> Aside | None:
+        """Return what is on show, to put back later; until then another stack is for undo."""
+        if self.trace is None:
+            return None
+        kept = Aside(self.trace, self.path, self._cursor, self._row, self._cell, self.undo_stack)
+        self.undo_group.setActiveStack(QUndoStack(self.undo_group))
+        return kept
+
+    def put_back(self, kept: Aside) -> None:
+        """Show what was set aside, as it was."""
+        self.play(False)
+        borrowed = self.undo_stack
+        self._accept = None
+        self.path, self._points = kept.path, ()
+        self._cursor, self._row, self._cell = kept.cursor, kept.row, kept.cell
+        self.undo_group.setActiveStack(kept.stack)
+        borrowed.deleteLater()
+        self._take(kept.trace)
+        self.file_changed.emit()
+
+    def attend(self, worker: Worker) -> None:
+        """Count another thread's work as the session's: waited for, and ended with it."""
+        self._others.append(worker)
 
     # --- cursor ---------------------------------------------------------------------------
 
@@ -294,7 +347,7 @@ class Session(QObject):
     def _ask(self, seek: Callable[[], Stop] | None = None) -> None:
         """Ask for the view at the cursor, or at where a search finds that playing comes to."""
         trace, cursor, row, cell = self.trace, self._cursor, self._row, self._cell
-        models = dict(self._models)
+        models, points = dict(self._models), self._points
         if trace is None:
             return
 
@@ -304,7 +357,7 @@ class Session(QObject):
             snapshot = trace.snapshot(at.visit, at.op)
             report = row_report(snapshot, row)
             made = {name: make(trace, snapshot, report) for name, make in models.items()}
-            return trace, View(snapshot, report, cell, made), found
+            return trace, View(snapshot, report, cell, made, points), found
 
         self._submit("view", job)
 
@@ -388,7 +441,7 @@ class Session(QObject):
         if trace is not None:
             self.tasks.start(
                 "run all", "running all three",
-                lambda report: run_all(trace, self._engine, report), done,
+                lambda report: run_all(trace, self.engines.make, report), done,
             )  # fmt: skip
 
     def _submit(self, kind: str, job: Callable[[], object]) -> None:
@@ -436,76 +489,24 @@ class Session(QObject):
             time.sleep(0.001)
 
     @property
+    def busy(self) -> bool:
+        """Whether the engine is at work."""
+        return self._worker.busy
+
+    @property
     def settled(self) -> bool:
         """Whether no work runs or waits and every result has been told."""
-        return self._worker.settled and self.tasks.settled
+        workers = (self._worker, *self._others)
+        return all(worker.settled for worker in workers) and self.tasks.settled
 
     def close(self) -> None:
         """Stop playing and working."""
         self._clock.stop()
         self.tasks.close()
-        self._worker.stop()
-
-
-class _Change(QUndoCommand):
-    """One scenario, and its file, replaced by another; undo builds the old one anew."""
-
-    def __init__(self, session: Session, trace: Trace, path: Path | None, what: str) -> None:
-        super().__init__(what)
-        assert session.scenario is not None
-        self._session = session
-        self._before = session.scenario, session.path
-        self._after = trace.workload.scenario, path
-        self._trace: Trace | None = trace
-
-    def redo(self) -> None:
-        if self._trace is None:
-            self._show(*self._after)
-        else:  # the first time the trace is at hand
-            trace, self._trace = self._trace, None
-            self._session.path = self._after[1]
-            self._session._show_trace(trace)
-
-    def undo(self) -> None:
-        self._show(*self._before)
-
-    def _show(self, scenario: Scenario, path: Path | None) -> None:
-        def accept(trace: Trace) -> None:
-            self._session.path = path
-            self._session._show_trace(trace)
-            self._session.file_changed.emit()
-
-        self._session._build(scenario, accept)
+        for worker in (self._worker, *self._others):
+            worker.stop()
 
 
 def out_of_memory() -> InputError:
     """Return the error for a run that needs more memory than there is."""
     return refuse("scenario", "", "", "a problem that fits in memory")
-
-
-def _kept(cell: Cell | None, trace: Trace) -> Cell | None:
-    """Return the cell if the new run has it."""
-    return cell if cell is not None and exists(trace.workload, cell) else None
-
-
-def _input_key(workload: Workload) -> object:
-    """Return what Q, K and V depend on."""
-    w, file = workload, workload.file
-    stamp = (file.path, file.path.stat().st_mtime_ns) if file else w.scenario.input.seed
-    shape = (w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim)
-    return (stamp, shape, w.dtype, w.picked, w.kv_heads, w.input_heads)
-
-
-def _carried(cursor: Cursor, old: Trace, new: Trace) -> Cursor:
-    """Return the cursor in `new` that looks at the same part of the matrix as in `old`."""
-    visit = old.program.visit(cursor.visit)
-    grid = new.workload.grid
-    head = min(visit.head, new.workload.heads - 1)
-    i = min(visit.rows.start, new.workload.seqlen_q - 1) // grid.rows
-    j = min(visit.cols.start, new.workload.seqlen_k - 1) // grid.cols
-    launch = min(visit.launch, len(new.program.launches) - 1)
-    index = new.program.index(head, i, j, launch)
-    if index is None:
-        return clamped(new.program, Cursor(min(cursor.visit, len(new.program) - 1), cursor.op))
-    at_start = cursor == first_cursor()
-    return first_cursor() if at_start else clamped(new.program, Cursor(index, cursor.op))

@@ -43,6 +43,15 @@ class Settings:
         return Path(self._store.fileName()).parent
 
     @property
+    def first_start(self) -> bool:
+        """Whether no window has been opened with these settings yet."""
+        return str(self._store.value("started", "false")).lower() != "true"
+
+    @first_start.setter
+    def first_start(self, on: bool) -> None:
+        self._store.setValue("started", "false" if on else "true")
+
+    @property
     def theme(self) -> str:
         """Name of the theme."""
         name = str(self._store.value("theme", "dark"))
@@ -86,6 +95,16 @@ class Settings:
         absolute = path.absolute()
         others = [known for known in self.recent if known != absolute]
         self._store.setValue("recent", [str(p) for p in [absolute, *others][:MAX_RECENT]])
+
+    @property
+    def recorded(self) -> Path | None:
+        """The lesson that a step was added to last; None where it is not there any more."""
+        name = str(self._store.value("recorded", ""))
+        return Path(name) if name and Path(name).is_file() else None
+
+    @recorded.setter
+    def recorded(self, path: Path) -> None:
+        self._store.setValue("recorded", str(path.absolute()))
 
     @property
     def layout(self) -> str:

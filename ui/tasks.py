@@ -10,6 +10,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from ui.log import LOG
 from ui.worker import Worker
 
 Report = Callable[[float], None]
@@ -50,7 +51,7 @@ class Tasks(QObject):
         self._worker = Worker(self)
         self._worker.finished.connect(self._finished)
         self._worker.failed.connect(self._failed)
-        self._worker.idle.connect(self.rested)
+        self._worker.idle.connect(self._rest)
 
     def start(
         self,
@@ -87,12 +88,16 @@ class Tasks(QObject):
 
         def run() -> tuple[_Task, Any]:
             task.started = task.told = time.monotonic()
+            LOG.info("%s: begun", words)
             try:
                 report(0.0)
-                return task, job(report)
+                result = job(report)
             except Cancelled:
                 task.stopped.set()
+                LOG.info("%s: cancelled", words)
                 return task, None
+            LOG.info("%s: done in %.1f s", words, time.monotonic() - task.started)
+            return task, result
 
         self._worker.submit(kind, run)
 
@@ -120,6 +125,11 @@ class Tasks(QObject):
             del self._tasks[kind]
             task.done(value)
 
+    def _rest(self) -> None:
+        if self._worker.settled:  # else more has been started since that was told
+            self.rested.emit()
+
     def _failed(self, kind: str, error: Exception) -> None:
         self._tasks.pop(kind, None)
+        LOG.info("%s: failed: %s", kind, error)
         self.failed.emit(error)

@@ -150,9 +150,9 @@ class Style:
         """Return a length given at scale 1."""
         return size * self.scale
 
-    def text_font(self, size: float, *, bold: bool = False) -> QFont:
+    def text_font(self, size: float, *, bold: bool = False, italic: bool = False) -> QFont:
         """Return the text font at `size` pixels (scale 1); figures are of equal width."""
-        return _font(TEXT_FAMILY, round(size * self.scale), bold)
+        return _font(TEXT_FAMILY, round(size * self.scale), bold, italic)
 
     def code_font(self, size: float, *, bold: bool = False) -> QFont:
         """Return the font for numbers and code at `size` pixels (scale 1)."""
@@ -160,11 +160,12 @@ class Style:
 
 
 @cache
-def _font(family: str, pixels: int, bold: bool) -> QFont:
+def _font(family: str, pixels: int, bold: bool, italic: bool = False) -> QFont:
     font = QFont()
     font.setFamilies([family, SYMBOL_FAMILY])
     font.setPixelSize(max(pixels, 6))
     font.setWeight(QFont.Weight.DemiBold if bold else QFont.Weight.Normal)
+    font.setItalic(italic)  # slanted: no italics are shipped
     # Pictures are to be equal from machine to machine.
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
     font.setStyleStrategy(QFont.StyleStrategy.PreferAntialias)
@@ -251,13 +252,15 @@ def stylesheet(style: Style) -> str:
         titlebar-close-icon: none;
     }}
     QDockWidget::title {{
-        background: {t.panel}; padding: {px(5)} {px(10)}; border-bottom: 1px solid {t.border};
+        background: {t.panel}; border-bottom: 1px solid {t.border};
+        padding: {px(5)} {px(10)} {px(3)} {px(10)};  /* as deep below as above: letters cut */
     }}
     QToolBar {{ background: {t.panel}; border: none; spacing: {px(4)}; padding: 0; }}
     QMenuBar, QMenu {{ background: {t.panel}; color: {t.text}; }}
     QMenuBar::item:selected, QMenu::item:selected {{ background: {t.accent}; }}
     QMenu::item:disabled {{ color: {t.faint}; }}
     QToolTip {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border}; }}
+    QCheckBox::indicator {{ width: {px(14)}; height: {px(14)}; }}
     QScrollArea {{ border: none; background: {t.panel}; }}
     #banner {{ background: {t.panel}; border: 1px solid {t.bad}; color: {t.text}; }}
     #algorithm {{

@@ -7,7 +7,6 @@ list. With ``--cubins`` the kernels come from cubins and NVRTC is made unusable 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels import shipped
 from kernels.checks.numbers import numbers_of
 from kernels.checks.outcome import Setting
 from kernels.cupy_device import CupyDevice
@@ -35,7 +35,7 @@ class CubinDevice(CupyDevice):
     Parameters
     ----------
     folder : Path
-        Holds the cubins, named by `cubin_name`.
+        Holds it, as a bundle does.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,23 +44,21 @@ class CubinDevice(CupyDevice):
 
     def module(self, code: str, options: tuple[str, ...]) -> Module:
         """Load the cubin that was made of a source with these options."""
-        import cupy
-
-        path = self._folder / cubin_name(code, options)
-        module: Module = cupy.RawModule(path=str(path))
-        return module
-
-
-def cubin_name(code: str, options: Sequence[str]) -> str:
-    """Return the file name of the cubin of a source and its options."""
-    return hashlib.sha256(repr((code, tuple(options))).encode()).hexdigest()[:16] + ".cubin"
+        found = shipped.machine_code(code, options, self.capability, self._folder)
+        if found is None:
+            raise KernelError(f"no cubin was made with {' '.join(options)}")
+        name, content = found
+        path = self._folder / f"{shipped.key(code, options)}-{name}"
+        path.write_bytes(content)
+        return self.loaded(path, code)
 
 
 def write_cubin(folder: Path, algorithm: str, options: tuple[str, ...], arch: str) -> Path:
-    """Compile an algorithm's kernels into a folder; return the file."""
+    """Compile an algorithm's kernels into a folder, as a bundle holds them; return the file."""
     code = whole_source(algorithm)
-    path = folder / cubin_name(code, options)
-    path.write_bytes(compile_cubin(code, f"{algorithm}.cu", arch, options).code)
+    path = folder / f"{shipped.key(code, options)}.tar.xz"
+    cubin = compile_cubin(code, f"{algorithm}.cu", arch, options).code
+    path.write_bytes(shipped.packed({arch: cubin}))
     return path
 
 

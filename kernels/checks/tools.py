@@ -23,6 +23,7 @@ from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting, Table
 from kernels.launch import KERNELS
 from kernels.nvrtc import nvrtc_reason
 from simulator.algorithms import tile_program
+from simulator.gpu_report import WORKLOAD, signature
 from simulator.scenario import parse_scenario
 from simulator.traffic import compulsory_bytes
 from simulator.workload import Workload, resolve
@@ -278,7 +279,7 @@ def dram_bytes(on: Setting) -> Finding:
         bounds = dram_bounds(workload, cache)
         faults += dram_faults(algorithm, read + write, bounds)
         rows.append((algorithm, *(f"{n / 1e6:.1f}" for n in (bounds[0], read, write, bounds[1]))))
-        figures.append({"algorithm": algorithm, "read": read, "write": write, "bounds": bounds})
+        figures.append(dram_figure(workload, read, write, bounds))
     header = ("algorithm", "compulsory", "DRAM read", "DRAM write", "requested")
     return Finding(
         f"compulsory ≤ DRAM ≤ requested bytes, 16 heads, N = {length}, d = 128, float16",
@@ -286,6 +287,17 @@ def dram_bytes(on: Setting) -> Finding:
         (Table("DRAM bytes by ncu, MB", header, tuple(rows)),),
         {"l2_bytes": cache, "dram": figures},
     )
+
+
+def dram_figure(w: Workload, read: int, write: int, bounds: tuple[int, int, int]) -> dict[str, Any]:
+    """Return what the report says of a workload's DRAM bytes; `measured_dram` reads it."""
+    return {
+        WORKLOAD: signature(w),
+        "algorithm": w.algorithm,
+        "read": read,
+        "write": write,
+        "bounds": bounds,
+    }
 
 
 def parse_ncu(said: str) -> list[DramBytes]:

@@ -139,14 +139,14 @@ def shared_library(source: str, options: tuple[str, ...], *, again: bool = False
             unit.write_text(source, encoding="utf-8")
             _compile(["-shared", "-include", str(SHIM), *options, str(unit), str(runtime)], target)
 
-    return _kept(f"{key}.so", make, again)
+    return kept(f"{key}.so", make, again=again)
 
 
 def _runtime() -> Path:
     """Return the shim's runtime as an object file."""
     compiler = _compiler()
     key = _key(RUNTIME.read_text(), _headers(), compiler.flags, compiler.version)
-    return _kept(f"runtime-{key}.o", lambda target: _compile(["-c", str(RUNTIME)], target), False)
+    return kept(f"runtime-{key}.o", lambda target: _compile(["-c", str(RUNTIME)], target))
 
 
 def _headers() -> str:
@@ -165,7 +165,7 @@ def _key(*parts: object) -> str:
     return hashlib.sha256(repr((sys.platform, os.uname().machine, parts)).encode()).hexdigest()[:24]
 
 
-def _kept(name: str, make: Callable[[Path], None], again: bool) -> Path:
+def kept(name: str, make: Callable[[Path], None], *, again: bool = False) -> Path:
     """Return a file of the cache; `make` writes beside it, so that it is whole or not there."""
     folder = cache_folder()
     path = folder / name
@@ -174,14 +174,14 @@ def _kept(name: str, make: Callable[[Path], None], again: bool) -> Path:
             made = Path(beside) / name
             make(made)
             os.replace(made, path)
-        _forget_oldest(folder)
+        _forget_oldest(folder, path.suffix)
     return path
 
 
-def _forget_oldest(folder: Path) -> None:
+def _forget_oldest(folder: Path, suffix: str) -> None:
     """Keep the cache small; another process may be doing the same."""
     aged = []
-    for path in folder.glob("*.so"):
+    for path in folder.glob(f"*{suffix}"):
         try:
             aged.append((path.stat().st_mtime, path))
         except OSError:

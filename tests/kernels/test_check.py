@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import check, measure
+from kernels import check, measure, shipped
 from kernels.checks import apart, case, machine, numbers, report, timing, tools
 from kernels.checks.outcome import (
     ROOT,
@@ -24,12 +24,14 @@ from kernels.checks.outcome import (
 )
 from kernels.checks.picture import Chart, svg
 from kernels.device import GpuStatus, gpu_status
+from kernels.elf import architecture
 from kernels.errors import KernelError
 from kernels.fast import FastRun
 from kernels.host.device import HostDevice
 from kernels.launch import KERNELS
 from kernels.nvrtc import nvrtc_reason
 from kernels.sources import whole_source
+from simulator.gpu_report import measured_dram, measured_run
 from simulator.program import Counters
 from simulator.workload import Workload
 from tests.kernels.helpers import needs_compiler, workload_of
@@ -255,6 +257,41 @@ def test_the_dram_bracket() -> None:
     assert tools.dram_bounds(w, 2**30)[2] == compulsory - (64 * 8 * 2 + 4 * 64)
 
 
+def shown_again(check_of_figures: Outcome) -> dict[str, Any]:
+    """Return a report with an outcome in it, as its readers have it."""
+    said: dict[str, Any] = json.loads(report.as_json([DEVICE, check_of_figures], quick=True))
+    return said
+
+
+def test_dram_bytes_are_read_back_for_their_workload() -> None:
+    w, _ = workload_of(scenario("flash2", nq=64, d=8, rows=8, cols=8, dtype="float16"))
+    other, _ = workload_of(scenario("flash2", nq=64, d=8, rows=8, cols=4, dtype="float16"))
+    figure = tools.dram_figure(w, 40, 2, tools.dram_bounds(w, 1000))
+    said = shown_again(Outcome("DRAM bytes", "passed", "", figures={"dram": [figure]}))
+    assert measured_dram(w, said) == 42
+    assert measured_dram(other, said) is None
+
+
+def test_curves_are_read_back_for_their_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Card(HostDevice):
+        """Stands for a GPU as far as tiles are chosen; nothing is launched."""
+
+        name = "cupy"
+
+    monkeypatch.setattr(measure, "_size_and_time", lambda *_: {"bytes": 2**20, "ms": 0.5})
+    monkeypatch.setattr(measure, "release", lambda: None)
+    device = Card()
+    found = measure.curves(Setting(device, quick=True))
+    said = shown_again(Outcome("naive and flash2", "passed", "", figures=found.figures))
+    for algorithm in ("naive", "flash2"):
+        w = measure.workload_of(device, algorithm, 1024, 64, 8)
+        run = measured_run(w, 10**9, said)
+        assert run is not None
+        assert (run.algorithm, run.gpu, run.rate) == (algorithm, "A GPU", 2e12)
+        causal = measure.workload_of(device, algorithm, 1024, 64, 8, causal=True)
+        assert measured_run(causal, 10**9, said) is None
+
+
 @pytest.mark.parametrize(
     ("said", "status", "found"),
     [
@@ -307,8 +344,11 @@ def test_cubins_are_found_by_what_they_are_made_of(tmp_path: Path) -> None:
     w = numbers.resolve(numbers.parse_scenario(table))
     options = case.options_of(w, "fast")
     path = case.write_cubin(tmp_path, w.algorithm, options, "sm_80")
-    assert path.name == case.cubin_name(whole_source(w.algorithm), options)
-    assert path.read_bytes().startswith(b"\x7fELF")
+    found = shipped.machine_code(whole_source(w.algorithm), options, 86, tmp_path)
+    assert found is not None
+    assert found[0] == "sm_80.cubin"
+    assert architecture(found[1]) == 80
+    assert list(tmp_path.iterdir()) == [path]
     assert case.options_of(w, "trace") != options
 
 

@@ -1,4 +1,7 @@
-"""The desktop binary that `make package` has built, used as a user would: `make test-package`."""
+"""The bundles that `make package` has built, used as a user would: `make test-package`.
+
+There are two, with CuPy and without; what was not built is skipped.
+"""
 
 import json
 import os
@@ -15,24 +18,42 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from kernels import shipped
+from kernels.device import gpu_status
+from kernels.launch import build_options
+from kernels.sources import whole_source
+from simulator.scenario import load_scenario
+from simulator.workload import resolve
+
 ROOT = Path(__file__).resolve().parents[2]
-BUNDLE = ROOT / "dist" / "tilescope"
+DIST = ROOT / "dist"
+NAMES = ("tilescope", "tilescope-cpu")
 DEMO = Path("_internal") / "assets" / "scenarios" / "causal.toml"
 MEGABYTE = 1_000_000
 SECONDS = 120
+LARGEST = {"tilescope": (260, 90), "tilescope-cpu": (210, 65)}
+"""Megabytes unpacked, and of the .tar.xz."""
 
 pytestmark = [
     pytest.mark.package,
-    pytest.mark.skipif(not BUNDLE.is_dir(), reason="make package has not been run"),
     pytest.mark.skipif(sys.platform != "linux", reason="written for the bundle for Linux"),
 ]
 
 
+@pytest.fixture(scope="module", params=NAMES)
+def bundle(request: pytest.FixtureRequest) -> Path:
+    """Return the folder of a bundle."""
+    folder: Path = DIST / request.param
+    if not folder.is_dir():
+        pytest.skip(f"{folder.name} has not been built: make package, make package GPU=0")
+    return folder
+
+
 @pytest.fixture(scope="module")
-def placed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def placed(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return a copy where users put things: a folder with spaces and other letters, read-only."""
     folder = tmp_path_factory.mktemp("bundle") / "Überblick für 注意 & co"
-    shutil.copytree(BUNDLE, folder, symlinks=True)
+    shutil.copytree(bundle, folder, symlinks=True)
     everything = [folder, *(p for p in folder.rglob("*") if not p.is_symlink())]
     for path in everything:
         path.chmod(path.stat().st_mode & ~0o222)
@@ -141,64 +162,92 @@ def test_wrong_input_is_one_line(placed):
 # --- what is inside ------------------------------------------------------------------------
 
 
-def modules() -> set[str]:
-    """Return the Python modules in the bundle, those inside the executable too."""
+def modules(bundle: Path) -> set[str]:
+    """Return the Python modules in a bundle: inside the executable, and compiled ones beside it."""
     listed = subprocess.run(
         [ROOT / "build/venv-package/bin/pyi-archive_viewer", "--list", "--recursive", "--brief",
-         BUNDLE / "tilescope"],
+         bundle / "tilescope"],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    return {line.strip().strip("'\",") for line in listed.splitlines()}
+    inside = bundle / "_internal"
+    compiled = {
+        ".".join(path.relative_to(inside).parts).partition(".cpython")[0].partition(".abi3")[0]
+        for path in inside.rglob("*.so")
+    }
+    return compiled | {line.strip().strip("'\",") for line in listed.splitlines()}
 
 
-def test_nothing_is_inside_that_should_not_be():
-    inside = modules()
-    assert "ui.main_window" in inside  # or nothing was looked at
+def test_nothing_is_inside_that_should_not_be(bundle):
+    inside = modules(bundle)
+    assert {"ui.main_window", "numpy._core._multiarray_umath"} <= inside  # or nothing was looked at
+    assert ("cupy._core.core" in inside) is (bundle.name == "tilescope")
     banned = re.compile(
         r"(pytest|_pytest|hypothesis|unittest|doctest|torch|transformers|ruff|mypy|tests"
-        r"|setuptools|pip|tkinter|IPython|matplotlib|PIL|pypdf"
+        r"|setuptools|pip|tkinter|IPython|matplotlib|PIL|pypdf|scipy|nvidia"
+        r"|cupy\.testing\.\w+|cupyx\.scipy|cupy_backends\.cuda\.libs\.cu\w+"
         r"|PySide6\.Qt(Qml|Quick|WebEngine|Test|Sql|Network|Designer)\w*)(\.|$)"
     )
     assert not sorted(name for name in inside if banned.match(name))
-    files = [path.relative_to(BUNDLE).as_posix() for path in BUNDLE.rglob("*")]
+    if bundle.name == "tilescope-cpu":
+        assert not sorted(n for n in inside if re.match(r"(cupy\w*|cuda)(\.|$)", n))
+        assert not (bundle / "_internal" / "kernels" / "cubins").exists()
+    files = [path.relative_to(bundle).as_posix() for path in bundle.rglob("*")]
     unwanted = re.compile(
         r"Qt6?(Qml|Quick|WebEngine|Test|Sql|Network|Designer|Pdf)"
-        r"|(^|/)(g\+\+|gcc|cc1plus|clang|nvcc|ptxas|nvrtc|libnvrtc|lld|ld)[^/]*$"
+        r"|(^|/)(g\+\+|gcc|cc1plus|clang|nvcc|ptxas|nvrtc(?!\.cpython)|libnvrtc|lld|ld)[^/]*$"
         r"|/test_\w+\.py$|/conftest\.py$|translations/|libqgtk3"
     )
     assert not [name for name in files if unwanted.search(name)]
 
 
-def test_every_part_has_its_licence():
-    folder = BUNDLE / "_internal" / "licences"
+def test_every_part_has_its_licence(bundle):
+    folder = bundle / "_internal" / "licences"
     told = (folder / "CONTENTS.txt").read_text(encoding="utf-8")
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    for requirement in stated["project"]["dependencies"]:
-        name = re.split(r"[=;]", requirement)[0]
+    names = [re.split(r"[=;]", r)[0] for r in stated["project"]["dependencies"]]
+    with_cupy = bundle.name == "tilescope"
+    for name in [*names, *(["cupy-cuda13x", "cuda-pathfinder"] if with_cupy else [])]:
         spelled = re.sub("[-_]", "[-_]", name)
         assert re.search(rf"^{spelled} ", told, re.MULTILINE | re.IGNORECASE), name
     assert "x264" in told
     assert "GNU General Public License" in told
-    for part in ("numpy", "av", "pydantic", "Python"):
+    assert ("NVIDIA" in told) is with_cupy
+    parts = ["numpy", "av", "pydantic", "Python"]
+    for part in [*parts, *(["cupy-cuda13x", "nvidia-cuda-runtime"] if with_cupy else [])]:
         assert any((folder / part).iterdir())
 
 
-def test_sizes():
-    size = sum(p.stat().st_size for p in BUNDLE.rglob("*") if p.is_file() and not p.is_symlink())
-    assert size <= 210 * MEGABYTE
-    archives = list(BUNDLE.parent.glob("tilescope-*.tar.xz"))
-    assert archives
-    assert all(path.stat().st_size <= 65 * MEGABYTE for path in archives)
+def archives(bundle: Path, pattern: str) -> list[Path]:
+    """Return what is downloaded of a bundle."""
+    found = DIST.glob(pattern)
+    return [path for path in found if ("-cpu" in path.name) is bundle.name.endswith("-cpu")]
 
 
-def test_checksums():
-    done = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=BUNDLE.parent, check=False)
+def test_sizes(bundle):
+    unpacked, packed = (n * MEGABYTE for n in LARGEST[bundle.name])
+    assert sum(p.stat().st_size for p in bundle.rglob("*") if not p.is_symlink()) <= unpacked
+    (archive,) = archives(bundle, "tilescope-*-linux-*.tar.xz")
+    assert archive.stat().st_size <= packed
+
+
+def test_checksums(bundle):
+    listed = (DIST / "SHA256SUMS").read_text(encoding="ascii")
+    made = [*archives(bundle, "tilescope-*.tar.xz"), *archives(bundle, "tilescope*.deb")]
+    assert made
+    assert all(f"  {path.name}\n" in listed for path in made)
+    done = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=DIST, check=False)
     assert done.returncode == 0
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not installed")
-def test_the_debian_package_has_all_that_a_desktop_asks_for():
-    (package,) = BUNDLE.parent.glob("*.deb")
+def test_the_debian_package_has_all_that_a_desktop_asks_for(bundle):
+    (package,) = archives(bundle, "tilescope*.deb")
+    said = subprocess.run(
+        ["dpkg-deb", "--field", package, "Package", "Conflicts"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    other = next(name for name in NAMES if name != bundle.name)
+    assert said == f"Package: {bundle.name}\nConflicts: {other}\n"
     listed = subprocess.run(
         ["dpkg-deb", "--contents", package], capture_output=True, text=True, check=True
     ).stdout
@@ -211,3 +260,60 @@ def test_the_debian_package_has_all_that_a_desktop_asks_for():
         assert name in listed
     assert "root/root" in listed
     assert os.environ.get("USER", "root") == "root" or os.environ["USER"] not in listed
+
+
+# --- a GPU -----------------------------------------------------------------------------------
+
+
+def test_the_kernels_that_are_shipped(bundle):
+    folder = bundle / "_internal" / "kernels" / "cubins"
+    entries = shipped.read_index(folder)
+    if bundle.name == "tilescope-cpu":
+        assert not entries
+        return
+    assert shipped.faults(folder) == []
+    assert {f"{name}.tar.xz" for name in entries} | {"index.json"} == {
+        path.name for path in folder.iterdir()
+    }
+    on_chip = [resolve(load_scenario(path)) for path in (ROOT / "assets/scenarios").glob("*.toml")]
+    assert on_chip
+    for w in on_chip:
+        options = build_options(w, trace=True)
+        code = whole_source(w.algorithm)
+        for target in shipped.ARCHITECTURES:
+            found = shipped.machine_code(code, options, int(target[3:]), folder)
+            assert found is not None, w.scenario.title
+            assert found[0] == f"{target}.cubin"
+        later = shipped.machine_code(code, options, 990, folder)
+        assert later is not None
+        assert later[0] == "compute_75.ptx"
+
+
+def test_what_is_said_of_the_gpu(placed, bundle):
+    done = run(placed, "doctor")
+    assert done.returncode == 0, done.stdout
+    rows = {row[:16].strip(): row[16:].strip() for row in done.stdout.splitlines()}
+    tried = run(placed, "self-test").stdout
+    (row,) = [line for line in tried.splitlines() if line.startswith("GPU kernels")]
+    if bundle.name == "tilescope-cpu":
+        assert rows["CuPy"].startswith("-")
+        assert "not in this bundle" in rows["CuPy"]
+        assert "not here" in row
+    else:
+        pin = re.search(r"cupy-cuda13x==([\d.]+)", (ROOT / "pyproject.toml").read_text())
+        assert rows["CuPy"].startswith("ok")
+        assert f"{pin[1]}, in this bundle" in rows["CuPy"]
+        assert "sm_75 to sm_120" in rows["GPU kernels"]
+        assert f"CuPy {pin[1]}" in row  # and so it was imported
+
+
+@pytest.mark.skipif(gpu_status().available, reason="there is a GPU")
+def test_a_start_without_a_gpu_does_not_load_cupy(placed, tmp_path):
+    """LD_DEBUG tells every library that the window's start has loaded."""
+    settings = str(tmp_path / "settings.ini")
+    done = run(placed, LD_DEBUG="files", LD_DEBUG_OUTPUT=str(tmp_path / "files"),
+               TILESCOPE_TIME_START="1", TILESCOPE_SETTINGS=settings)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    loaded = "".join(path.read_text(errors="replace") for path in tmp_path.glob("files.*"))
+    assert "libQt6Widgets" in loaded
+    assert "/cupy" not in loaded

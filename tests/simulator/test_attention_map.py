@@ -280,13 +280,15 @@ def test_what_fits_and_why_not_all() -> None:
     one = part(32, 1024, 1024)
     assert (one.heads, one.rows) == ((31,), range(1024))
     assert one.reason == (
-        "32 × 1024 × 1024 weights are more than the 8 388 608 kept at once: head 31 alone"
+        "32 × 1\u2009024 × 1\u2009024 weights are more than the 8\u2009388\u2009608 kept at once: "
+        "head 31 alone"
     )
     for row in (0, 70_000, 131_071):
         few = part(1, 131_072, 131_072, row)
         assert len(few.rows) == 16
         assert row in few.rows
-        assert few.reason.endswith(f"head 0, rows {few.rows[0]} to {few.rows[-1]}")
+        ends = (f"{few.rows[n]:,}".replace(",", "\u2009") for n in (0, -1))
+        assert few.reason.endswith("head 0, rows " + " to ".join(ends))
 
 
 def test_a_large_head_is_shown_in_part() -> None:
@@ -294,8 +296,8 @@ def test_a_large_head_is_shown_in_part() -> None:
     part = fitting_part(w, 0, 4000)
     assert part.rows == range(3840, 4096)
     assert part.reason == (
-        "4096 × 4096 weights of a head are more than the 1 048 576 shown at once: "
-        "head 0, rows 3840 to 4095"
+        "4\u2009096 × 4\u2009096 weights of a head are more than the 1\u2009048\u2009576 shown "
+        "at once: head 0, rows 3\u2009840 to 4\u2009095"
     )
 
 

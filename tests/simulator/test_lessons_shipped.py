@@ -11,13 +11,13 @@ from simulator.hardware import gpus
 from simulator.lesson import list_lessons, load_lesson, resolve_step
 from simulator.lesson_expressions import fill, placeholders
 from simulator.lesson_numbers import Numbers
+from simulator.lesson_record import MOST_WORDS, NewStep, record_step, word_count
 from simulator.models import models
 from simulator.scenario import Scenario
 from simulator.trace import simulate
 from ui.layouts import LAYOUT_NAMES
 from ui.lesson_text import FORMATS
 
-MOST_WORDS = 45
 STEMS = [path.path.stem for path in list_lessons()]
 LOADED = {stem: load_lesson(LESSONS / f"{stem}.md", LAYOUT_NAMES) for stem in STEMS}
 STEPS = [(stem, n) for stem in STEMS for n in range(len(LOADED[stem].steps))]
@@ -94,6 +94,18 @@ def test_real_captures_are_used():
     assert len(real) >= 7
 
 
+@pytest.mark.parametrize("stem", STEMS)
+def test_a_copy_elsewhere_means_the_same(stem, tmp_path):
+    lesson, path = LOADED[stem], tmp_path / "mine.md"
+    end = lesson.steps[-1]
+    count = record_step(path, NewStep("Mine", end.scenario, end.cursor), LESSONS / f"{stem}.md")
+    copy = load_lesson(path, LAYOUT_NAMES)
+    assert count == len(copy.steps) == len(lesson.steps) + 1
+    assert copy.steps[:-1] == lesson.steps
+    assert not copy.mistakes
+    assert copy.steps[-1].scenario == end.scenario
+
+
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_steps_resolve_and_are_short(stem, n):
     step = resolve_step(LOADED[stem], n, FORMATS)
@@ -102,6 +114,7 @@ def test_steps_resolve_and_are_short(stem, n):
         assert "NaN" not in text
         assert text.count("$") % 2 == 0
     assert 8 <= len(step.caption.split()) <= MOST_WORDS, step.caption
+    assert word_count(LOADED[stem].steps[n].caption) <= MOST_WORDS
     assert len(step.title) <= 40
 
 

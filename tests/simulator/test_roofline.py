@@ -1,6 +1,5 @@
 """The roofline's figures against tile programs and the data sheets."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -8,17 +7,10 @@ from hypothesis import given
 
 from simulator.algorithms import tile_program
 from simulator.hardware import gpus, time_estimate
-from simulator.roofline import (
-    REPORT,
-    decode_workload,
-    gpu_report,
-    measured_run,
-    roof_of,
-    roofline_of,
-)
-from simulator.scenario import Scenario, parse_scenario
+from simulator.roofline import decode_workload, roof_of, roofline_of
+from simulator.scenario import Scenario
 from simulator.traffic import compulsory_bytes
-from simulator.workload import Workload, resolve
+from simulator.workload import resolve
 from tests.simulator.helpers import ALGORITHMS, scenario, scenarios
 
 
@@ -92,53 +84,3 @@ def test_the_part_of_a_run_ends_at_the_whole_run() -> None:
     assert (whole.flops, whole.requested, whole.time) == (end.flops, end.requested, end.time)
     half = found.part("flash1", program.counters(len(program) // 2))
     assert 0 < half.time.seconds < whole.time.seconds
-
-
-# --- what was measured -------------------------------------------------------------------------
-
-
-def timed_workload(**changes: object) -> Workload:
-    table = {"algorithm": "flash2", "heads": 8, "seqlen_q": 512, "head_dim": 64,
-             "dtype": "float16", **changes}  # fmt: skip
-    return resolve(parse_scenario({"attention": table, "tiling": {"rows": 64, "cols": 64}}))
-
-
-def report(**changes: object) -> dict[str, object]:
-    line = {"algorithm": "flash2", "N": 512, "rows": 64, "cols": 64, "ms": 0.5, **changes}
-    check = {"name": "naive and flash2", "figures": {"lines": [line]}}
-    return {"machine": {"GPU": "a card"}, "checks": [{"name": "other"}, check]}
-
-
-def test_a_run_that_was_timed_is_found() -> None:
-    found = measured_run(timed_workload(), 10**9, report())
-    assert found is not None
-    assert (found.algorithm, found.gpu, found.seconds, found.rate) == (
-        "flash2", "a card", 5e-4, 2e12,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("changes", [{"N": 1024}, {"rows": 32}, {"cols": 32},
-                                     {"algorithm": "naive"}], ids=str)  # fmt: skip
-def test_a_run_of_another_scenario_is_not_claimed(changes: dict[str, object]) -> None:
-    assert measured_run(timed_workload(), 1, report(**changes)) is None
-
-
-@pytest.mark.parametrize("changes", [{"heads": 4}, {"head_dim": 32}, {"dtype": "bfloat16"},
-                                     {"kv_heads": 2}, {"seqlen_k": 600}], ids=str)  # fmt: skip
-def test_a_scenario_that_was_not_timed_has_no_point(changes: dict[str, object]) -> None:
-    assert measured_run(timed_workload(**changes), 1, report()) is None
-
-
-def test_a_run_out_of_memory_has_no_time() -> None:
-    said = report()
-    del said["checks"][1]["figures"]["lines"][0]["ms"]
-    assert measured_run(timed_workload(), 1, said) is None
-
-
-def test_without_a_machine_nothing_is_claimed() -> None:
-    assert measured_run(timed_workload(), 1, {**report(), "machine": {}}) is None
-    assert measured_run(timed_workload(), 1, {}) is None
-
-
-def test_the_report_is_the_one_in_docs() -> None:
-    assert gpu_report() == json.loads(REPORT.read_text("utf-8"))

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from simulator.algorithms import ALGORITHMS, tile_program
-from simulator.scenario import parse_scenario
+from simulator.algorithms import ALGORITHMS
 from simulator.traffic import compulsory_bytes
-from simulator.traffic_curve import POINTS, curve, measured_dram, run_traffic
-from simulator.workload import resolve
+from simulator.traffic_curve import POINTS, curve, run_traffic
 from tests.simulator.helpers import program_of, scenario, scenarios
 
 
@@ -64,27 +62,3 @@ def test_a_run_beside_the_others():
     assert traffic.compulsory == compulsory_bytes(program.workload)
     assert not traffic.own.bytes.flags.writeable
     assert traffic.dram is None
-
-
-def measured(**changes: object):
-    tables = {
-        "attention": {
-            "algorithm": "flash2", "heads": 16, "seqlen_q": 2048, "head_dim": 128,
-            "dtype": "float16", **changes,
-        },
-        "tiling": {"rows": 32, "cols": 32},
-    }  # fmt: skip
-    return tile_program(resolve(parse_scenario(tables)))
-
-
-def test_dram_bytes_are_those_of_this_very_workload_or_none():
-    program = measured()
-    bounds = [compulsory_bytes(program.workload), program.totals.bytes, 0]
-    row = {"algorithm": "flash2", "read": 11, "write": 31, "bounds": bounds}
-    report = {"checks": [{"figures": {}}, {"figures": {"dram": [row]}}]}
-    assert measured_dram(program, report) == 42
-    assert measured_dram(measured(seqlen_q=4096), report) is None
-    assert measured_dram(measured(algorithm="flash1"), report) is None
-    assert measured_dram(measured(dtype="bfloat16"), report) is None
-    assert measured_dram(program, {"checks": []}) is None
-    assert measured_dram(program, {}) is None

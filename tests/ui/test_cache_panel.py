@@ -1,18 +1,21 @@
 """The KV cache dock in the window: its figures are the simulator's, tokens come one by one."""
 
+import math
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QStyle, QStyleOptionSlider
 
 from simulator.hardware import gpus
 from simulator.kv_cache import ELEMENT_TYPES, cache_bytes, decode_step, fit, weight_bytes
-from simulator.models import models
+from simulator.models import find_model, models
 from simulator.scenario import with_values
 from ui.scene.cache import cache_state, context_of, fit_words, shown_tokens, state_words, time_words
 from ui.scene.cache_plot import CONVENTION_NAMES, CacheChoice, cache_plot, ways
+from ui.scene.plot_layout import plot_layout
+from ui.theme import DARK, Style
 from ui.units import bytes_text, count_text, decimal_bytes_text, time_text
 
 H100 = gpus()["H100-SXM"]
@@ -251,3 +254,20 @@ def test_nothing_is_worked_out_until_the_dock_is_seen(open_window):
     panel = window.docks.panel("cache")
     assert panel.state is None
     assert panel.plot.model is None
+
+
+@pytest.mark.parametrize("size", [(724, 300), (724, 240), (1100, 600)])
+def test_labels_of_lines_lie_on_no_other_line(size: tuple[int, int]) -> None:
+    model = cache_plot(CacheChoice(find_model("Llama-3-8B"), gpus()["H100-SXM"]))
+    ends = (0.0, math.log10(2**20)), (3.5, 12.5)
+    layout = plot_layout(model, Style(DARK), QRectF(0, 0, *size), *ends)
+    across = [level for level in model.levels if level.across]
+    for level in across:
+        box = next(label.box for label in layout.labels if label.text == level.label)
+        for other in across:
+            y = layout.frame.point(0, model.y.place(other.value)).y()
+            assert not box.top() < y < box.bottom(), (level.label, other.label)
+        for curve in model.curves:
+            for x, y in zip(curve.xs, curve.ys, strict=True):
+                at = layout.frame.point(model.x.place(x), model.y.place(y))
+                assert not box.contains(at), (level.label, curve.name)

@@ -31,6 +31,10 @@ from ui.units import bytes_text
 pytestmark = pytest.mark.usefixtures("qapp")
 DEMOS = ("naive", "flash1", "flash2", "causal", "grouped-heads", "window-sinks")
 LEFT = Qt.MouseButton.LeftButton
+NAMES_OF_BARS = {
+    "requested from HBM", "requested bytes", "requested", "bytes", "simulated time", "time",
+    "shared memory of this visit", "shared memory", "SRAM",
+}  # fmt: skip
 
 
 @cache
@@ -213,6 +217,29 @@ def test_no_text_of_the_race_collides(
         painted(paint)
     assert_tidy(drawn, rect)
     assert len([one for one in drawn if " of " in one.text or "/" in one.text]) >= 3
+
+
+@pytest.mark.parametrize("width", [560, 900, 1264, 1900, 2600])
+def test_bars_are_named_alike_in_all_columns(width: int) -> None:
+    run = program_of(scenario("flash2", 131_072, d=128, rows=128, cols=128, dtype="float16"))
+    comparison = Comparison(run)
+    assert max(total.peak for total in comparison.totals) > run.workload.gpu.smem_bytes
+    positions = lockstep("causal", 0.5)[1].by_tile
+    rect, style = QRectF(0, 0, width, 330), Style(DARK)
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, compare)
+        painted(lambda p: paint_compare(p, comparison, positions, style, rect))
+    assert_tidy(drawn, rect)
+    columns = compare_layout(rect, style).columns
+    names = [
+        [one.text for one in drawn if box.contains(one.ink) and one.text in NAMES_OF_BARS]
+        for box in columns
+    ]
+    assert names[0] == names[1] == names[2]
+    assert len(names[0]) == 3
+    # Over the limit is a figure, not only a colour, wherever there is any room.
+    if width >= 1264:
+        assert any("512.0 KiB" in one.text for one in drawn if columns[0].contains(one.ink))
 
 
 @settings(deadline=None)

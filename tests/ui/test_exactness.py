@@ -253,7 +253,7 @@ def test_a_click_on_the_strip_explains_the_row(qtbot: Any, window: Any) -> None:
 def test_a_device_that_cannot_make_faults_is_refused_in_one_line(window: Any) -> None:
     session, told = window.session, []
     session.refused.connect(lambda error: told.append(str(error)))
-    session.engine = "host"
+    session.engines.name = "host"
     session.propose(with_values(session.scenario, {"faults": {"no_maximum": True}}), "fault")
     session.settle()
     assert len(told) == 1

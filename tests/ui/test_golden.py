@@ -83,7 +83,8 @@ def test_scene(qapp, tmp_path):
     check_golden(painted(size, "dark", paint), "scene-flash2", tmp_path)
 
 
-def test_a_changed_picture_is_noticed(qapp, tmp_path):
+def test_a_changed_picture_is_noticed(qapp, tmp_path, monkeypatch):
+    monkeypatch.delenv("TILESCOPE_GOLDEN", raising=False)  # or it would be kept
     snapshot = simulate(SCENARIOS / "causal.toml").snapshot(5, 3)
 
     def paint(painter):

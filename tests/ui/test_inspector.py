@@ -317,6 +317,9 @@ def test_of_what_is_too_large_a_part_is_shown_and_said(open_window):
     assert "head 0, rows 0 to 15" in panel.model.notes[0]
     assert panel.model.small is None
     assert "too many weights" in panel.model.notes[1]
+    layout = panel.layout_now()
+    assert layout.heads == ()  # no map of the only head: its place goes to the row
+    assert layout.read.top() == layout.caption.top()
     session.go_to_tile(100_000 // 128, 3)
     session.choose_row(100_000)
     settle(window)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QFileDialog, QMessageBox
+from PySide6.QtWidgets import QDialog, QFileDialog, QTextBrowser
 
 from kernels.device import gpu_status
 from simulator.assets import CAPTURES, SCENARIOS
@@ -16,6 +16,7 @@ from simulator.snapshot import Cursor
 from ui.actions import ACTIONS, MENUS
 from ui.app import make_window
 from ui.panel_specs import PANELS
+from ui.presenter_keys import KEYS
 from ui.theme import THEMES
 
 
@@ -255,10 +256,14 @@ def test_blank_covers_the_window(open_window):
 def test_keys_are_listed(open_window):
     window = open_window()
     window.actions_by_name["show_keys"].trigger()
-    box = window.findChild(QMessageBox, "message")
+    box = window.findChild(QDialog, "keys")
+    text = box.findChild(QTextBrowser).toPlainText()
     for spec in ACTIONS:
         for key in spec.keys:
-            assert key in box.text()
+            assert key in text
+    for key in KEYS:
+        assert key.words in text
+    assert box.height() <= window.height()
     box.close()
 
 
@@ -347,15 +352,3 @@ def test_a_demo_is_never_overwritten(open_window, monkeypatch):
     window = open_window()
     window.actions_by_name["save_scenario"].trigger()
     assert len(asked) == 1
-
-
-def test_a_fault_of_ours_is_a_line_in_the_window_and_a_report(open_window):
-    from ui.app import _tell_fault
-
-    window = open_window()
-    try:
-        raise ZeroDivisionError("planted")
-    except ZeroDivisionError as error:
-        _tell_fault(window, type(error), error, error.__traceback__)
-    assert "ZeroDivisionError" in window._banner.text()
-    assert "planted" in (window.settings.folder / "fault.txt").read_text()

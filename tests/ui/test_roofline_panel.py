@@ -7,8 +7,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from simulator.algorithms import tile_program
+from simulator.gpu_report import Measured
 from simulator.hardware import gpus, time_estimate
-from simulator.roofline import Measured, roofline_of
+from simulator.roofline import roofline_of
 from simulator.scenario import with_values
 from simulator.traffic import compulsory_bytes
 from ui.scene.roofline_plot import roofline_plot

@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 
 from kernels.host.compiler import find_compiler
 from simulator.assets import SCENARIOS
+from simulator.engine import NumpyEngine
 from simulator.errors import InputError
 from simulator.scenario import load_scenario, with_values
 from simulator.snapshot import Cursor
@@ -153,15 +154,30 @@ def test_a_device_that_fails_is_left_for_numpy_and_nothing_is_lost(qapp, monkeyp
 
 
 def test_auto_takes_numpy_where_making_the_device_fails(qapp, monkeypatch):
-    import ui.session
+    import ui.engines
 
     def broken(*_):
         raise MemoryError("no room on the device")
 
-    monkeypatch.setattr(ui.session, "choose_engine", broken)
+    monkeypatch.setattr(ui.engines, "choose_engine", broken)
     session = Session("auto")
     session.open(SCENARIOS / "causal.toml")
     session.settle()
     assert session.trace.engine.name == "numpy"
-    assert "no room on the device" in session.note
+    assert "no room on the device" in session.why
     session.close()
+
+
+def test_why_numpy_computes_is_told_of_each_kernel(monkeypatch):
+    """Tiles for which there is no kernel say so, and others do not say it for them."""
+    import ui.engines
+
+    def some_tiles_only(_, workload, inputs):
+        return NumpyEngine(workload, inputs), "no kernel for 16 × 24" if workload.cols == 24 else ""
+
+    monkeypatch.setattr(ui.engines, "choose_engine", some_tiles_only)
+    engines = ui.engines.Engines("auto")
+    without = engines.trace(load_scenario(SCENARIOS / "grouped-heads.toml")).workload
+    other = engines.trace(load_scenario(SCENARIOS / "causal.toml")).workload
+    assert engines.why(without) == "no kernel for 16 × 24"
+    assert engines.why(other) == ""

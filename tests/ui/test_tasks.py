@@ -105,3 +105,20 @@ def test_views_keep_coming_while_work_runs(open_window, qapp):
         qapp.processEvents()
     assert session.view is not before
     session.tasks.cancel()
+
+
+def test_rest_is_not_told_while_later_work_runs(qapp):
+    tasks, rests, started = Tasks(), [], threading.Event()
+    tasks.rested.connect(lambda: rests.append(tasks.settled))
+    qapp.processEvents()
+    rests.clear()
+    tasks.start("first", "first", lambda report: 1, lambda _: None)
+    time.sleep(0.1)  # it has ended, and what it told waits for the event loop
+    tasks.start("second", "second", endless(started), lambda _: None)
+    assert started.wait(5)
+    qapp.processEvents()
+    assert rests == []
+    tasks.cancel()
+    drain(qapp, tasks)
+    assert rests == [True]
+    tasks.close()

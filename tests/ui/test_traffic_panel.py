@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,17 +23,17 @@ from ui.export.picture import save_widget
 from ui.main_window import MainWindow
 from ui.panels.traffic_panel import TrafficPanel
 from ui.scene import traffic as scene
+from ui.scene import traffic_place
 from ui.scene.traffic import (
     EndLabel,
     axis_text,
     end_labels,
-    figures,
     paint_curves,
-    paint_place,
     placed_labels,
     tick_labels,
     traffic_layout,
 )
+from ui.scene.traffic_place import figures, figures_place, paint_place
 from ui.theme import DARK, Style
 from ui.units import bytes_text
 
@@ -67,11 +68,32 @@ def test_no_text_collides(
         paint_place(painter, run, run_traffic(run), visit, now, style, rect, hovered=hovered)
 
     with pytest.MonkeyPatch.context() as patch:
-        drawn = record_texts(patch, scene)
+        drawn, card = record_texts(patch, scene), record_texts(patch, traffic_place)
         painted(paint)
+    drawn += card
     # The card with the figures may lie over nothing but the plot.
     assert_tidy(drawn, rect.adjusted(0, -4, 0, 4))
     assert any("requested" in one.text for one in drawn)
+
+
+@pytest.mark.parametrize("size", [(1264, 128), (920, 150), (800, 230)])
+@pytest.mark.parametrize("name", DEMOS)
+def test_the_card_lies_on_no_curve(name: str, size: tuple[int, int]) -> None:
+    run = program(name)
+    traffic = run_traffic(run)
+    lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, *size))
+    for visit in {round(share * (len(run) - 1)) for share in (0, 0.1, 0.3, 0.5, 0.8, 0.95, 1)}:
+        lines, box = figures_place(figures(run, visit, run.counters(visit)), traffic, lay, visit)
+        assert lay.plot.adjusted(0, 0, 1, 1).contains(box)
+        assert lines
+        for curve in (traffic.own, *traffic.others):
+            for share in range(101):
+                done = share / 100 * curve.length
+                amount = float(np.interp(done, curve.visits, curve.totals))
+                x = lay.plot.x() + lay.plot.width() * share / 100
+                # A curve that leaves at the top runs along the edge, over which nothing lies.
+                if amount <= lay.top:
+                    assert not box.contains(QPointF(x, lay.y(amount))), (visit, curve.algorithm)
 
 
 @given(

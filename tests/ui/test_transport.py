@@ -120,6 +120,18 @@ def test_scrubber_words_are_tidy(name: str, width: float, scale: float) -> None:
     assert_tidy(drawn, rect)
 
 
+def test_cells_too_narrow_for_labels_name_the_heads() -> None:
+    now, rect = demo("grouped-heads").snapshot(26, 0), QRectF(3, 4, 819, 30)
+    assert scrubber_layout(now.program, Style(DARK), rect).cells
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, transport)
+        painted(lambda p: paint_scrubber(p, now, Style(DARK), rect))
+    assert [one.text for one in drawn] == [f"head {n}" for n in range(6)]
+    assert_tidy(drawn, rect)
+    here = scrubber_layout(now.program, Style(DARK), rect).cell(26)
+    assert not any(one.ink.intersects(here) for one in drawn)
+
+
 @given(
     st.sampled_from((*ALGORITHMS, "causal", "grouped-heads")), st.integers(0, 10**6),
     st.floats(0, 12), st.floats(500, 1500), st.floats(1, 2), st.booleans(),

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernels.registry import make_engine
+from simulator.lesson import find_lesson, load_lesson
 from simulator.playback import Granularity
 from simulator.trace import simulate
 from ui.export.formats import FORMATS
 from ui.export.options import SCENE_NAMES, THEME_NAMES, ExportOptions, picture_size
+from ui.export.pipe import tell_made, tell_share
+from ui.layouts import LAYOUT_PANELS
 from ui.units import count_text
+
+if TYPE_CHECKING:
+    from ui.export.job import Export
+    from ui.tasks import Report
 
 _TELL_EVERY = 0.2
 
@@ -29,32 +39,45 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", default="1920x1080", metavar="1920x1080", help="in pixels")
     parser.add_argument(
         "--visits",
-        type=_visits,
+        type=_part,
         metavar="A:B",
         help="visits A up to, not with, B, counted from 0; a still shows the last of them. "
         "Without this an animation shows the whole run, a still the middle of it",
     )
+    parser.add_argument(
+        "--steps",
+        type=_part,
+        metavar="A:B",
+        help="the same of a lesson's steps; a picture shows the first, a PDF has a page for each",
+    )
     parser.add_argument("--theme", choices=THEME_NAMES, default="dark")
     parser.add_argument(
         "--scene", choices=SCENE_NAMES, default="scene",
-        help="board, memory and softmax (scene), or the board alone",
+        help="board, memory and softmax (scene), the board alone, or a layout of the window",
     )  # fmt: skip
     parser.add_argument("--fps", type=int, default=30, metavar="30", help="frames a second")
     parser.add_argument(
         "--by", choices=[str(Granularity.OP), str(Granularity.TILE)],
         help="what one step is; by default an op while there are few",
     )  # fmt: skip
-    parser.add_argument("--pace", type=float, metavar="SECONDS", help="for each op or tile")
+    parser.add_argument(
+        "--pace", type=float, metavar="SECONDS", help="for each op or tile, or step of a lesson"
+    )
     parser.add_argument(
         "--length", type=float, metavar="SECONDS",
-        help="in all; by default half a second a step, and a minute in all at most",
+        help="in all; by default half a second an op or tile, and a minute in all at most; a "
+        "lesson as long as it takes to read it",
     )  # fmt: skip
     parser.add_argument("--op", type=int, metavar="N", help="op of a still's visit, from 0")
     parser.add_argument("--row", type=int, metavar="N", help="query row to explain, from 0")
     parser.add_argument("--transparent", action="store_true", help="without a ground")
+    # What the window's own exports say to the process that makes them.
+    for hidden in ("--named", "--token"):
+        parser.add_argument(hidden, default="", help=argparse.SUPPRESS)
+    parser.add_argument("--shares", action="store_true", help=argparse.SUPPRESS)
 
 
-def _visits(text: str) -> tuple[int | None, int | None]:
+def _part(text: str) -> tuple[int | None, int | None]:
     start, colon, stop = text.partition(":")
     if any(part and not part.isdecimal() for part in (start, stop)) or not (start or colon):
         raise argparse.ArgumentTypeError(f'"{text}": expected A:B, A: , :B or one number')
@@ -65,13 +88,14 @@ def _visits(text: str) -> tuple[int | None, int | None]:
 
 
 def run(options: argparse.Namespace, version: str) -> int:
-    """Write a picture or a film of a run, and say what was written.
+    """Write a picture or a film of a run or of a lesson, and say what was written.
 
     Raises
     ------
     InputError
-        The scenario, an option or the target cannot be used.
+        The scenario, the lesson, an option or the target cannot be used.
     """
+    lesson = _lesson_file(options.scenario)
     wanted = ExportOptions(
         target=options.output,
         size=picture_size(options.size),
@@ -85,19 +109,78 @@ def run(options: argparse.Namespace, version: str) -> int:
         transparent=options.transparent,
         op=options.op,
         row=options.row,
+        steps=options.steps,
+        lesson=lesson is not None,
+        token=options.token,
     )
     wanted.check()
-    trace = simulate(options.scenario, partial(make_engine, options.engine))
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    from ui.app import application
-    from ui.export.job import prepare
-
-    application()
-    export = prepare(trace, wanted, options.scenario, version)
+    export = _prepared(options, wanted, lesson, version)
     started = time.perf_counter()
-    export.make(_Progress(len(export.source)))
-    print(f"{options.output}: {export.words}; made in {time.perf_counter() - started:.1f} s")
+    frames = len(export.source)
+    _make(export, tell_share if options.shares else _Progress(frames))
+    if options.shares:
+        tell_made(export.words)
+    else:
+        seconds = time.perf_counter() - started
+        print(f"{options.output}: {export.words}; made in {seconds:.1f} s")
     return 0
+
+
+def _lesson_file(name: str) -> Path | None:
+    """Return the lesson that is meant; None for a scenario file."""
+    path = Path(name)
+    if path.suffix.lower() != ".md" and (path.suffix or len(path.parts) > 1 or path.exists()):
+        return None
+    return find_lesson(name)
+
+
+def _prepared(
+    options: argparse.Namespace, wanted: ExportOptions, lesson_file: Path | None, version: str
+) -> Export:
+    named = options.named or options.scenario
+    if lesson_file is None:
+        # What is wrong with a scenario is told before Qt is loaded.
+        trace = simulate(options.scenario, partial(make_engine, options.engine))
+    from PySide6.QtCore import qInstallMessageHandler
+
+    from ui.app import application
+    from ui.export.job import prepare, prepare_lesson
+    from ui.log import take_qt_message
+
+    qInstallMessageHandler(take_qt_message)
+    application()
+    if lesson_file is None:
+        return prepare(trace, wanted, named, version)
+    lesson = load_lesson(lesson_file, LAYOUT_PANELS)
+    export = prepare_lesson(lesson, wanted, named, version, options.engine)
+    for mistake in lesson.mistakes:  # the steps that are left out
+        print(mistake, file=sys.stderr)
+    return export
+
+
+def _make(export: Export, report: Report) -> None:
+    """Make an export; Ctrl+C ends it cleanly in Qt's calls, too, which swallow exceptions."""
+    if not export.source.in_gui:
+        export.make(report)
+        return
+    asked: list[int] = []
+
+    def ask(number: int, frame: object) -> None:
+        if asked:  # twice: it is urgent
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    def looked(share: float) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        report(share)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        export.make(looked)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _Progress:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -28,11 +30,13 @@ from PySide6.QtWidgets import (
 from simulator.errors import InputError
 from simulator.playback import Granularity
 from ui.export.formats import BY_ENDING, FORMATS, Format
-from ui.export.job import Export
 from ui.export.options import THEME_NAMES, ExportOptions, picture_size
 from ui.export.scenes import SCENES
+from ui.export.storyboard import make_storyboard
 from ui.export.timeline import OPS_BY_DEFAULT, make_timeline
-from ui.export.window_job import KIND, still_options, submit, words_of
+from ui.export.window_job import KIND, Made, still_options, submit, words_of
+from ui.layouts import LAYOUTS
+from ui.lesson_player import LessonPlayer
 from ui.session import Session
 from ui.theme import Style
 from ui.units import count_text
@@ -40,6 +44,10 @@ from ui.units import count_text
 SIZES = ("1280x720", "1920x1080", "2560x1440", "3840x2160")
 _VIEW, _RUN, _PART = "This view", "The whole run", "Visits"
 _USUAL, _PACE, _LENGTH = "as played, a minute at most", "seconds a step", "seconds in all"
+_READ = "as long as it takes to read"
+"""The usual pace of a lesson."""
+_LESSON = "lesson"
+"""Of the choices of a scene, the one that is a lesson."""
 _QUICK = 20 * OPS_BY_DEFAULT
 """Visits whose ops are counted while the user types."""
 
@@ -55,15 +63,25 @@ class ExportDialog(QDialog):
         Colours of its words.
     parent : QWidget, optional
         Window that it belongs to.
+    player : LessonPlayer, optional
+        Whose lesson, if one is open, can be exported as well.
     """
 
-    def __init__(self, session: Session, style: Style, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        style: Style,
+        parent: QWidget | None = None,
+        player: LessonPlayer | None = None,
+    ) -> None:
         super().__init__(parent)
         assert session.trace is not None
         self.setObjectName("export_dialog")
         self.setWindowTitle("Export")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._session, self._style = session, style
+        self._player = player
+        self._lesson = player.lesson if player is not None else None
         self._visits = len(session.trace)
         self._running: ExportOptions | None = None
         self._frames = 0
@@ -77,7 +95,12 @@ class ExportDialog(QDialog):
 
     def _make_fields(self) -> None:
         self.format_box = _choice("Format", [(spec.title, spec.ending) for spec in FORMATS])
-        self.scene_box = _choice("Scene", [(spec.title, spec.name) for spec in SCENES.values()])
+        scenes = [(spec.title, spec.name) for spec in SCENES.values()]
+        scenes += [(f"Layout “{spec.title}”", spec.name) for spec in LAYOUTS]
+        self.scene_box = _choice("Scene", scenes)
+        if self._lesson is not None:
+            self.scene_box.addItem("The whole lesson", _LESSON)
+            self.scene_box.setCurrentIndex(self.scene_box.count() - 1)
         self.range_box = _choice("Range", [(text, text) for text in (_RUN, _PART, _VIEW)])
         self.start_box = _number("First visit", 0, self._visits - 1, 0)
         self.stop_box = _number("Last visit", 0, self._visits - 1, self._visits - 1)
@@ -105,6 +128,7 @@ class ExportDialog(QDialog):
         self.bar.setAccessibleName("Progress")
         for widget, tip in (
             (self.format_box, "The ending of the file says the same."),
+            (self.scene_box, "Pictures made for export, or the window, its layout as new."),
             (self.range_box, "Visits are the tiles in the order in which they are worked on."),
             (self.step_box, "What happens from one state to the next: an op, or a whole tile."),
             (self.pace_box, "How long each step is seen; long runs are thinned to fit."),
@@ -155,7 +179,8 @@ class ExportDialog(QDialog):
 
     def _connect(self) -> None:
         self.format_box.currentIndexChanged.connect(self._show_format)
-        for box in (self.scene_box, self.range_box, self.step_box, self.pace_box, self.theme_box):
+        self.scene_box.currentIndexChanged.connect(self._show_format)
+        for box in (self.range_box, self.step_box, self.pace_box, self.theme_box):
             box.currentIndexChanged.connect(self._check)
         for number in (self.start_box, self.stop_box, self.fps_box):
             number.valueChanged.connect(self._check)
@@ -177,6 +202,11 @@ class ExportDialog(QDialog):
     def _format(self) -> Format:
         return BY_ENDING[self.format_box.currentData()]
 
+    @property
+    def _teaches(self) -> bool:
+        """Whether it is a lesson that is asked for."""
+        return bool(self.scene_box.currentData() == _LESSON)
+
     def options(self) -> ExportOptions:
         """Return what the fields say.
 
@@ -193,13 +223,20 @@ class ExportDialog(QDialog):
             target,
             size=size,
             theme=self.theme_box.currentData(),
-            scene=self.scene_box.currentData(),
-            transparent=self.clear_box.isChecked() and kind.transparent,
+            transparent=self.clear_box.isChecked() and self.clear_box.isEnabled(),
             fps=self.fps_box.value() if kind.film else 30,
-            visits=self._range(),
-            by=self.step_box.currentData() if kind.film else None,
             pace=seconds if pace == _PACE else None,
             length=seconds if pace == _LENGTH else None,
+        )
+        if self._teaches:
+            common = replace(common, lesson=True, steps=self._step())
+            common.check()
+            return common
+        common = replace(
+            common,
+            scene=self.scene_box.currentData(),
+            visits=self._range(),
+            by=self.step_box.currentData() if kind.film else None,
         )
         if self.range_box.currentData() == _VIEW:
             common = still_options(self._session, common) or common
@@ -211,12 +248,22 @@ class ExportDialog(QDialog):
             return self.start_box.value(), self.stop_box.value() + 1
         return None
 
-    def _show_format(self) -> None:
-        """Offer what the format can."""
+    def _step(self) -> tuple[int, int] | None:
+        """Return the step on show where one picture is asked for; None for all."""
         kind = self._format
-        for box in (self.fps_box, self.step_box, self.pace_box):
+        if kind.film or kind.pages or self._player is None or self._player.step is None:
+            return None
+        return self._player.step.number, self._player.step.number + 1
+
+    def _show_format(self) -> None:
+        """Offer what the format and the scene can."""
+        kind = self._format
+        for box in (self.fps_box, self.pace_box):
             box.setEnabled(kind.film)
-        self.clear_box.setEnabled(kind.transparent)
+        self.step_box.setEnabled(kind.film and not self._teaches)
+        self.range_box.setEnabled(not self._teaches)
+        self.pace_box.setItemText(0, _READ if self._teaches else _USUAL)
+        self.clear_box.setEnabled(kind.transparent and self.scene_box.currentData() in SCENES)
         self.fps_box.setMaximum(kind.most_fps)
         _allow(self.range_box, _VIEW, not kind.film)
         _allow(self.range_box, _RUN, kind.film)
@@ -259,7 +306,7 @@ class ExportDialog(QDialog):
 
     def _check(self) -> None:
         """Say what it will be, or what is wrong."""
-        part = self.range_box.currentData() == _PART
+        part = self.range_box.currentData() == _PART and not self._teaches
         self.start_box.setEnabled(part and self._format.film)
         self.stop_box.setEnabled(part)
         self.seconds_box.setEnabled(self._format.film and self.pace_box.currentData() != _USUAL)
@@ -271,6 +318,8 @@ class ExportDialog(QDialog):
         self.export_button.setEnabled(not self._bad)
 
     def _planned(self, options: ExportOptions) -> str:
+        if self._teaches:
+            return self._planned_lesson(options)
         assert self._session.trace is not None
         visits = options.range_of(self._visits)
         size = "{} × {}".format(*options.size)
@@ -284,6 +333,19 @@ class ExportDialog(QDialog):
         )  # fmt: skip
         self._frames = timeline.frames
         return f"{timeline.words}; {size}."
+
+    def _planned_lesson(self, options: ExportOptions) -> str:
+        assert self._lesson is not None
+        steps, size = options.steps_of(len(self._lesson.steps)), "{} × {}".format(*options.size)
+        if options.format.film:
+            board = make_storyboard(
+                self._lesson, steps, fps=options.fps, pace=options.pace, length=options.length
+            )
+            self._frames = board.frames
+            return f"{board.words}; {size}."
+        if options.format.pages:
+            return f"A page for each of {len(steps)} steps, {size}."
+        return f"Step {steps.start + 1} of the lesson, {size}."
 
     def _say(self, text: str, bad: bool = False) -> None:
         self._bad = bad
@@ -309,7 +371,8 @@ class ExportDialog(QDialog):
         self.bar.setValue(0)
         self.bar.show()
         self._say("Starting.")
-        submit(self._session, options, self._finish)
+        lesson = self._player.path if self._player is not None else None
+        submit(self._session, options, self._finish, lesson)
 
     def _show_progress(self, words: str, share: float, left: float) -> None:
         if self._running is None or words != words_of(self._running):
@@ -320,8 +383,8 @@ class ExportDialog(QDialog):
             done, frames = count_text(round(share * self._frames)), count_text(self._frames)
             self._say(f"{done} of {frames} frames{soon}")
 
-    def _finish(self, export: Export) -> None:
-        self._rest(f"Written: {export.options.target} ({export.words}).")
+    def _finish(self, made: Made) -> None:
+        self._rest(f"Written: {made.target} ({made.words}).")
 
     def _show_failure(self, error: object) -> None:
         if self._running is not None:
@@ -365,7 +428,7 @@ def _told(error: InputError) -> str:
     return f"{key}: expected {mistake.expected}"
 
 
-def _choice(name: str, items: list[tuple[str, object]]) -> QComboBox:
+def _choice(name: str, items: Sequence[tuple[str, object]]) -> QComboBox:
     box = QComboBox()
     box.setAccessibleName(name)
     for text, data in items:

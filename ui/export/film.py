@@ -1,7 +1,7 @@
 """From frames to a file: one thread paints, another encodes, the caller watches.
 
 One image is painted over and over, and a few frames made of it wait between the two, so memory
-does not grow with the length.
+does not grow with the length. What widgets draw is painted by the caller itself, in their thread.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Hashable
+from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from PySide6.QtGui import QImage
@@ -70,6 +72,7 @@ class Film:
         self._stopped = threading.Event()
         self._over = threading.Event()
         self._error: BaseException | None = None
+        self._look: Callable[[], None] = _nothing
         self._written = 0
 
     def make(self, report: Report) -> None:
@@ -80,23 +83,42 @@ class Film:
         report : callable
             Told the share done; what it raises ends the work, and so does an interrupt.
         """
-        paint, encode = (
-            threading.Thread(target=self._guarded, args=(part,), name=name, daemon=True)
-            for name, part in (("paint", self._paint), ("encode", self._encode))
-        )
-        paint.start()
-        encode.start()
+        here = self._source.in_gui
+        parts: dict[str, Callable[[], None]] = {"encode": self._encode}
+        if not here:
+            parts["paint"] = self._paint
+        threads = {
+            name: threading.Thread(target=self._guarded, args=(part,), name=name, daemon=True)
+            for name, part in parts.items()
+        }
+        for thread in threads.values():
+            thread.start()
         try:
+            if here:
+                self._look = partial(self._look_up, report)
+                with suppress(_Stopped):
+                    self._paint()
             while not self._over.wait(_LOOK):
-                report(self._written / len(self._source))
+                report(self._share)
         finally:
             self._stopped.set()
-            paint.join()
+            if not here:
+                threads["paint"].join()
             # An encoder at work on a large frame is left to end by itself: its file is not kept.
-            encode.join(_PATIENCE)
+            threads["encode"].join(_PATIENCE)
         if self._error is not None:
             raise self._error
         report(1.0)
+
+    @property
+    def _share(self) -> float:
+        return self._written / len(self._source)
+
+    def _look_up(self, report: Report) -> None:
+        """Tell how far it is, and stop where the encoder has given up."""
+        if self._over.is_set():
+            raise _Stopped
+        report(self._share)
 
     def _guarded(self, part: Callable[[], None]) -> None:
         try:
@@ -111,14 +133,17 @@ class Film:
     def _paint(self) -> None:
         image = new_image(self._source)
         for k in self._samples:
+            self._look()
             self._put(self._painted(k, image))
         last: Hashable = None
         for k in range(len(self._source)):
+            self._look()
             key = (self._source.key(k),)
             self._put(None if key == last else self._painted(k, image))
             last = key
 
     def _painted(self, k: int, image: QImage) -> Any:
+        self._source.make_ready(k, self._look)
         return self._writer.prepare(paint_frame(self._source, k, image))
 
     def _encode(self) -> None:
@@ -131,15 +156,19 @@ class Film:
         self._over.set()
 
     def _put(self, frame: Any) -> None:
-        self._wait(lambda timeout: self._ready.put(frame, timeout=timeout))
+        self._wait(lambda timeout: self._ready.put(frame, timeout=timeout), self._look)
 
     def _take(self) -> Any:
-        return self._wait(self._ready.get)
+        return self._wait(self._ready.get, _nothing)
 
-    def _wait(self, act: Callable[..., T]) -> T:
+    def _wait(self, act: Callable[..., T], look: Callable[[], None]) -> T:
         while not self._stopped.is_set():
             try:
                 return act(timeout=_LOOK)
             except (queue.Empty, queue.Full):
-                continue
+                look()
         raise _Stopped
+
+
+def _nothing() -> None:
+    """Look at nothing: the thread that waits looks for all."""

@@ -27,6 +27,8 @@ class Format:
         Frames a second at most.
     codec : str
         The encoder that PyAV has to bring, empty for none.
+    pages : bool
+        Whether it can hold several pictures one after another that stand still.
     """
 
     ending: str
@@ -36,6 +38,7 @@ class Format:
     even: bool = False
     most_fps: int = 120
     codec: str = ""
+    pages: bool = False
 
 
 FORMATS = (
@@ -48,7 +51,7 @@ FORMATS = (
     Format("frames", "PNG sequence", transparent=True),
     Format(".png", "PNG picture", film=False, transparent=True),
     Format(".svg", "SVG drawing", film=False, transparent=True),
-    Format(".pdf", "PDF page", film=False, transparent=True),
+    Format(".pdf", "PDF page", film=False, transparent=True, pages=True),
 )
 BY_ENDING = {spec.ending: spec for spec in FORMATS}
 ENDINGS = tuple(ending for ending in BY_ENDING if ending != "frames")

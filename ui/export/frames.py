@@ -1,12 +1,12 @@
 """Frame sources: what can be exported, a picture at a time.
 
 A source knows nothing of files; the encoders know nothing of runs. Whatever can paint its
-frame number `k` (a run, later a lesson or a layout) can be written in every format.
+frame number `k` (a run, a layout of the window, a lesson) can be written in every format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Protocol
 
 from PySide6.QtCore import Qt
@@ -31,14 +31,24 @@ class FrameSource(Protocol):
     def transparent(self) -> bool:
         """Whether it leaves the ground free."""
 
+    @property
+    def in_gui(self) -> bool:
+        """Whether widgets draw it: then it is painted in the thread that they live in."""
+
     def __len__(self) -> int:
         """Return how many there are."""
 
     def key(self, k: int) -> Hashable:
         """Return what picture `k` depends on: equal keys, equal pictures."""
 
+    def make_ready(self, k: int, look: Callable[[], None]) -> None:
+        """Do what takes long for picture `k`, calling `look` often: what it raises ends that."""
+
     def paint(self, painter: QPainter, k: int) -> None:
         """Draw picture `k` from the painter's corner; called in one thread at a time."""
+
+    def close(self) -> None:
+        """Give back what it holds; it can be used again."""
 
 
 class RunFrames:
@@ -61,6 +71,8 @@ class RunFrames:
     row : int, optional
         The row that is explained; by default the middle one of the row block.
     """
+
+    in_gui = False
 
     def __init__(
         self,
@@ -103,6 +115,12 @@ class RunFrames:
         moment = self._moment(k)
         snapshot, _ = self._state(moment.cursor)
         return moment.cursor, moment.phase if SCENES[self._scene].moves(snapshot) else 1.0
+
+    def make_ready(self, k: int, look: Callable[[], None]) -> None:
+        """Nothing: a frame is soon made."""
+
+    def close(self) -> None:
+        """Nothing: it holds no more than a state."""
 
     def paint(self, painter: QPainter, k: int) -> None:
         """Draw frame `k`."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Protocol
 
 from PySide6.QtGui import QImage
 
-from simulator.errors import InputError, reason, refuse
+from simulator.errors import InputError, Mistake, reason, refuse
 from simulator.files import clear_stale, part_of, write_atomically
+from simulator.lesson import Lesson
 from simulator.playback import clamped, end_of_visit
 from simulator.snapshot import Cursor
 from simulator.trace import Trace
@@ -25,6 +26,7 @@ from ui.export.pixels import Changes, Patch, pixels_of
 from ui.export.png import ApngWriter, Pixels, write_png
 from ui.export.timeline import Timeline, make_timeline
 from ui.export.vector import pdf_bytes, svg_bytes
+from ui.layouts import LAYOUT_NAMES
 from ui.tasks import Report
 from ui.theme import THEMES
 
@@ -66,7 +68,13 @@ class Export:
         InputError
             It cannot be written, or an encoder is missing.
         """
-        make_files(self.options, self.source, self.note, report)
+        try:
+            make_files(self.options, self.source, self.note, report)
+        except Exception:
+            self.source.close()
+            raise
+        # An interrupt ends the program: nothing at work is waited for.
+        self.source.close()
 
 
 def prepare(trace: Trace, options: ExportOptions, scenario: str, version: str) -> Export:
@@ -107,13 +115,69 @@ def prepare(trace: Trace, options: ExportOptions, scenario: str, version: str) -
         words = f"visit {moments.visit}, op {moments.op}"
     if options.row is not None and not 0 <= options.row < trace.workload.seqlen_q:
         raise refuse("export", "--row", options.row, f"0 to {trace.workload.seqlen_q - 1}")
-    source = RunFrames(
-        trace, moments, options.scene, THEMES[options.theme], options.size,
-        transparent=options.transparent, row=options.row,
-    )  # fmt: skip
+    source: FrameSource
+    if options.scene in LAYOUT_NAMES:
+        from ui.export.layout_frames import LayoutFrames  # it brings the whole window
+
+        source = LayoutFrames(
+            trace, moments, options.scene, options.theme, options.size, row=options.row
+        )
+    else:
+        source = RunFrames(
+            trace, moments, options.scene, THEMES[options.theme], options.size,
+            transparent=options.transparent, row=options.row,
+        )  # fmt: skip
     folder = options.path.parent
     note = note_of(trace.workload.scenario, folder, version, options.command(scenario))
     return Export(options, source, note, words)
+
+
+def prepare_lesson(
+    lesson: Lesson, options: ExportOptions, named: str, version: str, engine: str = "auto"
+) -> Export:
+    """Return the export of a lesson; its steps are worked out as their frames come.
+
+    Parameters
+    ----------
+    lesson : Lesson
+        The lesson.
+    options : ExportOptions
+        What to make.
+    named : str
+        The lesson as the user calls it, for the command in the metadata.
+    version : str
+        Tilescope's.
+    engine : str
+        What computes.
+
+    Raises
+    ------
+    InputError
+        The options cannot be used, or none of the lesson's steps can.
+    """
+    from ui.export.lesson_frames import LessonFrames
+    from ui.export.storyboard import handout, make_storyboard
+
+    options.check()
+    if not lesson.steps:
+        wrong = lesson.mistakes[0].mistake if lesson.mistakes else Mistake("", "", "a step")
+        raise InputError(lesson.source, [wrong])
+    steps = options.steps_of(len(lesson.steps))
+    if options.format.film:
+        board = make_storyboard(
+            lesson, steps, fps=options.fps, pace=options.pace, length=options.length
+        )
+        words = board.words
+    else:
+        board = handout(lesson, steps)
+        pages = f"{len(steps)} pages" if len(steps) > 1 else "1 page"
+        words = pages if options.format.pages else f"step {steps.start}"
+    source = LessonFrames(
+        lesson, board, options.theme, options.size, engine, headed=options.format.pages
+    )
+    scenario = lesson.steps[steps.start].scenario
+    note = note_of(scenario, options.path.parent, version, options.command(named))
+    return Export(options, source, replace(note, title=lesson.title), words)
 
 
 def make_files(options: ExportOptions, source: FrameSource, note: Note, report: Report) -> None:
@@ -131,11 +195,12 @@ def make_files(options: ExportOptions, source: FrameSource, note: Note, report: 
         if ending == "frames":
             _write_sequence(options, source, note, report)
         elif ending in _DRAWN:
-            data = _DRAWN[ending](source, note)
+            data = _DRAWN[ending](source, note, report)
             report(1.0)
-            write_atomically(path, lambda out: out.write(data))
+            write_atomically(path, lambda out: out.write(data), options.token)
         else:
-            write_atomically(path, partial(_film, ending, options.fps, source, note, report))
+            film = partial(_film, ending, options.fps, source, note, report)
+            write_atomically(path, film, options.token)
     except _no_film_errors() as error:
         raise refuse(
             options.target, "", "", f"a file that can be written ({reason(error)})"
@@ -168,14 +233,23 @@ def _no_film_errors() -> tuple[type[Exception], ...]:
     return (av.FFmpegError,)
 
 
-def _png(source: FrameSource, note: Note) -> bytes:
+def parts_of(options: ExportOptions) -> tuple[Path, ...]:
+    """Return what is being written while an export with a token is made."""
+    path, token = options.path, options.token
+    if options.format.ending == "frames":
+        return part_of(path.parent, token), part_of(path.parent / (path.name % 0), token)
+    return (part_of(path, token),)
+
+
+def _png(source: FrameSource, note: Note, report: Report) -> bytes:
     out = io.BytesIO()
+    source.make_ready(0, lambda: report(0.0))
     image = paint_frame(source, 0, new_image(source))
     write_png(out, pixels_of(image), alpha=source.transparent, note=note.text)
     return out.getvalue()
 
 
-_DRAWN: dict[str, Callable[[FrameSource, Note], bytes]] = {
+_DRAWN: dict[str, Callable[[FrameSource, Note, Report], bytes]] = {
     ".png": _png,
     ".svg": svg_bytes,
     ".pdf": pdf_bytes,
@@ -286,7 +360,7 @@ def _write_sequence(
         made = not folder.exists()
         anchor = folder if made else folder / names[0]
         clear_stale(anchor)
-        beside = part_of(anchor)
+        beside = part_of(anchor, options.token)
         try:
             beside.mkdir()
             writer = _SequenceWriter(beside, pattern, source.transparent, note)

@@ -10,7 +10,7 @@ import re
 import tomllib
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os.path import normpath
 from pathlib import Path
 from typing import IO
@@ -46,11 +46,14 @@ class Note:
         Of Tilescope.
     command : str
         That makes the same file.
+    title : str
+        Of the whole; it is in a PDF alone.
     """
 
     scenario: str
     version: str
     command: str
+    title: str = field(default="Tilescope", compare=False)
 
     @property
     def text(self) -> str:

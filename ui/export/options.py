@@ -10,11 +10,13 @@ from pathlib import Path
 from simulator.errors import InputError, refuse
 from simulator.playback import Granularity
 from ui.export.formats import Format, format_of
+from ui.layouts import LAYOUT_NAMES
 
 SIZES = ((320, 240), (7680, 4320))
 """Smallest and largest picture."""
 THEME_NAMES = ("dark", "light", "contrast")
-SCENE_NAMES = ("scene", "board")
+SCENE_NAMES = ("scene", "board", *LAYOUT_NAMES)
+"""Pictures of a run, and layouts of the window."""
 NUMBER = re.compile(r"%(?:0[1-9])?d")
 """The place of the number in a pattern of file names."""
 
@@ -45,6 +47,12 @@ class ExportOptions:
         For a still: the op of its visit that is done last; None for the visit's last.
     row : int or None
         The row that is explained; None for the middle of the row block.
+    steps : tuple or None
+        Of a lesson: start and stop, as `visits`.
+    lesson : bool
+        Whether it is a lesson that is exported, and no run.
+    token : str
+        For `simulator.files.part_of`.
     """
 
     target: str
@@ -59,6 +67,9 @@ class ExportOptions:
     transparent: bool = False
     op: int | None = None
     row: int | None = None
+    steps: tuple[int | None, int | None] | None = None
+    lesson: bool = False
+    token: str = ""
 
     @property
     def format(self) -> Format:
@@ -81,6 +92,7 @@ class ExportOptions:
             Names the option, its value and what was expected.
         """
         kind = self.format
+        self._check_kind()
         for option, value in (("--pace", self.pace), ("--length", self.length), ("--by", self.by)):
             if value is not None and not kind.film:
                 raise _wrong(option, value, f"a format that moves, {kind.ending} is a still")
@@ -95,12 +107,28 @@ class ExportOptions:
             raise _wrong("--fps", self.fps, f"1 to {kind.most_fps} in {kind.ending}")
         if self.transparent and not kind.transparent:
             raise _wrong("--transparent", "", f"a format that can, {kind.ending} cannot")
+        if self.transparent and (self.lesson or self.scene in LAYOUT_NAMES):
+            raise _wrong("--transparent", "", "the scene or the board: a window has a ground")
         (low, high), (width, height) = SIZES, self.size
         if not (low[0] <= width <= high[0] and low[1] <= height <= high[1]):
             raise _wrong("--size", f"{width}x{height}", "320x240 to 7680x4320")
         if kind.even and (width % 2 or height % 2):
             raise _wrong("--size", f"{width}x{height}", f"even numbers in {kind.ending}")
         self._check_target()
+
+    def _check_kind(self) -> None:
+        if not self.lesson:
+            if self.steps is not None:
+                raise _wrong("--steps", _range_text(self.steps), "a lesson; a run has --visits")
+            return
+        mine = (
+            ("--scene", None if self.scene == "scene" else self.scene),
+            ("--visits", None if self.visits is None else _range_text(self.visits)),
+            ("--by", self.by), ("--op", self.op), ("--row", self.row),
+        )  # fmt: skip
+        for option, value in mine:
+            if value is not None:
+                raise _wrong(option, value, "nothing: a lesson says it in its steps")
 
     def _check_target(self) -> None:
         path, folder = self.path, self.path.parent
@@ -124,18 +152,37 @@ class ExportOptions:
         """
         if self.visits is None:
             return range(total) if self.format.film else range(total // 2, total // 2 + 1)
-        start, stop = self.visits[0] or 0, total if self.visits[1] is None else self.visits[1]
-        if not 0 <= start < stop <= total:
-            raise _wrong("--visits", f"{start}:{stop}", f"A:B with 0 <= A < B <= {total}")
-        return range(start, stop)
+        return _part("--visits", self.visits, total)
 
-    def command(self, scenario: str) -> str:
-        """Return the command that makes the same file."""
+    def steps_of(self, total: int) -> range:
+        """Return the steps that are shown, of a lesson with `total` good ones.
+
+        Raises
+        ------
+        InputError
+            There are no such steps.
+        """
+        chosen = _part("--steps", self.steps or (None, None), total)
+        if self.format.film or self.format.pages:
+            return chosen
+        only = chosen.start if self.steps is None else chosen[-1]
+        return range(only, only + 1)
+
+    def command(self, named: str) -> str:
+        """Return the command that makes the same file of a scenario or lesson."""
+        words = ["python", "-m", "ui", *self.words(named)]
+        return "".join(c if c.isprintable() else " " for c in shlex.join(words))
+
+    def words(self, named: str) -> list[str]:
+        """Return what follows the program's name in that command."""
         width, height = self.size
-        words = ["python", "-m", "ui", "export", scenario, "-o", self.target]
-        words += ["--size", f"{width}x{height}", "--theme", self.theme, "--scene", self.scene]
-        if self.visits is not None:
-            words += ["--visits", ":".join("" if v is None else str(v) for v in self.visits)]
+        words = ["export", named, "-o", self.target]
+        words += ["--size", f"{width}x{height}", "--theme", self.theme]
+        if not self.lesson:
+            words += ["--scene", self.scene]
+        for option, part in (("--visits", self.visits), ("--steps", self.steps)):
+            if part is not None:
+                words += [option, _range_text(part)]
         if self.format.film:
             words += ["--fps", str(self.fps)]
         for option, value in (
@@ -146,7 +193,7 @@ class ExportOptions:
                 words += [option, str(value)]
         if self.transparent:
             words.append("--transparent")
-        return "".join(c if c.isprintable() else " " for c in shlex.join(words))
+        return words
 
 
 def picture_size(text: str) -> tuple[int, int]:
@@ -161,6 +208,17 @@ def picture_size(text: str) -> tuple[int, int]:
     if not (width.isdecimal() and height.isdecimal()) or max(len(width), len(height)) > 5:
         raise _wrong("--size", text, "WIDTHxHEIGHT, such as 1920x1080")
     return int(width), int(height)
+
+
+def _part(option: str, wanted: tuple[int | None, int | None], total: int) -> range:
+    start, stop = wanted[0] or 0, total if wanted[1] is None else wanted[1]
+    if not 0 <= start < stop <= total:
+        raise _wrong(option, f"{start}:{stop}", f"A:B with 0 <= A < B <= {total}")
+    return range(start, stop)
+
+
+def _range_text(part: tuple[int | None, int | None]) -> str:
+    return ":".join("" if end is None else str(end) for end in part)
 
 
 def _wrong(option: str, value: object, expected: str) -> InputError:

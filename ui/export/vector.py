@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from functools import partial
 from xml.sax.saxutils import escape, quoteattr, unescape
 
 from PySide6.QtCore import (
@@ -22,6 +23,7 @@ from PySide6.QtSvg import QSvgGenerator
 
 from ui.export.frames import FrameSource
 from ui.export.metadata import Note
+from ui.tasks import Report
 from ui.theme import DARK, Style
 
 _MOST_PIXELS = 2**22
@@ -29,14 +31,17 @@ _MOST_PIXELS = 2**22
 _DPI = 144
 
 
-def svg_bytes(source: FrameSource, note: Note) -> bytes:
-    """Return frame 0 as SVG."""
+def svg_bytes(source: FrameSource, note: Note, report: Report) -> bytes:
+    """Return frame 0 as SVG; `report` may end the work."""
+    source.make_ready(0, lambda: report(0.0))
     data = QByteArray()
     buffer = QBuffer(data)
     generator = new_svg(buffer, QSize(*source.size))
     painter = QPainter(generator)
-    source.paint(painter, 0)
-    painter.end()
+    try:
+        source.paint(painter, 0)
+    finally:
+        painter.end()
     return finished_svg(bytes(data.data()), note)
 
 
@@ -138,13 +143,13 @@ def _commands(path: QPainterPath) -> str:
     return " ".join(out)
 
 
-def pdf_bytes(source: FrameSource, note: Note) -> bytes:
-    """Return every frame as a page of a PDF."""
+def pdf_bytes(source: FrameSource, note: Note, report: Report) -> bytes:
+    """Return every frame as a page of a PDF; `report` is told the share done, and may end it."""
     data = QByteArray()
     buffer = QBuffer(data)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QPdfWriter(buffer)
-    writer.setTitle("Tilescope")
+    writer.setTitle(note.title)
     writer.setCreator(f"Tilescope {note.version}")
     writer.setDocumentXmpMetadata(QByteArray(note.xmp))
     writer.setResolution(_DPI)
@@ -155,12 +160,17 @@ def pdf_bytes(source: FrameSource, note: Note) -> bytes:
     )
     writer.setPageMargins(QMarginsF(0, 0, 0, 0))
     painter = QPainter(writer)
-    for k in range(len(source)):
-        if k:
-            writer.newPage()
-        painter.save()
-        painter.scale(writer.width() / width, writer.height() / height)
-        source.paint(painter, k)
-        painter.restore()
-    painter.end()
+    try:
+        for k in range(len(source)):
+            share = k / len(source)
+            report(share)
+            source.make_ready(k, partial(report, share))
+            if k:
+                writer.newPage()
+            painter.save()
+            painter.scale(writer.width() / width, writer.height() / height)
+            source.paint(painter, k)
+            painter.restore()
+    finally:
+        painter.end()
     return bytes(data.data())

@@ -7,13 +7,31 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ui.cli import version
-from ui.export.job import Export, prepare
+from ui.export.job import prepare
 from ui.export.options import ExportOptions
+from ui.export.pipe import make_beside
+from ui.layouts import LAYOUT_NAMES
 from ui.session import Session
 from ui.tasks import Report
 
 KIND = "export"
 """Of the session's task."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Made:
+    """What was exported.
+
+    Attributes
+    ----------
+    target : str
+        The file, absolute.
+    words : str
+        What it is, for a person.
+    """
+
+    target: str
+    words: str
 
 
 def still_options(session: Session, options: ExportOptions) -> ExportOptions | None:
@@ -25,8 +43,15 @@ def still_options(session: Session, options: ExportOptions) -> ExportOptions | N
     return dataclasses.replace(options, visits=visits, op=cursor.op, row=row)
 
 
-def submit(session: Session, options: ExportOptions, done: Callable[[Export], None]) -> None:
-    """Make an export of the run on show as a task of the session.
+def submit(
+    session: Session,
+    options: ExportOptions,
+    done: Callable[[Made], None],
+    lesson: Path | None = None,
+) -> None:
+    """Make an export of the run on show, or of a lesson, as a task of the session.
+
+    What widgets draw, layouts and lessons, is made in a process of its own.
 
     Parameters
     ----------
@@ -36,17 +61,28 @@ def submit(session: Session, options: ExportOptions, done: Callable[[Export], No
         What to make.
     done : callable
         Told what was made, unless it was cancelled or failed.
+    lesson : Path, optional
+        The lesson's file, where the options ask for one.
     """
     trace = session.trace
     if trace is None:
         return
     options = dataclasses.replace(options, target=_absolute(options.target))
     scenario = str(session.path or "scenario.toml")
+    engine = session.engines.name
 
-    def job(report: Report) -> Export:
-        export = prepare(trace, options, scenario, version())
-        export.make(report)
-        return export
+    def job(report: Report) -> Made:
+        if options.lesson:
+            assert lesson is not None
+            file = lesson.absolute()
+            words = make_beside(options, file, str(lesson), engine, report)
+        elif options.scene in LAYOUT_NAMES:
+            words = make_beside(options, trace.workload.scenario, scenario, engine, report)
+        else:
+            export = prepare(trace, options, scenario, version())
+            export.make(report)
+            words = export.words
+        return Made(options.target, words)
 
     session.tasks.start(KIND, words_of(options), job, done)
 

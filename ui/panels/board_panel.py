@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
+from simulator.lesson_places import Pointer
 from simulator.snapshot import Cell, Snapshot
 from ui.scene.board import paint_board
 from ui.scene.board_layout import (
@@ -19,6 +20,7 @@ from ui.scene.board_layout import (
 )
 from ui.scene.board_words import DOT, describe, header_choices
 from ui.scene.draw import LEFT, card, draw_text, text_width
+from ui.scene.point_marks import pointed_cell, pointed_words
 from ui.theme import DARK, Style
 
 STEP = 1.25
@@ -56,6 +58,7 @@ class BoardPanel(QWidget):
         self._pointer: QPointF | None = None
         self._hit: Cell | None = None
         self._selected: Cell | None = None
+        self._points: tuple[Pointer, ...] = ()
         self._pressed: tuple[QPointF, BoardLayout] | None = None
         self._dragging = False
         self.setObjectName("board")
@@ -69,9 +72,13 @@ class BoardPanel(QWidget):
     # --- what is shown --------------------------------------------------------------------
 
     def show_snapshot(
-        self, snapshot: Snapshot, row: int | None, selected: Cell | None = None
+        self,
+        snapshot: Snapshot,
+        row: int | None,
+        selected: Cell | None = None,
+        points: tuple[Pointer, ...] = (),
     ) -> None:
-        """Show a snapshot, one query row and one cell of it marked."""
+        """Show a snapshot, one query row and one cell of it marked, and what a lesson points at."""
         before = self._snapshot
         if before is None or _shape(before) != _shape(snapshot):
             # Another problem: the old view, and a drag of it, mean nothing there.
@@ -84,6 +91,12 @@ class BoardPanel(QWidget):
             if selected != self._selected:  # where it is out of sight, the view goes there
                 self._view = revealing(self.board_layout(), selected)
         self._selected = selected
+        if points != self._points:
+            self._points = points
+            w = snapshot.program.workload
+            for cell in filter(None, (pointed_cell(point, w) for point in reversed(points))):
+                self._view = revealing(self.board_layout(), cell)  # the first has the last word
+        words += "".join(f"{DOT}pointed at: {name}" for name in map(pointed_words, points) if name)
         self.setAccessibleDescription(words)
         self._read_pointer()
         self.update()
@@ -233,6 +246,7 @@ class BoardPanel(QWidget):
             paint_board(
                 painter, self._snapshot, self._style, rect,
                 view=self._view, row=self._row, hover=self._hit, selected=self._selected,
+                points=self._points,
             )  # fmt: skip
             if self._hit is not None and self._pointer is not None:
                 text = describe(self._snapshot, self._hit)

@@ -20,6 +20,7 @@ from ui.panels.paper_view import PaperView
 from ui.panels.run_bar import RunBar
 from ui.scene.highlight import spans
 from ui.scene.paper import typeset_paper
+from ui.scene.point_marks import pointed_lines
 from ui.session import Session, View
 from ui.theme import DARK, Style
 
@@ -127,6 +128,10 @@ class CodePanel(QWidget):
             self._mark()
         for tab, each in self.views.items():
             each.show_current(self._code.lines(tab, op))
+        lines = pointed_lines(view.points)
+        if lines and lines != self.paper.page.pointed:
+            self.show_tab(Tab.PAPER)
+        self.paper.show_points(lines)
 
     def show_tab(self, tab: Tab) -> None:
         """Turn to one of the texts."""

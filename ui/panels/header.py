@@ -21,6 +21,7 @@ from ui.panels.progress import ProgressStrip
 from ui.scene.draw import CENTRE, card, draw_text, text_width
 from ui.scene.names import first_that_fits
 from ui.theme import Style
+from ui.units import count_text
 
 SHORT_TITLES = {"naive": "Naive", "flash1": "FlashAttention-1", "flash2": "FlashAttention-2"}
 
@@ -30,7 +31,7 @@ def scenario_words(w: Workload) -> list[str]:
     mask = w.mask
     kind = "MHA" if w.kv_heads == w.heads else "MQA" if w.kv_heads == 1 else "GQA"
     words = [
-        f"Nq {w.seqlen_q} · Nk {w.seqlen_k} · d {w.head_dim}",
+        f"Nq {count_text(w.seqlen_q)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
         f"Br {w.rows} · Bc {w.cols}",
         "causal" if mask.causal else "not causal",
         f"{kind} {w.heads}:{w.kv_heads}",
@@ -128,7 +129,8 @@ class Header(QWidget):
         for name, title in SHORT_TITLES.items():
             button = QToolButton()
             button.setObjectName("algorithm")
-            button.setText(title)
+            # A hyphen that stays narrow beside figures of equal width (U+2010).
+            button.setText(title.replace("-", "\u2010"))
             button.setToolTip(f"{ALGORITHMS[name].title} ({ALGORITHMS[name].source})")
             button.setCheckable(True)
             button.clicked.connect(lambda _=False, name=name: self.algorithm_chosen.emit(name))

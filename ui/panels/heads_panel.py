@@ -31,7 +31,7 @@ _TOKENS = (1024, 4096, 8192, 32768, 131072)
 _SIDE = 8
 _ROOM = QSizeF(480, 360)
 """A dock that is smaller at scale 1 has smaller choices."""
-_SMALLEST = 0.85
+_SMALLEST = 0.92
 CHOICES = (
     Choice("of", (
         Option("scenario", "This scenario", "Scenario",

@@ -54,8 +54,8 @@ class PaperView(QScrollArea):
 
     def show_paper(self, paper: Paper) -> None:
         """Show an algorithm."""
-        if paper is not self.page.paper:
-            self.page.paper = paper
+        if paper is not self.page.paper or not self.page.fed:
+            self.page.paper, self.page.fed = paper, True
             self.page.focus = None
             self.page.lay_out()
 
@@ -68,16 +68,25 @@ class PaperView(QScrollArea):
             self.page.update()
             self.follow()
 
+    def show_points(self, lines: tuple[int, ...]) -> None:
+        """Point at lines, and scroll to them where they are out of sight."""
+        lines = tuple(line for line in lines if line < len(self.page.paper.lines))
+        if lines != self.page.pointed:
+            self.page.pointed = lines
+            self.page.update()
+            self.follow()
+
     def show_marks(self, lines: Collection[int]) -> None:
         """Show breakpoints."""
         self.page.marked = frozenset(lines)
         self.page.update()
 
     def follow(self) -> None:
-        """Scroll to the lines that run now where they are out of sight."""
-        if self.page.current:
-            self.page.keep_in_sight(self.page.current[-1])
-            self.page.keep_in_sight(self.page.current[0])
+        """Scroll to the lines that are pointed at, or else run now, where they are out of sight."""
+        lines = self.page.pointed or self.page.current
+        if lines:
+            self.page.keep_in_sight(lines[-1])
+            self.page.keep_in_sight(lines[0])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -89,9 +98,12 @@ class _Page(QWidget):
         super().__init__()
         self._area = area
         self.paper = PAPERS["flash2"]
+        self.fed = False
+        """Whether it has been shown an algorithm: its formulas are typeset by then."""
         self.style_now = Style(DARK)
         self.current: tuple[int, ...] = ()
         self.marked: frozenset[int] = frozenset()
+        self.pointed: tuple[int, ...] = ()
         self.focus: int | None = None
         self._hover: int | None = None
         self._laid: tuple[tuple[Paper, Style, int], PaperLayout] | None = None
@@ -110,7 +122,8 @@ class _Page(QWidget):
 
     def lay_out(self) -> None:
         """Set the lines anew, as high as they need."""
-        self.setMinimumHeight(round(self.laid.height) + 1)
+        if self.fed:
+            self.setMinimumHeight(round(self.laid.height) + 1)
         self.update()
 
     def keep_in_sight(self, line: int) -> None:
@@ -127,10 +140,12 @@ class _Page(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        paint_paper(
-            painter, self.paper, self.laid, current=self.current, marked=self.marked,
-            focus=self.focus if self.hasFocus() else None, hover=self._hover,
-        )  # fmt: skip
+        if self.fed:
+            paint_paper(
+                painter, self.paper, self.laid, current=self.current, marked=self.marked,
+                pointed=self.pointed, focus=self.focus if self.hasFocus() else None,
+                hover=self._hover,
+            )  # fmt: skip
         painter.end()
 
     # --- the user ---------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from ui.theme import DARK, Style
 _SIDE = 8
 _ROOM = QSizeF(320, 230)
 """A dock that is smaller at scale 1 has smaller choices."""
-_SMALLEST = 0.85
+_SMALLEST = 0.92
 
 
 class PlotPanel(QWidget):

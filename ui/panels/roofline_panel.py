@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import cast
 
+from simulator.gpu_report import Measured, gpu_report, measured_run
 from simulator.hardware import gpus
 from simulator.program import TileProgram
-from simulator.roofline import Measured, Roofline, gpu_report, measured_run, roofline_of
+from simulator.roofline import Roofline, roofline_of
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace

@@ -122,6 +122,8 @@ class RunBar(QWidget):
         session.runs.stopped.connect(self._tell_stop)
         session.runs.said.connect(self._forget_stop)
         session.trace_changed.connect(self._limit)
+        if session.trace is not None:
+            self._limit(session.trace)
         self._choose()
         self._count()
         self.set_style(self.style_now)

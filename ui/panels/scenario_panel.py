@@ -278,4 +278,5 @@ def _summary(workload: Workload, visits: int | None) -> str:
     if visits is not None:
         words.append(f"{count_text(visits)} visit{'s' if visits != 1 else ''}")
     words.append(f"{heads} head{'s' if heads != 1 else ''}")
-    return " · ".join(word.replace(" ", "\u00a0") for word in words)
+    # Spaces that no line ends at; the narrow ones stand between thousands.
+    return " · ".join(word.replace(" ", "\u00a0").replace("\u2009", "\u202f") for word in words)

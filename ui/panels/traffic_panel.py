@@ -21,7 +21,8 @@ from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
 from simulator.traffic_curve import RunTraffic, run_traffic
-from ui.scene.traffic import figures, paint_curves, paint_place, traffic_layout
+from ui.scene.traffic import paint_curves, traffic_layout
+from ui.scene.traffic_place import figures, paint_place
 from ui.session import Session, View
 from ui.theme import DARK, Style
 from ui.units import bytes_text

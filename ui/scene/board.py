@@ -7,12 +7,15 @@ LOOK.md, "The board".
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
 from simulator.cell_values import row_numbers
 from simulator.dtypes import F32
+from simulator.lesson_places import Pointer
 from simulator.snapshot import Cell, Snapshot
 from ui.scene.board_corner import paint_inset, paint_legend
 from ui.scene.board_layout import (
@@ -45,6 +48,7 @@ from ui.scene.heat import (
     pooled,
     signed_limit,
 )
+from ui.scene.point_marks import paint_points
 from ui.theme import Style, Theme
 
 __all__ = ["Cell", "View", "board_layout", "describe", "locate", "paint_board"]
@@ -60,6 +64,7 @@ def paint_board(
     row: int | None = None,
     hover: Cell | None = None,
     selected: Cell | None = None,
+    points: Collection[Pointer] = (),
 ) -> None:
     """Draw the board.
 
@@ -81,6 +86,8 @@ def paint_board(
         The cell under the pointer.
     selected : Cell, optional
         The selected cell.
+    points : collection of Pointer, optional
+        What a lesson points at.
     """
     lay = board_layout(snapshot.program.workload, style, rect, view)
     painter.save()
@@ -106,6 +113,7 @@ def paint_board(
     paint_words(painter, snapshot, style, lay)
     paint_inset(painter, snapshot, style, lay)
     paint_legend(painter, snapshot, style, lay)
+    paint_points(painter, points, snapshot.program.workload, style, lay)
     painter.restore()
 
 

@@ -109,14 +109,13 @@ class BoardLayout:
         """Return the visible part of some rows, from box `first` to box `last`; may be null."""
         box = self.boxes[first].united(self.boxes[last or first])
         top, bottom = self.row_y(rows.start), self.row_y(rows.stop)
-        band = QRectF(box.left(), top, box.width(), bottom - top)
-        return _snapped(band).intersected(box)
+        return _snapped_in(box, QRectF(box.left(), top, box.width(), bottom - top))
 
     def col_band(self, name: str, keys: range) -> QRectF:
         """Return the visible part of some keys in a box; may be null."""
         box = self.boxes[name]
         left, right = self.col_x(keys.start), self.col_x(keys.stop)
-        return _snapped(QRectF(left, box.top(), right - left, box.height())).intersected(box)
+        return _snapped_in(box, QRectF(left, box.top(), right - left, box.height()))
 
     def tile(self, rows: range, keys: range) -> QRectF:
         """Return the visible part of a tile of the score matrix; may be null."""
@@ -132,10 +131,10 @@ class BoardLayout:
         if name in "KV":
             deep = QRectF(box.left(), box.top() + first * box.height(), box.width(),
                           (last - first) * box.height())  # fmt: skip
-            return self.col_band(name, along).intersected(_snapped(deep))
+            return self.col_band(name, along).intersected(_snapped_in(box, deep))
         wide = QRectF(box.left() + first * box.width(), box.top(),
                       (last - first) * box.width(), box.height())  # fmt: skip
-        return self.row_band(name, along).intersected(_snapped(wide))
+        return self.row_band(name, along).intersected(_snapped_in(box, wide))
 
     def visible_rows(self) -> range:
         """Return the rows of which anything is visible."""
@@ -271,6 +270,19 @@ def _snapped(rect: QRectF) -> QRectF:
     left, top = floor(rect.left() + 0.5), floor(rect.top() + 0.5)
     right, bottom = floor(rect.right() + 0.5), floor(rect.bottom() + 0.5)
     return QRectF(left, top, max(right - left, 1), max(bottom - top, 1))
+
+
+def _snapped_in(box: QRectF, rect: QRectF) -> QRectF:
+    """Return what lies in `box` of a rectangle on whole pixels; may be null.
+
+    The last rows of many would else be rounded out of their box.
+    """
+    out = _snapped(rect)
+    if rect.top() < box.bottom() <= out.top():
+        out.moveBottom(box.bottom())
+    if rect.left() < box.right() <= out.left():
+        out.moveRight(box.right())
+    return out.intersected(box)
 
 
 def _arranged(w: Workload, style: Style, rect: QRectF, view: View, tokens: bool) -> BoardLayout:

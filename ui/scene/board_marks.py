@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from simulator.snapshot import Cell, Snapshot
 from ui.scene.board_layout import BoardLayout
 from ui.scene.board_state import moved_rows, tensors_at_work
-from ui.scene.draw import outline
+from ui.scene.draw import hairline, outline
 from ui.theme import Style, Theme
 
 
@@ -78,9 +78,9 @@ def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) 
     for first, last in (("Q", ""), ("S", ""), ("m", "O")):
         band = lay.row_band(first, range(row, row + 1), last)
         if band.height() >= 4:
-            outline(painter, band, ink)
+            outline(painter, band, ink, hairline(style))
         else:
-            painter.setPen(QPen(ink, 1))
+            painter.setPen(QPen(ink, hairline(style)))
             painter.drawLine(QLineF(band.left(), round(middle), band.right(), round(middle)))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     painter.setPen(Qt.PenStyle.NoPen)

@@ -16,7 +16,7 @@ from simulator.snapshot import Snapshot
 from simulator.tiling import I64, TileGrid
 from ui.scene.board_layout import NUMBER_CELL, BoardLayout
 from ui.scene.board_state import Area, current_values, past_areas
-from ui.scene.draw import mixed, text_width
+from ui.scene.draw import hairline, mixed, text_width
 from ui.scene.heat import (
     KEPT,
     U32,
@@ -101,8 +101,8 @@ def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         for area in past_areas(snapshot):
             _paint_area(painter, snapshot, theme, lay, area)
         _paint_current(painter, snapshot, theme, lay)
-        _paint_grid(painter, w.grid, theme, lay)
-        _paint_mask_edges(painter, snapshot, theme, lay)
+        _paint_grid(painter, w.grid, style, lay)
+        _paint_mask_edges(painter, snapshot, style, lay)
         _paint_numbers(painter, snapshot, style, lay)
 
 
@@ -207,11 +207,11 @@ def _paint_current(painter: QPainter, snapshot: Snapshot, theme: Theme, lay: Boa
     )
 
 
-def _paint_grid(painter: QPainter, grid: TileGrid, theme: Theme, lay: BoardLayout) -> None:
+def _paint_grid(painter: QPainter, grid: TileGrid, style: Style, lay: BoardLayout) -> None:
     """Draw the lines between tiles: opaque and not smoothed, which is many times faster."""
     box, (cell_w, cell_h) = lay.boxes["S"], lay.cell
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    painter.setPen(QPen(QColor(theme.grid), 1))
+    painter.setPen(QPen(QColor(style.theme.grid), hairline(style)))
     lines = []
     rows, keys = lay.visible_rows(), lay.visible_keys()
     if cell_h * grid.rows >= 5:
@@ -226,7 +226,7 @@ def _paint_grid(painter: QPainter, grid: TileGrid, theme: Theme, lay: BoardLayou
 
 
 def _paint_mask_edges(
-    painter: QPainter, snapshot: Snapshot, theme: Theme, lay: BoardLayout
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
 ) -> None:
     """Draw where the visible pairs end: steps between cells, a line where they are too small."""
     mask, grid = snapshot.program.workload.mask, snapshot.program.workload.grid
@@ -236,7 +236,8 @@ def _paint_mask_edges(
     rows = lay.visible_rows()
     stairs = min(cell_w, cell_h) >= FINEST_STAIRS
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, not stairs)
-    painter.setPen(QPen(mixed(theme.empty, theme.muted, 0.75), 1))
+    colour = mixed(style.theme.empty, style.theme.muted, 0.75)
+    painter.setPen(QPen(colour, hairline(style)))
     offsets = []  # of the first hidden key from the row, and of the first visible one
     if mask.causal or mask.window:
         offsets.append(1 if mask.causal else mask.window)

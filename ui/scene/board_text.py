@@ -11,13 +11,15 @@ from ui.scene.board_words import DOT, caption_phrases, header_choices, sharing_c
 from ui.scene.draw import CENTRE, LEFT, RIGHT, draw_text, text_width
 from ui.scene.fault_marks import paint_fault_label
 from ui.theme import Style
+from ui.units import count_text
 
 
 def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     """Name the boxes, with their sizes where these fit."""
     w, font = snapshot.program.workload, style.text_font(13, bold=True)
+    rows = count_text(w.seqlen_q)
     titles = {"Q": "Q", "K": "Kᵀ", "V": "Vᵀ", "m": "m", "l": "ℓ", "O": "O"}
-    sized = {"Q": f"Q {w.seqlen_q}×{w.head_dim}", "O": f"O {w.seqlen_q}×{w.value_dim}"}
+    sized = {"Q": f"Q {rows}×{w.head_dim}", "O": f"O {rows}×{w.value_dim}"}
     if all(text_width(font, text) <= lay.labels[name].width() for name, text in sized.items()):
         titles |= sized
     for name, box in lay.labels.items():
@@ -135,7 +137,7 @@ def _paint_block_numbers(
 ) -> None:
     grid, visit = snapshot.program.workload.grid, snapshot.visit
     cell_w, cell_h = lay.cell
-    digit = style.px(7)
+    digit = style.px(7.5)
     whole = snapshot.in_softmax_launch
     sides = (
         (True, visit.i, lay.visible_rows(), grid.rows, cell_h, style.px(16)),
@@ -162,7 +164,7 @@ def _paint_block_numbers(
                 place = QRectF(room.left(), middle - least / 2, room.width(), least)
             else:
                 place = QRectF(middle - least / 2, room.top(), least, room.height())
-            font = style.text_font(10, bold=block == current)
+            font = style.text_font(11, bold=block == current)
             colour = style.theme.text if block == current else style.theme.muted
             draw_text(painter, place, str(block), font, colour, RIGHT if upright else CENTRE)
 

@@ -114,8 +114,12 @@ def paint_compare(
     caption = first_that_fits(words, lay.caption.width(), font)
     draw_text(painter, lay.caption, caption, font, theme.muted)
     scales = _Scales.of(comparison)
+    said = [
+        _rows(position, total, scales, lay.style)
+        for position, total in zip(positions, comparison.totals, strict=True)
+    ]
     for n, (position, box) in enumerate(zip(positions, lay.columns, strict=True)):
-        _paint_column(painter, comparison, n, position, scales, lay.style, box)
+        _paint_column(painter, comparison, n, position, said, scales, lay.style, box)
         if n == marked:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             inside = box.adjusted(3, 3, -3, -3)
@@ -165,6 +169,7 @@ def _paint_column(
     comparison: Comparison,
     number: int,
     position: Position,
+    said: Sequence[Sequence[_Row]],
     scales: _Scales,
     style: Style,
     box: QRectF,
@@ -191,7 +196,11 @@ def _paint_column(
     if min(board.width(), board.height()) >= 16:
         paint_mini_board(painter, program, position, grid, style, board)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    _paint_bars(painter, position, comparison.totals[number], scales, style, bars)
+    over = []
+    for alike in zip(*said, strict=True):
+        label, figures = fitting_words(alike, bars.width(), style)
+        over.append((label, figures[number], alike[number].ink))
+    _paint_bars(painter, position, comparison.totals[number], over, scales, style, bars)
 
 
 def _split(body: QRectF, style: Style) -> tuple[QRectF, QRectF]:
@@ -211,25 +220,76 @@ def _split(body: QRectF, style: Style) -> tuple[QRectF, QRectF]:
     return QRectF(body.x(), body.y(), body.width(), bars.y() - px(6) - body.y()), bars
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Words over a bar: its name and its figures, each from long to short, and their colour."""
+
+    labels: tuple[str, ...]
+    figures: tuple[str, ...]
+    ink: str
+
+
+def _rows(position: Position, total: Totals, scales: _Scales, style: Style) -> tuple[_Row, ...]:
+    """Return the words over the bars of one algorithm."""
+    theme = style.theme
+    moved, most = bytes_text(position.counters.bytes), bytes_text(total.counters.bytes)
+    spent, end = time_text(position.time.seconds), time_text(total.time.seconds)
+    held, peak = bytes_text(position.on_chip), bytes_text(total.peak)
+    limit = bytes_text(scales.limit)
+    over = total.peak > scales.limit
+    chip = (
+        (f"{held}, up to {peak}: over {limit}", f"up to {peak}: over {limit}",
+         f"{peak} > {limit}", "over the limit")
+        if over
+        else (f"{held}, up to {peak} of {limit}", f"{held} of {limit}", f"{held} / {limit}", held)
+    )  # fmt: skip
+    return (
+        _Row(
+            ("requested from HBM", "requested bytes", "requested", "bytes"),
+            (f"{moved} of {most}", f"{moved} / {most}", moved), theme.text,
+        ),
+        _Row(
+            ("simulated time", "time"),
+            (f"≈ {spent} of {end}", f"{spent} / {end}", spent), theme.text,
+        ),
+        _Row(
+            ("shared memory of this visit", "shared memory", "SRAM"), chip,
+            theme.bad if over else theme.text,
+        ),
+    )  # fmt: skip
+
+
+def fitting_words(rows: Sequence[_Row], width: float, style: Style) -> tuple[str, tuple[str, ...]]:
+    """Return a bar's name, "" without room, and its figures in all columns, worded alike."""
+    small, font = style.text_font(11), style.text_font(11, bold=True)
+    room = width - style.px(6)
+    names = rows[0].labels
+    shortest = text_width(small, names[-1])
+    wordings = list(zip(*(row.figures for row in rows), strict=True))
+    spent = [max(text_width(font, text) for text in texts) for texts in wordings]
+    at = next((n for n, taken in enumerate(spent) if taken <= room - shortest), len(spent) - 1)
+    name = next((name for name in names if text_width(small, name) <= room - spent[at]), "")
+    return name, wordings[at]
+
+
 def _paint_bars(
     painter: QPainter,
     position: Position,
     total: Totals,
+    words: Sequence[tuple[str, str, str]],
     scales: _Scales,
     style: Style,
     place: QRectF,
 ) -> None:
+    """Paint bars under their words: (name, figures, colour) of each."""
     theme, now = style.theme, position.counters
     height = place.height() / _BARS
-    rows = [QRectF(place.x(), place.y() + n * height, place.width(), height) for n in range(_BARS)]
+    bars = []
+    for n, said in enumerate(words):
+        row = QRectF(place.x(), place.y() + n * height, place.width(), height)
+        bars.append(_paint_row(painter, row, style, *said))
 
-    moved, most = bytes_text(now.bytes), bytes_text(total.counters.bytes)
-    bar = _paint_row(
-        painter, rows[0], style,
-        ("requested from HBM", "requested bytes", "requested", "bytes"),
-        (f"{moved} of {most}", f"{moved} / {most}", moved), theme.text,
-    )  # fmt: skip
-    amber = QColor(theme.hbm_line)
+    bar, amber = bars[0], QColor(theme.hbm_line)
     share = bar.width() / scales.bytes
     _frame(painter, bar, total.counters.bytes * share, theme.hbm_ground, amber, style)
     read, written = now.read_bytes * share, now.write_bytes * share
@@ -238,56 +298,31 @@ def _paint_bars(
     painter.fillRect(stored, mixed(theme.hbm_ground, amber, 0.4))
     painter.fillRect(stored, QBrush(amber, Qt.BrushStyle.BDiagPattern))
 
-    spent, end = time_text(position.time.seconds), time_text(total.time.seconds)
-    bar = _paint_row(
-        painter, rows[1], style, ("simulated time", "time"),
-        (f"≈ {spent} of {end}", f"{spent} / {end}", spent), theme.text,
-    )  # fmt: skip
-    blue = mixed(theme.panel, theme.text, 0.55)
+    bar, grey = bars[1], mixed(theme.panel, theme.text, 0.55)
     share = bar.width() / scales.seconds
-    _frame(painter, bar, total.time.seconds * share, theme.panel, blue, style)
-    painter.fillRect(QRectF(bar.x(), bar.y(), position.time.seconds * share, bar.height()), blue)
+    _frame(painter, bar, total.time.seconds * share, theme.panel, grey, style)
+    painter.fillRect(QRectF(bar.x(), bar.y(), position.time.seconds * share, bar.height()), grey)
 
-    over = total.peak > scales.limit
-    held, peak = bytes_text(position.on_chip), bytes_text(total.peak)
-    limit = bytes_text(scales.limit)
-    texts = (
-        (f"{held}, up to {peak}: over {limit}", f"up to {peak}: over {limit}", "over the limit")
-        if over
-        else (f"{held}, up to {peak} of {limit}", f"{held} of {limit}", held)
-    )  # fmt: skip
-    bar = _paint_row(
-        painter, rows[2], style, ("shared memory of this visit", "shared memory", "SRAM"), texts,
-        theme.bad if over else theme.text,
-    )  # fmt: skip
+    bar = bars[2]
     share = bar.width() / scales.chip
-    green = QColor(theme.bad if over else theme.good)
+    green = QColor(theme.bad if total.peak > scales.limit else theme.good)
     _frame(painter, bar, scales.limit * share, theme.window, QColor(theme.faint), style)
     _frame(painter, bar, total.peak * share, theme.sram_ground, green, style)
     painter.fillRect(QRectF(bar.x(), bar.y(), position.on_chip * share, bar.height()), green)
     painter.setPen(QPen(QColor(theme.bad), style.px(2)))
     x = min(bar.x() + scales.limit * share, bar.right() - style.px(1))
-    painter.drawLine(QLineF(x, bar.y() - style.px(2), x, bar.bottom() + style.px(2)))
+    painter.drawLine(QLineF(x, bar.y(), x, bar.bottom() + style.px(3)))
 
 
 def _paint_row(
-    painter: QPainter,
-    row: QRectF,
-    style: Style,
-    labels: Sequence[str],
-    figures: Sequence[str],
-    ink: str,
+    painter: QPainter, row: QRectF, style: Style, label: str, figure: str, ink: str
 ) -> QRectF:
     """Write a bar's name and figures over it; return the bar's place."""
-    px, small, font = style.px, style.text_font(11), style.text_font(11, bold=True)
+    px = style.px
     words = QRectF(row.x(), row.y(), row.width(), px(16))
-    room = words.width() - px(6)
-    shortest = text_width(small, labels[-1])
-    figure = first_that_fits(figures, room - shortest, font)
-    label = first_that_fits(labels, room - text_width(font, figure), small)
-    draw_text(painter, words, figure, font, ink, RIGHT)
-    if text_width(small, label) <= room - text_width(font, figure):
-        draw_text(painter, words, label, small, style.theme.muted)
+    draw_text(painter, words, figure, style.text_font(11, bold=True), ink, RIGHT)
+    if label:
+        draw_text(painter, words, label, style.text_font(11), style.theme.muted)
     height = min(max(row.height() - px(22), px(6)), px(16))
     return QRectF(row.x(), words.bottom() + px(1), row.width(), height)
 

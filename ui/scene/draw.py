@@ -18,7 +18,7 @@ from PySide6.QtGui import (
     QTransform,
 )
 
-from ui.theme import font_key
+from ui.theme import TEXT_FAMILY, Style, font_key
 
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -46,12 +46,21 @@ def _text(font: QFont, text: str) -> _Text:
     if found is None:
         if len(texts) >= _MOST_TEXTS:
             texts.clear()
+        text = _with_narrow_hyphens(font, text)
         laid_out = QStaticText(text)
         laid_out.setTextFormat(Qt.TextFormat.PlainText)
         laid_out.prepare(QTransform(), font)
         advance = QFontMetricsF(font).horizontalAdvance(text)
         found = texts[key] = _Text(laid_out, advance, laid_out.size().height())
     return found
+
+
+def _with_narrow_hyphens(font: QFont, text: str) -> str:
+    """Return a text whose hyphens are hyphens: figures of equal width bring a wide sign with them.
+
+    U+2010 has no such form. In code a hyphen is a minus, and as wide as every letter anyway.
+    """
+    return text.replace("-", "\u2010") if font.families()[0] == TEXT_FAMILY else text
 
 
 def text_width(font: QFont, text: str) -> float:
@@ -95,6 +104,11 @@ def _shares(align: Qt.AlignmentFlag) -> tuple[float, float]:
     return across, 0.0 if align & Qt.AlignmentFlag.AlignTop else down
 
 
+def hairline(style: Style) -> int:
+    """Return the width of the thinnest lines, in whole pixels: 2 on a picture twice as large."""
+    return max(int(style.px(1)), 1)
+
+
 def outline(
     painter: QPainter, rect: QRectF, colour: QColor | str, width: float = 1.0, radius: float = 0.0
 ) -> None:
@@ -119,13 +133,15 @@ def card(
 ) -> None:
     """Fill a rounded box and draw its border."""
     half = width / 2
-    inner = rect.adjusted(half, half, -half, -half)
     painter.setPen(QPen(QColor(border), width))
     if min(rect.width(), rect.height()) < _LARGE:
+        inner = rect.adjusted(half, half, -half, -half)
         painter.setBrush(QBrush(QColor(ground)))
         painter.drawRoundedRect(inner, radius, radius)
     else:
-        _large_card(painter, inner, QColor(ground), radius)
+        # On whole pixels: straight lines, which are not smoothed, then meet the round corners.
+        whole = QRectF(rect.toRect()).adjusted(half, half, -half, -half)
+        _large_card(painter, whole, QColor(ground), radius)
 
 
 _LARGE = 120

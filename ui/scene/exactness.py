@@ -60,7 +60,7 @@ def exactness_layout(rect: QRectF, style: Style) -> ExactnessLayout:
     room = rect.height() - 2 * (title + least) - px(4)
     count = max(0, min(3, int((room - px(6)) // line)))
     room -= count * line + (px(6) if count else 0)
-    axis = px(13) if room >= px(13) else 0.0
+    axis = px(14) if room >= px(14) else 0.0
     height = least + max(0.0, room - axis) / 2
     left = px(34)
     titles, axes, strips = [], [], []
@@ -272,7 +272,7 @@ def _height(box: QRectF, decade: float) -> float:
 def _paint_scale(painter: QPainter, lay: ExactnessLayout, n: int, rounding: float | None) -> None:
     """Write the powers of ten beside a strip, and mark what storing O in the dtype may cost."""
     theme, box, axis = lay.style.theme, lay.strips[n], lay.axes[n]
-    font, high = lay.style.text_font(9.5), lay.style.px(11)
+    font, high = lay.style.text_font(11), lay.style.px(13)
     last = box.bottom() + high
     for decade, text in _TICKS:
         y = round(_height(box, decade))
@@ -318,7 +318,7 @@ def _paint_rows(
         outline(painter, around.intersected(box), theme.current, px(1.5))
     if lay.rows_axis.isNull():
         return
-    font, axis = lay.style.text_font(9.5), lay.rows_axis
+    font, axis = lay.style.text_font(11), lay.rows_axis
     draw_text(painter, axis, "row 0", font, theme.muted, LEFT)
     draw_text(painter, axis, count_text(rows - 1), font, theme.muted, RIGHT)
     if row is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,6 +22,10 @@ from PySide6.QtGui import (
 
 _EM = 48.0
 """Pixels at which formulas are typeset, once; other sizes are made from the same outlines."""
+
+
+_ONE = threading.Lock()
+"""One formula at a time: the library reads glyphs from one place in one font file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +102,10 @@ def _outlines(latex: str) -> QPainterPath:
     import ziamath  # a fifth of a second: not at the start
 
     library: Any = ziamath
-    # Else glyphs are symbols that are used by reference, not outlines.
-    library.config.svg2 = False
-    picture = ElementTree.fromstring(library.Latex(latex, size=_EM).svg())
+    with _ONE:
+        # Else glyphs are symbols that are used by reference, not outlines.
+        library.config.svg2 = False
+        picture = ElementTree.fromstring(library.Latex(latex, size=_EM).svg())
     out = QPainterPath()
     out.setFillRule(Qt.FillRule.WindingFill)
     for element in picture.iter():

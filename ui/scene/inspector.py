@@ -25,7 +25,7 @@ from ui.scene.inspector_model import (
 )
 from ui.scene.names import first_that_fits
 from ui.theme import Style, Theme
-from ui.units import number_text
+from ui.units import count_text, number_text
 
 _WHOLE = QRectF(0, 0, 1, 1)
 _TICKS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
@@ -242,8 +242,8 @@ def _paint_heads(
     if shown > 1:
         pitch = max(pitch, layout.heads[1][1].x() - layout.heads[0][1].x())
     for head, box in layout.heads:
-        if small is None:
-            painter.fillRect(box, hatching(t.empty, t.hatch, style.scale))
+        if small is None:  # no map of it: hatching would say that it is all hidden
+            painter.fillRect(box, QColor(t.empty))
         else:
             if model.maps.mask.hides:
                 painter.fillRect(box, hatching(t.empty, t.hatch, style.scale))
@@ -291,7 +291,7 @@ def _paint_read(
     keys = sorted(int(key) for key in found.strongest)
     pitch = room.height() / (len(keys) + 1)
     pitch = min(pitch, px(30))
-    token = model.row_label(row) if model.tokens else f"row {row}"
+    token = model.row_label(row) if model.tokens else model.row_name(row)
     name = style.text_font(14, bold=True)
     left = min(text_width(name, token) + px(8), 0.3 * box.width())
     middle = room.y() + pitch * (len(keys) + 1) / 2
@@ -309,13 +309,17 @@ def _paint_read(
             painter, label, number_text(weight, 4), style.code_font(LABEL), t.text, LEFT
         )  # fmt: skip
         rest = QRectF(label.right(), label.y(), room.right() - label.right(), pitch)
-        text = f"{model.key_label(key)}  ({key})" if model.tokens else f"key {key}"
+        text = f"{model.key_label(key)}  ({key})" if model.tokens else model.key_name(key)
         draw_text(painter, rest, text, font, t.text)
     others = found.visible - len(keys)
     if others > 0:
         y = room.y() + len(keys) * pitch
         sum_others = float(np.delete(found.weights, keys).sum(dtype=np.float64))
-        words = f"{others} other key{'s' if others > 1 else ''}"
+        count = count_text(others)
+        words = first_that_fits(
+            (f"{count} other key{'s' if others > 1 else ''}", f"{count} others", f"+ {count}"),
+            room.right() - right - px(5) - number, font,
+        )  # fmt: skip
         label = QRectF(right + px(5), y, number, pitch)
         draw_text(painter, label, number_text(sum_others, 4), style.code_font(LABEL), t.muted)
         rest = QRectF(label.right(), y, room.right() - label.right(), pitch)
@@ -363,7 +367,11 @@ def _paint_blend(
         second = f"dimension {pointer.dim}: {at}"
     second_box = QRectF(box.x(), box.y() + line, box.width(), line - px(2))
     draw_text(painter, second_box, second, font, t.text if pointer.dim is not None else t.muted)
-    strongest = f"hard: key {found.key}" if found.key >= 0 else "hard: no key"
+    strongest = (
+        f"hard: {model.key_name(found.key).partition(' “')[0]}"
+        if found.key >= 0
+        else "hard: no key"
+    )
     names = ("soft: Σ p·v", strongest, "soft − hard")
     for name, part, strip in zip(names, both, layout.strips, strict=True):
         image = heat_image(part[None, :].astype(np.float32), -limit, limit, diverging(t))

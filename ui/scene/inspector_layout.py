@@ -105,6 +105,12 @@ def inspector_layout(model: InspectorModel, style: Style, rect: QRectF) -> Inspe
     body = QRectF(rect)
     body.setTop(notes.bottom() + px(2))
     area, heads, read, blend = _places(body, style)
+    if model.small is None and model.workload.heads == 1 and not heads.isEmpty():
+        # The only head has no map: what is below its place has that room as well.
+        (read if read.left() == heads.left() and area.top() == heads.top() else area).setTop(
+            heads.top()
+        )
+        heads = QRectF()
     titled, boxes = _heads(model, style, heads)
     caption, cells, grid, rows, keys, bar = _map(model, style, area)
     return InspectorLayout(

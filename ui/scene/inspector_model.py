@@ -81,20 +81,22 @@ class InspectorModel:
 
     def row_label(self, row: int) -> str:
         """Return what stands beside a row: its token, or its number."""
-        return self.workload.query_token(row) or str(row)
+        return self.workload.query_token(row) or count_text(row)
 
     def key_label(self, key: int) -> str:
         """Return what stands under a column."""
-        return self.workload.tokens[key] if self.tokens else str(key)
+        return self.workload.tokens[key] if self.tokens else count_text(key)
 
     def row_name(self, row: int) -> str:
         """Return a row in words: ``row 8 “it”``."""
         token = self.workload.query_token(row)
-        return f"row {row} “{token}”" if token else f"row {row}"
+        return f"row {row} “{token}”" if token else f"row {count_text(row)}"
 
     def key_name(self, key: int) -> str:
         """Return a key in words."""
-        return f"key {key} “{self.workload.tokens[key]}”" if self.tokens else f"key {key}"
+        if self.tokens:
+            return f"key {key} “{self.workload.tokens[key]}”"
+        return f"key {count_text(key)}"
 
     def sees(self, row: int, key: int) -> bool:
         """Return whether the mask lets a row see a key."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
@@ -65,7 +66,7 @@ def memory_layout(rect: QRectF, style: Style, lanes: int) -> MemoryLayout:
     """Return the places of a picture with so many moved tiles."""
     style = fitting(style, rect, MIN_SIZE)
     px = style.px
-    sram_width = max(0.36 * rect.width(), px(124))
+    sram_width = max(0.38 * rect.width(), px(132))
     hbm_width = 0.30 * rect.width()
     middle_width = rect.width() - hbm_width - sram_width - px(6)
     narrow = middle_width < text_width(style.text_font(12), _WIDEST_FIGURE)
@@ -138,18 +139,19 @@ def paint_memory(
 def _paint_ground(
     painter: QPainter,
     ground: QRectF,
-    title: str,
+    titles: Sequence[str],
     fill: str,
     line: str,
     ink: QColor,
     style: Style,
 ) -> QRectF:
-    """Paint a memory's ground and title; return what is left inside."""
+    """Paint a memory's ground and the title that fits; return what is left inside."""
     px = style.px
     card(painter, ground, fill, line, px(5), px(1.2))
     row = QRectF(ground.x() + px(4), ground.y() + px(4), ground.width() - px(8), px(16))
-    fonts = [style.text_font(size, bold=True) for size in (12, 11, 10, 9)]
-    draw_text(painter, row, title, font_that_fits(fonts, title, row.width()), ink, CENTRE)
+    fonts = [style.text_font(size, bold=True) for size in (12, 11)]
+    font = font_that_fits(fonts, titles[0], row.width())
+    draw_text(painter, row, first_that_fits(titles, row.width(), font), font, ink, CENTRE)
     inner = ground.adjusted(px(7), 0, -px(7), -px(6))
     inner.setTop(row.bottom() + px(3))
     return inner
@@ -158,7 +160,7 @@ def _paint_ground(
 def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
     style, theme, px = layout.style, layout.style.theme, layout.style.px
     inner = _paint_ground(
-        painter, layout.hbm, f"HBM  {model.tbps:g} TB/s", theme.hbm_ground, theme.hbm_line,
+        painter, layout.hbm, (f"HBM  {model.tbps:g} TB/s", "HBM"), theme.hbm_ground, theme.hbm_line,
         mixed(theme.hbm_line, theme.text, 0.55), style,
     )  # fmt: skip
     legend = px(13)
@@ -168,7 +170,7 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
         with_legend = _paint_hbm_legend(painter, foot, style)
     room = inner.height() - (legend if with_legend else 0.0)
     row_height = min(room / len(model.tensors), px(44))
-    bold, small = style.text_font(11, bold=True), style.text_font(10)
+    bold, small = style.text_font(11, bold=True), style.text_font(11)
     largest = max(t.total for t in model.tensors)
     for n, traffic in enumerate(model.tensors):
         row = QRectF(inner.x(), inner.y() + n * row_height, inner.width(), row_height)
@@ -184,7 +186,7 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
 def _paint_hbm_legend(painter: QPainter, place: QRectF, style: Style) -> bool:
     """Paint what the fills of the bars mean, if there is room: return whether there was."""
     px, theme = style.px, style.theme
-    font, swatch, gap = style.text_font(9), px(8), px(8)
+    font, swatch, gap = style.text_font(11), px(8), px(8)
     words = ("read", "written")
     widths = [swatch + px(3) + text_width(font, word) + 1 for word in words]
     x = place.center().x() - (sum(widths) + gap) / 2
@@ -231,17 +233,17 @@ def _paint_sram(painter: QPainter, model: MemoryModel, layout: MemoryLayout, pha
     style, theme, px = layout.style, layout.style.theme, layout.style.px
     green = mixed(theme.sram_line, theme.text, 0.55)
     inner = _paint_ground(
-        painter, layout.sram, model.occupancy, theme.sram_ground, theme.sram_line,
+        painter, layout.sram, model.occupancies, theme.sram_ground, theme.sram_line,
         QColor(theme.bad) if model.over else green, style,
     )  # fmt: skip
     heading, bar_height = px(15), px(7)
-    height = min((inner.height() - heading - bar_height - px(6)) / 2, px(64))
+    height = min((inner.height() - heading - bar_height - px(6)) / 2, px(110))
     shared = QRectF(inner.x(), inner.y(), inner.width(), height)
     between = QRectF(inner.x(), shared.bottom(), inner.width(), heading)
     registers = QRectF(inner.x(), between.bottom(), inner.width(), height)
     _paint_chips(painter, model.shared, shared, style, phase, solid=True)
     words = f"registers  {bytes_text(model.register_bytes)}"
-    draw_text(painter, between, words, style.text_font(10), theme.muted)
+    draw_text(painter, between, words, style.text_font(11), theme.muted)
     _paint_chips(painter, model.registers, registers, style, phase, solid=False)
     bar = QRectF(inner.x(), inner.bottom() - bar_height, inner.width(), bar_height)
     _paint_occupancy(painter, model, bar, style)
@@ -259,7 +261,7 @@ def _paint_chips(
     px, theme = style.px, style.theme
     gap = px(4)
     width = (place.width() - gap * (_SLOT_COUNT - 1)) / _SLOT_COUNT
-    font, small = style.text_font(12, bold=True), style.text_font(9)
+    font, small = style.text_font(12, bold=True), style.text_font(11)
     held = {chip.slot: chip for chip in chips}
     for slot in range(_SLOT_COUNT):
         box = QRectF(place.x() + slot * (width + gap), place.y(), width, place.height())
@@ -275,8 +277,9 @@ def _paint_chips(
         painter.setPen(pen)
         painter.setBrush(mixed(theme.sram_ground, colour, 0.28) if solid else Qt.BrushStyle.NoBrush)
         painter.drawRoundedRect(box.adjusted(px(1), px(1), -px(1), -px(1)), px(4), px(4))
-        name = first_that_fits(chip.names, width - px(4), font)
+        name = first_that_fits(chip.names, width - px(8), font)
         size = bytes_text(chip.bytes)
+        size = first_that_fits((size, size.replace(".0 ", " ")), width - px(8), small)
         if box.height() >= px(34) and text_width(small, size) <= width - px(4):
             half = px(8)
             draw_text(painter, box.translated(0, half), size, small, theme.muted, CENTRE)
@@ -288,7 +291,7 @@ def _paint_chips(
 def _paint_occupancy(painter: QPainter, model: MemoryModel, bar: QRectF, style: Style) -> None:
     px, theme = style.px, style.theme
     if model.over:
-        font = style.text_font(10, bold=True)
+        font = style.text_font(11, bold=True)
         words = "over the limit"
         width = text_width(font, words) + px(4)
         label = QRectF(bar.right() - width, bar.center().y() - px(7), width, px(14))
@@ -360,6 +363,6 @@ def _paint_figures(painter: QPainter, model: MemoryModel, layout: MemoryLayout) 
         return
     height = place.height() / 3
     rows = [QRectF(place.x(), place.y() + n * height, place.width(), height) for n in range(3)]
-    draw_text(painter, rows[0], "requested bytes", style.text_font(10), theme.muted, CENTRE)
+    draw_text(painter, rows[0], "requested bytes", style.text_font(11), theme.muted, CENTRE)
     for row, words in zip(rows[1:], (read, written), strict=True):
         draw_text(painter, row, words, style.text_font(12), theme.text, CENTRE)

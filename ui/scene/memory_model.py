@@ -108,8 +108,14 @@ class MemoryModel:
 
     @property
     def occupancy(self) -> str:
-        """Title of the chip's ground."""
-        return f"SRAM  {self.shared_bytes / _KIB:.1f} of {self.limit // _KIB} KiB"
+        """What of the chip's memory is taken."""
+        return self.occupancies[0]
+
+    @property
+    def occupancies(self) -> tuple[str, ...]:
+        """Title of the chip's ground, from long to short."""
+        figures = f"{self.shared_bytes / _KIB:.1f} of {self.limit // _KIB} KiB"
+        return f"SRAM  {figures}", figures
 
 
 def memory_model(snapshot: Snapshot) -> MemoryModel:

@@ -11,36 +11,18 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from simulator.paper import Paper, Role
-from ui.scene.draw import LEFT, RIGHT, draw_text, mixed, outline, text_width
-from ui.scene.formula import formula, typeset
+from ui.scene.draw import RIGHT, draw_text, mixed, outline, text_width
+from ui.scene.flow import Face, Piece, Word, flow, paint_pieces, width_of
+from ui.scene.formula import typeset
+from ui.scene.point_marks import paint_arrow
 from ui.theme import Style
 
 _FORMULA = re.compile(r"\$([^$]+)\$([.,:;)]*)")
-_TEXT, _MATHS, _SMALL = 13.0, 14.0, 12.0
+_TEXT, _SMALL = 13.0, 12.0
 _SMALLEST = 11.0
 """Pixels at scale 1, and below which nothing is set."""
 CURRENT_SHARE = 0.2
 """How much of the current colour is mixed into the ground of the current line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A word or a formula in its place.
-
-    Attributes
-    ----------
-    x, baseline : float
-        Its left end and baseline, in pixels.
-    text : str
-        The word, or the LaTeX of the formula.
-    maths : bool
-        Whether it is a formula.
-    """
-
-    x: float
-    baseline: float
-    text: str
-    maths: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +108,7 @@ def paper_layout(paper: Paper, style: Style, width: float) -> PaperLayout:
 
 def _ends(row: PaperRow, laid: PaperLayout) -> Iterator[float]:
     for piece in row.pieces:
-        yield piece.x + _width(piece.text, piece.maths, laid.style) + laid.style.px(6)
-
-
-def _width(text: str, maths: bool, style: Style, size: float = _TEXT) -> float:
-    if maths:
-        return formula(text, style.px(_MATHS * size / _TEXT)).width
-    return text_width(style.text_font(size), text)
+        yield piece.x + width_of(piece.text, piece.face, laid.style, _TEXT) + laid.style.px(6)
 
 
 def _laid_out(paper: Paper, style: Style, width: float) -> PaperLayout:
@@ -152,48 +128,24 @@ def _laid_out(paper: Paper, style: Style, width: float) -> PaperLayout:
     return PaperLayout(style, margin, tuple(rows), title, note, y + px(6))
 
 
-def _words(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield words and formulas; what is glued to a formula comes straight after it."""
+def _words(text: str) -> Iterator[Word]:
+    """Yield words and formulas; what follows a formula is glued to it."""
     at = 0
     for found in _FORMULA.finditer(text):
-        yield from ((word, False) for word in text[at : found.start()].split())
-        yield found[1], True
+        yield from (Word(word) for word in text[at : found.start()].split())
+        yield Word(found[1], Face.MATHS)
         if found[2]:
-            yield "\0" + found[2], False
+            yield Word(found[2], glued=True)
         at = found.end()
-    yield from ((word, False) for word in text[at:].split())
+    yield from (Word(word) for word in text[at:].split())
 
 
 def _wrapped(
     text: str, style: Style, left: float, right: float, top: float, size: float
 ) -> tuple[tuple[Piece, ...], float]:
     """Return words and formulas set in lines between two edges, and where they end."""
-    metrics, space = QFontMetricsF(style.text_font(size)), text_width(style.text_font(size), " ")
-    out: list[Piece] = []
-    line: list[tuple[str, bool, float]] = []
-    x = left
-
-    def finish(y: float) -> float:
-        """Set the line on its baseline; return where it ends."""
-        sizes = [formula(word, style.px(_MATHS * size / _TEXT)) for word, maths, _ in line if maths]
-        up = max([metrics.ascent(), *(each.ascent for each in sizes)])
-        down = max([metrics.descent(), *(each.descent for each in sizes)])
-        out.extend(Piece(at, y + up, word, maths) for word, maths, at in line)
-        return y + up + down
-
-    y, hang = top, left + style.px(14)
-    for word, maths in _words(text):
-        glued = word.startswith("\0")
-        word = word.lstrip("\0")
-        wide = _width(word, maths, style, size)
-        if glued:
-            x -= space
-        elif line and x + wide > right:
-            y, line, x = finish(y) + style.px(1), [], hang
-        line.append((word, maths, x))
-        x += wide + space
-    y = finish(y)
-    return tuple(out), y
+    laid = flow(_words(text), style, left, right, top, size, hang=style.px(14))
+    return laid.pieces, laid.bottom
 
 
 def paint_paper(
@@ -203,6 +155,7 @@ def paint_paper(
     *,
     current: Collection[int] = (),
     marked: Collection[int] = (),
+    pointed: Collection[int] = (),
     focus: int | None = None,
     hover: int | None = None,
 ) -> None:
@@ -220,6 +173,8 @@ def paint_paper(
         Places of the lines that run now: framed, and an arrow in the margin.
     marked : collection of int
         Places of the lines with a breakpoint: a dot in the margin.
+    pointed : collection of int
+        Places of the lines that a lesson points at: a ring, and an arrow in the margin.
     focus, hover : int or None
         The line that keys act on, and the one under the pointer.
     """
@@ -231,6 +186,8 @@ def paint_paper(
         if n in current:
             painter.fillRect(box, mixed(theme.panel, theme.current, CURRENT_SHARE))
             outline(painter, box, theme.current, style.px(2))
+        elif n in pointed:
+            outline(painter, box, theme.text, style.px(2), style.px(5))
         elif n == hover:
             painter.fillRect(box, mixed(theme.panel, theme.text, 0.06))
         if n == focus:
@@ -241,11 +198,12 @@ def paint_paper(
         paint_margin(
             painter, style, QRectF(0, row.box.top(), layout.margin, row.box.height()),
             line.label, row.baseline, current=n in current, marked=n in marked,
+            pointed=n in pointed,
         )  # fmt: skip
         quiet = line.role is not Role.OP and n not in current
-        _paint_pieces(painter, row.pieces, style, theme.muted if quiet else theme.text, _TEXT)
-    _paint_pieces(painter, layout.title, style, theme.muted, _SMALL)
-    _paint_pieces(painter, layout.note, style, theme.muted, _SMALL)
+        paint_pieces(painter, row.pieces, style, theme.muted if quiet else theme.text, _TEXT)
+    paint_pieces(painter, layout.title, style, theme.muted, _SMALL)
+    paint_pieces(painter, layout.note, style, theme.muted, _SMALL)
 
 
 def paint_margin(
@@ -257,18 +215,26 @@ def paint_margin(
     *,
     current: bool,
     marked: bool,
+    pointed: bool = False,
 ) -> None:
-    """Paint the margin of a line: breakpoint, number, and the arrow of the current line."""
+    """Paint the margin of a line: breakpoint, number, and the arrow of the current line.
+
+    A line that a lesson points at has a larger arrow, from the left, and a smaller breakpoint.
+    """
     theme, px = style.theme, style.px
     font = style.code_font(_SMALL, bold=current)
     metrics = QFontMetricsF(font)
     middle = baseline - metrics.capHeight() / 2
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    if pointed:
+        head, tail = (QPointF(box.left() + px(x), middle) for x in (17, 1.5))
+        paint_arrow(painter, head, tail, style, 0.55)
     painter.setPen(Qt.PenStyle.NoPen)
     if marked:
+        place, size = (4.5, 3.5) if pointed else (9.0, 4.5)
         painter.setPen(QPen(QColor(theme.text), px(1)))
         painter.setBrush(QColor(theme.bad))
-        painter.drawEllipse(QPointF(box.left() + px(9), middle), px(4.5), px(4.5))
+        painter.drawEllipse(QPointF(box.left() + px(place), middle), px(size), px(size))
         painter.setPen(Qt.PenStyle.NoPen)
     if current:
         painter.setBrush(QColor(theme.current))
@@ -276,20 +242,5 @@ def paint_margin(
         corners = ((-6.0, -4.5), (0.0, 0.0), (-6.0, 4.5))
         painter.drawPolygon(QPolygonF([QPointF(tip + px(x), middle + px(y)) for x, y in corners]))
     height = metrics.height()
-    place = QRectF(box.left(), baseline - metrics.ascent(), box.width() - px(9), height)
-    draw_text(painter, place, label, font, theme.text if current else theme.muted, RIGHT)
-
-
-def _paint_pieces(
-    painter: QPainter, pieces: tuple[Piece, ...], style: Style, colour: str, size: float
-) -> None:
-    font = style.text_font(size)
-    metrics = QFontMetricsF(font)
-    for piece in pieces:
-        if piece.maths:
-            shape = formula(piece.text, style.px(_MATHS * size / _TEXT))
-            shape.draw(painter, piece.x, piece.baseline, colour)
-        else:
-            top = piece.baseline - metrics.ascent()
-            place = QRectF(piece.x, top, text_width(font, piece.text) + 1, metrics.height())
-            draw_text(painter, place, piece.text, font, colour, LEFT)
+    room = QRectF(box.left(), baseline - metrics.ascent(), box.width() - px(9), height)
+    draw_text(painter, room, label, font, theme.text if current else theme.muted, RIGHT)

@@ -16,7 +16,7 @@ Direction = tuple[int, int]
 ALL_ROUND: tuple[Direction, ...] = (
     (1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1),
 )  # fmt: skip
-RINGS = (1.0, 2.2, 4.0, 6.5, 9.5)
+RINGS = (1.0, 2.2, 4.0, 6.5, 9.5, 13.0, 17.0)
 """How far off a label may stand, in its gaps."""
 _LED = 2.0
 """Farther off than so many gaps, a line leads to what it names."""

@@ -353,21 +353,28 @@ def _inner_labels(model: PlotModel, frame: Frame, style: Style) -> list[Label]:
         named.append((texts, role))
         wanted.append(look(sizes))
 
-    for mark in model.marks:
-        anchor = frame.point(model.x.place(mark.x), model.y.place(mark.y))
-        if frame.shows(anchor):
-            reach = px(mark.size + 1.5)
-            taken.append(QRectF(anchor.x() - reach, anchor.y() - reach, 2 * reach, 2 * reach))
-            if mark.label:
-                look: _Look = partial(Wanted, (anchor,), gap=px(mark.size + 3))
-                want((mark.label, mark.short), mark.role, look)
+    spots = [
+        (mark, at)
+        for mark in model.marks
+        if frame.shows(at := frame.point(model.x.place(mark.x), model.y.place(mark.y)))
+    ]
+    for mark, at in spots:
+        reach = px(mark.size + 1.5)
+        taken.append(QRectF(at.x() - reach, at.y() - reach, 2 * reach, 2 * reach))
+    # Lines have few places for their words, marks have them all around.
     for level in model.levels:
-        at = (model.y if level.across else model.x).place(level.value)
+        place = (model.y if level.across else model.x).place(level.value)
         low, high = frame.y if level.across else frame.x
-        if low <= at <= high:
+        if low <= place <= high:
             want(
-                (level.label, level.short), level.role, partial(_on_level, level, at, frame, px(3))
+                (level.label, level.short),
+                level.role,
+                partial(_on_level, level, place, frame, px(3)),
             )
+    for mark, at in spots:
+        if mark.label:
+            look: _Look = partial(Wanted, (at,), gap=px(mark.size + 3))
+            want((mark.label, mark.short), mark.role, look)
     heat = model.heat
     middle = None if heat is None else _beyond_anchor(heat, frame)
     if heat is not None and middle is not None:
@@ -381,23 +388,27 @@ def _inner_labels(model: PlotModel, frame: Frame, style: Style) -> list[Label]:
     ]
 
 
+_ALONG = 9
+"""Places of a line at which its label may stand."""
+
+
 def _on_level(
     level: Level, at: float, frame: Frame, gap: float, sizes: tuple[QSizeF, ...]
 ) -> Wanted:
-    """Return a label that stands on a line: near its start, in its middle or near its end."""
+    """Return a label that stands on a line: near its start, or farther along it."""
     plot, half = frame.plot, sizes[0].width() / 2 + 2 * gap
     if level.across:
         y = frame.point(frame.x[0], at).y()
-        xs = (plot.left() + half, plot.center().x(), plot.right() - half)
+        xs = np.linspace(plot.left() + half, plot.right() - half, _ALONG).tolist()
         return Wanted(tuple(QPointF(x, y) for x in xs), sizes, gap, ((0, -1), (0, 1)), (1.0,))
     x = frame.point(at, frame.y[0]).x()
     down = sizes[0].height()
-    ys = (plot.top() + down, plot.center().y(), plot.bottom() - down)
+    ys = np.linspace(plot.top() + down, plot.bottom() - down, _ALONG).tolist()
     return Wanted(tuple(QPointF(x, y) for y in ys), sizes, gap, ((1, 0), (-1, 0)), (1.0,))
 
 
 def _line_points(model: PlotModel, frame: Frame) -> F64:
-    """Return pixels along all curves, (n, 2)."""
+    """Return pixels along all curves and lines, (n, 2)."""
     parts = [np.empty((0, 2))]
     for curve in model.curves:
         if len(curve.xs) < 2:
@@ -410,6 +421,16 @@ def _line_points(model: PlotModel, frame: Frame) -> F64:
         across = plot.left() + (x - frame.x[0]) / (frame.x[1] - frame.x[0]) * plot.width()
         down = plot.bottom() - (y - frame.y[0]) / (frame.y[1] - frame.y[0]) * plot.height()
         parts.append(np.stack([across, down], axis=1))
+    # Lines across count as well: a label beside its own does not hide another one.
+    plot = frame.plot
+    for level in model.levels:
+        at = (model.y if level.across else model.x).place(level.value)
+        along = np.linspace(0, 1, 200)
+        if level.across:
+            line = plot.left() + along * plot.width(), 0 * along + frame.point(frame.x[0], at).y()
+        else:
+            line = 0 * along + frame.point(at, frame.y[0]).x(), plot.top() + along * plot.height()
+        parts.append(np.stack(line, axis=1))
     return np.concatenate(parts)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QColor
 
+from ui.scene.draw import mixed
 from ui.theme import Theme
 
 F64 = NDArray[np.float64]
@@ -28,6 +29,8 @@ def ink(theme: Theme, role: str) -> QColor:
     """Return the colour of an algorithm, a tensor or one of the theme's own roles."""
     if role in theme.tensors:
         return theme.tensor(role)
+    if role == "hbm_line":  # a frame's colour is too dark for words
+        return mixed(theme.hbm_line, theme.text, 0.4)
     return QColor(getattr(theme, _ALGORITHMS.get(role, role)))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simulator.algorithms import ALGORITHMS
-from simulator.roofline import Measured, Place, Roof, Roofline
+from simulator.gpu_report import Measured
+from simulator.roofline import Place, Roof, Roofline
 from ui.scene.plot_model import Axis, Curve, Mark, Marker, PlotModel
 from ui.units import bytes_text, count_text, rate_text, time_text
 

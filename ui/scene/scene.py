@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 
 from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QRegion
 
+from simulator.lesson_places import Pointer
 from simulator.program import TileProgram
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
@@ -40,6 +42,7 @@ def paint_scene(
     *,
     phase: float = 1.0,
     ground: bool = True,
+    points: Collection[Pointer] = (),
 ) -> None:
     """Draw the whole picture.
 
@@ -59,6 +62,8 @@ def paint_scene(
         How far the moves of the op have come, 0 to 1.
     ground : bool
         Whether to fill what lies between and around the parts.
+    points : collection of Pointer
+        What a lesson points at.
     """
     px, theme = style.px, style.theme
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -81,7 +86,7 @@ def paint_scene(
     for box in boxes:
         card(painter, box, theme.panel, theme.border, px(6))
     pad = px(8)
-    paint_board(painter, snapshot, style, _inside(board, pad), row=report.row)
+    paint_board(painter, snapshot, style, _inside(board, pad), row=report.row, points=points)
     naive = _naive_bytes(snapshot.program)
     moved = phase if snapshot.op.moves else 1.0
     place = _inside(memory, pad)

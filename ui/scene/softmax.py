@@ -26,6 +26,8 @@ MOVING_OPS = frozenset({"scores", "row max", "combine"})
 MIN_SIZE = QSizeF(300, 230)
 MOST_ULP = 1e5
 """Error of a row's O from which it is shown as bad: rounding to bfloat16 makes 32 768."""
+_TALL = 1.9
+"""Height of a line with fractions, in lines."""
 _LETTERS = 42
 """Letters of a usual line, for which text is made small if need be."""
 
@@ -141,8 +143,8 @@ def softmax_layout(rect: QRectF, style: Style, lines: Sequence[UpdateLine]) -> S
     px = style.px
     title = QRectF(rect.x(), rect.y(), rect.width(), px(16))
     footer = QRectF(rect.x(), rect.bottom() - px(15), rect.width(), px(15))
-    weights = [1.4 if line.tall else 1.0 for line in lines]
-    height = min(max(0.44 * rect.height() / sum(weights), px(14)), px(26))
+    weights = [_TALL if line.tall else 1.0 for line in lines]
+    height = min(max(0.46 * rect.height() / sum(weights), px(14)), px(26))
     top = footer.y() - px(2) - height * sum(weights)
     places = []
     y = top
@@ -196,7 +198,7 @@ def paint_softmax(
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _paint_title(painter, snapshot, report, bars, layout)
     if np.all(bars.states == KeyState.HIDDEN):
-        words = f"row {report.row} sees no key: O = 0, lse = −∞"
+        words = f"row {count_text(report.row)} sees no key: O = 0, lse = −∞"
         font = layout.style.text_font(12)
         draw_text(painter, layout.plot, words, font, layout.style.theme.muted, CENTRE)
     else:
@@ -216,8 +218,8 @@ def _paint_title(
 ) -> None:
     style, w = layout.style, snapshot.program.workload
     token = w.query_token(report.row)
-    words = f"row {report.row}" + (f" “{token}”" if token else "")
-    font, small = style.text_font(12, bold=True), style.text_font(10)
+    words = f"row {count_text(report.row)}" + (f" “{token}”" if token else "")
+    font, small = style.text_font(12, bold=True), style.text_font(11)
     width = min(text_width(font, words), layout.title.width() * 0.6)
     draw_text(painter, QRectF(layout.title.topLeft(), QSizeF(width + 1, layout.title.height())),
               words, font, style.theme.text)  # fmt: skip
@@ -239,7 +241,7 @@ def _shades(style: Style) -> dict[KeyState, QColor]:
     return {
         KeyState.CURRENT: colour,
         KeyState.SEEN: mixed(theme.panel, colour, 0.5),
-        KeyState.LATER: mixed(theme.panel, theme.faint, 0.55),
+        KeyState.LATER: mixed(theme.panel, theme.faint, 0.9),
     }
 
 
@@ -287,8 +289,8 @@ def _paint_bars(
 
 def _paint_axis(painter: QPainter, bars: Bars, layout: SoftmaxLayout) -> None:
     style, axis, plot = layout.style, layout.axis, layout.plot
-    font = style.code_font(9)
-    height = style.px(11)
+    font = style.code_font(11)
+    height = style.px(13)
     zero = _height_of(bars, plot, 0.0)
     painter.setPen(QPen(QColor(style.theme.grid), 1))
     painter.drawLine(QPointF(plot.x(), round(zero) + 0.5), QPointF(plot.right(), round(zero) + 0.5))
@@ -327,7 +329,7 @@ def _paint_maximum(
         label_y = min(y, old_label_y - label_height)
         if jumps:
             y = y_old + (y - y_old) * phase
-        faded = mixed(theme.panel, colour, 0.65).name()
+        faded = mixed(theme.panel, colour, 0.8).name()
         painter.setPen(QPen(QColor(faded), px(1.2), Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(plot.x(), y_old), QPointF(plot.right(), y_old))
         _paint_statistic(painter, r"m_{\mathrm{old}}", maximum.old, old_label_y, faded, layout)
@@ -402,7 +404,7 @@ def _paint_legend(
 ) -> None:
     style, plot, place = layout.style, layout.plot, layout.legend
     px, theme = style.px, style.theme
-    font = style.text_font(10)
+    font = style.text_font(11)
     words = legend_words(snapshot, report)
     swatch, gap = px(11), px(12)
     texts = [word.text for word in words]
@@ -435,16 +437,16 @@ def _paint_lines(painter: QPainter, lines: Sequence[UpdateLine], layout: Softmax
     widest = max(formula(line.latex, letters).width for line in lines)
     x = layout.lines[0].x() + inset + widest + px(10)
     # One size for all lines and all steps: what decides is a line of usual length.
-    fonts = [style.code_font(size) for size in (12, 11, 10) if px(size) <= 0.8 * row]
-    fonts = fonts or [style.code_font(10)]
+    fonts = [style.code_font(size) for size in (12, 11) if px(size) <= 0.8 * row]
+    fonts = fonts or [style.code_font(11)]
     font = font_that_fits(fonts, "0" * _LETTERS, layout.lines[0].right() - inset - x)
     _paint_frames(painter, lines, layout)
     for line, place in zip(lines, layout.lines, strict=True):
-        lit = theme.text if line.current else theme.muted if line.reached else theme.faint
+        later = mixed(theme.panel, theme.muted, 0.75)
+        lit = theme.text if line.current else theme.muted if line.reached else later
         picture = formula(line.latex, letters)
         middle = place.center().y()
-        ink = lit if line.reached else mixed(theme.panel, theme.muted, 0.6)
-        picture.draw(painter, place.x() + inset, middle + px(4), ink)
+        picture.draw(painter, place.x() + inset, middle + px(4), lit)
         room = place.right() - px(3) - x
         text = first_that_fits(line.texts, room, font)
         draw_text(painter, QRectF(x, place.y(), room, place.height()), text, font, lit)

@@ -122,6 +122,8 @@ def _curves(
 
 
 def _tick(value: float) -> str:
+    if value >= 1000:
+        return count_text(round(value))
     return f"{value:.6g}".replace("-", "−")
 
 

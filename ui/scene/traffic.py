@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF, Qt
 
-from simulator.program import Counters, TileProgram
+from simulator.program import TileProgram
 from simulator.traffic_curve import Curve, RunTraffic
 from ui.scene.board_scores import clipped
-from ui.scene.draw import RIGHT, card, draw_text, mixed, text_width
+from ui.scene.draw import RIGHT, draw_text, mixed, text_width
 from ui.scene.names import first_that_fits, fitting, symbol
 from ui.scene.transport import boundaries
 from ui.theme import Style, Theme
-from ui.units import bytes_text, count_text
+from ui.units import bytes_text
 
 MIN_SIZE = QSizeF(420, 74)
 _LEAST_OWN = 14
@@ -287,61 +287,6 @@ def paint_curves(
     painter.restore()
 
 
-def paint_place(
-    painter: QPainter,
-    program: TileProgram,
-    traffic: RunTraffic,
-    visit: int,
-    counters: Counters,
-    style: Style,
-    rect: QRectF,
-    *,
-    hovered: int | None = None,
-) -> None:
-    """Paint where the run is, and the figures there, over its curves.
-
-    Parameters
-    ----------
-    painter : QPainter
-        Where to.
-    program : TileProgram
-        The run on show.
-    traffic : RunTraffic
-        Its curves.
-    visit : int
-        The current visit.
-    counters : Counters
-        Requested bytes so far, at the cursor.
-    style : Style
-        Colours and text scale.
-    rect : QRectF
-        The place, the same as of the curves.
-    hovered : int, optional
-        The visit under the pointer; its figures take the place of the current ones.
-    """
-    lay = traffic_layout(traffic, style, rect)
-    painter.save()
-    _paint_cursor(painter, lay, visit + 0.5, lay.style.theme.current, 2)
-    if hovered is None:
-        _paint_figures(painter, program, lay, visit, counters)
-    else:
-        _paint_cursor(painter, lay, hovered + 0.5, lay.style.theme.text, 1)
-        _paint_figures(painter, program, lay, hovered, program.counters(hovered + 1))
-    painter.restore()
-
-
-def figures(program: TileProgram, visit: int, counters: Counters) -> tuple[str, ...]:
-    """Return the bytes so far in words: the total first, then each tensor."""
-    place = f"visit {count_text(visit + 1)}"
-    total = f"{bytes_text(counters.bytes)} requested"
-    each = [
-        f"{symbol(t)} {bytes_text(counters.read[t] + counters.write[t])}"
-        for t in program.tensors
-        if counters.read[t] + counters.write[t]
-    ]
-    return f"{place}: {total}", *each
-
-
 def _paint_axes(painter: QPainter, program: TileProgram, lay: TrafficLayout) -> None:
     style, theme, plot, px = lay.style, lay.style.theme, lay.plot, lay.style.px
     font = style.text_font(11)
@@ -397,7 +342,7 @@ def _paint_areas(painter: QPainter, own: Curve, lay: TrafficLayout) -> None:
     below = np.zeros(len(own.visits), dtype=np.int64)
     for n, tensor in enumerate(own.tensors):
         above = below + own.bytes[n]
-        upper, lower = _heights(above, lay), _heights(below, lay)
+        upper, lower = heights(above, lay), heights(below, lay)
         shape = _polygon(np.concatenate([across, across[::-1]]),
                          np.concatenate([upper, lower[::-1]]))  # fmt: skip
         colour = theme.tensor(tensor)
@@ -410,7 +355,8 @@ def _paint_areas(painter: QPainter, own: Curve, lay: TrafficLayout) -> None:
         below = above
 
 
-def _heights(amounts: NDArray[np.int64], lay: TrafficLayout) -> NDArray[np.floating[Any]]:
+def heights(amounts: NDArray[Any], lay: TrafficLayout) -> NDArray[np.floating[Any]]:
+    """Return the heights of amounts of bytes."""
     out: NDArray[np.floating[Any]] = lay.plot.bottom() - amounts * (lay.plot.height() / lay.top)
     return out
 
@@ -426,7 +372,7 @@ def _paint_line(
     x = lay.plot.x() + curve.visits * (lay.plot.width() / curve.length)
     colour = algorithm_colour(lay.style.theme, curve.algorithm)
     painter.setPen(QPen(colour, lay.style.px(width), pen))
-    painter.drawPolyline(_polygon(x, _heights(curve.totals, lay)))
+    painter.drawPolyline(_polygon(x, heights(curve.totals, lay)))
 
 
 def _paint_level(painter: QPainter, amount: int, lay: TrafficLayout, colour: str) -> None:
@@ -447,45 +393,3 @@ def _paint_labels(painter: QPainter, traffic: RunTraffic, lay: TrafficLayout) ->
         font = style.text_font(11, bold=label.bold)
         box = QRectF(room.x() + px(9), y - line / 2, room.width() - px(9), line)
         draw_text(painter, box, label.text, font, label.colour)
-
-
-def _paint_cursor(
-    painter: QPainter, lay: TrafficLayout, visits: float, colour: str, width: float
-) -> None:
-    wide = max(round(lay.style.px(width)), 1)
-    x = round(lay.x(visits) - wide / 2)
-    painter.fillRect(QRectF(x, lay.plot.y(), wide, lay.plot.height()), QColor(colour))
-
-
-def _paint_figures(
-    painter: QPainter, program: TileProgram, lay: TrafficLayout, visit: int, counters: Counters
-) -> None:
-    """Write the figures of a visit on a card beside its line, where there is more room."""
-    style, theme, px, plot = lay.style, lay.style.theme, lay.style.px, lay.plot
-    first, *each = figures(program, visit, counters)
-    bold, font, line = style.text_font(11, bold=True), style.text_font(11), px(15)
-    x = lay.x(visit + 0.5)
-    left = x - plot.x() > plot.right() - x
-    room = (x - plot.x() if left else plot.right() - x) - px(10)
-    lines = [first]
-    if plot.height() >= line * (len(each) + 1) + px(14):
-        lines += each
-    elif plot.height() >= 2 * line + px(10) and each:
-        joined = "  ".join(each)
-        lines += [joined] if text_width(font, joined) + px(14) <= room else []
-    width = max(text_width(bold if n == 0 else font, text) for n, text in enumerate(lines))
-    width += px(14)
-    height = len(lines) * line + px(4)
-    if width > room or height > plot.height():
-        short = first.split(": ")[1]
-        lines, height = [first_that_fits((first, short), room - px(14), bold)], line + px(4)
-        width = text_width(bold, lines[0]) + px(14)
-    start = x - px(6) - width if left else x + px(6)
-    # Where neither side has the room, the card lies over the line rather than outside.
-    start = max(min(start, plot.right() - width), plot.x())
-    box = QRectF(start, plot.y() + px(3), min(width, plot.width()), height)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    card(painter, box, theme.panel, theme.border, px(3))
-    for n, text in enumerate(lines):
-        row = QRectF(box.x() + px(7), box.y() + px(2) + n * line, width - px(13), line)
-        draw_text(painter, row, text, bold if n == 0 else font, theme.text)

@@ -20,7 +20,7 @@ from ui.units import count_text, time_text
 
 SMALLEST_CELL = 12
 """Pixels (scale 1) under which cells give way to a density strip."""
-_FONT_SIZES = (12, 11, 10)
+_FONT_SIZES = (12, 11)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,15 @@ def _paint_cells(
     painter: QPainter, snapshot: Snapshot, style: Style, layout: ScrubberLayout
 ) -> None:
     now, program = snapshot.cursor.visit, snapshot.program
+    _paint_each_cell(painter, program, style, layout, now)
+    if _cell_font(program, style, layout.rect.width() / layout.visits) is None:
+        here = layout.cell(now)
+        _paint_boundaries(painter, program, style, layout, (here.left(), here.right()))
+
+
+def _paint_each_cell(
+    painter: QPainter, program: TileProgram, style: Style, layout: ScrubberLayout, now: int
+) -> None:
     if not _on_plain_pixels(painter) or style.px(1) < 1:
         for n in range(layout.visits):
             _paint_cell(painter, program, style, layout, n, now)
@@ -177,11 +186,8 @@ def _paint_cell(
 def _cell_font(program: TileProgram, style: Style, width: float) -> QFont | None:
     """Return the font of labels in cells of that width; None where they do not fit."""
     longest = _longest_label(program)
-    for size, air in ((11, style.px(4)), (10, style.px(1))):
-        font = style.text_font(size)
-        if max(text_width(font, longest), 1.0) <= width - air:
-            return font
-    return None
+    font = style.text_font(11)
+    return font if text_width(font, longest) <= width - style.px(3) else None
 
 
 @lru_cache(maxsize=4)
@@ -293,7 +299,7 @@ def _stride(count: int, most: int) -> int:
 def _paint_strip(
     painter: QPainter, snapshot: Snapshot, style: Style, layout: ScrubberLayout
 ) -> None:
-    px, theme, rect = style.px, style.theme, layout.rect
+    theme, rect = style.theme, layout.rect
     program = snapshot.program
     pixels = max(int(rect.width()), 1)
     share = _partial_share(program, pixels)
@@ -308,21 +314,34 @@ def _paint_strip(
     image = QImage(row.data, pixels, 1, 4 * pixels, QImage.Format.Format_RGB32)
     painter.drawImage(rect, image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    font = style.text_font(10)
+    _paint_boundaries(painter, program, style, layout, (now, now))
+    _paint_marker(painter, style, rect, now)
+
+
+def _paint_boundaries(
+    painter: QPainter,
+    program: TileProgram,
+    style: Style,
+    layout: ScrubberLayout,
+    now: tuple[float, float],
+) -> None:
+    """Say what begins where, and mark it where there are no cells; not over where the run is."""
+    px, theme, rect = style.px, style.theme, layout.rect
+    font = style.text_font(11)
     edges = boundaries(program, int(rect.width() / px(64)))
     ends = [*(layout.left_of(edge.visit) for edge in edges[1:]), rect.right()]
     for edge, right in zip(edges, ends, strict=True):
         left = layout.left_of(edge.visit)
-        if edge.visit:
+        if edge.visit and not layout.cells:
             height = rect.height() if edge.strong else px(6)
             width = max(round(px(2 if edge.strong else 1)), 1)
             mark = QRectF(round(left), rect.bottom() - height, width, height)
             painter.fillRect(mark, QColor(theme.panel))
         needs = text_width(font, edge.label) + px(8)
-        if needs <= right - left and not left - px(4) < now < left + needs:
+        met = left - px(4) < now[1] and now[0] < left + needs
+        if needs <= right - left and not met:
             place = QRectF(left + px(4), rect.y(), needs, rect.height())
             draw_text(painter, place, edge.label, font, theme.text)
-    _paint_marker(painter, style, rect, now)
 
 
 def _paint_marker(painter: QPainter, style: Style, rect: QRectF, x: float) -> None:

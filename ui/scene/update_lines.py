@@ -308,8 +308,8 @@ def _flash1_lines(row: _Row) -> list[UpdateLine]:
         ),
         line(
             snapshot, ("rescale", "accumulate"),
-            r"O \leftarrow \tfrac{\alpha\ell}{\ell_{\mathrm{new}}} O"
-            r" + \tfrac{\beta}{\ell_{\mathrm{new}}} \tilde{P} V",
+            r"O \leftarrow \dfrac{\alpha\ell}{\ell_{\mathrm{new}}} O"
+            r" + \dfrac{\beta}{\ell_{\mathrm{new}}} \tilde{P} V",
             *_sum(
                 row, plain(factor, " × "), t.o_prev[r],
                 plain(part, " × "), row.product(), t.o[r], done,

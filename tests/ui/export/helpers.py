@@ -4,8 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import av
 import numpy as np
 from PIL import Image
+from PySide6.QtCore import QByteArray
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtSvg import QSvgRenderer
 
 from simulator.assets import SCENARIOS
 from simulator.trace import Trace, simulate
@@ -59,6 +63,31 @@ def frames_of(path: Path) -> list[np.ndarray]:
             image.seek(k)
             out.append(np.asarray(image.convert("RGBA")).astype(int))
         return out
+
+
+def decoded(path: Path) -> list[np.ndarray]:
+    """Return the frames of an MP4 or WebM as RGB."""
+    with av.open(path) as box:
+        return [
+            frame.reformat(
+                format="rgb24", src_colorspace="ITU709", dst_colorspace="ITU709",
+                src_color_range="MPEG", dst_color_range="JPEG",
+            ).to_ndarray().astype(int)
+            for frame in box.decode(video=0)
+        ]  # fmt: skip
+
+
+def rendered_svg(path: Path, size: tuple[int, int] = (480, 320)) -> QImage:
+    """Return an SVG in pixels, as Qt reads it."""
+    renderer = QSvgRenderer(QByteArray(path.read_bytes()))
+    assert renderer.isValid()
+    assert (renderer.defaultSize().width(), renderer.defaultSize().height()) == size
+    image = QImage(*size, QImage.Format.Format_ARGB32_Premultiplied)
+    image.fill(0)
+    painter = QPainter(image)
+    renderer.render(painter)
+    painter.end()
+    return image
 
 
 def names(folder: Path) -> list[str]:

@@ -14,21 +14,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from PySide6.QtCore import QByteArray
-from PySide6.QtGui import QImage, QPainter
-from PySide6.QtSvg import QSvgRenderer
 
 from simulator.assets import SCENARIOS
 from simulator.trace import simulate
 from tests.ui.export.helpers import (
     DEMO,
     command,
+    decoded,
     frames_of,
     make,
     names,
     options,
     picture,
     prepared,
+    rendered_svg,
     still,
 )
 from ui.export.frames import new_image, paint_frame
@@ -52,18 +51,6 @@ def painted(source, k):
     """Return frame `k` as it is painted, BGRA."""
     image = paint_frame(source, k, new_image(source))
     return pixels_of(image).copy()
-
-
-def decoded(path):
-    """Return the frames of an MP4 or WebM as RGB."""
-    with av.open(path) as box:
-        return [
-            frame.reformat(
-                format="rgb24", src_colorspace="ITU709", dst_colorspace="ITU709",
-                src_color_range="MPEG", dst_color_range="JPEG",
-            ).to_ndarray().astype(int)
-            for frame in box.decode(video=0)
-        ]  # fmt: skip
 
 
 def test_single_frames_are_the_painted_pictures(films):
@@ -261,18 +248,6 @@ def test_vectors_are_transparent_when_asked(tmp_path, qapp):
 # --- drawings --------------------------------------------------------------------------------
 
 
-def rendered_svg(path, size=(480, 320)):
-    renderer = QSvgRenderer(QByteArray(path.read_bytes()))
-    assert renderer.isValid()
-    assert (renderer.defaultSize().width(), renderer.defaultSize().height()) == size
-    image = QImage(*size, QImage.Format.Format_ARGB32_Premultiplied)
-    image.fill(0)
-    painter = QPainter(image)
-    renderer.render(painter)
-    painter.end()
-    return image
-
-
 @pytest.mark.parametrize("name", ["causal", "window-sinks", "real-scale"])
 def test_an_svg_looks_like_the_png(name, tmp_path, qapp):
     trace, size = simulate(SCENARIOS / f"{name}.toml"), (960, 640)
@@ -354,7 +329,7 @@ def test_several_frames_are_pages(tmp_path, qapp):
     from ui.export.vector import pdf_bytes
 
     source = prepared(options(tmp_path / "a.mp4", length=0.3)).source
-    (tmp_path / "a.pdf").write_bytes(pdf_bytes(source, Note("", "1", "")))
+    (tmp_path / "a.pdf").write_bytes(pdf_bytes(source, Note("", "1", ""), lambda share: None))
     assert len(pypdf.PdfReader(tmp_path / "a.pdf").pages) == len(source) == 3
 
 

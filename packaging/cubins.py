@@ -1,0 +1,118 @@
+"""Compiles the kernels that a bundle ships, by NVRTC and with no GPU; `make package` calls it.
+
+Every demo and every step of a lesson has its kernels as cubins and as PTX, for each algorithm,
+since the Compare panel runs all three. Some more tilings are there as PTX alone, which the
+driver compiles when they are first used. It is the trace build: a bundle runs no other.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from kernels import shipped  # noqa: E402
+from kernels.launch import KERNELS, build_options, most_shared_bytes  # noqa: E402
+from kernels.nvrtc import compile_cubin, compile_ptx, nvrtc_version  # noqa: E402
+from kernels.sources import whole_source  # noqa: E402
+from simulator.assets import SCENARIOS  # noqa: E402
+from simulator.hardware import gpus  # noqa: E402
+from simulator.lesson import list_lessons, load_lesson, resolve_step  # noqa: E402
+from simulator.scenario import load_scenario, parse_scenario  # noqa: E402
+from simulator.workload import Workload, resolve  # noqa: E402
+from ui.lesson_text import FORMATS  # noqa: E402
+
+KEPT = ROOT / "build" / "cubins" / nvrtc_version()
+"""What earlier runs have compiled."""
+
+TILES = ((16, 16), (16, 32), (32, 16), (32, 32), (32, 64), (64, 32), (64, 64), (64, 128),
+         (128, 32), (128, 64), (128, 128))  # fmt: skip
+HEAD_DIMS = (32, 64, 128)
+DTYPES = ("float16", "bfloat16", "float32")
+"""More tilings for PTX: what FlashAttention-2 ships, and what a lecture may choose."""
+
+
+def main(folder: Path) -> None:
+    """Write the files and their index."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    wanted = {entry.key: entry for entry in _more()} | {entry.key: entry for entry in _shown()}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for path in pool.map(_made, wanted.values()):
+            shutil.copy(path, folder / f"{path.stem.partition('-')[0]}.tar.xz")
+    shipped.write_index(folder, list(wanted.values()))
+    wrong = shipped.faults(folder)
+    if wrong:
+        raise SystemExit("\n".join(wrong))
+    for path in set(KEPT.iterdir()) - {_kept(entry) for entry in wanted.values()}:
+        path.unlink()
+
+
+def _shown() -> Iterator[shipped.Entry]:
+    """Yield the kernels of demos and lessons, with cubins."""
+    workloads = [resolve(load_scenario(path)) for path in sorted(SCENARIOS.glob("*.toml"))]
+    for title in list_lessons():
+        lesson = load_lesson(title.path)
+        for number in range(len(lesson.steps)):
+            workloads.append(resolve(resolve_step(lesson, number, FORMATS).scenario))
+    yield from _entries(workloads, (*shipped.ARCHITECTURES, shipped.PTX))
+
+
+def _more() -> Iterator[shipped.Entry]:
+    """Yield the kernels of further tilings, as PTX."""
+    workloads = [
+        resolve(
+            parse_scenario(
+                {
+                    "attention": {"head_dim": d, "seqlen_q": cols, "dtype": dtype},
+                    "tiling": {"rows": rows, "cols": cols},
+                }
+            )
+        )
+        for (rows, cols), d, dtype in product(TILES, HEAD_DIMS, DTYPES)
+    ]
+    yield from _entries(workloads, (shipped.PTX,))
+
+
+def _entries(workloads: list[Workload], targets: tuple[str, ...]) -> Iterator[shipped.Entry]:
+    most = max(gpu.smem_bytes for gpu in gpus().values())
+    for workload in workloads:
+        for algorithm in KERNELS:
+            w = replace(workload, algorithm=algorithm)
+            if most_shared_bytes(w) <= most:
+                options = build_options(w, trace=True)
+                yield shipped.Entry(algorithm, options, targets)
+
+
+def _kept(entry: shipped.Entry) -> Path:
+    return KEPT / f"{entry.key}-{len(entry.targets)}.tar.xz"
+
+
+def _made(entry: shipped.Entry) -> Path:
+    """Return the file of a kernel, compiled now or by an earlier run."""
+    path = _kept(entry)
+    if not path.exists():
+        beside = path.with_suffix(".part")
+        beside.write_bytes(shipped.packed({t: _compiled(entry, t) for t in entry.targets}))
+        beside.replace(path)
+    return path
+
+
+def _compiled(entry: shipped.Entry, target: str) -> bytes:
+    code, name = whole_source(entry.source), f"{entry.source}.cu"
+    if target.startswith("sm_"):
+        return compile_cubin(code, name, target, entry.options).code
+    return compile_ptx(code, name, target, entry.options).encode()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,149 @@
+"""Kernels that come as machine code: found only where they are right, whole, and fit the GPU."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import cupy_device, shipped
+from kernels.elf import architecture, elf_size
+from kernels.errors import KernelError
+from kernels.host.compiler import cache_folder
+from kernels.launch import build_options
+from kernels.nvrtc import compile_cubin, compile_ptx, nvrtc_reason
+from kernels.shipped import Entry, fitting, key, machine_code, packed
+from kernels.sources import whole_source
+from tests.kernels.helpers import workload_of
+from tests.simulator.helpers import scenario
+
+needs_nvrtc = pytest.mark.skipif(bool(nvrtc_reason()), reason=nvrtc_reason())
+
+CODE = whole_source("flash2")
+OPTIONS = build_options(workload_of(scenario("flash2"))[0], trace=True)
+
+
+@pytest.mark.parametrize(
+    ("capability", "target"),
+    [
+        (70, None), (75, "sm_75"), (80, "sm_80"), (86, "sm_86"), (87, "sm_86"), (89, "sm_89"),
+        (90, "sm_90"), (100, "sm_100"), (103, "sm_100"), (110, "compute_75"), (120, "sm_120"),
+        (121, "sm_120"), (130, "compute_75"),
+    ],
+)  # fmt: skip
+def test_what_a_gpu_is_given(capability: int, target: str | None) -> None:
+    assert fitting((*shipped.ARCHITECTURES, shipped.PTX), capability) == target
+
+
+def test_of_several_the_newest_ptx_that_fits() -> None:
+    assert fitting(("compute_75", "compute_90", "compute_120"), 110) == "compute_90"
+    assert fitting(("sm_75",), 90) is None
+
+
+def place(folder: Path, code: str, options: tuple[str, ...], machine: dict[str, bytes]) -> Path:
+    path = folder / f"{key(code, options)}.tar.xz"
+    path.write_bytes(packed(machine))
+    return path
+
+
+def test_code_of_another_source_is_never_found(tmp_path: Path) -> None:
+    place(tmp_path, CODE, OPTIONS, {"sm_90": b"of this source", "compute_75": b"text"})
+    assert machine_code(CODE, OPTIONS, 90, tmp_path) == ("sm_90.cubin", b"of this source")
+    assert machine_code(CODE, OPTIONS, 86, tmp_path) == ("compute_75.ptx", b"text")
+    assert machine_code(CODE + " ", OPTIONS, 90, tmp_path) is None
+    assert machine_code(CODE, (*OPTIONS, "-DMORE"), 90, tmp_path) is None
+    assert machine_code(CODE, OPTIONS, 70, tmp_path) is None
+
+
+def test_a_damaged_file_is_no_kernel(tmp_path: Path) -> None:
+    path = place(tmp_path, CODE, OPTIONS, {"sm_90": bytes(range(256)) * 40})
+    whole = path.read_bytes()
+    for damaged in (whole[:-20], whole[: len(whole) // 2], b"no archive"):
+        path.write_bytes(damaged)
+        with pytest.raises(KernelError, match="is damaged"):
+            machine_code(CODE, OPTIONS, 90, tmp_path)
+
+
+@needs_nvrtc
+def test_what_is_wrong_with_a_folder(tmp_path: Path) -> None:
+    cubin = compile_cubin(CODE, "flash2.cu", "sm_90", OPTIONS).code
+    ptx = compile_ptx(CODE, "flash2.cu", "compute_75", OPTIONS).encode()
+    entry = Entry("flash2", OPTIONS, ("sm_90", "compute_75"))
+    assert shipped.faults(tmp_path) == []
+    path = place(tmp_path, CODE, OPTIONS, {"sm_90": cubin, "compute_75": ptx})
+    shipped.write_index(tmp_path, [entry])
+    assert shipped.faults(tmp_path) == []
+    said = "flash2 " + " ".join(OPTIONS)
+    for machine, missing in (
+        ({"sm_90": cubin}, "compute_75"),
+        ({"sm_90": cubin[:-1], "compute_75": ptx}, "sm_90"),
+        ({"sm_90": cubin, "compute_75": b"nothing"}, "compute_75"),
+    ):
+        place(tmp_path, CODE, OPTIONS, machine)
+        assert shipped.faults(tmp_path) == [f"{said}: no {missing}"]
+    path.unlink()
+    assert len(shipped.faults(tmp_path)) == 1
+    index = tmp_path / "index.json"
+    listed: dict[str, Any] = json.loads(index.read_text(encoding="utf-8"))
+    (row,) = listed.values()
+    index.write_text(json.dumps({"0" * 24: row}), encoding="utf-8")
+    assert shipped.faults(tmp_path) == [f"{said}: its source has changed since it was compiled"]
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("arch", ["sm_75", "sm_120"])
+def test_a_cubin_is_whole(arch: str) -> None:
+    """CuPy's binding of NVRTC drops the last byte."""
+    cubin = compile_cubin(CODE, "flash2.cu", arch, OPTIONS).code
+    assert elf_size(cubin) == len(cubin)
+    assert elf_size(cubin[:-1]) == len(cubin)
+    assert architecture(cubin) == int(arch[3:])
+    assert architecture(b"no cubin" * 10) == 0
+
+
+# --- on the way to a GPU -------------------------------------------------------------------------
+
+
+class Loader(cupy_device.CupyDevice):
+    """As far as a device gets without a GPU: which file the driver would be given."""
+
+    def __init__(self, capability: int) -> None:
+        self.capability = capability
+
+    def loaded(self, path: Path, code: str) -> Any:
+        assert code == CODE
+        return path
+
+
+def test_shipped_kernels_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = np.random.default_rng(0).bytes(100)
+    place(tmp_path, CODE, OPTIONS, {"sm_80": content})
+    monkeypatch.setattr(
+        cupy_device, "machine_code", lambda *said: machine_code(*said, folder=tmp_path)
+    )
+    path = Loader(86).module(CODE, OPTIONS)
+    assert path.parent == cache_folder()
+    assert path.read_bytes() == content
+    path.unlink()
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(("capability", "ending"), [(86, "sm_86.cubin"), (130, ".ptx")])
+def test_nvrtc_makes_what_is_not_shipped(capability: int, ending: str) -> None:
+    path = Loader(capability).module(CODE, OPTIONS)
+    assert path.name.endswith(ending)
+    text = path.read_bytes()
+    assert architecture(text) == 86 if ending == "sm_86.cubin" else b".visible .entry" in text
+    assert Loader(capability).module(CODE, OPTIONS) == path
+
+
+def test_neither_shipped_nor_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cupy_device, "nvrtc_reason", lambda: "NVRTC is not installed (pip ...)")
+    with pytest.raises(KernelError, match=r"^NVRTC is not installed"):
+        Loader(90).module(CODE, OPTIONS)
+    monkeypatch.setattr("sys.frozen", True, raising=False)
+    said = dict(option[2:].split("=") for option in OPTIONS if "=" in option)
+    tiles = f"tiles of {said['BR']} × {said['BC']}, d = {said['HEAD_DIM']}, float32"
+    with pytest.raises(KernelError, match=f"^this copy brings no GPU kernel for {tiles}, and"):
+        Loader(90).module(CODE, OPTIONS)

@@ -1,0 +1,395 @@
+"""Lessons as films, handouts and pictures."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from itertools import groupby
+
+import numpy as np
+import pypdf
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.assets import LESSONS
+from simulator.errors import InputError
+from simulator.lesson import find_lesson, list_lessons, load_lesson
+from simulator.scenario import load_scenario
+from tests.ui.export.helpers import ROOT, decoded, frames_of, names, picture
+from ui.app import application
+from ui.export.frames import new_image, paint_frame
+from ui.export.job import prepare_lesson
+from ui.export.metadata import read_note, read_scenario
+from ui.export.options import ExportOptions
+from ui.export.pixels import pixels_of
+from ui.export.storyboard import PLAY_SECONDS, READING, SHORTEST, make_storyboard
+from ui.layouts import LAYOUT_PANELS
+from ui.lesson_player import WALK_SECONDS
+from ui.tasks import Cancelled
+
+LESSON = """+++
+title = "Three steps"
++++
+
+## The first tile
+
+```toml step
+scenario = "causal"
+at = { tile = [1, 0], op = "scores" }
+row = 20
+layout = "steps"
+```
+
+The row sees {{ visible(20) }} keys.
+
+## The maximum
+
+```toml step
+at = { tile = [1, 0], op = "row max" }
+point = [{ cell = ["m", 20, 0] }]
+question = "What is it for?"
+answer = "So that no exponential is larger than one."
+```
+
+Of the scores so far it is $m$ = {{ value("m", 20) }}.
+
+## All of it
+
+```toml step
+play = [{ tile = [1, 0] }, { tile = [1, 1] }]
+layout = "memory"
+```
+
+So far {{ requested_so_far() | bytes }} were asked for.
+"""
+FILM = {"size": (480, 320), "fps": 10, "length": 2.4}
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lesson") / "three-steps.md"
+    path.write_text(LESSON, encoding="utf-8")
+    return path
+
+
+def prepared(lesson, target, **changes):
+    application()
+    wanted = ExportOptions(str(target), lesson=True, **{"size": (480, 320), **changes})
+    return prepare_lesson(load_lesson(lesson, LAYOUT_PANELS), wanted, str(lesson), "0.1.0", "numpy")
+
+
+def make(lesson, target, **changes):
+    export = prepared(lesson, target, **changes)
+    export.make(lambda share: None)
+    return export
+
+
+def painted(source, k):
+    """Return frame `k` as it is painted, RGB."""
+    image = paint_frame(source, k, new_image(source))
+    return pixels_of(image)[..., 2::-1].astype(int)
+
+
+@pytest.fixture
+def source(lesson, qapp):
+    out = prepared(lesson, "a.mp4", **FILM).source
+    yield out
+    out.close()
+
+
+def command(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "ui", "export", *map(str, arguments)],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+
+
+# --- films -----------------------------------------------------------------------------------
+
+
+def test_frame_k_of_a_film_is_picture_k(lesson, source, tmp_path):
+    for name in ("a.mp4", "a.apng", "f/"):
+        make(lesson, f"{tmp_path}/{name}", **FILM)
+    stills = [picture(tmp_path / "f" / name) for name in names(tmp_path / "f")]
+    assert len(stills) == len(source) == 24
+    keys = [source.key(k) for k in range(24)]
+    assert 8 < len(set(keys)) < 24
+    for k in range(0, 24, 3):
+        assert np.array_equal(stills[k], painted(source, k))
+    for shown, still in zip(frames_of(tmp_path / "a.apng"), stills, strict=True):
+        assert np.array_equal(shown[..., :3], still)
+    film = decoded(tmp_path / "a.mp4")
+    assert len(film) == 24
+    errors = np.array([[np.abs(a - b).mean() for b in stills] for a in film])
+    assert errors.diagonal().max() < 4
+    for k, nearest in enumerate(errors.argmin(axis=1)):
+        assert keys[nearest] == keys[k]
+
+
+def test_a_frame_depends_on_its_number_alone(lesson, source):
+    other = prepared(lesson, "b.mp4", **FILM).source
+    try:
+        there = [painted(source, k) for k in range(24)]
+        for k in reversed(range(24)):
+            assert np.array_equal(painted(other, k), there[k])
+    finally:
+        other.close()
+
+
+def test_equal_keys_are_equal_pictures(source):
+    seen = {}
+    for k in range(24):
+        pixels = painted(source, k).tobytes()
+        assert seen.setdefault(source.key(k), pixels) == pixels
+    assert len(set(seen.values())) == len(seen)
+
+
+def test_two_exports_are_the_same(lesson, tmp_path):
+    files = []
+    for _ in range(2):
+        make(lesson, tmp_path / "a.mp4", **FILM)
+        files.append((tmp_path / "a.mp4").read_bytes())
+        (tmp_path / "a.mp4").unlink()
+    assert files[0] == files[1]
+
+
+def test_only_some_steps(lesson, source, tmp_path):
+    some = prepared(lesson, "a.mp4", **FILM, steps=(1, 2)).source
+    assert {some.key(k)[0] for k in range(len(some))} == {1}
+    end = next(k for k in range(24) if source.key(k)[0] == 1 and source.key(k)[3])
+    try:
+        assert np.array_equal(painted(some, len(some) - 1), painted(source, end))
+    finally:
+        some.close()
+
+
+# --- in time ---------------------------------------------------------------------------------
+
+
+def test_steps_walk_play_and_rest():
+    board = make_storyboard(load_lesson(find_lesson("online-softmax")), range(8), fps=30)
+    assert [n for n, _ in groupby(shot.step for shot in board.shots)] == list(range(8))
+    for n, shots in groupby(board.shots, lambda shot: shot.step):
+        step = load_lesson(find_lesson("online-softmax")).steps[n]
+        *way, last = shots
+        asked = [shot for shot in way if shot.arrived]
+        way = [shot for shot in way if not shot.arrived]
+        assert last.cursor == step.cursor
+        assert last.arrived
+        assert last.revealed is bool(step.said.answer) is bool(asked)
+        assert not any(shot.revealed for shot in way + asked)
+        assert all(shot.seconds >= SHORTEST for shot in [last, *asked])
+        least = sum(len(text.split()) for text in (step.said.question,)) / READING
+        assert sum(shot.seconds for shot in asked) >= least
+        longest = PLAY_SECONDS if step.start else WALK_SECONDS
+        assert sum(shot.seconds for shot in way) <= longest + 1e-9
+        if step.start:
+            assert way[0].cursor == step.start
+    scenario = [step.scenario for step in load_lesson(find_lesson("online-softmax")).steps]
+    walked = {shot.step for shot in board.shots if not shot.arrived}
+    same = {n for n in range(1, 8) if scenario[n] == scenario[n - 1]}
+    assert walked == same - {1}  # it is the very next op
+    assert same != set(range(1, 8))
+
+
+@given(
+    fps=st.integers(1, 60), length=st.none() | st.floats(0.1, 200), start=st.integers(0, 7),
+    more=st.integers(0, 7),
+)  # fmt: skip
+def test_frames_pass_all_shots_in_order(fps, length, start, more):
+    lesson = load_lesson(find_lesson("online-softmax"))
+    steps = range(start, min(start + more + 1, 8))
+    board = make_storyboard(lesson, steps, fps=fps, length=length)
+    places = [board.shots.index(board.shot(k)) for k in range(board.frames)]
+    assert places == sorted(places)
+    assert places[-1] == len(board.shots) - 1
+    assert board.frames == max(1, round((length or board.ends[-1]) * fps))
+    for place, count in enumerate(np.bincount(places, minlength=len(board.shots))):
+        share = board.shots[place].seconds / board.ends[-1]
+        assert abs(count - share * board.frames) <= 2
+
+
+def test_pace_is_the_mean_of_the_steps():
+    lesson = load_lesson(find_lesson("online-softmax"))
+    assert make_storyboard(lesson, range(2, 5), fps=20, pace=4.0).frames == 240
+    with pytest.raises(InputError, match="--pace"):
+        make_storyboard(lesson, range(8), fps=60, pace=8000.0)
+
+
+def test_every_shipped_lesson_takes_minutes_and_not_hours():
+    lessons = list_lessons()
+    assert len(lessons) > 9
+    for title in lessons:
+        lesson = load_lesson(title.path)
+        board = make_storyboard(lesson, range(len(lesson.steps)), fps=30)
+        assert 60 < board.ends[-1] < 300
+
+
+# --- handouts and pictures -------------------------------------------------------------------
+
+
+def test_a_handout_has_a_page_for_each_step(lesson, tmp_path):
+    make(lesson, tmp_path / "a.pdf")
+    reader = pypdf.PdfReader(tmp_path / "a.pdf")
+    assert reader.metadata.title == "Three steps"
+    assert [float(page.mediabox.width) for page in reader.pages] == [240, 240, 240]
+    texts = ["".join(page.extract_text().split()) for page in reader.pages]
+    for text, title in zip(texts, ("Thefirsttile", "Themaximum", "Allofit"), strict=True):
+        assert "Threesteps" in text
+        assert title in text
+    assert "noexponential" in texts[1]  # the answer
+    make(lesson, tmp_path / "b.pdf", steps=(1, 3))
+    assert len(pypdf.PdfReader(tmp_path / "b.pdf").pages) == 2
+
+
+def test_a_picture_is_of_the_first_step_or_the_one_asked_for(lesson, source, tmp_path):
+    ends = {source.key(k)[0]: k for k in range(24)}
+    for steps, n in ((None, 0), ((1, 2), 1), ((0, None), 2)):
+        make(lesson, tmp_path / "a.png", steps=steps)
+        assert np.array_equal(picture(tmp_path / "a.png"), painted(source, ends[n]))
+    make(lesson, tmp_path / "a.svg")
+    assert 'aria-label="20' not in (tmp_path / "a.svg").read_text()[:100]
+    assert "The" in (tmp_path / "a.svg").read_text()
+
+
+# --- what a file says about itself -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".png", ".pdf", ".gif"])
+def test_an_export_opens_as_the_scenario_of_its_first_step(ending, lesson, tmp_path):
+    target = tmp_path / f"a{ending}"
+    changes = {"fps": 5, "length": 1.0} if ending == ".gif" else {}
+    export = make(lesson, target, **changes, steps=(1, None))
+    assert read_scenario(target) == load_scenario(ROOT / "assets/scenarios/causal.toml")
+    words = shlex.split(read_note(target).command)
+    assert words[:5] == ["python", "-m", "ui", "export", str(lesson)]
+    assert words[words.index("--steps") + 1] == "1:"
+    assert "--scene" not in words
+    assert read_note(target) == export.note
+
+
+# --- the command -----------------------------------------------------------------------------
+
+
+def test_the_command_takes_a_file_or_a_name(lesson, tmp_path):
+    done = command(lesson, "-o", tmp_path / "a.png", "--size", "480x320", "--steps", "1",
+                   "--engine", "numpy")  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "step 1" in done.stdout
+    make(lesson, tmp_path / "b.png", steps=(1, 2))
+    assert np.array_equal(picture(tmp_path / "a.png"), picture(tmp_path / "b.png"))
+    assert find_lesson("online-softmax") == find_lesson("05-online-softmax")
+    assert find_lesson("05-online-softmax") == LESSONS / "05-online-softmax.md"
+    assert find_lesson("mine.md").name == "mine.md"
+
+
+def test_a_broken_step_is_told_and_left_out(tmp_path):
+    path = tmp_path / "broken.md"
+    path.write_text(LESSON.replace('[1, 0], op = "row max"', "[1, 9]"), encoding="utf-8")
+    done = command(path, "-o", tmp_path / "a.pdf", "--size", "480x320", "--engine", "numpy")
+    assert done.returncode == 0
+    assert "2 pages" in done.stdout
+    assert "at.tile" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["online-hardmax", "-o", "a.mp4"], ["online-hardmax", "05-online-softmax", ".md"]),
+        (["none.md", "-o", "a.mp4"], ["none.md", "No such file"]),
+        (["online-softmax", "-o", "a.mp4", "--steps", "8:9"], ["--steps", "8:9", "<= 8"]),
+        (["online-softmax", "-o", "a.mp4", "--visits", "1:2"], ["--visits", "lesson"]),
+        (["online-softmax", "-o", "a.mp4", "--scene", "memory"], ["--scene", "lesson"]),
+        (["online-softmax", "-o", "a.png", "--row", "2"], ["--row", "lesson"]),
+        (["online-softmax", "-o", "a.png", "--transparent"], ["--transparent", "window"]),
+        (["online-softmax", "-o", "a.pdf", "--length", "2"], ["--length", "still"]),
+        (["assets/scenarios/causal.toml", "-o", "a.png", "--steps", "1"], ["--steps", "--visits"]),
+    ],
+)
+def test_what_cannot_be_is_a_line(arguments, words, tmp_path, capsys):
+    from ui.cli import main
+
+    filled = [str(tmp_path / a) if a.startswith("a.") else a for a in arguments]
+    assert main(["export", *filled]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    for word in words:
+        assert word in error
+    assert names(tmp_path) == []
+
+
+# --- when something goes wrong ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".mp4", ".pdf", "/"])
+def test_cancel_leaves_what_was_there(ending, lesson, tmp_path):
+    target = f"{tmp_path}/a{ending}"
+    if ending != "/":
+        (tmp_path / f"a{ending}").write_bytes(b"old")
+    before = names(tmp_path)
+    changes = {} if ending == ".pdf" else {"fps": 30, "length": 60.0}
+    export = prepared(lesson, target, **changes)
+
+    def report(share):
+        if share > 0:
+            raise Cancelled
+
+    threads = threading.active_count()
+    with pytest.raises(Cancelled):
+        export.make(report)
+    assert names(tmp_path) == before
+    deadline = time.monotonic() + 5
+    while threading.active_count() > threads and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == threads
+
+
+def test_a_panel_that_fails_is_told_and_leaves_nothing(lesson, tmp_path, monkeypatch):
+    from ui.panels.memory_panel import MemoryPanel
+
+    def broken(panel, snapshot):
+        raise ValueError("no picture")
+
+    monkeypatch.setattr(MemoryPanel, "show_snapshot", broken)
+    with pytest.raises(InputError, match="no picture"):
+        make(lesson, tmp_path / "a.mp4", **FILM)
+    assert names(tmp_path) == []
+
+
+def test_an_input_that_is_gone_is_told(tmp_path):
+    tensors = tmp_path / "mine.npz"
+    q = np.zeros((1, 16, 8), np.float32)
+    np.savez(tensors, q=q, k=q, v=q)
+    path = tmp_path / "mine.md"
+    steps = '## One\n\n```toml step\nchange.input = { source = "file", path = "mine.npz" }\n```\n'
+    path.write_text(f'+++\ntitle = "Mine"\n+++\n\n{steps}\nNothing.\n', encoding="utf-8")
+    (tmp_path / "out").mkdir()
+    export = prepared(path, tmp_path / "out" / "a.mp4", **FILM)
+    tensors.unlink()
+    with pytest.raises(InputError, match=r"mine\.npz"):
+        export.make(lambda share: None)
+    assert names(tmp_path / "out") == []
+
+
+def test_ctrl_c_is_130_and_leaves_nothing(lesson, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ui", "export", lesson, "-o", tmp_path / "a.mp4",
+         "--length", "600", "--fps", "60", "--engine", "numpy"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if any(part.stat().st_size > 20_000 for part in tmp_path.glob(".*.part")):
+            break
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (out, err) == ("", "")
+    assert names(tmp_path) == []

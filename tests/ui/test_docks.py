@@ -1,0 +1,116 @@
+"""Panels are made when they are first seen, and are then as if they had always been there."""
+
+from simulator.assets import SCENARIOS
+from tests.ui.program import run
+from ui.app import FIRST_LESSON, make_window
+from ui.panel_specs import PANELS
+
+
+def made(window):
+    return set(window.docks._panels)
+
+
+def test_a_window_makes_the_panels_that_are_seen_and_no_others(open_window):
+    window = open_window()
+    open_now = {spec.name for spec, dock in window.docks if not dock.isHidden()}
+    assert open_now <= made(window) < {spec.name for spec in PANELS}
+    assert not {"code", "sweep", "roofline", "cache"} & made(window)
+
+
+LATE = ("scenario", "formula", "exactness", "heads", "sweep")
+
+
+def test_panels_made_late_show_what_those_made_early_show(open_window, settings):
+    """Even after a change of theme, text scale and scenario."""
+    early = open_window()
+    for name in LATE:
+        early.docks[name].show()
+    late = open_window()
+    assert not made(late) & set(LATE) - {"scenario"}
+    settings.theme, settings.text_scale = "light", 1.25
+    pictures = []
+    for window in (early, late):
+        window._apply_style()
+        window.files.choose_algorithm("flash1")
+        window.session.settle()
+        for name in LATE:
+            window.docks[name].show()
+            window.docks[name].setFloating(True)
+            window.docks[name].resize(700, 500)
+        window.session.settle()
+        pictures.append([window.docks.panel(name).grab().toImage() for name in LATE])
+    for name, one, other in zip(LATE, *pictures, strict=True):
+        assert one == other, name
+
+
+def test_a_panel_behind_a_tab_is_made_with_its_layout(open_window):
+    window = open_window()
+    window.take_layout("algorithm")
+    assert {"code", "formula", "values"} <= made(window)
+
+
+def test_a_late_run_bar_knows_the_run(open_window):
+    window = open_window("causal")
+    bar = window.docks.panel("code").bar
+    grid = window.session.trace.workload.grid
+    assert bar.fields["i"].maximum() == grid.Tr - 1
+    assert bar.op.count() > 3
+
+
+def test_the_first_picture_waits_for_nothing_that_it_does_not_need(tmp_path):
+    """Each of these takes longer than all painting: typesetting, masked arrays, plots, video."""
+    done = run(
+        tmp_path,
+        """
+        if once("started"):
+            slow = ("ziamath", "numpy.ma", "pyqtgraph", "av", "scipy", "cupy", "IPython")
+            say(*[name for name in slow if name in at_first])
+            say(len(at_first) > 300)
+            w.close()
+        """,
+        str(SCENARIOS / "causal.toml"),
+        setup="""
+        at_first = set()
+        from ui.panels.board_panel import BoardPanel
+        paint = BoardPanel.paintEvent
+        def paint_and_note(self, event):
+            paint(self, event)
+            if self._snapshot is not None and not at_first:
+                at_first.update(sys.modules)
+        BoardPanel.paintEvent = paint_and_note
+        seen = look
+        def look():
+            if at_first:
+                seen()
+        """,
+    )
+    assert done.stdout.splitlines() == ["", "True"], done.stderr
+
+
+def test_the_very_first_start_shows_a_lesson_and_later_ones_the_demo(qapp, settings):
+    for scenario in ("Online softmax", "flash2"):
+        window = make_window(None, settings=settings)
+        window.show()
+        window.session.settle()
+        lesson = window.lessons.player.lesson
+        shown = lesson.title if lesson else window.session.path.stem
+        assert shown == scenario
+        assert not window._banner.isVisible()
+        window.close()
+    assert FIRST_LESSON.exists()
+
+
+def test_a_first_start_that_names_a_file_shows_that(qapp, settings):
+    window = make_window(SCENARIOS / "naive.toml", settings=settings)
+    window.session.settle()
+    assert window.lessons.player.lesson is None
+    assert window.session.path == SCENARIOS / "naive.toml"
+    assert not settings.first_start
+    window.close()
+
+
+def test_a_lesson_named_at_the_start_is_opened(qapp, settings):
+    window = make_window(FIRST_LESSON, settings=settings)
+    window.session.settle()
+    assert window.lessons.player.lesson.title == "Online softmax"
+    window.close()

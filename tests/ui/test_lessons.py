@@ -1,0 +1,338 @@
+"""Lessons in the window: steps forward and back, borrowed layouts, what comes back at the end."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from simulator.assets import LESSONS, SCENARIOS
+from simulator.playback import end_of_visit
+from simulator.scenario import Scenario, with_values
+from simulator.snapshot import Cursor
+from ui.lessons import Lessons
+from ui.main_window import MainWindow
+from ui.session import View
+from ui.settings import Settings
+
+Open = Callable[..., MainWindow]
+ONLINE = LESSONS / "05-online-softmax.md"
+ROOT_D = LESSONS / "02-why-sqrt-d.md"
+
+SHORT = """\
++++
+title = "Short"
++++
+
+## One
+
+```toml step
+scenario = "flash2"
+at = { tile = [0, 1], op = "scores" }
+row = 3
+point = [{ tile = [0, 1] }]
+```
+
+First.
+
+## Two
+
+```toml step
+play = [{ tile = [0, 1] }, { tile = [1, 0] }]
+question = "Why?"
+answer = "Because."
+```
+
+Second.
+
+## Three
+
+```toml step
+scenario = "causal"
+at = "last"
+layout = "exactness"
+```
+
+Third.
+"""
+
+
+@pytest.fixture
+def lesson(tmp_path: Path) -> Path:
+    path = tmp_path / "short.md"
+    path.write_text(SHORT, encoding="utf-8")
+    return path
+
+
+def begin(window: MainWindow, path: Path) -> Lessons:
+    window.open_path(path)
+    window.session.settle()
+    return window.lessons
+
+
+def view_of(window: MainWindow) -> View:
+    assert window.session.view is not None
+    return window.session.view
+
+
+def scenario_of(window: MainWindow) -> Scenario:
+    assert window.session.scenario is not None
+    return window.session.scenario
+
+
+def wait(window: MainWindow) -> None:
+    """Let a walk come to its end."""
+    for _ in range(4000):
+        window.session.settle()
+        if not window.lessons.player.walking:
+            return
+        QTest.qWait(5)
+    raise AssertionError("the walk never ends")
+
+
+def test_a_lesson_shows_its_steps_by_the_keys_of_a_clicker(open_window: Open, lesson: Path) -> None:
+    window = open_window("grouped-heads")
+    lessons = begin(window, lesson)
+    player, bar = lessons.player, lessons.bar
+    assert bar.isVisible()
+    assert player.step is not None
+    assert player.step.title == "One"
+    assert window.session.cursor.visit == 1
+    assert view_of(window).report.row == 3
+    assert [point.tile for point in view_of(window).points] == [(0, 1)]
+
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    window.session.settle()
+    assert player.step.title == "Two"
+    assert not player.revealed
+    program = view_of(window).snapshot.program
+    index = program.index(0, 1, 0)
+    assert index is not None
+    assert window.session.cursor == end_of_visit(program, index)
+    assert view_of(window).points == ()
+
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    assert player.step.title == "Two"
+    assert player.revealed, "the answer comes before the next step"
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    window.session.settle()
+    assert player.step.title == "Three"
+    assert scenario_of(window).mask.causal
+    assert window.lent == ("exactness", "")
+    assert window.docks["exactness"].isVisible()
+
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    window.session.settle()
+    assert player.step.title == "Three", "after the last step nothing more comes"
+    QTest.keyClick(window, Qt.Key.Key_PageUp)
+    window.session.settle()
+    assert player.step.title == "Two"
+    assert player.revealed, "going back, the answer is known"
+    assert window.lent == ("steps", "")
+
+
+def test_leaving_puts_back_what_was_on_show(open_window: Open) -> None:
+    window = open_window("grouped-heads")
+    window.take_layout("memory")
+    session = window.session
+    session.propose(with_values(scenario_of(window), {"mask": {"causal": False}}), "not causal")
+    session.settle()
+    session.go(Cursor(7, 2))
+    session.choose_row(50)
+    session.settle()
+    scenario, title, row = session.scenario, window.windowTitle(), view_of(window).report.row
+    docks = {spec.name for spec, dock in window.docks if dock.isVisible()}
+
+    lessons = begin(window, ROOT_D)
+    lessons.player.go(2)
+    session.settle()
+    assert window.lent == ("inspector", "sqrt_d")
+    assert not window.docks.panel("sqrt_d").visibleRegion().isEmpty()
+    assert not session.undo_stack.canUndo(), "a lesson has its own history"
+    session.propose(with_values(scenario_of(window), {"mask": {"causal": True}}), "in the lesson")
+    session.settle()
+    assert session.undo_stack.undoText() == "in the lesson"
+
+    QTest.keyClick(window, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
+    session.settle()
+    assert not lessons.bar.isVisible()
+    assert window.lent is None
+    assert session.scenario == scenario
+    assert window.windowTitle() == title
+    assert session.cursor == Cursor(7, 2)
+    assert view_of(window).report.row == row
+    assert session.path == SCENARIOS / "grouped-heads.toml"
+    assert {spec.name for spec, dock in window.docks if dock.isVisible()} == docks
+    assert window.settings.layout == "memory"
+    assert session.undo_stack.undoText() == "not causal"
+    session.undo_stack.undo()
+    session.settle()
+    assert scenario_of(window).mask.causal
+
+
+def test_motion_walks_op_by_op_and_back(open_window: Open, lesson: Path) -> None:
+    window = open_window()
+    window.set_motion(True)
+    lessons = begin(window, ONLINE)
+    player, session = lessons.player, window.session
+    wait(window)
+    start = session.cursor
+    seen: list[Cursor] = []
+    session.view_changed.connect(lambda view: seen.append(view.snapshot.cursor))
+    player.next()
+    wait(window)
+    assert player.step is not None
+    assert session.cursor == player.step.cursor
+    assert view_of(window).points == player.step.points
+    player.next()
+    wait(window)
+    there = player.step.cursor
+    assert there.op - start.op > 2
+    assert sorted(set(seen)) == [Cursor(start.visit, op) for op in range(start.op, there.op + 1)]
+    seen.clear()
+    player.back()
+    wait(window)
+    assert seen == sorted(seen, reverse=True), "back, it walks back"
+    assert session.cursor == player.step.cursor
+
+
+def test_a_step_that_plays_starts_at_its_start(open_window: Open, lesson: Path) -> None:
+    window = open_window()
+    window.set_motion(True)
+    window.session.set_speed(20.0)
+    lessons = begin(window, lesson)
+    wait(window)
+    seen: list[Cursor] = []
+    window.session.view_changed.connect(lambda view: seen.append(view.snapshot.cursor))
+    lessons.player.next()
+    wait(window)
+    step = lessons.player.step
+    assert step is not None
+    assert step.start is not None
+    assert seen[0] == step.start
+    assert seen[-1] == step.cursor
+    assert len(set(seen)) > 20, "every op is seen"
+    lessons.player.reveal()
+    lessons.player.next()
+    wait(window)
+    seen.clear()
+    lessons.player.back()
+    wait(window)
+    assert seen[-1] == step.cursor
+    assert step.start not in seen, "back: the end, not the play again"
+
+
+def test_who_goes_elsewhere_meanwhile_is_not_pulled_back(open_window: Open, lesson: Path) -> None:
+    window = open_window()
+    window.set_motion(True)
+    lessons = begin(window, lesson)
+    wait(window)
+    lessons.player.next()
+    window.session.settle()
+    assert lessons.player.walking
+    window.session.go(Cursor(9, 0))
+    wait(window)
+    assert window.session.cursor == Cursor(9, 0)
+
+
+def test_layouts_chosen_in_a_lesson_are_not_remembered(open_window: Open, lesson: Path) -> None:
+    window = open_window()
+    before = window.settings.layout
+    begin(window, lesson)
+    window.layout_actions["cache"].trigger()
+    assert window.docks["cache"].isVisible()
+    assert window.settings.layout == before
+    window.lessons.player.next()
+    window.session.settle()
+    assert window.docks["memory"].isVisible()
+    assert not window.docks["cache"].isVisible()
+
+
+def test_a_broken_step_is_told_and_the_rest_opens(open_window: Open, tmp_path: Path) -> None:
+    path = tmp_path / "broken.md"
+    path.write_text(SHORT.replace('layout = "exactness"', 'layout = "exact"'), encoding="utf-8")
+    window = open_window()
+    lessons = begin(window, path)
+    assert lessons.player.lesson is not None
+    assert len(lessons.player.lesson.steps) == 2
+    told = window._banner.text()
+    assert "broken.md:" in told
+    assert "layout" in told
+    assert "exactness" in told
+    assert lessons.bar.isVisible()
+    assert window._banner.isVisible()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("", "front matter"), ('+++\ntitle = "x"\n+++\n', "a step"), (None, "readable file")],
+)
+def test_what_is_no_lesson_changes_nothing(
+    open_window: Open, tmp_path: Path, text: str | None, words: str
+) -> None:
+    path = tmp_path / "none.md"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    window = open_window()
+    scenario = window.session.scenario
+    lessons = begin(window, path)
+    assert lessons.player.lesson is None
+    assert not lessons.bar.isVisible()
+    assert words in window._banner.text()
+    assert "none.md" in window._banner.text()
+    assert window.session.scenario == scenario
+    assert window.lent is None
+
+
+def test_a_panel_that_a_layout_has_not_is_told(tmp_path: Path) -> None:
+    from simulator.lesson import load_lesson
+    from ui.layouts import LAYOUT_PANELS
+
+    path = tmp_path / "panel.md"
+    path.write_text(SHORT.replace('"exactness"', '"exactness"\npanel = "cache"'), encoding="utf-8")
+    found = load_lesson(path, LAYOUT_PANELS).mistakes
+    assert [str(m) for m in found] == [
+        f'{path}:32: panel = "cache": expected one of exactness, softmax'
+    ]
+
+
+def test_closing_within_a_lesson_keeps_the_users_own_things(
+    open_window: Open, settings: Settings, lesson: Path
+) -> None:
+    window = open_window("grouped-heads")
+    session = window.session
+    session.propose(with_values(scenario_of(window), {"mask": {"causal": False}}), "not causal")
+    session.settle()
+    window.take_layout("memory")
+    begin(window, lesson)
+    window.close()
+    assert settings.layout == "memory"
+    assert settings.recent[0].name == "unsaved.toml"
+    assert "causal = true" not in settings.recent[0].read_text(encoding="utf-8")
+    assert "kv_heads = 2" in settings.recent[0].read_text(encoding="utf-8")
+
+
+def test_the_menu_lists_the_shipped_lessons(open_window: Open) -> None:
+    window = open_window()
+    menu = window.menus["Lesson"]
+    menu.aboutToShow.emit()
+    menu.aboutToShow.emit()
+    titles = [action.text() for action in menu.actions() if action.text()[:1].isdigit()]
+    assert len(titles) == len(list(LESSONS.glob("*.md")))
+    assert "5  Online softmax" in titles
+    next(a for a in menu.actions() if a.text() == "5  Online softmax").trigger()
+    window.session.settle()
+    assert window.lessons.player.path == ONLINE
+    menu.aboutToShow.emit()
+    assert [a.text() for a in menu.actions() if a.isChecked()] == ["5  Online softmax"]
+
+
+def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:
+    window = open_window()
+    names = ("lesson_next", "lesson_back", "reveal", "leave_lesson")
+    assert not any(window.actions_by_name[name].isEnabled() for name in names)
+    begin(window, ONLINE)
+    assert all(window.actions_by_name[name].isEnabled() for name in names)
+    window.lessons.player.leave()
+    assert not any(window.actions_by_name[name].isEnabled() for name in names)

@@ -1,0 +1,115 @@
+"""The frames of a lesson: the real window with the caption in it, step after step."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import TypeVar
+
+from PySide6.QtGui import QPainter
+
+from simulator.lesson import Lesson, ResolvedStep, resolve_step
+from ui.export.stage import Look, Place, Said, Stage
+from ui.export.storyboard import Storyboard
+from ui.lesson_text import FORMATS
+
+R = TypeVar("R")
+
+_NAP = 0.01
+
+
+class LessonFrames:
+    """A lesson as frames; each of its steps is worked out when its first frame comes.
+
+    Parameters
+    ----------
+    lesson : Lesson
+        The lesson.
+    board : Storyboard
+        What the frames show.
+    theme : str
+        Name of the theme.
+    size : tuple of int
+        Width and height in pixels.
+    engine : str
+        What computes.
+    headed : bool
+        Whether the lesson's title stands before that of each step: pages come apart.
+    """
+
+    transparent = False
+    in_gui = True
+
+    def __init__(
+        self,
+        lesson: Lesson,
+        board: Storyboard,
+        theme: str,
+        size: tuple[int, int],
+        engine: str = "auto",
+        *,
+        headed: bool = False,
+    ) -> None:
+        self._lesson = lesson
+        self._board = board
+        self._theme = theme
+        self._engine = engine
+        self._head = f"{lesson.title}: " if headed else ""
+        self._step: ResolvedStep | None = None
+        self._stage: Stage | None = None
+        self.size = size
+
+    def __len__(self) -> int:
+        return self._board.frames
+
+    def key(self, k: int) -> Hashable:
+        """Return the step, the state and whether the answer is there."""
+        shot = self._board.shot(k)
+        return shot.step, shot.cursor, shot.arrived, shot.revealed
+
+    def make_ready(self, k: int, look: Look) -> None:
+        """Bring the window to the state of frame `k`."""
+        shot = self._board.shot(k)
+        if self._step is None or self._step.number != shot.step:
+            self._step = _beside(lambda: resolve_step(self._lesson, shot.step, FORMATS), look)
+        if self._stage is None:
+            self._stage = Stage(self.size, self._theme, self._engine)
+        step = self._step
+        points = step.points if shot.arrived else ()
+        place = Place(step.scenario, shot.cursor, step.row, step.layout, step.panel, points)
+        said = Said(replace(step, title=self._head + step.title), shot.revealed)
+        self._stage.show(place, look, said)
+
+    def paint(self, painter: QPainter, k: int) -> None:
+        """Draw frame `k`."""
+        self.make_ready(k, lambda: None)
+        assert self._stage is not None
+        self._stage.paint(painter)
+
+    def close(self) -> None:
+        """End the window."""
+        if self._stage is not None:
+            self._stage.close()
+            self._stage = None
+
+
+def _beside(job: Callable[[], R], look: Look) -> R:
+    """Do some work in a thread of its own, looking up meanwhile."""
+    results: list[R] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(job())
+        except BaseException as error:  # told by the thread that waits
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="resolve", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        look()
+        thread.join(_NAP)
+    if errors:
+        raise errors[0]
+    return results[0]

@@ -1,0 +1,177 @@
+"""An export in a process of its own: what it says to the one that waits, and how that waits.
+
+What widgets draw is painted in the GUI thread, where a window would stand still meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from simulator.errors import InputError, Mistake
+from simulator.scenario import Scenario, scenario_toml
+
+if TYPE_CHECKING:
+    from ui.export.options import ExportOptions
+    from ui.tasks import Report
+
+_SHARE, _MADE = "share ", "made "
+_TELL_EVERY = 0.05
+_LOOK = 0.03
+"""Seconds between two looks at whether the work is still wanted."""
+
+
+# --- in the process that makes it ----------------------------------------------------------------
+
+
+class _Teller:
+    """Tells shares, but not too often."""
+
+    def __init__(self) -> None:
+        self._told = 0.0
+
+    def __call__(self, share: float) -> None:
+        now = time.monotonic()
+        if share >= 1 or now - self._told > _TELL_EVERY:
+            self._told = now
+            print(f"{_SHARE}{share:.6f}", flush=True)
+
+
+tell_share = _Teller()
+
+
+def tell_made(words: str) -> None:
+    """Tell what has been made."""
+    print(f"{_MADE}{words}", flush=True)
+
+
+# --- in the process that waits -------------------------------------------------------------------
+
+
+class ChildError(InputError):
+    """The line of an export that failed.
+
+    Parameters
+    ----------
+    line : str
+        As it was said.
+    """
+
+    def __init__(self, line: str) -> None:
+        super().__init__("export", [Mistake("", "", line)])
+        self._line = line
+
+    def __str__(self) -> str:
+        return self._line
+
+
+def make_beside(
+    options: ExportOptions, source: Scenario | Path, named: str, engine: str, report: Report
+) -> str:
+    """Make an export in a process of its own.
+
+    Parameters
+    ----------
+    options : ExportOptions
+        What to make; its target is absolute.
+    source : Scenario or Path
+        The scenario on show, saved or not, or the file of a lesson.
+    named : str
+        The file that the command in the metadata names.
+    engine : str
+        What computes.
+    report : callable
+        Told the share done; what it raises ends the process, the target being as it was.
+
+    Returns
+    -------
+    str
+        What was made, in words.
+
+    Raises
+    ------
+    InputError
+        With the line that the process said.
+    """
+    options = replace(options, token=secrets.token_hex(4))
+    with tempfile.TemporaryDirectory(prefix="tilescope-") as folder:
+        file = source
+        if isinstance(source, Scenario):
+            file = Path(folder) / "scenario.toml"
+            file.write_text(scenario_toml(source), encoding="utf-8")
+        words = [*options.words(str(file)), "--engine", engine, "--named", named]
+        return _run([*words, "--token", options.token, "--shares"], options, report)
+
+
+def _run(words: Sequence[str], options: ExportOptions, report: Report) -> str:
+    frozen = getattr(sys, "frozen", False)
+    program = [sys.executable] if frozen else [sys.executable, "-m", "ui"]
+    process = subprocess.Popen(
+        [*program, *words],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, encoding="utf-8",
+        cwd=None if frozen else Path(__file__).resolve().parent.parent.parent,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+    lines: queue.Queue[str] = queue.Queue()
+    said: list[str] = []
+    threads = [
+        threading.Thread(target=_read, args=(process.stdout, lines.put), daemon=True),
+        threading.Thread(target=_read, args=(process.stderr, said.append), daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    made, share = "", 0.0
+    try:
+        while threads[0].is_alive() or not lines.empty():
+            with suppress(queue.Empty):
+                line = lines.get(timeout=_LOOK)
+                if line.startswith(_SHARE):
+                    share = float(line.removeprefix(_SHARE))
+                elif line.startswith(_MADE):
+                    made = line.removeprefix(_MADE).rstrip("\n")
+            report(share)
+        process.wait()
+    except BaseException:
+        process.kill()
+        process.wait()
+        _remove_parts(options)
+        raise
+    for thread in threads:
+        thread.join()
+    if process.returncode or not made:
+        _remove_parts(options)
+        last = said[-1].strip() if said else f"it ended with status {process.returncode}"
+        raise ChildError(last)
+    return made
+
+
+def _read(pipe: IO[str] | None, take: Callable[[str], None]) -> None:
+    assert pipe is not None
+    with pipe:
+        for line in pipe:
+            take(line)
+
+
+def _remove_parts(options: ExportOptions) -> None:
+    """Remove what a process that is no more was writing."""
+    from ui.export.job import parts_of
+
+    for part in parts_of(options):
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)

@@ -1,0 +1,286 @@
+"""A window that nobody sees: the real panels, driven from state to state and painted."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import cast
+
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QSettings, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QRegion
+from PySide6.QtWidgets import QWidget
+
+from simulator.lesson import ResolvedStep
+from simulator.lesson_places import Pointer
+from simulator.scenario import Scenario
+from simulator.snapshot import Cursor
+from simulator.trace import Trace
+from ui.app import application
+from ui.collector import collect_here
+from ui.export.widget_svg import paint_widgets
+from ui.main_window import MainWindow
+from ui.session import Session
+from ui.settings import Settings
+from ui.theme import TEXT_SCALES
+
+Look = Callable[[], None]
+"""Called often by what waits; what it raises ends the waiting."""
+
+DESIGN = QSize(1280, 720)
+"""Picture size at which the text scale is 1; smaller pictures are made smaller."""
+_NAP = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a window is to show.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        Of the run.
+    cursor : Cursor
+        The state.
+    row : int
+        The query row that is explained.
+    layout, panel : str
+        Name of the layout, and of the panel in front; "" for the layout's first.
+    points : tuple of Pointer
+        What is pointed at.
+    """
+
+    scenario: Scenario
+    cursor: Cursor
+    row: int
+    layout: str
+    panel: str = ""
+    points: tuple[Pointer, ...] = ()
+
+
+def stage_scale(size: tuple[int, int]) -> tuple[QSize, float]:
+    """Return the window's size and text scale for a picture: text keeps its share of it.
+
+    A window larger than 1920 × 1080 enlarges its text by itself, in quarters.
+    """
+    width, height = size
+    room = min(width / DESIGN.width(), height / DESIGN.height())
+    if room < 1:
+        return QSize(round(width / room), round(height / room)), TEXT_SCALES[0]
+    own = max(1.0, int(4 * min(width / 1920, height / 1080)) / 4)
+    fitting = [scale for scale in TEXT_SCALES if scale * own <= room]
+    return QSize(width, height), fitting[-1] if fitting else TEXT_SCALES[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a lesson says meanwhile.
+
+    Attributes
+    ----------
+    step : ResolvedStep
+        The step.
+    revealed : bool
+        Whether the answer to its question is shown.
+    """
+
+    step: ResolvedStep
+    revealed: bool
+
+
+class Stage:
+    """A window off the screen, with settings of its own; in the GUI thread.
+
+    Menus are left out; header and transport belong to the picture, and the caption of a lesson as
+    a lecture hall sees it. Nothing moves. Each layout has a new window: where docks come to lie
+    depends on what was there before, and a picture must not.
+
+    Parameters
+    ----------
+    size : tuple of int
+        Width and height of the picture in pixels.
+    theme : str
+        Name of the theme.
+    engine : str
+        What computes.
+    trace : Trace, optional
+        A run that has been built already.
+    """
+
+    def __init__(
+        self,
+        size: tuple[int, int],
+        theme: str,
+        engine: str = "auto",
+        trace: Trace | None = None,
+    ) -> None:
+        collect_here(application())
+        self._size = size
+        self._theme = theme
+        self._engine = engine
+        self._trace = trace
+        self._window: MainWindow | None = None
+        self._shown: Place | None = None
+        self._refused: list[Exception] = []
+
+    def show(self, place: Place, look: Look, said: Said | None = None) -> None:
+        """Show a state, and wait until it is there.
+
+        Parameters
+        ----------
+        place : Place
+            The state.
+        look : callable
+            Called while it waits.
+        said : Said, optional
+            The caption, for a lesson: in all pictures of a stage or in none.
+
+        Raises
+        ------
+        InputError
+            The scenario or its input cannot be used.
+        """
+        _raising(lambda: self._show(place, look, said))
+
+    def _show(self, place: Place, look: Look, said: Said | None) -> None:
+        window = self._window
+        if window is None or window.lent != (place.layout, place.panel):
+            window = self._new_window(place, said)
+        if said is not None:
+            window.lessons.bar.show_step(said.step, said.revealed)
+        if place != self._shown:
+            self._shown = None
+            session = window.session
+            session.show_place(place.scenario, place.cursor, place.row, place.points)
+            self._settle(session, look)
+            self._shown = place
+
+    def _new_window(self, place: Place, said: Said | None) -> MainWindow:
+        self.close()
+        settings = _NoSettings()
+        size, settings.text_scale = stage_scale(self._size)
+        settings.theme, settings.motion = self._theme, False
+        session = Session(self._engine)
+        session.refused.connect(self._refused.append)
+        self._window = window = MainWindow(session, settings)
+        window.menuBar().hide()
+        bar = window.lessons.bar
+        bar.set_large(True)
+        bar.setVisible(said is not None)
+        window.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
+        window.resize(size)
+        window.show()
+        window.lend_layout(place.layout, place.panel)
+        if self._trace is not None and self._trace.workload.scenario == place.scenario:
+            session.show_trace(self._trace)
+        return window
+
+    def _settle(self, session: Session, look: Look) -> None:
+        """Let events run until all work is done and shown."""
+        while True:
+            told = session.settled
+            QCoreApplication.processEvents()  # what has been told may ask for more
+            QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+            if self._refused:
+                raise self._refused.pop(0)
+            if told and session.settled:
+                return
+            look()
+            time.sleep(_NAP)
+
+    def paint(self, painter: QPainter) -> None:
+        """Draw the window as it is, over a picture of that size."""
+        window, (width, height) = self._window, self._size
+        assert window is not None
+        if window.size() == QSize(width, height):
+            self._render(window, painter)
+        elif isinstance(painter.device(), QImage):  # widgets draw with whole pixels of their own
+            image = QImage(window.size(), QImage.Format.Format_RGB32)
+            inner = QPainter(image)
+            try:
+                self._render(window, inner)
+            finally:
+                inner.end()
+            smooth = Qt.TransformationMode.SmoothTransformation
+            whole = Qt.AspectRatioMode.IgnoreAspectRatio
+            painter.drawImage(QPoint(), image.scaled(width, height, whole, smooth))
+        else:
+            painter.save()
+            painter.scale(width / window.width(), height / window.height())
+            self._render(window, painter)
+            painter.restore()
+
+    def _render(self, window: MainWindow, painter: QPainter) -> None:
+        painter.fillRect(window.rect(), QColor(window.style_now.theme.window))
+        if painter.paintEngine().type() is QPaintEngine.Type.SVG:
+            _raising(lambda: paint_widgets(painter, window))
+            return
+        parts = QWidget.RenderFlag.DrawWindowBackground | QWidget.RenderFlag.DrawChildren
+        _raising(lambda: window.render(painter, QPoint(), QRegion(), parts))
+
+    def close(self) -> None:
+        """End the window and its threads."""
+        if self._window is not None:
+            session = self._window.session
+            self._trace = session.trace
+            self._window.close()
+            # What its threads have told and nobody has heard goes with it.
+            session.deleteLater()
+            self._window.deleteLater()
+            QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+            self._window = self._shown = None
+
+
+class _NoSettings(Settings):
+    """Settings that are nowhere: a process that is killed leaves no file of them."""
+
+    def __init__(self) -> None:
+        self._store = cast(QSettings, _Memory())
+
+
+class _Memory:
+    """As much of `QSettings` as `Settings` uses."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, object] = {}
+
+    def value(self, key: str, default: object = None) -> object:
+        return self._values.get(key, default)
+
+    def setValue(self, key: str, value: object) -> None:
+        self._values[key] = value
+
+    def fileName(self) -> str:
+        return os.devnull
+
+    def sync(self) -> None:
+        """There is nothing to write to."""
+
+
+def _raising(act: Callable[[], None]) -> None:
+    """Do something in Qt; raise what goes wrong inside of it, which else is only printed.
+
+    The frames of a failed call are not kept: they hold painters, which must not outlive what they
+    paint on. What the traceback said is a note.
+    """
+    found: list[Exception] = []
+
+    def take(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        error.add_note("".join(traceback.format_exception(kind, error, trace)))
+        if isinstance(error, Exception):
+            found.append(error.with_traceback(None))
+        sys.last_value = sys.last_traceback = None
+
+    before, sys.excepthook = sys.excepthook, take
+    try:
+        act()
+    except Exception as error:
+        take(type(error), error, error.__traceback__)
+    finally:
+        sys.excepthook = before
+    if found:
+        raise found[0]

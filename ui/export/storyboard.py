@@ -1,0 +1,162 @@
+"""Which state a frame of a lesson shows: its steps laid out in time, nothing of them computed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from simulator.errors import refuse
+from simulator.lesson import Lesson
+from simulator.lesson_expressions import PLACEHOLDER
+from simulator.lesson_numbers import program_of
+from simulator.playback import SECONDS_PER_OP, path_between
+from simulator.snapshot import Cursor
+from ui.export.timeline import MOST_FRAMES
+from ui.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
+from ui.units import count_text
+
+READING = 2.7
+"""Words that are read in a second."""
+SHORTEST = 3.0
+"""Seconds that a caption, and an answer, is shown at least."""
+PLAY_SECONDS = 20.0
+"""Seconds that a step plays at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One picture of a lesson.
+
+    Attributes
+    ----------
+    step : int
+        Which step.
+    cursor : Cursor
+        The state.
+    arrived : bool
+        Whether it is where the step stands, and not on the way there.
+    revealed : bool
+        Whether the answer is shown.
+    seconds : float
+        How long it is shown.
+    """
+
+    step: int
+    cursor: Cursor
+    arrived: bool
+    revealed: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Storyboard:
+    """The frames of a lesson.
+
+    Attributes
+    ----------
+    shots : tuple of Shot
+        One after another.
+    ends : tuple of float
+        Seconds at which each is over.
+    fps, frames : int
+        Frames a second, and in all.
+    steps : int
+        How many steps are shown.
+    """
+
+    shots: tuple[Shot, ...]
+    ends: tuple[float, ...]
+    fps: int
+    frames: int
+    steps: int
+
+    def shot(self, k: int) -> Shot:
+        """Return what frame `k` shows."""
+        if k + 1 == self.frames:
+            return self.shots[-1]
+        now = (k + 0.5) / self.frames * self.ends[-1]
+        return self.shots[bisect_right(self.ends, now)]
+
+    @property
+    def words(self) -> str:
+        """What it is, for a person."""
+        seconds = self.frames / self.fps
+        steps = f"{self.steps} step{'s' * (self.steps > 1)}"
+        return f"{count_text(self.frames)} frames, {seconds:.1f} s at {self.fps} fps, {steps}"
+
+
+def make_storyboard(
+    lesson: Lesson,
+    steps: range,
+    *,
+    fps: int,
+    pace: float | None = None,
+    length: float | None = None,
+) -> Storyboard:
+    """Return the frames of some steps of a lesson.
+
+    Parameters
+    ----------
+    lesson : Lesson
+        The lesson.
+    steps : range
+        Which of its good steps; not empty.
+    fps : int
+        Frames a second.
+    pace, length : float, optional
+        Seconds for each step on average, or in all; by default as long as it takes to read them.
+
+    Raises
+    ------
+    InputError
+        It would be endless.
+    """
+    shots = [shot for n in steps for shot in _shots(lesson, n, n == steps.start)]
+    ends = tuple(accumulate(shot.seconds for shot in shots))
+    wanted = length or (pace * len(steps) if pace else ends[-1])
+    frames = max(1, round(wanted * fps))
+    if frames > MOST_FRAMES:
+        key, value = ("--pace", pace) if pace else ("--length", length)
+        raise refuse(
+            "export", key, value,
+            f"at most {count_text(MOST_FRAMES)} frames, these are {count_text(frames)}: "
+            "--steps, --length or a lower --fps",
+        )  # fmt: skip
+    return Storyboard(tuple(shots), ends, fps, frames, len(steps))
+
+
+def handout(lesson: Lesson, steps: Sequence[int]) -> Storyboard:
+    """Return one picture for each step, as it ends, its answer shown."""
+    shots = tuple(Shot(n, lesson.steps[n].cursor, True, True, 1.0) for n in steps)
+    ends = tuple(accumulate(shot.seconds for shot in shots))
+    return Storyboard(shots, ends, 1, len(shots), len(shots))
+
+
+def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
+    """Return the pictures of a step: the way to where it stands, and time to read it."""
+    step = lesson.steps[number]
+    out = []
+    before = None if first else lesson.steps[number - 1]
+    start, most = step.start, PLAY_STEPS
+    if start is None and before is not None and before.scenario == step.scenario:
+        start, most = before.cursor, WALK_STEPS
+    if start is not None and start != step.cursor:
+        path = path_between(program_of(step.scenario), start, step.cursor, most)
+        longest = PLAY_SECONDS if step.start is not None else WALK_SECONDS
+        pace = min(longest / (len(path) + 1), SECONDS_PER_OP)
+        # A walk begins where the step before has been seen for long enough.
+        begin = (start,) if step.start is not None else ()
+        out = [Shot(number, cursor, False, False, pace) for cursor in (*begin, *path[:-1])]
+    asked = step.said.question
+    out.append(Shot(number, step.cursor, True, False, _reading(step.caption, asked)))
+    if asked:
+        out.append(Shot(number, step.cursor, True, True, _reading(step.said.answer)))
+    return out
+
+
+def _reading(*texts: str) -> float:
+    """Return how long some texts take to read; a number counts as a word."""
+    words = sum(len(PLACEHOLDER.sub("0", text).split()) for text in texts)
+    return max(SHORTEST, words / READING)

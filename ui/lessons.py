@@ -1,0 +1,128 @@
+"""Lessons in the window: the menu, the strip with the caption, and the layouts they borrow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QFileDialog, QMenu
+
+from simulator.assets import ASSETS, LESSONS
+from simulator.errors import InputError
+from simulator.lesson import ResolvedStep, list_lessons
+from ui.lesson_player import LessonPlayer
+from ui.panels.fade import Fade
+from ui.panels.lesson_bar import LessonBar
+
+if TYPE_CHECKING:
+    from ui.main_window import MainWindow
+
+_OWN = ("lesson_next", "lesson_back", "reveal", "leave_lesson")
+"""Actions that need a lesson."""
+_PATIENCE = 1500
+"""Milliseconds after which an old picture gives way even if the new one is not there."""
+
+
+class Lessons(QObject):
+    """Lessons of a window.
+
+    Parameters
+    ----------
+    window : MainWindow
+        Whose session and layouts they use.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._listed: list[QAction] = []
+        self.player = LessonPlayer(window.session)
+        self.bar = LessonBar()
+        self.bar.hide()
+        self._fade = Fade(window)
+        self._late = QTimer(self, singleShot=True, interval=_PATIENCE)
+        self._late.timeout.connect(self._fade.start)
+        window.session.view_changed.connect(self._fade.start)
+        player, bar = self.player, self.bar
+        player.step_changed.connect(self._show_step)
+        player.revealed_changed.connect(self._show_answer)
+        player.told.connect(window.say)
+        bar.next_asked.connect(player.next)
+        bar.back_asked.connect(player.back)
+        bar.reveal_asked.connect(player.reveal)
+        bar.leave_asked.connect(player.leave)
+        bar.step_chosen.connect(player.go)
+
+    # --- what the user asks for -----------------------------------------------------------
+
+    def ask(self) -> None:
+        """Ask for the file of a lesson and open it."""
+        name, _ = QFileDialog.getOpenFileName(
+            self._window, "Open lesson", str(LESSONS), "Lessons (*.md)"
+        )
+        if name:
+            self.open(Path(name))
+
+    def open(self, path: Path) -> None:
+        """Open a lesson at its first step; one that cannot be used is told."""
+        try:
+            self.player.open(path)
+        except InputError as error:
+            self._window.show_error(error)
+        else:
+            if not path.is_relative_to(ASSETS):
+                self._window.settings.add_recent(path)
+
+    # --- menu -----------------------------------------------------------------------------
+
+    def fill(self, menu: QMenu) -> None:
+        """Put the shipped lessons at the head of their menu, each time that it opens."""
+        menu.aboutToShow.connect(lambda: self._list(menu))
+
+    def _list(self, menu: QMenu) -> None:
+        for action in self._listed:
+            menu.removeAction(action)
+        self._listed.clear()
+        head = menu.actions()[0]
+        for number, lesson in enumerate(list_lessons(), start=1):
+            action = QAction(f"{number}  {lesson.title}", menu)
+            action.setToolTip(lesson.summary)
+            action.setCheckable(True)
+            action.setChecked(lesson.path == self.player.path)
+            action.triggered.connect(lambda _=False, path=lesson.path: self.open(path))
+            menu.insertAction(head, action)
+            self._listed.append(action)
+        self._listed.append(menu.insertSeparator(head))
+
+    def enable(self, on: bool) -> None:
+        """Let the keys of a lesson be its own, or let panels have them."""
+        for name in _OWN:
+            self._window.actions_by_name[name].setEnabled(on)
+
+    # --- showing --------------------------------------------------------------------------
+
+    def _show_step(self, step: ResolvedStep | None) -> None:
+        window, session = self._window, self._window.session
+        self.enable(step is not None)
+        elsewhere = step is None or step.scenario != session.scenario
+        layout = (step.layout, step.panel) if step is not None else ("", "")
+        if window.settings.motion and (elsewhere or layout != window.lent):
+            self._fade.take()
+            self._late.start()
+        if step is None:
+            self.bar.hide()
+            window.take_back_layout()
+            return
+        lesson = self.player.lesson
+        assert lesson is not None
+        self.bar.set_titles([each.title for each in lesson.steps])
+        self.bar.show_step(step, self.player.revealed)
+        self.bar.show()
+        if layout != window.lent:
+            window.lend_layout(*layout)
+
+    def _show_answer(self, revealed: bool) -> None:
+        if self.player.step is not None:
+            self.bar.show_step(self.player.step, revealed)

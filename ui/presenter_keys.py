@@ -1,0 +1,70 @@
+"""What the keys mean during a talk: a table, before all that they mean elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QKeyCombination, Qt
+from PySide6.QtGui import QKeyEvent, QKeySequence
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a talk.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        What is pressed.
+    does : str
+        The method of `Presenter` that it calls.
+    words : str
+        What that does, for the list of keys.
+    typed : bool
+        Whether a field that is being filled in takes it as a letter.
+    drawing : bool
+        Whether it has this meaning only while the pen is on.
+    """
+
+    keys: tuple[str, ...]
+    does: str
+    words: str
+    typed: bool = False
+    drawing: bool = False
+
+
+KEYS = (
+    Key(("PgDown",), "next", "Next step, first the answer to a question; or a step of the run"),
+    Key(("PgUp",), "back", "The step before"),
+    Key(("B", "."), "toggle_blank", "Black screen", typed=True),
+    Key(("Ctrl+P",), "toggle_pen", "Pen"),
+    Key(("Ctrl+L",), "toggle_spotlight", "Spotlight; the wheel makes it larger or smaller"),
+    Key(("Backspace", "Ctrl+Z"), "undo_stroke", "Take the last stroke back", drawing=True),
+    Key(("E",), "erase", "Erase all strokes", typed=True),
+    Key(("S",), "toggle_speaker", "Speaker's window", typed=True),
+    Key(("X",), "swap_screens", "Change screens with the speaker's window", typed=True),
+    Key(("Esc",), "off_or_end", "Pen, spotlight and black screen off; then the end"),
+    Key(("F5", "Shift+F5"), "end", "The end of the talk"),
+)
+"""What keys mean while presenting, before all else. A clicker sends PgDown, PgUp, B or a full stop,
+and F5 and Esc by turns."""
+
+IN_SPEAKER = (
+    "first", "back", "forward", "last", "play", "row_block_back", "row_block_forward",
+    "head_back", "head_forward", "slower", "faster", "reveal", "next_theme",
+)  # fmt: skip
+"""Actions of the window whose keys are good in the speaker's window too."""
+ZOOM = {"+": 1, "=": 1, "-": -1}
+"""Keys of the speaker's window for the size of its text."""
+
+PLAIN = {text: key for key in KEYS if not key.drawing for text in key.keys}
+DRAWING = {text: key for key in KEYS if key.drawing for text in key.keys}
+"""The row for each key, and for those that mean something else while the pen is on."""
+
+
+def key_text(event: QKeyEvent) -> str:
+    """Return a key as it is written, the same wherever on the keyboard it is."""
+    modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+    if event.text().isprintable() and not event.text().isalnum():
+        modifiers &= ~Qt.KeyboardModifier.ShiftModifier  # a full stop wants Shift on some keyboards
+    return QKeySequence(QKeyCombination(modifiers, Qt.Key(event.key()))).toString()

@@ -26,7 +26,7 @@ from simulator.errors import InputError, Mistake, reason, refuse, shortened, sho
 from simulator.lesson_expressions import Formats, check, fill, placeholders
 from simulator.lesson_numbers import Numbers, program_of
 from simulator.lesson_places import Pointer, cursor_of, pointer_of
-from simulator.lesson_tables import FrontTable, StepTable
+from simulator.lesson_tables import ChooseTable, FrontTable, StepTable
 from simulator.playback import first_cursor
 from simulator.scenario import (
     Scenario,
@@ -72,6 +72,8 @@ class Step:
         Name of the window's layout.
     panel : str
         Name of the panel that is in front of others in its place; "" for the layout's first.
+    choices : ChooseTable
+        What is chosen in panels.
     points : tuple of Pointer
         What it points at.
     """
@@ -86,6 +88,7 @@ class Step:
     row: int
     layout: str
     panel: str
+    choices: ChooseTable
     points: tuple[Pointer, ...]
 
 
@@ -155,7 +158,7 @@ class ResolvedStep:
         Heading, and Markdown with formulas between dollar signs; all numbers are in it.
     notes, question, answer : str
         For the speaker; "" where there is none.
-    scenario, start, cursor, row, layout, panel, points
+    scenario, start, cursor, row, layout, panel, choices, points
         As in `Step`.
     """
 
@@ -172,6 +175,7 @@ class ResolvedStep:
     row: int
     layout: str
     panel: str
+    choices: ChooseTable
     points: tuple[Pointer, ...]
 
 
@@ -418,13 +422,16 @@ class _Reader:
         panels = self._layouts.get(layout, ()) if isinstance(self._layouts, Mapping) else ()
         if said.panel and panels and panel not in panels:
             raise refuse("", "panel", panel, f"one of {', '.join(panels)}")
+        chosen = said.choose.model_dump(exclude_none=True)
+        choices = (before.choices if before else ChooseTable()).model_copy(update=chosen)
         points = tuple(pointer_of(program, point) for point in said.point)
         _check_texts(title, caption, said)
         self.steps.append(
             Step(
-                title, caption, line, said, scenario, start, cursor, row, layout, panel, points
+                title, caption, line, said, scenario, start, cursor, row, layout, panel,
+                choices, points,
             )
-        )
+        )  # fmt: skip
 
     def _changed(self, said: StepTable) -> Scenario:
         """Return the scenario of a step."""
@@ -554,5 +561,6 @@ def resolve_step(lesson: Lesson, number: int, formats: Formats) -> ResolvedStep:
     notes, question, answer = others
     return ResolvedStep(
         number, len(lesson.steps), title, caption, notes, question, answer,
-        step.scenario, step.start, step.cursor, step.row, step.layout, step.panel, step.points,
+        step.scenario, step.start, step.cursor, step.row, step.layout, step.panel,
+        step.choices, step.points,
     )  # fmt: skip

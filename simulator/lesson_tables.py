@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from simulator.models import models
 from simulator.tables import Table
 
 Tensor = Literal["Q", "K", "V", "S", "m", "l", "O"]
@@ -99,6 +100,20 @@ class PointTable(Table):
         return self
 
 
+def _known_model(name: str) -> str:
+    if name not in models():
+        raise PydanticCustomError("model", "{names}", {"names": f"one of {', '.join(models())}"})
+    return name
+
+
+class ChooseTable(Table):
+    """What is chosen in panels, where a scenario does not say it."""
+
+    quantity: Literal["variance", "entropy", "gradient"] | None = None
+    model: Annotated[str, AfterValidator(_known_model)] | None = None
+    tokens: Annotated[int, Field(ge=1, le=2**20)] | None = None
+
+
 class StepTable(Table):
     """What a step says; all that it leaves out stays as in the step before."""
 
@@ -110,6 +125,7 @@ class StepTable(Table):
     row: Number | None = None
     layout: str | None = None
     panel: str | None = None
+    choose: ChooseTable = ChooseTable()
     point: Annotated[tuple[PointTable, ...], BeforeValidator(_list)] = ()
     question: str = ""
     answer: str = ""

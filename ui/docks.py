@@ -9,7 +9,8 @@ from PySide6.QtCore import QByteArray, QObject, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
 
-from ui.layouts import LayoutSpec
+from simulator.lesson_tables import ChooseTable
+from ui.layouts import LayoutSpec, layout_named
 from ui.panel_specs import PANELS, Panel, PanelSpec
 from ui.session import Session, View
 from ui.theme import Style
@@ -140,6 +141,13 @@ class Docks(QObject):
     def _set_motion(self, panel: QWidget) -> None:
         if hasattr(panel, "set_motion"):
             panel.set_motion(self._motion)
+
+    def choose(self, layout: str, choices: ChooseTable) -> None:
+        """Choose in the panels of a layout what a lesson says."""
+        for name in layout_named(layout).docks:
+            panel = self.panel(name)
+            if hasattr(panel, "take_choices"):
+                panel.take_choices(choices)
 
     # --- where they are -------------------------------------------------------------------
 

@@ -122,6 +122,7 @@ class Lessons(QObject):
         self.bar.show()
         if layout != window.lent:
             window.lend_layout(*layout)
+        window.docks.choose(layout[0], step.choices)
 
     def _show_answer(self, revealed: bool) -> None:
         if self.player.step is not None:

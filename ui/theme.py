@@ -260,7 +260,7 @@ def stylesheet(style: Style) -> str:
     QMenuBar::item:selected, QMenu::item:selected {{ background: {t.accent}; }}
     QMenu::item:disabled {{ color: {t.faint}; }}
     QToolTip {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border}; }}
-    QCheckBox::indicator {{ width: {px(14)}; height: {px(14)}; }}
+    QCheckBox::indicator {{ width: {px(13)}; height: {px(13)}; }}
     QScrollArea {{ border: none; background: {t.panel}; }}
     #banner {{ background: {t.panel}; border: 1px solid {t.bad}; color: {t.text}; }}
     #algorithm {{

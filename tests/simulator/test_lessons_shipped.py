@@ -10,16 +10,16 @@ from simulator.assets import LESSONS
 from simulator.hardware import gpus
 from simulator.lesson import list_lessons, load_lesson, resolve_step
 from simulator.lesson_expressions import fill, placeholders
-from simulator.lesson_numbers import Numbers
+from simulator.lesson_numbers import Numbers, program_of
 from simulator.lesson_record import MOST_WORDS, NewStep, record_step, word_count
 from simulator.models import models
 from simulator.scenario import Scenario
 from simulator.trace import simulate
-from ui.layouts import LAYOUT_NAMES
+from ui.layouts import LAYOUT_PANELS
 from ui.lesson_text import FORMATS
 
 STEMS = [path.path.stem for path in list_lessons()]
-LOADED = {stem: load_lesson(LESSONS / f"{stem}.md", LAYOUT_NAMES) for stem in STEMS}
+LOADED = {stem: load_lesson(LESSONS / f"{stem}.md", LAYOUT_PANELS) for stem in STEMS}
 STEPS = [(stem, n) for stem in STEMS for n in range(len(LOADED[stem].steps))]
 SMALL = 2048
 """Longest sequence that is run here; longer ones are only counted."""
@@ -53,6 +53,17 @@ def typed(text: str) -> list[str]:
     return found + [m[0] for m in QUANTITY.finditer(re.sub(r"\$.*?\$", "", text))]
 
 
+@pytest.mark.parametrize(("stem", "n"), STEPS)
+def test_the_row_that_a_step_speaks_of_is_the_row_that_panels_explain(stem: str, n: int) -> None:
+    # Panels explain a row of the current row block, whatever row was asked for.
+    step = LOADED[stem].steps[n]
+    rows = program_of(step.scenario).visit(step.cursor.visit).rows
+    spoken = {point.row for point in step.points if point.row is not None}
+    spoken |= {p.cell.row for p in step.points if p.cell and p.cell.tensor in ("m", "l", "O")}
+    spoken |= {step.row} if step.said.row is not None else set()
+    assert all(row in rows for row in spoken)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -82,7 +93,7 @@ def test_lessons_open_whole(stem):
     assert 5 <= len(lesson.steps) <= 9
     assert any(step.said.question for step in lesson.steps)
     assert any(step.said.notes for step in lesson.steps)
-    assert {step.layout for step in lesson.steps} <= set(LAYOUT_NAMES)
+    assert {step.layout for step in lesson.steps} <= set(LAYOUT_PANELS)
 
 
 def test_real_captures_are_used():
@@ -99,7 +110,7 @@ def test_a_copy_elsewhere_means_the_same(stem, tmp_path):
     lesson, path = LOADED[stem], tmp_path / "mine.md"
     end = lesson.steps[-1]
     count = record_step(path, NewStep("Mine", end.scenario, end.cursor), LESSONS / f"{stem}.md")
-    copy = load_lesson(path, LAYOUT_NAMES)
+    copy = load_lesson(path, LAYOUT_PANELS)
     assert count == len(copy.steps) == len(lesson.steps) + 1
     assert copy.steps[:-1] == lesson.steps
     assert not copy.mistakes

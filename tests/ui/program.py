@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,8 +64,11 @@ leave(main(sys.argv[1:]))
 """
 
 
-def start(folder: Path, act: str, *arguments: str, setup: str = "") -> subprocess.Popen[str]:
-    """Start the program with its settings in a folder.
+@contextmanager
+def started(
+    folder: Path, act: str, *arguments: str, setup: str = ""
+) -> Iterator[subprocess.Popen[str]]:
+    """Start the program with its settings in a folder; it is killed in the end if it still runs.
 
     Parameters
     ----------
@@ -82,21 +88,23 @@ def start(folder: Path, act: str, *arguments: str, setup: str = "") -> subproces
         "QT_QPA_PLATFORM": "offscreen",
         "TILESCOPE_SETTINGS": str(folder / "settings.ini"),
     }
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", script, *arguments],
         cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    ) as process:  # fmt: skip
+        patience = threading.Timer(SECONDS, process.kill)
+        patience.start()
+        try:
+            yield process
+        finally:
+            patience.cancel()
+            process.kill()
 
 
 def run(
     folder: Path, act: str, *arguments: str, setup: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run the program to its end; `act` is to see to that."""
-    process = start(folder, act, *arguments, setup=setup)
-    try:
-        out, err = process.communicate(timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
+    with started(folder, act, *arguments, setup=setup) as process:
         out, err = process.communicate()
-        raise AssertionError(f"stuck: {out}\n{err}") from None
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QMessageBox
 
 from simulator.assets import LESSONS, SCENARIOS
 from simulator.scenario import load_scenario, save_scenario, with_values
-from tests.ui.program import run, start
+from tests.ui.program import run, started
 from ui import autosave as module
 from ui.app import make_window
 from ui.autosave import Autosave, Offer, find_orphans, offer
@@ -40,10 +40,8 @@ def mine(tmp_path):
 
 def crash(folder, *arguments):
     """Run the program until its unsaved changes are copied, and kill it."""
-    process = start(folder, CHANGE_AND_BE_KILLED, *arguments)
-    with process:
+    with started(folder, CHANGE_AND_BE_KILLED, *arguments) as process:
         assert process.stdout.readline() == "copied\n"
-        process.kill()
 
 
 def copies(folder):
@@ -113,12 +111,10 @@ def test_a_program_that_closes_leaves_nothing_to_offer(tmp_path):
 
 
 def test_what_a_running_program_keeps_is_not_offered(tmp_path):
-    process = start(tmp_path, CHANGE_AND_BE_KILLED)
-    with process:
+    with started(tmp_path, CHANGE_AND_BE_KILLED) as process:
         assert process.stdout.readline() == "copied\n"
         assert kept(tmp_path)
         assert not find_orphans(tmp_path)
-        process.kill()
     found = find_orphans(tmp_path)
     assert [orphan.scenario.attention.algorithm for orphan in found] == ["flash1"]
     assert not find_orphans(tmp_path)  # offered by one who has started, and not by another

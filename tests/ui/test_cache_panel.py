@@ -119,7 +119,7 @@ def test_every_choice_counts(panel):
     for key, name in CONVENTION_NAMES.items():
         assert f"{name} {decimal_bytes_text(getattr(counts, key))}" in words
     users = fit(model, 4096, gpu, "fp8", 64, "int4").sequences
-    assert f"{count_text(users)} users of {count_text(4096)} tokens fit one H200" in words
+    assert f"{count_text(users)} sequences of {count_text(4096)} tokens fit one H200" in words
     step = decode_step(model, 4096, "fp8", 16, "int4")
     assert f"{bytes_text(step.written)} written" in words
     assert f"{bytes_text(step.read)} read" in words
@@ -229,7 +229,7 @@ def test_every_model_has_a_plot_and_words(name, dtype):
 
 def test_a_model_too_large_says_so():
     state = cache_state(CacheChoice(models()["DeepSeek-V3"], H100))
-    assert fit_words(state)[0].startswith("no user fits one H100-SXM: the weights alone take")
+    assert fit_words(state)[0].startswith("no sequence fits one H100-SXM: the weights alone take")
 
 
 @pytest.mark.parametrize(

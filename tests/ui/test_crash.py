@@ -11,7 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QWidget
 
 from simulator.scenario import scenario_toml
-from tests.ui.program import SECONDS, run, start
+from tests.ui.program import run, started
 from ui import crash
 from ui.autosave import Autosave, find_orphans
 from ui.crash import MOST_TOLD, FaultDesk, FaultDialog
@@ -229,11 +229,10 @@ def test_quit_ends_and_the_next_start_offers_the_scenario(tmp_path):
 
 
 def test_an_interrupt_closes_the_window(tmp_path):
-    process = start(tmp_path, 'once("told") and say("ready")')
-    with process:
+    with started(tmp_path, 'once("told") and say("ready")') as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=SECONDS)
+        _, err = process.communicate()
     assert process.returncode == 0
     assert "Traceback" not in err
 

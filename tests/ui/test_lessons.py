@@ -336,3 +336,24 @@ def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:
     assert all(window.actions_by_name[name].isEnabled() for name in names)
     window.lessons.player.leave()
     assert not any(window.actions_by_name[name].isEnabled() for name in names)
+
+
+def test_choices_in_panels_follow_the_steps(open_window: Open) -> None:
+    window = open_window()
+    lessons = begin(window, LESSONS / "10-sharing-heads.md")
+    titles = [step.title for step in lessons.player.lesson.steps]  # type: ignore[union-attr]
+    cache, heads = window.docks.panel("cache"), window.docks.panel("heads")
+    for title, model in (("What that keeps", "Llama-2-7B"), ("MLA: keep a latent", "DeepSeek-V3")):
+        lessons.player.go(titles.index(title))
+        window.session.settle()
+        assert cache.choice.model.name == model  # type: ignore[attr-defined]
+        assert (heads.of, heads.model) == ("model", model)  # type: ignore[attr-defined]
+    lessons = begin(window, ROOT_D)
+    assert heads.model == "DeepSeek-V3"  # type: ignore[attr-defined]
+    lessons.player.go(2)
+    window.session.settle()
+    assert window.docks.panel("sqrt_d").measured == "entropy"  # type: ignore[attr-defined]
+    lessons.player.go(0)
+    lessons.player.go(1)
+    window.session.settle()
+    assert window.docks.panel("sqrt_d").measured == "variance"  # type: ignore[attr-defined]

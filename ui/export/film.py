@@ -144,6 +144,7 @@ class Film:
 
     def _painted(self, k: int, image: QImage) -> Any:
         self._source.make_ready(k, self._look)
+        self._look()
         return self._writer.prepare(paint_frame(self._source, k, image))
 
     def _encode(self) -> None:

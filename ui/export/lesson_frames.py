@@ -77,7 +77,9 @@ class LessonFrames:
             self._stage = Stage(self.size, self._theme, self._engine)
         step = self._step
         points = step.points if shot.arrived else ()
-        place = Place(step.scenario, shot.cursor, step.row, step.layout, step.panel, points)
+        place = Place(
+            step.scenario, shot.cursor, step.row, step.layout, step.panel, points, step.choices
+        )
         said = Said(replace(step, title=self._head + step.title), shot.revealed)
         self._stage.show(place, look, said)
 

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QWidget
 
 from simulator.lesson import ResolvedStep
 from simulator.lesson_places import Pointer
+from simulator.lesson_tables import ChooseTable
 from simulator.scenario import Scenario
 from simulator.snapshot import Cursor
 from simulator.trace import Trace
@@ -52,6 +53,8 @@ class Place:
         Name of the layout, and of the panel in front; "" for the layout's first.
     points : tuple of Pointer
         What is pointed at.
+    choices : ChooseTable or None
+        What is chosen in panels; None: as in a new window.
     """
 
     scenario: Scenario
@@ -60,6 +63,7 @@ class Place:
     layout: str
     panel: str = ""
     points: tuple[Pointer, ...] = ()
+    choices: ChooseTable | None = None
 
 
 def stage_scale(size: tuple[int, int]) -> tuple[QSize, float]:
@@ -155,6 +159,8 @@ class Stage:
         if place != self._shown:
             self._shown = None
             session = window.session
+            if place.choices is not None:
+                window.docks.choose(place.layout, place.choices)
             session.show_place(place.scenario, place.cursor, place.row, place.points)
             self._settle(session, look)
             self._shown = place

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QSlider, QWidget
 from simulator.errors import InputError
 from simulator.hardware import gpus
 from simulator.kv_cache import CONVENTIONS, ELEMENT_TYPES, Convention
+from simulator.lesson_tables import ChooseTable
 from simulator.models import AttentionModel, load_model, models
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
@@ -207,6 +208,11 @@ class CachePanel(PlotPanel):
             key = {"cache type": "dtype", "weights type": "weights_dtype"}[name]
             choice = replace(choice, **{key: value})  # type: ignore[arg-type]
         self._take(choice)
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Take what a lesson has chosen; what it leaves open is as in a new window."""
+        first = CacheChoice(models()[choices.model or FIRST_MODEL], self.choice.gpu)
+        self._take(replace(first, tokens=min(choices.tokens or first.tokens, first.most)))
 
     def ask_file(self) -> None:
         """Ask for a model file and show it."""

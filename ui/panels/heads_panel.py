@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSlider, QWidget
 
 from simulator.kv_cache import ELEMENT_TYPES
+from simulator.lesson_tables import ChooseTable
 from simulator.models import models
 from simulator.scenario import with_values
 from simulator.workload import Workload
@@ -90,7 +91,7 @@ class HeadsPanel(QWidget):
         self.style_now = Style(DARK)
         self.of = "scenario"
         self.model = "Llama-3-8B"
-        self.tokens, self.dtype = 4096, "float16"
+        self.tokens, self.dtype = _TOKENS[1], "float16"
         self.state: HeadsState | None = None
         self.bar = PlotBar(CHOICES)
         self.bar.setParent(self)
@@ -132,6 +133,15 @@ class HeadsPanel(QWidget):
             self.dtype = value
         keep = self.state is not None and name in ("tokens", "dtype")
         self._refresh(self.state.at if keep and self.state else None)
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Take what a lesson has chosen: its model, or the scenario's heads."""
+        self.of = "model" if choices.model else "scenario"
+        self.model = choices.model or self.model
+        self.tokens = choices.tokens if choices.tokens in _TOKENS else _TOKENS[1]
+        for name, value in (("of", self.of), ("model", self.model), ("tokens", str(self.tokens))):
+            self.bar.show_chosen(name, value)
+        self._refresh()
 
     def _refresh(self, at: int | None = None) -> None:
         """Show the scenario's or the model's heads, in their own way unless `at` says another."""

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QLabel, QSpinBox
 
+from simulator.lesson_tables import ChooseTable
 from simulator.sqrt_d import SqrtDResult, sqrt_d_experiment
 from ui.panels.plot import load_plots
 from ui.panels.plot_bar import Button, Choice, Option, bar_sheet
@@ -93,6 +94,12 @@ class SqrtDPanel(PlotPanel):
         """Take another quantity of the same vectors."""
         self.measured = cast(Measured, value)
         self._draw()
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Take what a lesson has chosen."""
+        quantity = choices.quantity or "variance"
+        self.bar.show_chosen("quantity", quantity)
+        self.choose("quantity", quantity)
 
     def _restart(self, _: int) -> None:
         self.start()

@@ -59,30 +59,30 @@ def cache_state(choice: CacheChoice) -> CacheState:
 
 
 def fit_words(state: CacheState) -> list[str]:
-    """Return how many users fit, longest first."""
+    """Return how many sequences fit, longest first."""
     c, count = state.choice, state.fit.sequences
     if count is None:
         return [
-            "how many users fit: not known, as the weights are not",
-            "users that fit: not known",
+            "how many sequences fit: not known, as the weights are not",
+            "sequences that fit: not known",
         ]
     if state.fit.weights is not None and state.fit.weights > c.gpu.memory_bytes:
         return [
-            f"no user fits one {c.gpu.name}: the weights alone take "
+            f"no sequence fits one {c.gpu.name}: the weights alone take "
             f"{decimal_bytes_text(state.fit.weights)} of {c.gpu.memory_gb} GB",
-            f"no user fits: weights of {decimal_bytes_text(state.fit.weights)}",
-            "no user fits",
+            f"no sequence fits: weights of {decimal_bytes_text(state.fit.weights)}",
+            "no sequence fits",
         ]
-    users = f"{count_text(count)} user{'' if count == 1 else 's'}"
+    many = f"{count_text(count)} sequence{'' if count == 1 else 's'}"
     each = f"{count_text(c.tokens)} tokens"
     verb = "fits" if count == 1 else "fit"
     return [
-        f"{users} of {each} {verb} one {c.gpu.name} beside the weights (allocated, pages of "
+        f"{many} of {each} {verb} one {c.gpu.name} beside the weights (allocated, pages of "
         f"{c.page_size}; nothing else in memory)",
-        f"{users} of {each} {verb} one {c.gpu.name} beside the weights (allocated)",
-        f"{users} of {each} {verb} {c.gpu.name} (allocated)",
-        f"{users} {verb} (allocated)",
-        users,
+        f"{many} of {each} {verb} one {c.gpu.name} beside the weights (allocated)",
+        f"{many} of {each} {verb} {c.gpu.name} (allocated)",
+        f"{many} {verb} (allocated)",
+        many,
     ]
 
 

@@ -27,6 +27,8 @@ HINT = (
     "Click a number.",
 )
 _TEXT, _BIG, _SMALL = 12, 17, 13
+_NUMBERS = 17
+"""Height of the row of numbers under a large formula."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,8 @@ def _update(
     px = lay.style.px
     kept = {n for n, one in enumerate(lines) if one.current}
     # With little room, formula and numbers of the current lines share a row as well.
-    large = sum(_line_height(lay, lines[n], True) for n in kept) + px(58) <= rect.height()
+    below = px(58 if explanation is not None else 26)
+    large = sum(_line_height(lay, lines[n], True) for n in kept) + below <= rect.height()
     heights = [_line_height(lay, one, large) for one in lines]
     wanted = px(118 if explanation is not None else 24)
     free = rect.height() - wanted - sum(heights[n] for n in kept)
@@ -203,9 +206,14 @@ def _update(
 
 
 def _line_height(lay: FormulaLayout, one: UpdateLine, large: bool) -> float:
-    if not (one.current and large):
-        return lay.style.px(30 if one.tall else 21)
-    return lay.style.px(56 if one.tall else 48)
+    """Return the height of a line: a fraction is higher than the rows are apart."""
+    px = lay.style.px
+    large = large and one.current
+    picture = formula(one.latex, round(px(_BIG if large else _SMALL)))
+    deep = picture.ascent + picture.descent
+    if large:
+        return max(px(56 if one.tall else 48), deep + px(_NUMBERS + 7))
+    return max(px(30 if one.tall else 21), deep + px(4))
 
 
 def _large_line(lay: FormulaLayout, one: UpdateLine, place: QRectF) -> None:
@@ -216,10 +224,10 @@ def _large_line(lay: FormulaLayout, one: UpdateLine, place: QRectF) -> None:
     if width > place.width():  # a narrow place
         size = max(int(size * place.width() / width), 8)
     picture = formula(one.latex, size)
-    high = place.height() - px(21)
-    baseline = place.y() + px(2) + (high - picture.ascent - picture.descent) / 2 + picture.ascent
+    high = place.height() - px(_NUMBERS + 4)
+    baseline = place.y() + px(3) + (high - picture.ascent - picture.descent) / 2 + picture.ascent
     lay.maths.append(Maths(one.latex, place.x(), baseline, size, "text"))
-    row = QRectF(place.x(), place.bottom() - px(20), place.width(), px(17))
+    row = QRectF(place.x(), place.bottom() - px(_NUMBERS + 2), place.width(), px(_NUMBERS))
     _put(lay, _choice(lay, one.choices, row.width()), row, "text")
 
 

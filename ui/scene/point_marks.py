@@ -26,6 +26,8 @@ _RING, _CASING, _RADIUS = 3.0, 2.0, 5.0
 """Width of the ring and of its casing at either side, and its corners, in pixels at scale 1."""
 _AWAY = 4.0
 """Room between the ring and what it is around: the current tile's frame has place in it."""
+_OVER = 3.0
+"""How far the ring of a first or last row reaches beyond the boxes."""
 _LEAST = 12.0
 """Smallest side of what a ring is around: a tile of a large problem is narrower than a pixel."""
 _ARROW = (30.0, 5.0, 17.0, 15.0)
@@ -96,7 +98,7 @@ def point_marks(
     for point in points:
         place = _place(point, w, lay)
         if place is not None:
-            rings.append((point, _ring(point, at_least(place, px(_LEAST)), px(_AWAY), lay)))
+            rings.append((point, _ring(point, at_least(place, px(_LEAST)), style, lay)))
     beside = (lay.row_margin, lay.key_margin, lay.legend, lay.inset, lay.header, lay.caption)
     words = (*beside, *lay.labels.values())
     out: list[PointMark] = []
@@ -130,10 +132,14 @@ def _place(point: Pointer, w: Workload, lay: BoardLayout) -> QRectF | None:
     return place if visible_band(place, box) and place.height() > 0 else None
 
 
-def _ring(point: Pointer, place: QRectF, away: float, lay: BoardLayout) -> QRectF:
+def _ring(point: Pointer, place: QRectF, style: Style, lay: BoardLayout) -> QRectF:
     """Return the ring around a place, not over the words beside the boxes."""
-    if point.row is not None:
-        return place.adjusted(0, -away, 0, away)
+    away, over = style.px(_AWAY), style.px(_OVER)
+    if point.row is not None:  # titles stand close to the first
+        box = lay.boxes["Q"].united(lay.boxes["O"])
+        top = max(place.top() - away, box.top() - over)
+        return QRectF(place.left(), top, place.width(),
+                      min(place.bottom() + away, box.bottom() + over) - top)  # fmt: skip
     ring = place.adjusted(-away, -away, away, away)
     if point.cell is not None and point.cell.tensor != "S":
         box = lay.boxes[point.cell.tensor].adjusted(-2, -2, 2, 2)

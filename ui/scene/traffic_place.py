@@ -146,6 +146,8 @@ def figures_place(
             box = QRectF(start, plot.y() + px(3), width, height)
             gap = max(start - x, x - start - width)
             cost = loss + 0.35 * max(gap, 0) / plot.width() + (0.5 if gap < px(2) else 0.0)
+            if cost >= least:
+                continue
             cost += _CURVE * _covered(box.adjusted(-2, 0, 2, 2), lay, lower, upper)
             if cost < least:
                 best, least = (tuple(lines), box), cost

@@ -29,6 +29,7 @@ from ui.export.pixels import pixels_of
 from ui.export.storyboard import PLAY_SECONDS, READING, SHORTEST, make_storyboard
 from ui.layouts import LAYOUT_PANELS
 from ui.lesson_player import WALK_SECONDS
+from ui.lesson_sheets import CELL, draw_sheet, draw_steps
 from ui.tasks import Cancelled
 
 LESSON = """+++
@@ -251,9 +252,21 @@ def test_a_picture_is_of_the_first_step_or_the_one_asked_for(lesson, source, tmp
     for steps, n in ((None, 0), ((1, 2), 1), ((0, None), 2)):
         make(lesson, tmp_path / "a.png", steps=steps)
         assert np.array_equal(picture(tmp_path / "a.png"), painted(source, ends[n]))
-    make(lesson, tmp_path / "a.svg")
-    assert 'aria-label="20' not in (tmp_path / "a.svg").read_text()[:100]
-    assert "The" in (tmp_path / "a.svg").read_text()
+    make(lesson, tmp_path / "a.svg", steps=(1, 2))
+    text = (tmp_path / "a.svg").read_text()
+    assert 'aria-label="2 of 3"' in text
+    assert 'aria-label="exponential"' in text  # the answer
+
+
+def test_a_sheet_holds_every_step(lesson, tmp_path, qapp):
+    draw_sheet(lesson, "dark", tmp_path / "a.png")
+    steps = list(draw_steps(lesson, "light", (480, 320), tmp_path))
+    assert [path.name[-19:] for path in steps] == [f"{n}-light-480x320.png" for n in range(3)]
+    assert [picture(path).shape for path in steps] == [(320, 480, 3)] * 3
+    sheet, (width, height) = picture(tmp_path / "a.png"), CELL
+    assert sheet.shape == (height + 24, 3 * (width + 12) + 12, 3)
+    make(lesson, tmp_path / "b.png", size=CELL, steps=(2, 3))
+    assert np.array_equal(sheet[12:-12, -12 - width : -12], picture(tmp_path / "b.png"))
 
 
 # --- what a file says about itself -----------------------------------------------------------

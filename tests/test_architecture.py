@@ -145,6 +145,46 @@ def is_called(attribute: ast.Attribute, path: Path) -> bool:
     return any(call.func is attribute for call in calls)
 
 
+PAINTING = "ui/panels/painting.py"
+
+
+def test_a_painter_always_ends() -> None:
+    """On widgets `painting` sees to that; on pictures, in panels and painters, `with` does."""
+    wrong, count = set(), 0
+    for path in sources("ui"):
+        nodes = [node for node in ast.walk(tree(path)) if name_of(path) != PAINTING]
+        items = [item for node in nodes if isinstance(node, ast.With) for item in node.items]
+        kept = [item.context_expr for item in items]
+        inside = name_of(path).startswith(("ui/panels/", "ui/scene/"))
+        for node in nodes:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "QPainter":
+                count += 1
+                widget = any(ast.unparse(arg).startswith("self") for arg in node.args)
+                if widget or (inside and node not in kept):
+                    wrong.add(f"{name_of(path)}:{node.lineno}")
+    assert not wrong
+    assert count > 10
+
+
+def test_nothing_that_is_raised_leaves_a_paint_event() -> None:
+    wrong, count = set(), 0
+    for path in sources("ui"):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef) and node.name == "paintEvent":
+                count += 1
+                lines = node.body[1:] if ast.get_docstring(node) else node.body
+                if not all(is_contained(line) for line in lines):
+                    wrong.add(f"{name_of(path)}:{node.lineno}")
+    assert not wrong, "all of it but Qt's own goes inside `with painting(self) as painter:`"
+    assert count > 20
+
+
+def is_contained(line: ast.stmt) -> bool:
+    if isinstance(line, ast.With):
+        return ast.unparse(line.items[0].context_expr).startswith("painting(")
+    return ast.unparse(line) == "super().paintEvent(event)"
+
+
 def test_nothing_reaches_outside_the_checkout() -> None:
     outside = "../" + "shared"
     text_files = ("*.py", "*.toml", "*.md", "*.cu", "*.cuh", "*.spec", "Makefile", ".ci/*")

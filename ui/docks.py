@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
 from simulator.lesson_tables import ChooseTable
 from ui.layouts import LayoutSpec, layout_named
 from ui.panel_specs import PANELS, Panel, PanelSpec
+from ui.panels.dock_title import DockTitle
 from ui.session import Session, View
 from ui.theme import Style
 
@@ -59,6 +60,7 @@ class Docks(QObject):
         dock = QDockWidget(spec.title, self._window)
         dock.setObjectName(spec.name)
         dock.setToolTip(spec.tip)
+        dock.setTitleBarWidget(DockTitle(dock))
         toggle = dock.toggleViewAction()
         toggle.setToolTip(spec.tip)
         toggle.setShortcut(QKeySequence(spec.key))
@@ -124,6 +126,8 @@ class Docks(QObject):
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self._style = style
+        for dock in self.by_name.values():
+            cast(DockTitle, dock.titleBarWidget()).set_style(style)
         for name in self._seen:
             self._restyle(name)
 

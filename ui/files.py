@@ -138,7 +138,10 @@ class Files(QObject):
 
     def copy_panel(self, name: str) -> None:
         """Put one panel, as it is seen, on the clipboard."""
-        self._panel_picture(name).copy()
+        try:
+            self._panel_picture(name).copy()
+        except InputError as error:
+            self._window.show_error(error)
 
     def _panel_picture(self, name: str) -> WidgetPicture:
         scenario = self._session.scenario

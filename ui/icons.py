@@ -22,9 +22,8 @@ def icon(name: str, colour: str) -> QIcon:
     for size in _SIZES:
         pixmap = QPixmap(QSize(size, size))
         pixmap.fill(Qt.GlobalColor.transparent)
-        painter = QPainter(pixmap)
-        renderer.render(painter, QRectF(0, 0, size, size))
-        painter.end()
+        with QPainter(pixmap) as painter:
+            renderer.render(painter, QRectF(0, 0, size, size))
         out.addPixmap(pixmap)
     return out
 

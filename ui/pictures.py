@@ -156,6 +156,7 @@ def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> No
     from simulator.playback import clamped, end_of_visit
     from simulator.snapshot import Cursor
     from ui.app import application, make_window
+    from ui.panels.painting import whole_pictures
     from ui.settings import Settings
 
     app = application()
@@ -180,7 +181,8 @@ def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> No
         rows = program.visit(at.visit).rows
         session.choose_row(rows.start + len(rows) // 2)
         session.settle()
-        window.grab().save(str(path))
+        with whole_pictures():
+            window.grab().save(str(path))
         window.close()
         window.deleteLater()
         app.processEvents()

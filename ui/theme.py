@@ -257,10 +257,34 @@ def stylesheet(style: Style) -> str:
     }}
     QToolBar {{ background: {t.panel}; border: none; spacing: {px(4)}; padding: 0; }}
     QMenuBar, QMenu {{ background: {t.panel}; color: {t.text}; }}
+    QMenuBar::item {{ padding: {px(4)} {px(8)}; }}
     QMenuBar::item:selected, QMenu::item:selected {{ background: {t.accent}; }}
     QMenu::item:disabled {{ color: {t.faint}; }}
     QToolTip {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border}; }}
     QCheckBox::indicator {{ width: {px(13)}; height: {px(13)}; }}
+    QScrollBar {{ background: {t.panel}; border: none; }}
+    QScrollBar:vertical {{ width: {px(11)}; }}
+    QScrollBar:horizontal {{ height: {px(11)}; }}
+    QScrollBar::handle {{
+        background: {t.faint}; border: {px(2)} solid {t.panel}; border-radius: {px(5)};
+    }}
+    QScrollBar::handle:vertical {{ min-height: {px(24)}; }}
+    QScrollBar::handle:horizontal {{ min-width: {px(24)}; }}
+    QScrollBar::handle:hover {{ background: {t.muted}; }}
+    QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
+    QScrollBar::add-page, QScrollBar::sub-page {{ background: none; }}
+    QSlider::groove:horizontal {{
+        height: {px(4)}; background: {t.grid}; border-radius: {px(2)};
+    }}
+    QSlider::sub-page:horizontal {{ background: {t.muted}; border-radius: {px(2)}; }}
+    QSlider::handle:horizontal {{
+        width: {px(12)}; margin: -{px(6)} 0; border-radius: {px(8)}; background: {t.muted};
+        border: {px(2)} solid {t.panel};
+    }}
+    QSlider::handle:horizontal:focus, QSlider::handle:horizontal:hover {{
+        background: {t.text};
+    }}
+    QSlider::handle:horizontal:disabled {{ background: {t.faint}; }}
     QScrollArea {{ border: none; background: {t.panel}; }}
     #banner {{ background: {t.panel}; border: 1px solid {t.bad}; color: {t.text}; }}
     #algorithm {{

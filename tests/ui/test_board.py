@@ -534,3 +534,13 @@ def test_a_scale_near_the_usual_one_is_written_out() -> None:
     near = with_values(usual, {"attention": {"scale": 0.177}})
     assert formula(resolve(usual)) == "S = QKᵀ/√d"
     assert formula(resolve(near)) == "S = QKᵀ · 0.177"
+
+
+@pytest.mark.parametrize("size", [(712, 570), (812, 570), (940, 760), (1400, 1000)], ids=str)
+def test_the_magnified_tile_leaves_the_legend_its_room(size) -> None:
+    w = demo("real-scale").workload
+    lay = board_layout(w, Style(DARK), QRectF(0, 0, *size))
+    assert not lay.inset.isNull()
+    assert lay.legend.width() >= 76
+    assert not lay.legend.intersects(lay.inset)
+    assert lay.rect.contains(lay.legend)

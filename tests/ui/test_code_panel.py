@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, QRect, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from kernels.sources import op_lines, source
@@ -343,3 +343,24 @@ def test_everything_to_act_on_has_a_name_and_words(open_window, qapp):
         assert control.toolTip()
     assert "line" in panel.cuda.accessibleDescription()
     assert "line" in panel.paper.page.accessibleDescription()
+
+
+def test_no_line_of_the_paper_is_cut(open_window, qapp):
+    _, panel = opened(open_window, qapp, "flash2", (1280, 720))
+    page, bar = panel.paper.page, panel.paper.verticalScrollBar()
+    assert bar.maximum() > 20
+    boxes = [row.box for row in page.laid.rows]
+    for place in range(0, bar.maximum(), 7):
+        bar.setValue(place)
+        seen = panel.paper.viewport().grab().toImage()
+        room = QRectF(0, place, 1, panel.paper.viewport().height())
+        for box in boxes:
+            shown = box.intersected(QRectF(0, room.top(), page.width(), room.height()))
+            whole = shown.height() == box.height()
+            middle = shown.translated(0, -place).adjusted(0, 1, 0, -1).toRect()
+            if shown.height() < 4:
+                continue
+            strip = seen.copy(middle)
+            colours = {strip.pixel(x, y) for x in range(0, strip.width(), 2)
+                       for y in range(strip.height())}  # fmt: skip
+            assert (len(colours) > 1) == whole

@@ -23,7 +23,7 @@ from ui.panels.compare_panel import ComparePanel
 from ui.scene import compare, compare_table
 from ui.scene.compare import compare_layout, paint_compare
 from ui.scene.compare_table import flops_text, paint_table, table_rows
-from ui.scene.compare_words import place_words, times_text, verdicts
+from ui.scene.compare_words import pace_words, place_words, times_text, verdicts
 from ui.scene.mini_board import board_areas, board_box, paint_mini_board
 from ui.theme import DARK, THEMES, Style
 from ui.units import bytes_text
@@ -426,3 +426,18 @@ def test_places_in_words() -> None:
     assert words.endswith("visits · output · head 5")
     assert place_words(comparison, comparison.after("naive", total))[0].startswith("finished")
     assert place_words(comparison, comparison.after("naive", 0))[0] == f"0 of {total} visits"
+
+
+def test_a_visit_under_way_is_not_called_done() -> None:
+    trace = demo("causal")
+    comparison = comparison_of(trace.program)
+    last = len(trace.program.ops(4)) - 1
+    for op, place, pace in (
+        (1, "visit 5 of 10", "4 visits done, one more under way in the run on show"),
+        (last, "5 of 10 visits", "5 visits done"),
+    ):
+        now = comparison.at(trace.snapshot(4, op))
+        shown = next(p for p in now.by_tile if p.algorithm == comparison.shown)
+        assert place_words(comparison, shown)[0] == place
+        words = pace_words(comparison, now.by_tile, by_time=False)
+        assert words[0].startswith(f"Same number of tiles: {pace}.")

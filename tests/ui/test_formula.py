@@ -273,3 +273,25 @@ def test_painting_the_same_twice_gives_the_same(window) -> None:
     again = painted(lambda p: paint_formula(p, lay, hover=None, focus=None), 600, 300)
     assert image == again
     assert lay.link_at(QPointF(-5, -5)) is None
+
+
+@pytest.mark.parametrize("size", [(547, 116), (547, 136), (310, 140), (700, 240)], ids=str)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_fraction_stays_in_its_frame_and_off_its_numbers(name: str, size) -> None:
+    for now in every_op(demo(name)):
+        report = row_report(now, now.visit.rows.start)
+        model, place = formula_model(now, report), QRectF(0, 0, *size)
+        lay = formula_layout(model, None, Style(DARK), place)
+        current = {line.latex for line in model.lines if line.current}
+        for maths in lay.maths:
+            if maths.latex not in current:
+                continue
+            picture = formula(maths.latex, maths.pixels)
+            top, bottom = maths.baseline - picture.ascent, maths.baseline + picture.descent
+            near = lay.style.px(2.5)
+            assert lay.frame.top() + near < top < bottom < lay.frame.bottom() - near
+            ink = QRectF(maths.x, top, picture.width, bottom - top + near)
+            for link in lay.links:
+                text = QFontMetricsF(lay.font()).tightBoundingRect(link.text)
+                text.moveCenter(link.rect.center())
+                assert not ink.intersects(text), (now.op.name, maths.latex, link.text)

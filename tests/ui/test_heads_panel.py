@@ -12,6 +12,7 @@ from tests.ui.scenario_desk import CAPTURE
 from tests.ui.test_cache_panel import handle
 from ui.scene.board_words import sharing_choices
 from ui.scene.heads import (
+    group_colour,
     model_state,
     notes,
     read_bytes,
@@ -21,6 +22,7 @@ from ui.scene.heads import (
     token_bytes,
     way_name,
 )
+from ui.theme import THEMES
 from ui.units import bytes_text, count_text
 
 
@@ -185,3 +187,17 @@ def test_the_board_says_who_uses_k_and_v(open_window):
     window.session.go(Cursor(0, 0))
     single = open_window("flash2").session.trace
     assert sharing_choices(single.snapshot(0, 0)) == []
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_k_and_v_of_shared_heads_have_their_own_colours(qapp, theme):
+    def hue_distance(colour, name):
+        away = abs(colour.hsvHue() - theme.tensor(name).hsvHue())
+        return min(away, 360 - away)
+
+    for tensor in "QKV":
+        one, other = (group_colour(theme, tensor, group) for group in (0, 1))
+        assert one == theme.tensor(tensor)
+        assert one.lightness() != other.lightness()
+        for name in "QKV":
+            assert (hue_distance(other, name) < 15) == (name == tensor)

@@ -99,6 +99,24 @@ def test_marks_are_on_the_board_and_not_over_words(pointer, size) -> None:
         assert not words.intersects(arrow) or words.isNull()
 
 
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("row", [0, 12])
+def test_the_ring_of_an_outer_row_leaves_the_titles(row, scale) -> None:
+    style = Style(DARK, scale)
+    w, rect = demo("causal").workload, QRectF(0, 0, 700 * scale, 420 * scale)
+    lay = board_layout(w, style, rect)
+    assert lay.cell[1] < style.px(8)  # rows lower than the least ring
+    row = 0 if row == 0 else w.seqlen_q - 1
+    [found] = point_marks((Pointer(row=row),), w, style, lay)
+    out = found.ring.adjusted(0, -style.px(3.5), 0, style.px(3.5))  # ring and casing
+    assert out.top() > lay.boxes["Q"].top() - style.px(7)
+    assert out.bottom() < lay.boxes["Q"].bottom() + style.px(7)
+    for name in ("Q", "m", "l", "O"):
+        letters = lay.labels[name].center().y() + style.px(5)
+        assert letters < out.top(), name
+    assert found.ring.top() < lay.row_y(row) < lay.row_y(row + 1) < found.ring.bottom()
+
+
 def test_arrows_keep_away_from_other_things_that_are_pointed_at() -> None:
     pair = (Pointer(tile=(1, 2)), Pointer(tile=(2, 1)))
     found = point_marks(pair, demo("flash2").workload, Style(DARK), laid("flash2"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QMouseEvent, QPainter
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPdfWriter
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -287,3 +287,12 @@ def test_svg_has_lines_and_letters(window: MainWindow, tmp_path) -> None:  # typ
     text = path.read_text()
     assert "<image" not in text
     assert text.count("<polyline") + text.count("<path") > 5
+
+
+def test_pdf_has_lines_as_well(window: MainWindow, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    panel = panel_of(window)
+    path = tmp_path / "traffic.pdf"
+    writer = QPdfWriter(str(path))
+    with QPainter(writer) as painter:
+        panel.render(painter, QPoint())
+    assert path.read_bytes().count(b"/Subtype /Image") == 0

@@ -21,6 +21,7 @@ from simulator.files import write_atomically
 from simulator.scenario import Faults
 from ui.export.scenes import paint_moment
 from ui.export.vector import finished_svg, new_svg
+from ui.panels.painting import whole_pictures
 from ui.scene.fault_marks import paint_fault_label
 from ui.session import View
 from ui.theme import DARK, Style, Theme
@@ -39,9 +40,8 @@ def draw_scene(view: View, theme: Theme, size: tuple[int, int]) -> QImage:
         Width and height in pixels.
     """
     image = QImage(*size, QImage.Format.Format_RGB32)
-    painter = QPainter(image)
-    paint_moment(painter, "scene", view.snapshot, view.report, theme, size)
-    painter.end()
+    with QPainter(image) as painter:
+        paint_moment(painter, "scene", view.snapshot, view.report, theme, size)
     return image
 
 
@@ -76,14 +76,14 @@ class WidgetPicture:
 
     def image(self) -> QImage:
         """Return it in pixels."""
-        seen = self._widget.grab().toImage()
+        with whole_pictures():
+            seen = self._widget.grab().toImage()
         ratio = seen.devicePixelRatio()
         image = QImage(seen.width(), seen.height() + round(self._strip * ratio), seen.format())
         image.setDevicePixelRatio(ratio)
-        painter = QPainter(image)
-        self._paint_strip(painter)
-        painter.drawImage(QPoint(0, self._strip), seen)
-        painter.end()
+        with QPainter(image) as painter:
+            self._paint_strip(painter)
+            painter.drawImage(QPoint(0, self._strip), seen)
         return image
 
     def png(self) -> QByteArray:
@@ -101,10 +101,9 @@ class WidgetPicture:
         data = QByteArray()
         buffer = QBuffer(data)
         generator = new_svg(buffer, self._widget.size().grownBy(QMargins(0, 0, 0, self._strip)))
-        painter = QPainter(generator)
-        self._paint_strip(painter)
-        self._widget.render(painter, QPoint(0, self._strip))
-        painter.end()
+        with whole_pictures(), QPainter(generator) as painter:
+            self._paint_strip(painter)
+            self._widget.render(painter, QPoint(0, self._strip))
         return finished_svg(bytes(data.data()), None)
 
     def save(self, path: Path) -> None:
@@ -113,7 +112,7 @@ class WidgetPicture:
         Raises
         ------
         InputError
-            The file cannot be written, or ends in something else.
+            The file cannot be written, or ends in something else, or a part cannot be drawn.
         """
         if path.suffix not in (".png", ".svg"):
             raise refuse("export", "file", str(path), "a file that ends in .png or .svg")
@@ -121,7 +120,13 @@ class WidgetPicture:
         write_atomically(path, lambda out: out.write(data))
 
     def copy(self) -> None:
-        """Put it on the clipboard, as PNG and as SVG."""
+        """Put it on the clipboard, as PNG and as SVG.
+
+        Raises
+        ------
+        InputError
+            A part of it cannot be drawn.
+        """
         content = QMimeData()
         content.setImageData(self.image())
         content.setData("image/png", self.png())

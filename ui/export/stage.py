@@ -25,6 +25,7 @@ from ui.app import application
 from ui.collector import collect_here
 from ui.export.widget_svg import paint_widgets
 from ui.main_window import MainWindow
+from ui.panels.painting import whole_pictures
 from ui.session import Session
 from ui.settings import Settings
 from ui.theme import TEXT_SCALES
@@ -283,7 +284,8 @@ def _raising(act: Callable[[], None]) -> None:
 
     before, sys.excepthook = sys.excepthook, take
     try:
-        act()
+        with whole_pictures():
+            act()
     except Exception as error:
         take(type(error), error, error.__traceback__)
     finally:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from simulator.lesson_places import Pointer
 from simulator.snapshot import Cell, Snapshot
+from ui.panels.painting import painting
 from ui.scene.board import paint_board
 from ui.scene.board_layout import (
     BoardLayout,
@@ -239,19 +240,18 @@ class BoardPanel(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the board, and what the pointer reads on top."""
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self._style.theme.panel))
-        if self._snapshot is not None:
-            rect = QRectF(self.rect())
-            paint_board(
-                painter, self._snapshot, self._style, rect,
-                view=self._view, row=self._row, hover=self._hit, selected=self._selected,
-                points=self._points,
-            )  # fmt: skip
-            if self._hit is not None and self._pointer is not None:
-                text = describe(self._snapshot, self._hit)
-                paint_readout(painter, text, self._style, rect, self._pointer)
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self._style.theme.panel))
+            if self._snapshot is not None:
+                rect = QRectF(self.rect())
+                paint_board(
+                    painter, self._snapshot, self._style, rect,
+                    view=self._view, row=self._row, hover=self._hit, selected=self._selected,
+                    points=self._points,
+                )  # fmt: skip
+                if self._hit is not None and self._pointer is not None:
+                    text = describe(self._snapshot, self._hit)
+                    paint_readout(painter, text, self._style, rect, self._pointer)
 
 
 def readout_lines(text: str, style: Style, room: QRectF) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from PySide6.QtCore import QRectF, QSizeF, Qt, QTimer
-from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QFileDialog, QLabel, QSlider, QWidget
 
 from simulator.errors import InputError
@@ -19,6 +19,7 @@ from simulator.models import AttentionModel, load_model, models
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
+from ui.panels.painting import painting
 from ui.panels.plot import load_plots
 from ui.panels.plot_bar import Button, Choice, Option
 from ui.panels.plot_panel import PlotPanel
@@ -134,11 +135,10 @@ class _Picture(QWidget):
         self.setAccessibleName("Decoding")
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        if self.state is not None:
-            paint_cache(painter, self.state, self.style_now, QRectF(self.rect()))
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self.state is not None:
+                paint_cache(painter, self.state, self.style_now, QRectF(self.rect()))
 
 
 class CachePanel(PlotPanel):

@@ -25,6 +25,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QToolTip, QWidget
 
 from simulator.code_lines import CodeLine
+from ui.panels.painting import painting
 from ui.scene.draw import mixed, outline, text_width
 from ui.scene.highlight import spans
 from ui.scene.paper import CURRENT_SHARE, paint_margin
@@ -149,23 +150,24 @@ class CodeView(QPlainTextEdit):
         self._margin.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme = self.style_now.theme
+        # The ground lies under the text; an extra selection would end where a wrapped line does.
+        with painting(self.viewport(), covers=False) as painter:
+            theme = self.style_now.theme
+            for box in self._current_boxes():
+                painter.fillRect(box, mixed(theme.panel, theme.current, CURRENT_SHARE))
+        super().paintEvent(event)
+        with painting(self.viewport(), covers=False) as painter:
+            for box in self._current_boxes():
+                outline(painter, box, self.style_now.theme.current, self.style_now.px(1.5))
+
+    def _current_boxes(self) -> list[QRectF]:
+        """Return the frames of the lines that run now."""
         wide = self.viewport().width() - 1
-        boxes = [
+        return [
             QRectF(0, box.top(), wide, box.height())
             for number, box in self.blocks_in_sight()
             if number and number in self.current
         ]
-        # The ground lies under the text; an extra selection would end where a wrapped line does.
-        painter = QPainter(self.viewport())
-        for box in boxes:
-            painter.fillRect(box, mixed(theme.panel, theme.current, CURRENT_SHARE))
-        painter.end()
-        super().paintEvent(event)
-        painter = QPainter(self.viewport())
-        for box in boxes:
-            outline(painter, box, theme.current, self.style_now.px(1.5))
-        painter.end()
 
     # --- the margin -------------------------------------------------------------------------
 
@@ -267,9 +269,8 @@ class _Margin(QWidget):
         return QSize(self._view.margin_width, 0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        self._view.paint_margin(painter)
-        painter.end()
+        with painting(self) as painter:
+            self._view.paint_margin(painter)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         number = self._view.number_at(event.position())

@@ -8,7 +8,6 @@ from PySide6.QtGui import (
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
-    QPainter,
     QPaintEvent,
     QResizeEvent,
 )
@@ -28,6 +27,7 @@ from simulator.row_report import RowReport
 from simulator.scenario import with_values
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
+from ui.panels.painting import painting
 from ui.scene.compare import MIN_SIZE, compare_layout, paint_compare
 from ui.scene.compare_table import paint_table
 from ui.scene.compare_words import place_words, title, verdicts
@@ -236,17 +236,18 @@ class ComparePanel(QWidget):
         return QRectF(self.rect()).adjusted(8, top, -8, -5)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        if self._comparison is not None:
-            if self.shows_table:
-                paint_table(painter, self._comparison, self.style_now, self.place(), runs=self.runs)
-            else:
-                paint_compare(
-                    painter, self._comparison, self.positions, self.style_now, self.place(),
-                    by_time=self.by_time, marked=self._marked if self.hasFocus() else None,
-                )  # fmt: skip
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self._comparison is not None:
+                if self.shows_table:
+                    paint_table(
+                        painter, self._comparison, self.style_now, self.place(), runs=self.runs
+                    )
+                else:
+                    paint_compare(
+                        painter, self._comparison, self.positions, self.style_now, self.place(),
+                        by_time=self.by_time, marked=self._marked if self.hasFocus() else None,
+                    )  # fmt: skip
 
     # --- pointer and keys -----------------------------------------------------------------
 

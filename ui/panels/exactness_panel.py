@@ -9,7 +9,6 @@ from PySide6.QtGui import (
     QColor,
     QHelpEvent,
     QMouseEvent,
-    QPainter,
     QPaintEvent,
     QPalette,
     QResizeEvent,
@@ -30,6 +29,7 @@ from simulator.faults import FAULTS, without_effect
 from simulator.scenario import with_values
 from simulator.snapshot import Cursor, Snapshot
 from simulator.trace import Trace
+from ui.panels.painting import painting
 from ui.scene.exactness import paint_exactness, row_at, row_words
 from ui.scene.names import op_label
 from ui.session import Session, View
@@ -88,13 +88,12 @@ class _Strips(QWidget):
             self._session.choose_row(hit[1])
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        if self.snapshot is not None and self.model is not None:
-            paint_exactness(
-                painter, self.snapshot, self.model, self.style_now, self._place(), row=self.row
-            )
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self.snapshot is not None and self.model is not None:
+                paint_exactness(
+                    painter, self.snapshot, self.model, self.style_now, self._place(), row=self.row
+                )
 
 
 class ExactnessPanel(QWidget):
@@ -166,6 +165,8 @@ class ExactnessPanel(QWidget):
         font, edge = style.text_font(12), round(style.px(6))
         for widget in (*self.boxes.values(), self.step):
             widget.setFont(font)
+        for box in self.boxes.values():
+            box.setMinimumHeight(round(self._style.px(15)))  # not to cut the box beside small text
         theme = style.theme
         self._grid.setContentsMargins(edge + 2, 0, edge, edge // 2)
         self._grid.setHorizontalSpacing(edge * 2)

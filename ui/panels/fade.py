@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEasingCurve, Qt, QVariantAnimation
-from PySide6.QtGui import QPainter, QPaintEvent, QPixmap
+from PySide6.QtGui import QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
+
+from ui.panels.painting import painting
 
 FADE_MS = 260
 
@@ -48,8 +50,7 @@ class Fade(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw what is left of the picture."""
-        painter = QPainter(self)
-        running = self._left.state() is QVariantAnimation.State.Running
-        painter.setOpacity(float(self._left.currentValue()) if running else 1.0)
-        painter.drawPixmap(0, 0, self._picture)
-        painter.end()
+        with painting(self, covers=False) as painter:
+            running = self._left.state() is QVariantAnimation.State.Running
+            painter.setOpacity(float(self._left.currentValue()) if running else 1.0)
+            painter.drawPixmap(0, 0, self._picture)

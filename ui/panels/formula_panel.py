@@ -9,7 +9,6 @@ from PySide6.QtGui import (
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
-    QPainter,
     QPaintEvent,
     QResizeEvent,
 )
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
+from ui.panels.painting import painting
 from ui.scene.formula_lines import (
     ExplanationText,
     FormulaModel,
@@ -203,9 +203,8 @@ class FormulaPanel(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw what was laid out."""
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        if self._laid is not None:
-            focus = self._focus if self.hasFocus() else None
-            paint_formula(painter, self._laid, hover=self._hover, focus=focus)
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self._laid is not None:
+                focus = self._focus if self.hasFocus() else None
+                paint_formula(painter, self._laid, hover=self._hover, focus=focus)

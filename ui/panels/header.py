@@ -17,6 +17,7 @@ from simulator.algorithms import ALGORITHMS
 from simulator.faults import fault_labels
 from simulator.trace import Trace
 from simulator.workload import Workload
+from ui.panels.painting import painting
 from ui.panels.progress import ProgressStrip
 from ui.scene.draw import CENTRE, card, draw_text, text_width
 from ui.scene.names import first_that_fits
@@ -90,25 +91,24 @@ class _Chips(QWidget):
             self.clicked.emit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        style = self._style
-        if style is None:
-            return
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        theme, font, height, x = style.theme, style.text_font(12), style.px(22), 0.0
-        room = self.width() - style.px(18)
-        fault = [first_that_fits(self._faults, room, font)] if self._faults else []
-        for word in fault + self._words:
-            width = text_width(font, word) + style.px(18)
-            if x + width > self.width():
-                continue
-            box = QRectF(x, (self.height() - height) / 2, width, height)
-            bad = word in self._faults
-            ground, border = (theme.bad, theme.bad) if bad else (theme.field, theme.border)
-            card(painter, box, ground, border, height / 2)
-            draw_text(painter, box, word, font, theme.panel if bad else theme.text, CENTRE)
-            x += width + style.px(6)
-        painter.end()
+        with painting(self) as painter:
+            style = self._style
+            if style is None:
+                return
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            theme, font, height, x = style.theme, style.text_font(12), style.px(22), 0.0
+            room = self.width() - style.px(18)
+            fault = [first_that_fits(self._faults, room, font)] if self._faults else []
+            for word in fault + self._words:
+                width = text_width(font, word) + style.px(18)
+                if x + width > self.width():
+                    continue
+                box = QRectF(x, (self.height() - height) / 2, width, height)
+                bad = word in self._faults
+                ground, border = (theme.bad, theme.bad) if bad else (theme.field, theme.border)
+                card(painter, box, ground, border, height / 2)
+                draw_text(painter, box, word, font, theme.panel if bad else theme.text, CENTRE)
+                x += width + style.px(6)
 
 
 class Header(QWidget):

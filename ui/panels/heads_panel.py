@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from PySide6.QtCore import QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSlider, QWidget
 
 from simulator.kv_cache import ELEMENT_TYPES
@@ -13,6 +13,7 @@ from simulator.lesson_tables import ChooseTable
 from simulator.models import models
 from simulator.scenario import with_values
 from simulator.workload import Workload
+from ui.panels.painting import painting
 from ui.panels.plot_bar import Choice, Option, PlotBar
 from ui.scene.draw import text_width
 from ui.scene.heads import (
@@ -63,11 +64,10 @@ class _Picture(QWidget):
         self.setAccessibleName("Head sharing")
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        if self.state is not None:
-            paint_heads(painter, self.state, self.style_now, QRectF(self.rect()))
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self.state is not None:
+                paint_heads(painter, self.state, self.style_now, QRectF(self.rect()))
 
 
 class HeadsPanel(QWidget):
@@ -237,6 +237,5 @@ class HeadsPanel(QWidget):
         self.arrange()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))

@@ -10,7 +10,6 @@ from PySide6.QtGui import (
     QFocusEvent,
     QKeyEvent,
     QMouseEvent,
-    QPainter,
     QPaintEvent,
     QResizeEvent,
 )
@@ -33,6 +32,7 @@ from simulator.snapshot import Cell
 from simulator.trace import Trace
 from simulator.workload import Workload
 from ui.panels.inspector_bar import InspectorBar
+from ui.panels.painting import painting
 from ui.scene.inspector import paint_inspector, pointed
 from ui.scene.inspector_layout import InspectorLayout, inspector_layout
 from ui.scene.inspector_model import (
@@ -87,16 +87,15 @@ class _Canvas(QWidget):
         return QRectF(self.rect()).adjusted(2, 0, -2, -4)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        panel, style = self._panel, self._panel.fitted
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(style.theme.panel))
-        if panel.model is not None:
-            paint_inspector(painter, panel.model, panel.pointer, style, self.place())
-        if self.hasFocus():
-            painter.setPen(QColor(style.theme.text))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
-        painter.end()
+        with painting(self) as painter:
+            panel, style = self._panel, self._panel.fitted
+            painter.fillRect(self.rect(), QColor(style.theme.panel))
+            if panel.model is not None:
+                paint_inspector(painter, panel.model, panel.pointer, style, self.place())
+            if self.hasFocus():
+                painter.setPen(QColor(style.theme.text))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self._panel.point(event.position())
@@ -474,9 +473,8 @@ class InspectorPanel(QWidget):
         self._arrange()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
 
 
 def _same_scores(one: Trace, other: Trace) -> bool:

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from simulator.lesson import ResolvedStep
 from ui.icons import icon
+from ui.panels.painting import painting
 from ui.panels.plot_bar import Button, bar_sheet
 from ui.scene.caption import (
     BODY,
@@ -226,11 +227,12 @@ class LessonBar(QWidget):
         return False
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        theme = self._style.theme
-        painter.fillRect(self.rect(), QColor(theme.panel))
-        painter.fillRect(QRect(0, 0, self.width(), max(1, round(self._style.px(1)))), theme.border)
-        painter.end()
+        with painting(self) as painter:
+            theme = self._style.theme
+            painter.fillRect(self.rect(), QColor(theme.panel))
+            painter.fillRect(
+                QRect(0, 0, self.width(), max(1, round(self._style.px(1)))), theme.border
+            )
 
 
 _ALONE = 720
@@ -271,10 +273,9 @@ class _CaptionView(QWidget):
         return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if self.shown is not None:
-            painter = QPainter(self)
-            paint_caption(painter, self.shown, self.style_now, QRectF(self.rect()))
-            painter.end()
+        with painting(self) as painter:
+            if self.shown is not None:
+                paint_caption(painter, self.shown, self.style_now, QRectF(self.rect()))
 
 
 class _Ticks(QWidget):
@@ -315,23 +316,22 @@ class _Ticks(QWidget):
         return None
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme, px = self.style_now.theme, self.style_now.px
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for n, box in enumerate(self.boxes()):
-            if n == self.number:
-                tall = box.adjusted(0, -px(3), 0, px(3))
-                card(painter, tall, theme.current, theme.current, px(2))
-            elif n < self.number:
-                card(painter, box, theme.muted, theme.muted, px(2))
-            else:
-                card(painter, box, theme.field, theme.muted, px(2))
-        if self.hasFocus():
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-            painter.setPen(QColor(theme.text))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
-        painter.end()
+        with painting(self) as painter:
+            theme, px = self.style_now.theme, self.style_now.px
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            for n, box in enumerate(self.boxes()):
+                if n == self.number:
+                    tall = box.adjusted(0, -px(3), 0, px(3))
+                    card(painter, tall, theme.current, theme.current, px(2))
+                elif n < self.number:
+                    card(painter, box, theme.muted, theme.muted, px(2))
+                else:
+                    card(painter, box, theme.field, theme.muted, px(2))
+            if self.hasFocus():
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+                painter.setPen(QColor(theme.text))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
     def event(self, event: QEvent) -> bool:
         if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 from simulator.playback import Granularity, step
 from simulator.program import TileProgram
 from simulator.snapshot import Snapshot
+from ui.panels.painting import painting
 from ui.scene.memory import MIN_SIZE, paint_memory
 from ui.scene.memory_model import memory_model, naive_total
 from ui.theme import DARK, Style
@@ -63,11 +64,10 @@ class MovingPanel(QWidget):
             self.animation.start()
         self.update()
 
-    def ground(self) -> tuple[QPainter, QRectF]:
-        """Return a painter on the cleared panel, and the place inside its margins."""
-        painter = QPainter(self)
+    def cleared(self, painter: QPainter) -> QRectF:
+        """Clear the panel; return the place inside its margins."""
         painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        return painter, QRectF(self.rect()).adjusted(8, 6, -8, -6)
+        return QRectF(self.rect()).adjusted(8, 6, -8, -6)
 
 
 def _is_next(before: Snapshot | None, now: Snapshot) -> bool:
@@ -98,11 +98,11 @@ class MemoryPanel(MovingPanel):
         return self._naive[1]
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter, place = self.ground()
-        if self.snapshot is not None:
-            naive = self.naive_bytes(self.snapshot.program)
-            paint_memory(
-                painter, self.snapshot, self.style_now, place,
-                naive_bytes=naive, phase=self.phase,
-            )  # fmt: skip
-        painter.end()
+        with painting(self) as painter:
+            place = self.cleared(painter)
+            if self.snapshot is not None:
+                naive = self.naive_bytes(self.snapshot.program)
+                paint_memory(
+                    painter, self.snapshot, self.style_now, place,
+                    naive_bytes=naive, phase=self.phase,
+                )  # fmt: skip

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import pairwise
 
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
-    QPainter,
+    QMoveEvent,
     QPaintEvent,
     QResizeEvent,
 )
 from PySide6.QtWidgets import QScrollArea, QToolTip, QWidget
 
 from simulator.paper import PAPERS, Paper, Role
+from ui.panels.painting import painting
 from ui.scene.paper import PaperLayout, paint_paper, paper_layout
 from ui.theme import DARK, Style
 
@@ -133,20 +135,37 @@ class _Page(QWidget):
         if box.top() < bar.value() or box.bottom() > bar.value() + room:
             bar.setValue(round(min(box.center().y() - room / 2, box.top())))
 
+    def _whole_lines(self) -> QRectF:
+        """Return the part in sight without the lines that its edges cut: those are not painted."""
+        top, high = float(self._area.verticalScrollBar().value()), self._area.viewport().height()
+        bottom, rows, wide = top + high, self.laid.rows, float(self.width())
+        edges = [0.0, *(row.box.top() for row in rows), rows[-1].box.bottom(), self.laid.height]
+        for above, below in pairwise(edges):
+            if below - above > high / 2:  # better part of it than nothing
+                continue
+            if above < top < below:
+                top = below
+            elif above < bottom < below:
+                bottom = above
+        return QRectF(0, top, wide, max(bottom - top, 0.0))
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        self.update()  # scrolling shows other lines whole
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         if event.size().width() != event.oldSize().width():
             self.lay_out()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        if self.fed:
-            paint_paper(
-                painter, self.paper, self.laid, current=self.current, marked=self.marked,
-                pointed=self.pointed, focus=self.focus if self.hasFocus() else None,
-                hover=self._hover,
-            )  # fmt: skip
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self.fed:
+                painter.setClipRect(self._whole_lines(), Qt.ClipOperation.IntersectClip)
+                paint_paper(
+                    painter, self.paper, self.laid, current=self.current, marked=self.marked,
+                    pointed=self.pointed, focus=self.focus if self.hasFocus() else None,
+                    hover=self._hover,
+                )  # fmt: skip
 
     # --- the user ---------------------------------------------------------------------------
 

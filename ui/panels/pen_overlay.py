@@ -31,6 +31,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
+from ui.panels.painting import painting
 from ui.theme import DARK, Style
 
 PEN, CASING = 4, 8
@@ -236,12 +237,11 @@ class PenOverlay(QWidget):
     # --- painting -------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setClipRegion(event.region())
-        if self.spotlight:
-            self._paint_light(painter, event.region())
-        self._paint_strokes(painter, QRectF(event.rect()))
-        painter.end()
+        with painting(self, covers=False) as painter:
+            painter.setClipRegion(event.region())
+            if self.spotlight:
+                self._paint_light(painter, event.region())
+            self._paint_strokes(painter, QRectF(event.rect()))
 
     def _paint_light(self, painter: QPainter, region: QRegion) -> None:
         light = self._light()
@@ -267,10 +267,9 @@ class PenOverlay(QWidget):
             self._draw(painter, self.strokes[-1])
 
     def _draw_in_ink(self, ink: QImage, strokes: list[Stroke]) -> None:
-        painter = QPainter(ink)
-        for stroke in strokes:
-            self._draw(painter, stroke)
-        painter.end()
+        with QPainter(ink) as painter:
+            for stroke in strokes:
+                self._draw(painter, stroke)
 
     def _draw(self, painter: QPainter, stroke: Stroke) -> None:
         theme = self._style.theme
@@ -294,7 +293,6 @@ def _shade(radius: int) -> QImage:
     gradient.setColorAt(0, QColor(0, 0, 0, 0))
     gradient.setColorAt(SOFT, QColor(0, 0, 0, 0))
     gradient.setColorAt(1, QColor(0, 0, 0, DIM))
-    painter = QPainter(image)
-    painter.fillRect(image.rect(), gradient)
-    painter.end()
+    with QPainter(image) as painter:
+        painter.fillRect(image.rect(), gradient)
     return image

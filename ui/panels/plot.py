@@ -25,6 +25,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
+from ui.panels.painting import contained, cover, painting
 from ui.scene.plot import DASHES, heat_words, paint_ground, paint_over, paint_readout
 from ui.scene.plot_layout import PlotLayout, plot_layout
 from ui.scene.plot_model import HeatMap, PlotModel, Spot, cell_spot, ink, spots
@@ -52,8 +53,9 @@ def load_plots() -> None:
 class _Layer(QGraphicsItem):
     """Something painted in pixels under or over the curves."""
 
-    def __init__(self, paint: Callable[[QPainter], None], depth: float) -> None:
+    def __init__(self, view: QWidget, paint: Callable[[QPainter], None], depth: float) -> None:
         super().__init__()
+        self._view = view
         self._paint = paint
         self._rect = QRectF()
         self.setZValue(depth)
@@ -70,7 +72,8 @@ class _Layer(QGraphicsItem):
     def paint(
         self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
     ) -> None:
-        self._paint(painter)
+        with contained(painter, self._view):
+            self._paint(painter)
 
 
 class PlotView(QWidget):
@@ -98,11 +101,12 @@ class PlotView(QWidget):
         self._pressed: QPointF | None = None
         self._by_key = False
         self._holding = False
+        self._grounded = True
         self._canvas: Any = None
         self._box: Any = None
         self._items: list[Any] = []
-        self._under = _Layer(self._paint_under, -10)
-        self._over = _Layer(self._paint_over, 10)
+        self._under = _Layer(self, self._paint_under, -10)
+        self._over = _Layer(self, self._paint_over, 10)
 
     # --- showing --------------------------------------------------------------------------
 
@@ -262,15 +266,19 @@ class PlotView(QWidget):
             self._relayout()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
 
     def _paint_under(self, painter: QPainter) -> None:
+        self._grounded = False
         if self._layout is not None:
             paint_ground(painter, self._layout)
+        self._grounded = True
 
     def _paint_over(self, painter: QPainter) -> None:
+        if not self._grounded:  # curves without axes say nothing
+            cover(painter, self)
+            return
         if self._layout is None or self.model is None:
             return
         paint_over(painter, self.model, self._layout)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFont, QKeyEvent, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QToolButton, QWidget
+from PySide6.QtGui import QFont, QKeyEvent
+from PySide6.QtWidgets import QToolButton, QWidget
 
+from ui.panels.choice_box import ChoiceBox
 from ui.scene.draw import text_width
 from ui.theme import DARK, Style
 
@@ -63,7 +64,6 @@ def bar_sheet(style: Style) -> str:
         f" border-color: {t.current}; }}"
         f"QToolButton:focus {{ border: 1px solid {t.text}; color: {t.text}; }}"
         f"QToolButton:disabled {{ color: {t.faint}; }}"
-        f"QComboBox:focus {{ border: 1px solid {t.text}; }}"
     )
 
 
@@ -75,13 +75,6 @@ class Button(QToolButton):
             self.click()
         else:
             super().keyPressEvent(event)
-
-
-class _List(QComboBox):
-    """A list; scrolling past it changes nothing."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
 
 class PlotBar(QWidget):
@@ -96,7 +89,7 @@ class PlotBar(QWidget):
         self.style_now = Style(DARK)
         self.choices = tuple(choices)
         self.buttons: dict[tuple[str, str], QToolButton] = {}
-        self.lists: dict[str, QComboBox] = {}
+        self.lists: dict[str, ChoiceBox] = {}
         self._hidden: set[str] = set()
         for choice in self.choices:
             if choice.listed:
@@ -123,7 +116,7 @@ class PlotBar(QWidget):
         return button
 
     def _make_list(self, choice: Choice) -> None:
-        box = self.lists[choice.name] = _List(self)
+        box = self.lists[choice.name] = ChoiceBox(self)
         for option in choice.options:
             box.addItem(option.text, option.value)
         box.setObjectName(choice.name)
@@ -159,6 +152,8 @@ class PlotBar(QWidget):
         """Take theme and text scale; `arrange` follows."""
         self.style_now = style
         self.setStyleSheet(bar_sheet(style))
+        for box in self.lists.values():
+            box.set_style(style)
 
     def arrange(self, width: float) -> int:
         """Place everything in lines of at most `width` pixels; return the height that takes."""

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QRectF, QSizeF
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from ui.panels.painting import painting
 from ui.panels.plot import PlotView
 from ui.panels.plot_bar import Choice, PlotBar
 from ui.scene.names import fitting
@@ -83,6 +84,5 @@ class PlotPanel(QWidget):
         self.arrange()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
 
+from ui.panels.painting import painting
 from ui.scene.draw import LEFT
 from ui.theme import Style
 
@@ -23,10 +24,11 @@ class _Words(QLabel):
         return QSize(min(width, self.sizeHint().width()), super().minimumSizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
-        painter.drawText(self.rect(), int(LEFT), text)
-        painter.end()
+        with painting(self) as painter:
+            text = self.fontMetrics().elidedText(
+                self.text(), Qt.TextElideMode.ElideRight, self.width()
+            )
+            painter.drawText(self.rect(), int(LEFT), text)
 
 
 class ProgressStrip(QWidget):

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QColor, QPaintEvent, QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
@@ -24,6 +24,7 @@ from simulator.assets import LESSONS
 from simulator.errors import InputError, refuse
 from simulator.lesson import parse_lesson, read_text
 from simulator.lesson_record import MOST_WORDS, NewStep, is_shipped, word_count
+from ui.panels.painting import painting
 from ui.scene.caption import BODY, Caption, caption_height, paint_caption
 from ui.scene.caption_text import plain_text
 from ui.scene.draw import outline
@@ -148,13 +149,12 @@ class Preview(QWidget):
         return QSize(round(self._style.px(200)), round(self._style.px(90)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme, pad = self._style.theme, self._style.px(_PAD)
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(theme.panel))
-        outline(painter, QRectF(self.rect()), theme.border)
-        room = QRectF(self.rect()).adjusted(pad, pad, -pad, -pad)
-        paint_caption(painter, self.caption, self._style, room)
-        painter.end()
+        with painting(self) as painter:
+            theme, pad = self._style.theme, self._style.px(_PAD)
+            painter.fillRect(self.rect(), QColor(theme.panel))
+            outline(painter, QRectF(self.rect()), theme.border)
+            room = QRectF(self.rect()).adjusted(pad, pad, -pad, -pad)
+            paint_caption(painter, self.caption, self._style, room)
 
 
 class Target(QWidget):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QLabel, QMenu, QSpinBox, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QLabel, QMenu, QSpinBox, QWidget
 
 from simulator.breakpoints import (
     AtOp,
@@ -21,6 +21,7 @@ from simulator.breakpoints import (
 from simulator.code_lines import forms
 from simulator.trace import Trace
 from ui.icons import icon
+from ui.panels.choice_box import ChoiceBox
 from ui.panels.plot_bar import Button, bar_sheet
 from ui.scene.draw import fitted, text_width
 from ui.session import Session
@@ -94,7 +95,7 @@ class RunBar(QWidget):
         self.style_now = Style(DARK)
         self.setObjectName("run_bar")
         self._words = QLabel("Run until", self)
-        self.until = _List(self)
+        self.until = ChoiceBox(self)
         self.until.setObjectName("until")
         self.until.setAccessibleName("Run until")
         for choice in _CHOICES:
@@ -104,7 +105,7 @@ class RunBar(QWidget):
             name: self._field(name, words)
             for name, words in (("i", "Row block i"), ("j", "Column block j"), ("row", "Query row"))
         }
-        self.op: QComboBox = _List(self)
+        self.op: ChoiceBox = ChoiceBox(self)
         self.op.setObjectName("op")
         self.op.setAccessibleName("Op")
         self.run_button = self._button("run", "Run", "Run to it (Enter)", self.run)
@@ -234,6 +235,8 @@ class RunBar(QWidget):
         """Take theme and text scale."""
         self.style_now = style
         self.setStyleSheet(bar_sheet(style) + f"QLabel {{ color: {style.theme.muted}; }}")
+        for box in (self.until, self.op):
+            box.set_style(style)
         self.run_button.setIcon(icon("play", style.theme.text))
         for button in (self.stop_button, self.list_button):
             button.setIcon(icon("breakpoint", style.theme.bad))
@@ -305,13 +308,6 @@ class RunBar(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         if event.size().width() != event.oldSize().width():
             self.arrange()
-
-
-class _List(QComboBox):
-    """A list; scrolling past it changes nothing."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
 
 def lines_of(row: Sequence[tuple[QWidget, float]], room: float, gap: float) -> int:

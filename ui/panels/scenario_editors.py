@@ -10,7 +10,6 @@ from PySide6.QtGui import (
     QColor,
     QKeyEvent,
     QKeySequence,
-    QPainter,
     QPaintEvent,
     QPalette,
     QWheelEvent,
@@ -28,6 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from ui.icons import icon
+from ui.panels.painting import painting
 from ui.panels.scenario_fields import (
     Blank,
     FieldSpec,
@@ -199,16 +199,17 @@ class ChoiceEditor(QComboBox):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint it as the other editors look, its words elided rather than cut off."""
-        style, theme = self._style, self._style.theme
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(theme.field))
-        side, arrow = style.px(_SIDE), style.px(14)
-        words = QRectF(self.rect()).adjusted(side, 0, -arrow - 1.5 * side, 0)
-        colour = theme.text if self.currentData() else theme.muted
-        draw_text(painter, words, self.currentText(), self.font(), colour)
-        place = QRectF(self.width() - arrow - side / 2, (self.height() - arrow) / 2, arrow, arrow)
-        icon("chevron-down", theme.muted).paint(painter, place.toRect())
-        painter.end()
+        with painting(self) as painter:
+            style, theme = self._style, self._style.theme
+            painter.fillRect(self.rect(), QColor(theme.field))
+            side, arrow = style.px(_SIDE), style.px(14)
+            words = QRectF(self.rect()).adjusted(side, 0, -arrow - 1.5 * side, 0)
+            colour = theme.text if self.currentData() else theme.muted
+            draw_text(painter, words, self.currentText(), self.font(), colour)
+            place = QRectF(
+                self.width() - arrow - side / 2, (self.height() - arrow) / 2, arrow, arrow
+            )
+            icon("chevron-down", theme.muted).paint(painter, place.toRect())
 
     def showPopup(self) -> None:
         # The list may be wider than the dock.
@@ -324,17 +325,16 @@ class Field(QWidget):
         return False
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme, width = self._style.theme, self._style.px(FRAME)
-        if self.message.text:
-            colour = theme.bad
-        elif self.editor.hasFocus():
-            colour = theme.current
-        else:
-            colour, width = theme.border, max(1.0, width / 2)
-        frame = QRectF(self.editor.geometry()).adjusted(-width, -width, width, width)
-        painter = QPainter(self)
-        outline(painter, frame, colour, width)
-        painter.end()
+        with painting(self, covers=False) as painter:
+            theme, width = self._style.theme, self._style.px(FRAME)
+            if self.message.text:
+                colour = theme.bad
+            elif self.editor.hasFocus():
+                colour = theme.current
+            else:
+                colour, width = theme.border, max(1.0, width / 2)
+            frame = QRectF(self.editor.geometry()).adjusted(-width, -width, width, width)
+            outline(painter, frame, colour, width)
 
 
 def _editor(spec: FieldSpec) -> LineEditor | ChoiceEditor:

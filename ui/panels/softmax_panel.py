@@ -8,6 +8,7 @@ from PySide6.QtGui import QPaintEvent
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from ui.panels.memory_panel import MovingPanel
+from ui.panels.painting import painting
 from ui.scene.softmax import MIN_SIZE, MOVING_OPS, error_words, paint_softmax, rescale_words
 
 
@@ -28,9 +29,9 @@ class SoftmaxPanel(MovingPanel):
         self.setAccessibleDescription(", ".join((f"row {report.row}", *figures)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter, place = self.ground()
-        if self.snapshot is not None and self.report is not None:
-            paint_softmax(
-                painter, self.snapshot, self.report, self.style_now, place, phase=self.phase
-            )
-        painter.end()
+        with painting(self) as painter:
+            place = self.cleared(painter)
+            if self.snapshot is not None and self.report is not None:
+                paint_softmax(
+                    painter, self.snapshot, self.report, self.style_now, place, phase=self.phase
+                )

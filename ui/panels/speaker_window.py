@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from PySide6.QtCore import QElapsedTimer, QRectF, QSize, Qt, QTime, QTimer, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.lesson import ResolvedStep
+from ui.panels.painting import painting
 from ui.scene.caption import BODY, Caption, caption_height, paint_caption
 from ui.scene.caption_text import plain_text
 from ui.theme import DARK, Style, palette
@@ -386,10 +387,9 @@ class _Prose(QWidget):
         return QSize(40, 40)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        place = QRectF(0, 0, self._room(self.width()), self.height())
-        paint_caption(painter, self.caption, self._style, place)
-        painter.end()
+        with painting(self) as painter:
+            place = QRectF(0, 0, self._room(self.width()), self.height())
+            paint_caption(painter, self.caption, self._style, place)
 
 
 def _button(words: str, tip: str) -> QPushButton:

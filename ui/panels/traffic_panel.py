@@ -21,6 +21,7 @@ from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
 from simulator.traffic_curve import RunTraffic, run_traffic
+from ui.panels.painting import painting
 from ui.scene.traffic import paint_curves, traffic_layout
 from ui.scene.traffic_place import figures, paint_place
 from ui.session import Session, View
@@ -87,23 +88,22 @@ class TrafficPanel(QWidget):
         return traffic_layout(self._traffic, self.style_now, self.place()).visit_at(x)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-        if self._traffic is not None and self._snapshot is not None:
-            now, style, place = self._snapshot, self.style_now, self.place()
-            # Curves take ten times as long as the rest, so they are kept; SVG wants them as lines.
-            if painter.paintEngine().type() is QPaintEngine.Type.SVG:
-                paint_curves(painter, now.program, self._traffic, style, place)
-            else:
-                painter.drawPixmap(0, 0, self._kept_curves(now.program, self._traffic))
-            paint_place(
-                painter, now.program, self._traffic, now.cursor.visit, now.counters, style, place,
-                hovered=self.hovered,
-            )  # fmt: skip
-        if self.hasFocus():
-            painter.setPen(QColor(self.style_now.theme.text))
-            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
-        painter.end()
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self._traffic is not None and self._snapshot is not None:
+                now, style, place = self._snapshot, self.style_now, self.place()
+                # Curves take ten times as long as the rest: they are kept. SVG and PDF want lines.
+                if painter.paintEngine().type() is not QPaintEngine.Type.Raster:
+                    paint_curves(painter, now.program, self._traffic, style, place)
+                else:
+                    painter.drawPixmap(0, 0, self._kept_curves(now.program, self._traffic))
+                paint_place(
+                    painter, now.program, self._traffic, now.cursor.visit, now.counters,
+                    style, place, hovered=self.hovered,
+                )  # fmt: skip
+            if self.hasFocus():
+                painter.setPen(QColor(self.style_now.theme.text))
+                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
     def _kept_curves(self, program: TileProgram, traffic: RunTraffic) -> QPixmap:
         """Return the picture of the curves, painted anew when run, style or size change."""
@@ -113,9 +113,8 @@ class TrafficPanel(QWidget):
             picture = QPixmap(self.size() * ratio)
             picture.setDevicePixelRatio(ratio)
             picture.fill(QColor(self.style_now.theme.panel))
-            painter = QPainter(picture)
-            paint_curves(painter, program, traffic, self.style_now, self.place())
-            painter.end()
+            with QPainter(picture) as painter:
+                paint_curves(painter, program, traffic, self.style_now, self.place())
             self._curves = key, picture
         return self._curves[1]
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QLabel,
     QSizePolicy,
@@ -20,7 +19,9 @@ from PySide6.QtWidgets import (
 from simulator.playback import SPEEDS, Granularity, end_of_visit
 from simulator.snapshot import Cursor, Snapshot
 from ui.icons import icon
-from ui.scene.draw import text_width
+from ui.panels.choice_box import ChoiceBox
+from ui.panels.painting import painting
+from ui.scene.draw import text_width, with_narrow_hyphens
 from ui.scene.names import op_words, outer_block_word, visit_words
 from ui.scene.transport import (
     chip_layout,
@@ -73,14 +74,13 @@ class _Painted(QWidget):
         return QRectF(self.rect()).adjusted(edge, edge, -edge, -edge)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if self.snapshot is None:
-            return
-        painter = QPainter(self)
-        self.paint(painter, self.snapshot)
-        if self.hasFocus():
-            painter.setPen(self.style_now.theme.text)
-            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
-        painter.end()
+        with painting(self) as painter:
+            if self.snapshot is None:
+                return
+            self.paint(painter, self.snapshot)
+            if self.hasFocus():
+                painter.setPen(self.style_now.theme.text)
+                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
     def paint(self, painter: QPainter, snapshot: Snapshot) -> None:
         """Paint the snapshot."""
@@ -276,7 +276,7 @@ class TransportBar(QWidget):
         for part in (self.scrubber, self.chips):
             part.show_snapshot(snapshot)
         self.place.setText(position_words(snapshot))
-        self.time.setText(time_words(snapshot))
+        self.time.setText(with_narrow_hyphens(self.time.font(), time_words(snapshot)))
         at = visit_words(snapshot.program, snapshot.cursor.visit)
         self.scrubber.setAccessibleDescription(at)
         self.chips.setAccessibleDescription(snapshot.op.name)
@@ -323,8 +323,9 @@ class TransportBar(QWidget):
         self._draw_icons(style)
         small = style.text_font(12)
         self.place.setFont(style.text_font(13, bold=True))
-        for widget in (self.time, self.step_box, self.speed_box):
-            widget.setFont(small)
+        self.time.setFont(small)
+        for box in (self.step_box, self.speed_box):
+            box.set_style(style)
         for part in (self.scrubber, self.chips):
             part.style_now = style
             part.setMinimumSize(round(style.px(200)), round(style.px(30)))
@@ -376,8 +377,8 @@ def _label(name: str, meaning: str) -> QLabel:
     return label
 
 
-def _box(name: str, meaning: str, tip: str) -> QComboBox:
-    box = QComboBox()
+def _box(name: str, meaning: str, tip: str) -> ChoiceBox:
+    box = ChoiceBox()
     box.setObjectName(name)
     box.setAccessibleName(meaning)
     box.setToolTip(tip)

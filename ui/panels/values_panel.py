@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt
-from PySide6.QtGui import QAction, QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QAction, QColor, QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -23,6 +23,7 @@ from simulator.cell_values import CellValue, cell_value, exists, tile_of
 from simulator.snapshot import Cell, Snapshot
 from simulator.tile_script import save_tile
 from simulator.workload import Workload
+from ui.panels.painting import painting
 from ui.scene.draw import LEFT, RIGHT, draw_text, text_width
 from ui.scene.names import first_that_fits
 from ui.session import Session, View
@@ -91,37 +92,35 @@ class LiveValue(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw name, value, exact value and state; what does not fit goes from the right."""
-        painter = QPainter(self)
-        style = self.style_now
-        theme, px = style.theme, style.px
-        painter.fillRect(self.rect(), QColor(theme.panel))
-        room = QRectF(self.rect()).adjusted(px(8), 0, -px(8), 0)
-        font, text = style.code_font(13), style.text_font(12)
-        if self.found is None:
-            words = first_that_fits(_HINT, room.width(), text)
-            draw_text(painter, room, words, text, theme.muted, LEFT)
-            painter.end()
-            return
-        found = self.found
-        name, letter = found.name, text_width(font, "0")
-        x = room.x()
-        # Fixed columns, so that nothing moves while the pointer does.
-        shown = NO_VALUE if found.value is None else number_text(found.value)
-        exact = NO_VALUE if found.value is None else exact_text(found.value)
-        colour = theme.tensor(found.tensor)
-        for words, width, ink, align in (
-            (name, max(13 * letter, text_width(font, name)), colour, LEFT),
-            (shown, max(8 * letter, text_width(font, shown)), QColor(theme.text), RIGHT),
-            (exact, 16 * letter, QColor(theme.muted), LEFT),
-            (found.state, text_width(text, found.state), QColor(theme.muted), LEFT),
-        ):
-            own = text if words is found.state else font
-            if x + width > room.right() + 1:
-                break
-            place = QRectF(x, room.y(), width + 1, room.height())
-            draw_text(painter, place, words, own, ink, align)
-            x += width + px(14)
-        painter.end()
+        with painting(self) as painter:
+            style = self.style_now
+            theme, px = style.theme, style.px
+            painter.fillRect(self.rect(), QColor(theme.panel))
+            room = QRectF(self.rect()).adjusted(px(8), 0, -px(8), 0)
+            font, text = style.code_font(13), style.text_font(12)
+            if self.found is None:
+                words = first_that_fits(_HINT, room.width(), text)
+                draw_text(painter, room, words, text, theme.muted, LEFT)
+                return
+            found = self.found
+            name, letter = found.name, text_width(font, "0")
+            x = room.x()
+            # Fixed columns, so that nothing moves while the pointer does.
+            shown = NO_VALUE if found.value is None else number_text(found.value)
+            exact = NO_VALUE if found.value is None else exact_text(found.value)
+            colour = theme.tensor(found.tensor)
+            for words, width, ink, align in (
+                (name, max(13 * letter, text_width(font, name)), colour, LEFT),
+                (shown, max(8 * letter, text_width(font, shown)), QColor(theme.text), RIGHT),
+                (exact, 16 * letter, QColor(theme.muted), LEFT),
+                (found.state, text_width(text, found.state), QColor(theme.muted), LEFT),
+            ):
+                own = text if words is found.state else font
+                if x + width > room.right() + 1:
+                    break
+                place = QRectF(x, room.y(), width + 1, room.height())
+                draw_text(painter, place, words, own, ink, align)
+                x += width + px(14)
 
 
 class ValuesPanel(QWidget):

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.snapshot import Snapshot
-from ui.scene.board_layout import BoardLayout
+from ui.scene.board_layout import LEGEND_WIDTH, BoardLayout
 from ui.scene.board_marks import at_least, visible_band
 from ui.scene.board_scores import shown_current, value_range
 from ui.scene.draw import LEFT, RIGHT, draw_text, mixed, outline, text_width
 from ui.scene.fault_marks import paint_inset_marks, paint_mark_swatch
 from ui.scene.heat import KEPT, colour_map, word_image
+from ui.scene.names import first_that_fits
 from ui.theme import Style
 from ui.units import number_text
+
+_Row = tuple[str, tuple[str, ...], str, str]
+"""Name, maps, and the words at both ends of their bar."""
 
 
 def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
@@ -59,11 +65,14 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
     font = style.text_font(11)
     low, high = value_range(snapshot, "S")
     top = value_range(snapshot, "P")[1]
-    rows = [
+    rows: list[_Row] = [
         ("scores S", ("S",), _short_number(low), _short_number(high)),
         ("weights P", ("P",), "0", f"{top:.2g}" if top <= 1 else number_text(top, 1)),
         ("Q K V O", ("Q", "K", "V", "O"), "−", "+"),
     ]
+    if lay.legend.width() < px(LEGEND_WIDTH):
+        _paint_narrow_legend(painter, snapshot, style, lay.legend, rows)
+        return
     line = px(17)
     y = lay.legend.top()
     if snapshot.wrong is not None:
@@ -83,13 +92,44 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         before = QRectF(x + name_w, y, end_w - px(4), line)
         draw_text(painter, before, left, font, theme.muted, RIGHT)
         draw_text(painter, QRectF(bar.right() + px(4), y, end_w, line), right, font, theme.muted)
-        each = bar.height() / len(maps)
-        for n, colours in enumerate(maps):
-            words = colour_map(theme, colours)[None, :256]
-            strip = QRectF(bar.left(), bar.top() + n * each, bar.width(), each)
-            painter.drawImage(strip, word_image(words), QRectF(0, 0, 256, 1))
-        outline(painter, bar.adjusted(-1, -1, 1, 1), theme.grid)
+        _paint_maps(painter, style, bar, maps)
         y += line
+
+
+def _paint_narrow_legend(
+    painter: QPainter, snapshot: Snapshot, style: Style, place: QRectF, rows: Sequence[_Row]
+) -> None:
+    """Draw what the maps span beside the magnified tile: the names over the bars."""
+    theme, px = style.theme, style.px
+    font, line, y = style.text_font(11), px(15), place.top()
+    if snapshot.wrong is not None:
+        words = first_that_fits(
+            ("differs from float64", "not as float64", "wrong"), place.width() - px(18), font
+        )
+        paint_mark_swatch(painter, style, QRectF(place.left(), y + px(3), px(13), line - px(6)))
+        beside = QRectF(place.left() + px(18), y, place.width() - px(18), line)
+        draw_text(painter, beside, words, font, theme.text, LEFT)
+        y += px(18)
+    for name, maps, left, right in rows:
+        if y + 2 * line > place.bottom():
+            break
+        draw_text(painter, QRectF(place.left(), y, place.width(), line), name, font, theme.muted)
+        ends = [text_width(font, text) + px(4) for text in (left, right)]
+        row = QRectF(place.left(), y + line, min(place.width(), px(150)), line)
+        draw_text(painter, row, left, font, theme.muted, LEFT)
+        draw_text(painter, row, right, font, theme.muted, RIGHT)
+        bar = row.adjusted(ends[0], px(3), -ends[1], -px(3))
+        _paint_maps(painter, style, bar, maps)
+        y += 2 * line + px(4)
+
+
+def _paint_maps(painter: QPainter, style: Style, bar: QRectF, maps: Sequence[str]) -> None:
+    each = bar.height() / len(maps)
+    for n, colours in enumerate(maps):
+        words = colour_map(style.theme, colours)[None, :256]
+        strip = QRectF(bar.left(), bar.top() + n * each, bar.width(), each)
+        painter.drawImage(strip, word_image(words), QRectF(0, 0, 256, 1))
+    outline(painter, bar.adjusted(-1, -1, 1, 1), style.theme.grid)
 
 
 def _short_number(value: float) -> str:

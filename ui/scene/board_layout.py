@@ -24,6 +24,10 @@ MOST_ROWS = 4096
 """Rows of an input drawn one by one; more are averaged."""
 FEWEST_CELLS = 4
 """Rows and keys that the deepest zoom still shows."""
+LEGEND_WIDTH = 184.0
+"""From which width, at scale 1, the legend has its names beside the bars, not over them."""
+_NARROW_LEGEND = (76.0, 100.0)
+"""Room that it needs with its names over the bars."""
 TOKEN_CELL = 11.0
 """Smallest cell, in pixels at scale 1, that gets its token written beside it."""
 NUMBER_CELL = (34.0, 20.0)
@@ -429,7 +433,13 @@ def _corner(corner: QRectF, px: Callable[[float], float], large: bool) -> tuple[
     inset, rest = QRectF(), corner
     if large and min(corner.width(), corner.height()) >= px(48):
         side = min(corner.height(), corner.width())
+        beside = corner.width() - px(16) - px(_NARROW_LEGEND[0])
+        if beside >= px(64) and corner.height() >= px(_NARROW_LEGEND[1]):
+            side = min(side, beside)
         inset = QRectF(corner.left(), corner.top(), side, corner.height())
         rest = corner.adjusted(side + px(16), 0, 0, 0)
-    fits = rest.width() >= px(184) and rest.height() >= px(52)
+    wide, high = rest.width(), rest.height()
+    least = _NARROW_LEGEND
+    fits = wide >= px(LEGEND_WIDTH) and high >= px(52)
+    fits = fits or (wide >= px(least[0]) and high >= px(least[1]))
     return inset, rest if fits else QRectF()

@@ -126,6 +126,8 @@ def pace_words(
         )
     over = any(p.finished for p in positions) and not all(p.finished for p in positions)
     done = f"{count_text(shown.visits)} {'visit' if shown.visits == 1 else 'visits'} done"
+    if _under_way(shown):
+        done += ", one more under way in the run on show"
     ended = ", or all there are" if over else ""
     return (
         f"Same number of tiles: {done}{ended}. Naive's three launches visit the tiles for S, "
@@ -136,6 +138,11 @@ def pace_words(
     )
 
 
+def _under_way(position: Position) -> bool:
+    """Return whether it stands inside a visit, not between two."""
+    return position.visit is not None and position.visit.index == position.visits
+
+
 def place_words(comparison: Comparison, position: Position) -> tuple[str, ...]:
     """Return where one of them stands, longest first."""
     program = comparison.programs[position.algorithm]
@@ -143,12 +150,15 @@ def place_words(comparison: Comparison, position: Position) -> tuple[str, ...]:
     if position.finished:
         return f"finished: {count} visits", f"finished: {count}", "finished"
     words = []
+    said = f"{count} visits"
+    if _under_way(position):  # its bytes so far count
+        said = count = f"visit {count_text(position.visits + 1)} of {count_text(len(program))}"
     if position.visit is not None:
         if len(program.launches) > 1:
             words.append(program.launches[position.visit.launch].name)
         if program.workload.heads > 1:
             words.append(f"head {position.visit.head}")
-    long = " · ".join((f"{count} visits", *words))
+    long = " · ".join((said, *words))
     return long, " · ".join((count, *words)), count
 
 

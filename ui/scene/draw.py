@@ -46,7 +46,7 @@ def _text(font: QFont, text: str) -> _Text:
     if found is None:
         if len(texts) >= _MOST_TEXTS:
             texts.clear()
-        text = _with_narrow_hyphens(font, text)
+        text = with_narrow_hyphens(font, text)
         laid_out = QStaticText(text)
         laid_out.setTextFormat(Qt.TextFormat.PlainText)
         laid_out.prepare(QTransform(), font)
@@ -55,7 +55,7 @@ def _text(font: QFont, text: str) -> _Text:
     return found
 
 
-def _with_narrow_hyphens(font: QFont, text: str) -> str:
+def with_narrow_hyphens(font: QFont, text: str) -> str:
     """Return a text whose hyphens are hyphens: figures of equal width bring a wide sign with them.
 
     U+2010 has no such form. In code a hyphen is a minus, and as wide as every letter anyway.

@@ -148,11 +148,10 @@ def _paint_hatched(
         (part.x() - place.x()) / place.width(), (part.y() - place.y()) / place.height(),
         part.width() / place.width(), part.height() / place.height(),
     )  # fmt: skip
-    inner = QPainter(layer)
-    sheet.draw(inner, whole, source)
-    inner.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
-    inner.fillRect(whole, _hatch(style.theme.bad, style.scale * ratio))
-    inner.end()
+    with QPainter(layer) as inner:
+        sheet.draw(inner, whole, source)
+        inner.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
+        inner.fillRect(whole, _hatch(style.theme.bad, style.scale * ratio))
     painter.drawImage(part, layer)
 
 
@@ -168,12 +167,11 @@ def _hatch(colour: str, scale: float) -> QBrush:
     tint = QColor(colour)
     tint.setAlphaF(0.45)
     image.fill(tint)
-    painter = QPainter(image)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(QColor(colour), max(1.4 * scale, 1.0)))
-    for shift in (-step, 0, step):  # the neighbours' lines, so that the pattern has no seams
-        painter.drawLine(shift, 0, shift + step, step)
-    painter.end()
+    with QPainter(image) as painter:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(QColor(colour), max(1.4 * scale, 1.0)))
+        for shift in (-step, 0, step):  # the neighbours' lines, so that the pattern has no seams
+            painter.drawLine(shift, 0, shift + step, step)
     return QBrush(image)
 
 

@@ -64,11 +64,10 @@ class Formula:
             size = QSize(ceil(self.width) + 2, ceil(self.ascent) + ceil(self.descent) + 2)
             found = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
             found.fill(Qt.GlobalColor.transparent)
-            painter = QPainter(found)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.translate(1, ceil(self.ascent) + 1)
-            painter.fillPath(self.path, colour)
-            painter.end()
+            with QPainter(found) as painter:
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                painter.translate(1, ceil(self.ascent) + 1)
+                painter.fillPath(self.path, colour)
             self._pictures[colour.rgb()] = found
         return found
 

@@ -176,10 +176,10 @@ def state_words(state: HeadsState) -> str:
     )
 
 
-def group_colour(theme: Theme, group: int, groups: int) -> QColor:
-    """Return the colour of a KV head: from K's to V's, every other one darker."""
-    colour = mixed(theme.tensor("K"), theme.tensor("V"), group / max(groups - 1, 1))
-    return mixed(colour, theme.panel, 0.35) if group % 2 else colour
+def group_colour(theme: Theme, tensor: str, group: int) -> QColor:
+    """Return a tensor's colour in a group of heads: every other group is fainter."""
+    colour = theme.tensor(tensor)
+    return mixed(colour, theme.panel, 0.45) if group % 2 else colour
 
 
 # --- the picture ------------------------------------------------------------------------------
@@ -268,11 +268,11 @@ def _paint_groups(painter: QPainter, state: HeadsState, style: Style, rect: QRec
               theme.tensor("Q"), LEFT)  # fmt: skip
     numbered = text_width(font, count_text(heads - 1)) + px(4) <= one
     for group, members in enumerate(way.shared_by):
-        colour = group_colour(theme, group, groups) if way.kind != "MLA" else theme.tensor("S")
+        colour = group_colour(theme, "Q", group)
         left, right = rect.left() + members.start * one, rect.left() + members.stop * one
         gap = min(px(5), 0.12 * (right - left)) if groups > 1 else 0.0
         block = QRectF(left + gap / 2, kv_top, right - left - gap, high)
-        painter.setPen(QPen(colour, px(1)))
+        painter.setPen(QPen(mixed(theme.panel, theme.muted, 0.7), px(1)))
         for head in members:
             x = rect.left() + (head + 0.5) * one
             end = block.center().x() if way.kind != "MLA" else x
@@ -288,7 +288,7 @@ def _paint_groups(painter: QPainter, state: HeadsState, style: Style, rect: QRec
         if way.kind == "MLA":
             _paint_latent(painter, way, style, block, (q_top + high + kv_top) / 2)
         else:
-            _paint_kv(painter, group, style, block, colour)
+            _paint_kv(painter, group, style, block)
     below = QRectF(rect.left(), kv_top + high, rect.width(), label)
     draw_text(painter, below, _kept_words(way, style, rect.width()), font, theme.muted, LEFT)
     painter.restore()
@@ -309,16 +309,20 @@ def _kept_words(way: HeadSharing, style: Style, width: float) -> str:
     return first_that_fits(choices, width, style.text_font(11))
 
 
-def _paint_kv(painter: QPainter, group: int, style: Style, block: QRectF, colour: QColor) -> None:
+def _paint_kv(painter: QPainter, group: int, style: Style, block: QRectF) -> None:
     """Draw the K and V of one KV head, K above V."""
     theme, font = style.theme, style.text_font(11)
-    painter.fillRect(block, mixed(theme.panel, colour, 0.4))
-    if block.width() > style.px(3):
-        outline(painter, block, colour, style.px(1.5) if block.width() > style.px(10) else 1.0)
-    texts = (f"KV head {group}: K and V", f"KV head {group}", f"KV {group}", str(group))
-    text = first_that_fits(texts, block.width() - style.px(4), font)
-    if text_width(font, text) <= block.width() - style.px(2):
-        draw_text(painter, block, text, font, theme.text, CENTRE)
+    half = QRectF(block.left(), block.top(), block.width(), block.height() / 2)
+    for tensor, box in (("K", half), ("V", half.translated(0, half.height()))):
+        colour = group_colour(theme, tensor, group)
+        painter.fillRect(box, mixed(theme.panel, colour, 0.4))
+        if block.width() > style.px(3):
+            outline(painter, box, colour, style.px(1.5) if block.width() > style.px(10) else 1.0)
+        texts = (f"{tensor} of KV head {group}", f"{tensor} of {group}", f"{tensor} {group}",
+                 str(group))  # fmt: skip
+        text = first_that_fits(texts, block.width() - style.px(4), font)
+        if text_width(font, text) <= block.width() - style.px(2) and half.height() >= style.px(13):
+            draw_text(painter, box, text, font, theme.text, CENTRE)
 
 
 def _paint_latent(

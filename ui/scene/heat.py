@@ -222,12 +222,11 @@ def hatching(ground: str, line: str, scale: float) -> QBrush:
     step = max(round(7 * scale), 4)
     image = QImage(step, step, QImage.Format.Format_RGB32)
     image.fill(QColor(ground))
-    painter = QPainter(image)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(QColor(line), max(scale, 1.0)))
-    for shift in (-step, 0, step):  # the neighbours' lines, so that the pattern has no seams
-        painter.drawLine(shift, step, shift + step, 0)
-    painter.end()
+    with QPainter(image) as painter:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(QColor(line), max(scale, 1.0)))
+        for shift in (-step, 0, step):  # the neighbours' lines, so that the pattern has no seams
+            painter.drawLine(shift, step, shift + step, 0)
     return QBrush(image)
 
 

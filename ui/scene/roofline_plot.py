@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from simulator.algorithms import ALGORITHMS
 from simulator.gpu_report import Measured
@@ -12,6 +13,8 @@ from ui.units import bytes_text, count_text, rate_text, time_text
 
 _ROOM = 4.0
 """How many times as far as the points the axes go."""
+_SPOT = 0.03
+"""Marks that are nearer to one another than this share of where they are have one label."""
 _MARKERS: dict[str, Marker] = {"prefill": "circle", "decode": "diamond"}
 _NO_RATE = (
     "The presets hold no matrix rate for float32, so only the bandwidth is a roof and the "
@@ -53,6 +56,7 @@ def roofline_plot(
     """
     roof = found.roof
     marks = [_run_mark(place, roof, shown, compulsory=compulsory) for place in found.places]
+    marks = _named_together(marks, found.places, roof)
     if not compulsory:
         marks += [_measured_mark(found, one) for one in measured]
         if part is not None and part.flops:
@@ -120,6 +124,27 @@ def _run_mark(place: Place, roof: Roof, shown: str, *, compulsory: bool) -> Mark
         6.0 if own else 4.5,
         _lines(place, roof, compulsory=compulsory),
     )
+
+
+def _named_together(marks: Sequence[Mark], places: Sequence[Place], roof: Roof) -> list[Mark]:
+    """Return marks of which those in one spot have one label: there is no room for more."""
+    out = list(marks)
+    for n, first in enumerate(marks):
+        alike = [
+            k
+            for k, other in enumerate(marks)
+            if places[k].phase == places[n].phase and abs(other.x - first.x) <= _SPOT * first.x
+        ]
+        if len(alike) == 1:
+            continue
+        if n > alike[0]:
+            out[n] = replace(first, label="", short="")
+            continue
+        names = f"{', '.join(places[k].algorithm for k in alike)} {places[n].phase}"
+        spent = sorted(_seconds(places[k], roof, marks[k].x) for k in alike)
+        said = " to ".join(dict.fromkeys((time_text(spent[0]), time_text(spent[-1]))))
+        out[n] = replace(first, label=f"{names} ≈ {said}", short=names, role="muted")
+    return out
 
 
 def _seconds(place: Place, roof: Roof, intensity: float) -> float:

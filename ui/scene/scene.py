@@ -19,9 +19,9 @@ from ui.scene.fault_marks import paint_fault_label
 from ui.scene.memory import paint_memory
 from ui.scene.memory_model import naive_total
 from ui.scene.softmax import MOVING_OPS, paint_softmax
-from ui.scene.transport import paint_chips, paint_scrubber
+from ui.scene.transport import paint_chips, paint_scrubber, time_words
 from ui.theme import Style, Theme
-from ui.units import count_text, time_text
+from ui.units import count_text
 
 DESIGN = QSizeF(1600, 900)
 """Picture size at which the style's scale is 1."""
@@ -137,10 +137,9 @@ def _paint_title(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRec
 
 def _paint_foot(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
     px, theme = style.px, style.theme
-    w = snapshot.program.workload
     lines = (
         f"visit {count_text(snapshot.cursor.visit + 1)} of {count_text(len(snapshot.program))}",
-        f"about {time_text(snapshot.time.seconds)} on {w.gpu.name}",
+        time_words(snapshot),
     )
     font = style.text_font(12)
     words = max(text_width(font, line) for line in lines) + px(4)

@@ -155,12 +155,11 @@ def _cells_picture(
     size = QSize(ceil(rect.right()) + 1, ceil(rect.bottom()) + 1)
     out = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
     out.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(out)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, smooth)
-    layout = ScrubberLayout(rect, len(program), True)
-    for n in range(layout.visits):
-        _paint_cell(painter, program, style, layout, n, layout.visits if done else -1)
-    painter.end()
+    with QPainter(out) as painter:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, smooth)
+        layout = ScrubberLayout(rect, len(program), True)
+        for n in range(layout.visits):
+            _paint_cell(painter, program, style, layout, n, layout.visits if done else -1)
     return out
 
 

@@ -185,7 +185,8 @@ def vector(values: F32, cells: Sequence[Cell], name: str) -> Pieces:
     count = min(len(cells), len(values))
     out: list[Piece] = [Piece("[")]
     for n, cell in enumerate(cells[:count]):
-        text = f"{number_text(float(values[n]), 2):>5}"
+        # Beside 1.0e−28 an exact zero would look rounded with places behind the point.
+        text = f"{number_text(float(values[n]), 2) if values[n] else '0':>5}"
         hint = f"{name}[{cell.row}, {cell.col}]"
         out += [Piece(" ")] * (n > 0) + [Piece(text, cell, hint, 6)]
     return (*out, Piece(" …]" if len(values) > count else "]"))

@@ -20,7 +20,7 @@ from ui.cli import COMMANDS, _command_parser, _window_parser
 from ui.export.metadata import read_note, read_scenario
 from ui.layouts import LAYOUTS
 from ui.panel_specs import PANELS
-from ui.presenter import KEYS as TALK_KEYS
+from ui.presenter_keys import KEYS as TALK_KEYS
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"

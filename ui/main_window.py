@@ -49,7 +49,7 @@ from ui.panels.values_panel import ValuesPanel
 from ui.presenter import Presenter
 from ui.session import Session, View
 from ui.settings import Settings
-from ui.theme import TEXT_SCALES, THEMES, Style, palette, stylesheet
+from ui.theme import TEXT_SCALES, THEMES, Style, frame_palette, palette, stylesheet
 
 FIRST_SIZE = (1440, 900)
 
@@ -338,6 +338,9 @@ class MainWindow(QMainWindow):
             return
         self.style_now, self._shown = style, self.centralWidget()
         app.setPalette(palette(style.theme))
+        for kind in ("QAbstractSpinBox", "QComboBox", "QLineEdit", "QCheckBox", "QPushButton"):
+            # The stubs ask for bytes, which are refused.
+            app.setPalette(frame_palette(style.theme), kind)  # type: ignore[arg-type]
         app.setFont(style.text_font(13))  # dialogs, menus and tool tips
         self.setFont(style.text_font(13))
         self.setStyleSheet(stylesheet(style))

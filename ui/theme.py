@@ -230,11 +230,10 @@ def palette(theme: Theme) -> QPalette:
     return out
 
 
-def slider_palette(theme: Theme) -> QPalette:
-    """Return the palette of a slider, whose handle is seen on any ground."""
+def frame_palette(theme: Theme) -> QPalette:
+    """Return the palette of fields whose frame is seen: Fusion's is a shade darker than Window."""
     out = palette(theme)
-    out.setColor(QPalette.ColorRole.Button, QColor(theme.muted))
-    out.setColor(QPalette.ColorGroup.Disabled, QPalette.ColorRole.Button, QColor(theme.faint))
+    out.setColor(QPalette.ColorRole.Window, QColor(theme.muted))
     return out
 
 

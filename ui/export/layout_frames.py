@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from PySide6.QtGui import QPainter
-
 from simulator.snapshot import Cursor
 from simulator.trace import Trace
-from ui.export.stage import Look, Place, Stage
+from ui.export.stage import Look, Place, Stage, StageFrames
 from ui.export.timeline import Timeline
 
 
-class LayoutFrames:
+class LayoutFrames(StageFrames):
     """A run in the panels of the window; each state stands still.
 
     Parameters
@@ -31,9 +29,6 @@ class LayoutFrames:
         The row that is explained; by default the middle one of the row block.
     """
 
-    transparent = False
-    in_gui = True
-
     def __init__(
         self,
         trace: Trace,
@@ -44,13 +39,11 @@ class LayoutFrames:
         *,
         row: int | None = None,
     ) -> None:
+        super().__init__(lambda: Stage(size, theme, trace=trace), size)
         self._trace = trace
         self._moments = moments
         self._layout = layout
-        self._theme = theme
         self._row = row
-        self._stage: Stage | None = None
-        self.size = size
 
     def __len__(self) -> int:
         return self._moments.frames if isinstance(self._moments, Timeline) else 1
@@ -66,19 +59,5 @@ class LayoutFrames:
         cursor = moments.moment(k).cursor if isinstance(moments, Timeline) else moments
         rows = self._trace.program.visit(cursor.visit).rows
         row = rows.start + len(rows) // 2 if self._row is None else self._row
-        if self._stage is None:
-            self._stage = Stage(self.size, self._theme, trace=self._trace)
         place = Place(self._trace.workload.scenario, cursor, row, self._layout)
-        self._stage.show(place, look)
-
-    def paint(self, painter: QPainter, k: int) -> None:
-        """Draw frame `k`."""
-        self.make_ready(k, lambda: None)
-        assert self._stage is not None
-        self._stage.paint(painter)
-
-    def close(self) -> None:
-        """End the window."""
-        if self._stage is not None:
-            self._stage.close()
-            self._stage = None
+        self.stage.show(place, look)

@@ -7,10 +7,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import TypeVar
 
-from PySide6.QtGui import QPainter
-
 from simulator.lesson import Lesson, ResolvedStep, resolve_step
-from ui.export.stage import Look, Place, Said, Stage
+from ui.export.stage import Look, Place, Said, Stage, StageFrames
 from ui.export.storyboard import Storyboard
 from ui.lesson_text import FORMATS
 
@@ -19,7 +17,7 @@ R = TypeVar("R")
 _NAP = 0.01
 
 
-class LessonFrames:
+class LessonFrames(StageFrames):
     """A lesson as frames; each of its steps is worked out when its first frame comes.
 
     Parameters
@@ -38,9 +36,6 @@ class LessonFrames:
         Whether the lesson's title stands before that of each step: pages come apart.
     """
 
-    transparent = False
-    in_gui = True
-
     def __init__(
         self,
         lesson: Lesson,
@@ -51,14 +46,11 @@ class LessonFrames:
         *,
         headed: bool = False,
     ) -> None:
+        super().__init__(lambda: Stage(size, theme, engine), size)
         self._lesson = lesson
         self._board = board
-        self._theme = theme
-        self._engine = engine
         self._head = f"{lesson.title}: " if headed else ""
         self._step: ResolvedStep | None = None
-        self._stage: Stage | None = None
-        self.size = size
 
     def __len__(self) -> int:
         return self._board.frames
@@ -73,27 +65,13 @@ class LessonFrames:
         shot = self._board.shot(k)
         if self._step is None or self._step.number != shot.step:
             self._step = _beside(lambda: resolve_step(self._lesson, shot.step, FORMATS), look)
-        if self._stage is None:
-            self._stage = Stage(self.size, self._theme, self._engine)
         step = self._step
         points = step.points if shot.arrived else ()
         place = Place(
             step.scenario, shot.cursor, step.row, step.layout, step.panel, points, step.choices
         )
         said = Said(replace(step, title=self._head + step.title), shot.revealed)
-        self._stage.show(place, look, said)
-
-    def paint(self, painter: QPainter, k: int) -> None:
-        """Draw frame `k`."""
-        self.make_ready(k, lambda: None)
-        assert self._stage is not None
-        self._stage.paint(painter)
-
-    def close(self) -> None:
-        """End the window."""
-        if self._stage is not None:
-            self._stage.close()
-            self._stage = None
+        self.stage.show(place, look, said)
 
 
 def _beside(job: Callable[[], R], look: Look) -> R:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -240,6 +241,48 @@ class Stage:
             self._window.deleteLater()
             QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
             self._window = self._shown = None
+
+
+class StageFrames(ABC):
+    """Frames that a stage shows: painted in the GUI thread, with a ground.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the stage when the first frame is asked for.
+    size : tuple of int
+        Width and height in pixels.
+    """
+
+    transparent = False
+    in_gui = True
+
+    def __init__(self, make: Callable[[], Stage], size: tuple[int, int]) -> None:
+        self._make = make
+        self._stage: Stage | None = None
+        self.size = size
+
+    @property
+    def stage(self) -> Stage:
+        """The stage, made now if there is none."""
+        if self._stage is None:
+            self._stage = self._make()
+        return self._stage
+
+    @abstractmethod
+    def make_ready(self, k: int, look: Look) -> None:
+        """Bring the window to the state of frame `k`."""
+
+    def paint(self, painter: QPainter, k: int) -> None:
+        """Draw frame `k`."""
+        self.make_ready(k, lambda: None)
+        self.stage.paint(painter)
+
+    def close(self) -> None:
+        """End the window."""
+        if self._stage is not None:
+            self._stage.close()
+            self._stage = None
 
 
 class _NoSettings(Settings):

@@ -34,7 +34,7 @@ from ui.scene.cache import (
 from ui.scene.cache_plot import CONVENTION_NAMES, CacheChoice, cache_plot
 from ui.scene.draw import fitted, text_width
 from ui.session import Session, View
-from ui.theme import DARK, Style, slider_palette
+from ui.theme import DARK, Style
 from ui.units import count_text
 
 FIRST_MODEL = "Llama-3-8B"
@@ -302,7 +302,6 @@ class CachePanel(PlotPanel):
         """Take theme and text scale."""
         self.picture.style_now = style
         self.picture.update()
-        self.slider.setPalette(slider_palette(style.theme))
         super().set_style(style)
 
     def arrange(self) -> None:

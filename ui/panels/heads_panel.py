@@ -26,7 +26,7 @@ from ui.scene.heads import (
 )
 from ui.scene.names import fitting
 from ui.session import Session, View
-from ui.theme import DARK, Style, slider_palette
+from ui.theme import DARK, Style
 from ui.units import count_text
 
 _TOKENS = (1024, 4096, 8192, 32768, 131072)
@@ -204,7 +204,6 @@ class HeadsPanel(QWidget):
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self.style_now = self.picture.style_now = style
-        self.slider.setPalette(slider_palette(style.theme))
         self.arrange()
         self.update()
         self.picture.update()

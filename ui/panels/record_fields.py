@@ -28,7 +28,7 @@ from ui.panels.painting import painting
 from ui.scene.caption import BODY, Caption, caption_height, paint_caption
 from ui.scene.caption_text import plain_text
 from ui.scene.draw import outline
-from ui.theme import Style, palette
+from ui.theme import Style, frame_palette
 
 ENDING = ".md"
 _PAD = 10.0
@@ -58,9 +58,7 @@ def sheet(style: Style) -> str:
 
 def box_palette(style: Style) -> QPalette:
     """Return the palette of a check box whose frame is seen."""
-    out = palette(style.theme)
-    out.setColor(QPalette.ColorRole.Window, QColor(style.theme.muted))
-    return out
+    return frame_palette(style.theme)
 
 
 class TextField(QWidget):

@@ -63,9 +63,7 @@ def step(program: TileProgram, cursor: Cursor, by: Granularity, forward: bool = 
     return first_cursor() if target < 0 else end_of_visit(program, target)
 
 
-def path_between(
-    program: TileProgram, start: Cursor, end: Cursor, most: int
-) -> tuple[Cursor, ...]:
+def path_between(program: TileProgram, start: Cursor, end: Cursor, most: int) -> tuple[Cursor, ...]:
     """Return the cursors that lead from one to another, forward or back.
 
     Parameters

@@ -108,6 +108,8 @@ def _attempts(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
         yield f"export {spec.ending}", partial(_export, spec, folder)
     yield "settings", partial(_settings, folder)
     yield "window", partial(_window, folder)
+    yield "lessons", _lessons
+    yield "screen stays on", _awake
 
 
 def _tried(what: str, attempt: Callable[[], str]) -> Trial:
@@ -354,6 +356,44 @@ def _window(folder: Path) -> str:
         sys.excepthook = before
     _need(not faults, "; ".join(faults))
     return f"{len(LAYOUTS)} layouts painted on {QGuiApplication.platformName()}"
+
+
+def _lessons() -> str:
+    from simulator.lesson import list_lessons, load_lesson
+    from ui.app import application
+    from ui.export.frames import new_image, paint_frame
+    from ui.export.lesson_frames import LessonFrames
+    from ui.export.storyboard import handout
+    from ui.layouts import LAYOUT_PANELS
+
+    application()
+    lessons = [load_lesson(title.path, LAYOUT_PANELS) for title in list_lessons()]
+    for lesson in lessons:
+        _need(not lesson.mistakes, "; ".join(map(str, lesson.mistakes)))
+    _need(bool(lessons), "none are shipped")
+    frames = LessonFrames(lessons[0], handout(lessons[0], [0]), "dark", (1280, 720), "numpy")
+    try:
+        picture = paint_frame(frames, 0, new_image(frames))
+    finally:
+        frames.close()
+    _need(_colours(picture.constBits()) > 30, "a step was not painted")
+    return f"{len(lessons)} with {sum(len(lesson.steps) for lesson in lessons)} steps open"
+
+
+def _awake() -> str:
+    from ui.awake import Awake
+
+    awake = Awake()
+    awake.hold()
+    try:
+        give_up = time.monotonic() + 5
+        while not (awake.granted or awake.why) and time.monotonic() < give_up:
+            time.sleep(0.01)
+        if not awake.granted:
+            raise NotHereError(awake.why or "the system does not answer")
+    finally:
+        awake.release(1.0)
+    return "asked for while presenting, and granted"
 
 
 def _colours(pixels: bytes | bytearray | memoryview) -> int:

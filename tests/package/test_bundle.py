@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from pypdf import PdfReader
 
 from kernels import shipped
 from kernels.device import gpu_status
@@ -151,6 +152,14 @@ def test_export(placed, tmp_path, ending):
             assert len(picture.getcolors(1 << 20) or range(1000)) > 50
     else:
         assert b"ftyp" in target.read_bytes()[:12]
+
+
+def test_a_lesson_becomes_a_handout(placed, tmp_path):
+    target = tmp_path / "handout.pdf"
+    done = run(placed, "export", "online-softmax", "-o", str(target), "--steps", "0:2")
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    assert len(PdfReader(target).pages) == 2
 
 
 def test_wrong_input_is_one_line(placed):

@@ -28,11 +28,12 @@ FIRST_LESSON = LESSONS / "05-online-softmax.md"
 
 
 def application() -> QApplication:
-    """Return the Qt application, made now if there is none: Fusion, own fonts."""
+    """Return the Qt application, made now if there is none: Fusion, own fonts, its words logged."""
     existing = QApplication.instance()
     if isinstance(existing, QApplication):
         load_fonts()
         return existing
+    qInstallMessageHandler(take_qt_message)
     app = QApplication(sys.argv[:1])
     app.setApplicationName("Tilescope")
     app.setApplicationVersion(version())
@@ -82,7 +83,6 @@ def open_window(
         raise refuse("tilescope", "", "", "a display; `run` and `export` work without one")
     start_log(log)
     log_start(version())
-    qInstallMessageHandler(take_qt_message)
     application()
     faults = FaultDesk()
     faults.install()

@@ -72,11 +72,6 @@ class Trial:
 def trials() -> Iterator[Trial]:
     """Try everything; nothing that fails stops the rest."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    from PySide6.QtCore import qInstallMessageHandler
-
-    from ui.log import take_qt_message
-
-    qInstallMessageHandler(take_qt_message)
     with tempfile.TemporaryDirectory(prefix="tilescope-self-test-") as name:
         folder = Path(name)
         for what, attempt in _attempts(folder):

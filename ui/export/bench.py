@@ -87,8 +87,10 @@ def _whole(target: Path, frames: int) -> dict[str, float]:
 def _peak_megabytes() -> float:
     import resource  # Windows has none
 
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    if sys.platform == "linux":  # where getrusage counts what the process was before exec, too
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # bytes on macOS
 
 
 def _ratio(target: Path, frames: int) -> dict[str, float]:

@@ -142,13 +142,10 @@ def _prepared(
     if lesson_file is None:
         # What is wrong with a scenario is told before Qt is loaded.
         trace = simulate(options.scenario, partial(make_engine, options.engine))
-    from PySide6.QtCore import qInstallMessageHandler
 
     from ui.app import application
     from ui.export.job import prepare, prepare_lesson
-    from ui.log import take_qt_message
 
-    qInstallMessageHandler(take_qt_message)
     application()
     if lesson_file is None:
         return prepare(trace, wanted, named, version)

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from simulator.assets import ASSETS, SCENARIOS
 from simulator.errors import InputError
-from simulator.scenario import with_values
+from simulator.scenario import load_scenario, with_values
 from ui.export.metadata import READS as EXPORTS
 from ui.export.metadata import read_scenario
 from ui.export.picture import WidgetPicture
@@ -54,14 +54,18 @@ class Files(QObject):
                 self._window.lessons.open(path)
             elif path.suffix in (".safetensors", ".npz"):
                 self._take_tensors(path)
-            elif path.suffix.lower() in EXPORTS:
-                self._session.start(read_scenario(path), None)
-                self._window.settings.add_recent(path)
             else:
-                self._session.open(path)
+                self._open_scenario(path)
                 self._window.settings.add_recent(path)
         except InputError as error:
             self._window.show_error(error)
+
+    def _open_scenario(self, path: Path) -> None:
+        """Open a scenario or that of an export; a lesson, which would take its place, is left."""
+        exported = path.suffix.lower() in EXPORTS
+        scenario = read_scenario(path) if exported else load_scenario(path)
+        self._window.lessons.player.leave()
+        self._session.start(scenario, None if exported else path)
 
     def _take_tensors(self, path: Path) -> None:
         trace = self._session.trace
@@ -181,7 +185,7 @@ class Files(QObject):
         menu.clear()
         for path in sorted(SCENARIOS.glob("*.toml")):
             action = menu.addAction(path.stem.replace("-", " ").capitalize())
-            action.triggered.connect(lambda _=False, path=path: self._session.open(path))
+            action.triggered.connect(lambda _=False, path=path: self._open_scenario(path))
 
     def _fill_panels(self, menu: QMenu, act: Callable[[str], None]) -> None:
         menu.clear()

@@ -357,3 +357,18 @@ def test_choices_in_panels_follow_the_steps(open_window: Open) -> None:
     lessons.player.go(1)
     window.session.settle()
     assert window.docks.panel("sqrt_d").measured == "variance"  # type: ignore[attr-defined]
+
+
+def test_opening_a_scenario_leaves_the_lesson(open_window: Open, lesson: Path) -> None:
+    window = open_window("grouped-heads")
+    begin(window, lesson)
+    window.open_path(lesson.with_suffix(".toml"))
+    assert window.lessons.player.lesson is not None, "what cannot be opened changes nothing"
+    window.open_path(SCENARIOS / "causal.toml")
+    window.session.settle()
+    assert window.lessons.player.lesson is None
+    assert not window.lessons.bar.isVisible()
+    assert window.session.path == SCENARIOS / "causal.toml"
+    window.session.undo_stack.undo()
+    window.session.settle()
+    assert window.session.path == SCENARIOS / "grouped-heads.toml"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QByteArray, QObject, Qt
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
+from PySide6.QtWidgets import QDockWidget, QLayout, QMainWindow, QTabWidget, QWidget
 
 from simulator.lesson_tables import ChooseTable
 from ui.layouts import LayoutSpec, layout_named
@@ -165,8 +165,8 @@ class Docks(QObject):
 
     def arrange(self, layout: LayoutSpec, scale: float) -> None:
         """Arrange a layout as its table says, for the window's size and text scale."""
-        window, docks = self._window, self.by_name
-        width, height = window.width(), window.height()
+        window, docks, size = self._window, self.by_name, self._window.size()
+        width, height = size.width(), size.height()
         wide, tall = width >= WIDE * scale, height >= TALL * scale
         self._window.centralWidget().setVisible(layout.board)
         for dock in docks.values():
@@ -203,6 +203,10 @@ class Docks(QObject):
         if layout.bottom_widths:
             widths = [share * width // 100 for share in layout.bottom_widths]
             window.resizeDocks(bottom, widths, Qt.Orientation.Horizontal)
+        # Two layouts at once, for a moment, may have wanted more room than either.
+        cast(QLayout, window.layout()).activate()
+        if window.size() != size and not (window.isFullScreen() or window.isMaximized()):
+            window.resize(size)
 
     def _make_shown(self) -> None:
         """Make the panels of all docks that are open, those behind a tab too: they need room."""

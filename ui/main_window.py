@@ -51,7 +51,8 @@ from ui.session import Session, View
 from ui.settings import Settings
 from ui.theme import TEXT_SCALES, THEMES, Style, frame_palette, palette, stylesheet
 
-FIRST_SIZE = (1440, 900)
+FIRST_SIZE, FRAME = (1440, 900), QSize(16, 48)
+"""Size of the first window where the screen has room for it and its frame."""
 
 
 class MainWindow(QMainWindow):
@@ -239,7 +240,7 @@ class MainWindow(QMainWindow):
         self.set_motion(self.settings.motion)
         geometry = self.settings.geometry
         if geometry is None or not self.restoreGeometry(geometry):
-            self.resize(QSize(*FIRST_SIZE).boundedTo(self.screen().availableSize()))
+            self.resize(QSize(*FIRST_SIZE).boundedTo(self.screen().availableSize() - FRAME))
         self._show_layout()
 
     # --- showing --------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from simulator.assets import LESSONS, SCENARIOS
 from simulator.playback import end_of_visit
 from simulator.scenario import Scenario, with_values
 from simulator.snapshot import Cursor
+from ui.layouts import LAYOUT_PANELS
 from ui.lessons import Lessons
 from ui.main_window import MainWindow
 from ui.session import View
@@ -287,7 +288,6 @@ def test_what_is_no_lesson_changes_nothing(
 
 def test_a_panel_that_a_layout_has_not_is_told(tmp_path: Path) -> None:
     from simulator.lesson import load_lesson
-    from ui.layouts import LAYOUT_PANELS
 
     path = tmp_path / "panel.md"
     path.write_text(SHORT.replace('"exactness"', '"exactness"\npanel = "cache"'), encoding="utf-8")
@@ -372,3 +372,15 @@ def test_opening_a_scenario_leaves_the_lesson(open_window: Open, lesson: Path) -
     window.session.undo_stack.undo()
     window.session.settle()
     assert window.session.path == SCENARIOS / "grouped-heads.toml"
+
+
+def test_a_lesson_fits_the_window_of_a_small_screen(open_window: Open) -> None:
+    # 1280 x 720 less a title bar.
+    window = open_window(size=(1264, 672))
+    lessons = begin(window, ONLINE)
+    for layout in (None, *LAYOUT_PANELS):
+        if layout is not None:
+            window.lend_layout(layout)
+        window.session.settle()
+        assert (window.width(), window.height()) == (1264, 672), layout
+    assert lessons.bar.isVisible()

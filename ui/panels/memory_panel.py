@@ -27,7 +27,7 @@ class MovingPanel(QWidget):
     def __init__(self, smallest: QSize) -> None:
         super().__init__()
         # Painters shrink their text where there is less room than they like.
-        self.setMinimumSize(smallest.width(), round(0.85 * smallest.height()))
+        self.setMinimumSize(smallest.width(), round(0.78 * smallest.height()))
         self.style_now = Style(DARK)
         self.snapshot: Snapshot | None = None
         self.motion = True

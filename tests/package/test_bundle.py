@@ -181,8 +181,9 @@ def modules(bundle: Path) -> set[str]:
     inside = bundle / "_internal"
     compiled = {
         ".".join(path.relative_to(inside).parts).partition(".cpython")[0].partition(".abi3")[0]
-        for path in inside.rglob("*.so")
+        for path in [*inside.rglob("*.so"), *inside.rglob("*.pyc")]
     }
+    compiled |= {name.removesuffix(".pyc").removesuffix(".__init__") for name in compiled}
     return compiled | {line.strip().strip("'\",") for line in listed.splitlines()}
 
 
@@ -203,8 +204,8 @@ def test_nothing_is_inside_that_should_not_be(bundle):
     files = [path.relative_to(bundle).as_posix() for path in bundle.rglob("*")]
     unwanted = re.compile(
         r"Qt6?(Qml|Quick|WebEngine|Test|Sql|Network|Designer|Pdf)"
-        r"|(^|/)(g\+\+|gcc|cc1plus|clang|nvcc|ptxas|nvrtc(?!\.cpython)|libnvrtc|lld|ld)[^/]*$"
-        r"|/test_\w+\.py$|/conftest\.py$|translations/|libqgtk3"
+        r"|(^|/)(g\+\+|gcc|cc1plus|clang|nvcc|ptxas|nvrtc(?!\.(cpython|pyc))|libnvrtc|lld|ld)[^/]*$"
+        r"|/test_\w+\.pyc?$|/conftest\.pyc?$|translations/|libqgtk3"
     )
     assert not [name for name in files if unwanted.search(name)]
 

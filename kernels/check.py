@@ -1,20 +1,25 @@
 """Everything that needs a GPU, in one command: ``python -m kernels.check``.
 
 Exit status 0: all that could be run has passed; 1: something failed; 3: there is no usable GPU,
-and nothing is written.
+and nothing is written. The report is written after every check. Where a GPU is lent for a short
+time, ``--seconds 500``, then ``--add --seconds 500`` until all is done, does it piece by piece.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import sys
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO
 
 from kernels.checks import report
-from kernels.checks.apart import CHECKS, outcome_apart
+from kernels.checks.apart import CHECKS, SECONDS, outcome_apart
 from kernels.checks.outcome import ROOT, Outcome
 from kernels.device import gpu_status
 from simulator.files import write_atomically
@@ -22,6 +27,8 @@ from simulator.files import write_atomically
 PASSED, FAILED, NO_GPU, INTERRUPTED = 0, 1, 3, 130
 
 Runner = Callable[[str, bool], Outcome]
+SAME = ("GPU", "kernel sources")
+"""Facts of the machine that must not change where checks are added to a report."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,25 +39,67 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--only", action="append", choices=CHECKS, help="do these alone, and write no report"
     )
     parser.add_argument(
+        "--add",
+        action="store_true",
+        help="go on with the report that is there: with what has not passed, or with --only",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="stop when so many have passed"
+    )
+    parser.add_argument(
         "--output", type=Path, default=ROOT / "docs" / "gpu", help="folder of the report"
     )
     chosen = parser.parse_args(arguments)
     reason = gpu_status().reason
     if reason:
         return _no_gpu(reason)
+    earlier = reported(chosen.output, quick=chosen.quick) if chosen.add else ()
+    passed = {outcome.name for outcome in earlier if outcome.status == "passed"}
     try:
         return check_all(
-            chosen.only or list(CHECKS),
-            lambda name, quick: outcome_apart(name, quick=quick),
+            chosen.only or [name for name in CHECKS if name not in passed],
+            in_time(chosen.seconds),
             quick=chosen.quick,
-            output=None if chosen.only else chosen.output,
+            output=None if chosen.only and not chosen.add else chosen.output,
+            earlier=earlier,
         )
     except KeyboardInterrupt:
-        print("Interrupted; nothing is written.", file=sys.stderr)
+        print("Interrupted.", file=sys.stderr)
         return INTERRUPTED
 
 
-def check_all(names: Sequence[str], run: Runner, *, quick: bool, output: Path | None) -> int:
+def in_time(seconds: float) -> Runner:
+    """Return what does a check in a process of its own, as long as there is time."""
+    until = time.monotonic() + seconds
+
+    def run(name: str, quick: bool) -> Outcome:
+        left = until - time.monotonic()
+        if left <= 0:
+            return Outcome(name, "not run", f"no time was left of {seconds:.0f} seconds")
+        return outcome_apart(name, quick=quick, seconds=min(SECONDS, left))
+
+    return run
+
+
+def reported(folder: Path, *, quick: bool) -> tuple[Outcome, ...]:
+    """Return what the report in a folder tells of checks as they are done now; none without it."""
+    try:
+        said = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    except OSError:
+        return ()
+    if said.get("quick") != quick:
+        return ()
+    return tuple(o for o in map(Outcome.from_json, said["checks"]) if o.name in CHECKS)
+
+
+def check_all(
+    names: Sequence[str],
+    run: Runner,
+    *,
+    quick: bool,
+    output: Path | None,
+    earlier: Sequence[Outcome] = (),
+) -> int:
     """Do the checks one after another, tell what becomes of each, write the report.
 
     Parameters
@@ -63,6 +112,8 @@ def check_all(names: Sequence[str], run: Runner, *, quick: bool, output: Path | 
         Whether only what is short is asked for.
     output : Path or None
         Folder of the report; None: it is not written.
+    earlier : sequence of Outcome
+        What a report on the same machine told; a check that is done again takes its place.
 
     Returns
     -------
@@ -73,16 +124,45 @@ def check_all(names: Sequence[str], run: Runner, *, quick: bool, output: Path | 
     if device.status != "passed":
         return _no_gpu(" ".join((device.summary, *device.faults)))
     print(report.line(device), flush=True)
-    outcomes = [device]
-    for name in names:
-        if name != "device":
-            outcomes.append(run(name, quick))
-            print(report.line(outcomes[-1]), flush=True)
+    other = _another_machine(earlier, device)
+    if other:
+        print(f"Nothing was checked: the report is of another {other}.", file=sys.stderr)
+        return FAILED
+    waiting = (Outcome(name, "not run", "not yet") for name in names)
+    found = {o.name: o for o in (*waiting, *earlier, _both(earlier, device))}
+    done = [device]
+    for name in [name for name in names if name != "device"]:
+        done.append(run(name, quick))
+        found[name] = done[-1]
+        print(report.line(done[-1]), flush=True)
+        if output is not None:  # now: the next check may be the last that there is time for
+            write_report(_in_order(found), quick=quick, output=output)
     if output is not None:
-        write_report(outcomes, quick=quick, output=output)
+        write_report(_in_order(found), quick=quick, output=output)
         print(f"The report is in {output}")
-    print(report.counts(outcomes))
-    return FAILED if any(o.status == "failed" for o in outcomes) else PASSED
+    print(report.counts(done))
+    return FAILED if any(o.status == "failed" for o in done) else PASSED
+
+
+def _in_order(found: dict[str, Outcome]) -> list[Outcome]:
+    """Return outcomes in the order of the checks."""
+    return [found[name] for name in CHECKS if name in found]
+
+
+def _both(earlier: Sequence[Outcome], device: Outcome) -> Outcome:
+    """Return the device with facts that have changed since told both ways: driver, date."""
+    facts = report.facts_of([device])
+    for key, before in report.facts_of(earlier).items():
+        said = before.split("; ")
+        now = facts.get(key, before)
+        facts[key] = before if now in said else f"{before}; {now}"
+    return replace(device, figures={**device.figures, "facts": facts})
+
+
+def _another_machine(earlier: Sequence[Outcome], device: Outcome) -> str:
+    """Return what of the machine a report's outcomes do not share with the device; or nothing."""
+    now, before = report.facts_of([device]), report.facts_of(earlier)
+    return " and ".join(key for key in SAME if before and before.get(key) != now.get(key))
 
 
 def write_report(outcomes: Sequence[Outcome], *, quick: bool, output: Path) -> None:

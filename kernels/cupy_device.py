@@ -55,7 +55,7 @@ class CupyDevice:
             device = cupy.cuda.Device(0)
             self.shared_limit = int(device.attributes["MaxSharedMemoryPerBlockOptin"])
             self.capability = int(device.compute_capability)
-        except cupy.cuda.runtime.CUDARuntimeError as error:
+        except (RuntimeError, OSError) as error:  # of CUDA, or of a library that is not there
             raise KernelError(f"CuPy cannot use the GPU: {error}") from error
 
     def upload(self, array: NDArray[Any]) -> Any:

@@ -21,6 +21,8 @@ ROWS_OF_A_WARP = 8
 serves several, few enough that O stays in registers."""
 MOST_WARPS = 16
 SOFTMAX_THREADS = 4 * WARP
+FIXED_BYTES = {"naive_softmax": 4 * SOFTMAX_THREADS // WARP}
+"""Shared memory of a kernel beside what a launch gives it: one float a warp."""
 
 KERNELS: dict[str, tuple[str, ...]] = {
     "naive": ("naive_scores", "naive_softmax", "naive_output"),
@@ -48,6 +50,7 @@ class Kernel(Protocol):
     """A compiled kernel."""
 
     max_dynamic_shared_size_bytes: int
+    preferred_shared_memory_carveout: int
 
     def __call__(
         self,
@@ -232,8 +235,7 @@ def shared_bytes(w: Workload, kernel: str) -> int:
 
 def most_shared_bytes(w: Workload) -> int:
     """Return the most that any kernel of the workload's algorithm takes, fixed arrays included."""
-    fixed = {"naive_softmax": 4 * SOFTMAX_THREADS // WARP}  # one float a warp
-    return max(shared_bytes(w, name) + fixed.get(name, 0) for name in KERNELS[w.algorithm])
+    return max(shared_bytes(w, name) + FIXED_BYTES.get(name, 0) for name in KERNELS[w.algorithm])
 
 
 def launch(
@@ -263,8 +265,9 @@ def launch(
     """
     function = module.get_function(kernel)
     shared = shared_bytes(w, kernel)
-    if shared > function.max_dynamic_shared_size_bytes:
-        function.max_dynamic_shared_size_bytes = shared  # a GPU gives 48 KiB unless it is asked
+    # A GPU gives 48 KiB, fixed arrays among them, unless it is asked for more.
+    if shared + FIXED_BYTES.get(kernel, 0) > function.max_dynamic_shared_size_bytes:
+        function.max_dynamic_shared_size_bytes = shared
     threads = SOFTMAX_THREADS if kernel == "naive_softmax" else warps(w) * WARP
     arguments = _arguments(w, kernel, part, tensors)
     if recording is not None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernels.checks.outcome import CannotRunError, Finding, Setting, Table
+from kernels.checks.outcome import CannotRunError, Finding, Setting, Table, capability
 from kernels.checks.timing import (
     matrix_rate,
     needed_flops,
@@ -200,15 +200,6 @@ def torch_candidate(name: str, w: Workload, sets: list[Inputs]) -> Candidate:
     return Candidate(attention, output)
 
 
-def capability(on: Setting) -> int | None:
-    """Return the GPU's compute capability, such as 90; None: the device is no GPU."""
-    if on.device.name != "cupy":
-        return None
-    import cupy
-
-    return int(cupy.cuda.Device(0).compute_capability)
-
-
 def torch_reason() -> str:
     """Return why PyTorch cannot be compared with, in words; empty if it can."""
     try:
@@ -265,8 +256,16 @@ def release() -> None:
 # --- benchmark ----------------------------------------------------------------------------------
 
 
-def benchmark(on: Setting) -> Finding:
-    """Time our kernels beside PyTorch's scaled_dot_product_attention, backend by backend."""
+def benchmark(on: Setting, *, head_dim: int) -> Finding:
+    """Time our kernels beside PyTorch's scaled_dot_product_attention, backend by backend.
+
+    Parameters
+    ----------
+    on : Setting
+        The GPU.
+    head_dim : int
+        Of Q, K and V.
+    """
     reason = torch_reason()
     rates: dict[str, Any] = {}
     if not reason:
@@ -277,22 +276,21 @@ def benchmark(on: Setting) -> Finding:
     faults: list[str] = []
     lines: list[dict[str, Any]] = []
     pool = drawn(tokens * HIDDEN)
-    for head_dim in (128,) if on.quick else (64, 128):
-        for seqlen in lengths[::2] if on.quick else lengths:
-            for causal in (False, True):
-                heads = HIDDEN // head_dim * (tokens // seqlen)
-                w = workload_of(on.device, "flash2", seqlen, head_dim, heads, causal=causal)
-                sets = [shaped(w, flat) for flat in pool]
-                for name, make in candidates(w, sets, on, not reason).items():
-                    line = {"name": name, "N": seqlen, "d": head_dim, "causal": causal}
-                    line |= _measured(make, w, sets[0], on)
-                    lines.append(line)
-                    if "fault" in line:
-                        faults.append(f"{name}, N = {seqlen}, d = {head_dim}: {line['fault']}")
+    for seqlen in lengths[::2] if on.quick else lengths:
+        for causal in (False, True):
+            heads = HIDDEN // head_dim * (tokens // seqlen)
+            w = workload_of(on.device, "flash2", seqlen, head_dim, heads, causal=causal)
+            sets = [shaped(w, flat) for flat in pool]
+            for name, make in candidates(w, sets, on, not reason).items():
+                line = {"name": name, "N": seqlen, "d": head_dim, "causal": causal}
+                line |= _measured(make, w, sets[0], on)
+                lines.append(line)
+                if "fault" in line:
+                    faults.append(f"{name}, N = {seqlen}, d = {head_dim}: {line['fault']}")
     figures = {"matrix": rates, "lines": lines, "without_torch": reason}
     faults += goal_faults(lines, capability(on))
     return Finding(
-        f"float16, {tokens} tokens of {HIDDEN} numbers"
+        f"float16, d = {head_dim}, {tokens} tokens of {HIDDEN} numbers"
         + (f"; without PyTorch: {reason}" if reason else ""),
         tuple(faults),
         benchmark_tables(figures),

@@ -74,6 +74,8 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
             note = error.mistakes[0].expected
         except KernelError as error:
             note = _first_line(error)
+        except Exception as error:  # out of memory, a lost device: only its driver knows how
+            note = f"the GPU failed ({error})"
     return NumpyEngine(workload, inputs), note
 
 

@@ -70,6 +70,8 @@ class TensorCoreRun:
         module = device.module(whole_source(KERNEL), build_options(workload, warps))
         self._kernel = module.get_function(KERNEL)
         self._kernel.max_dynamic_shared_size_bytes = shared_bytes(workload)
+        # All that L1 could have is shared memory, so that as many blocks lie side by side as fit.
+        self._kernel.preferred_shared_memory_carveout = 100
         self._threads = warps * WARP
 
     def launch(self) -> None:

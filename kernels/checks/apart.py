@@ -12,11 +12,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from kernels import measure
 from kernels.checks import machine, numbers, tools
-from kernels.checks.outcome import ROOT, Check, Outcome, Setting, carry_out
+from kernels.checks.outcome import Check, Outcome, Setting, carry_out
+from kernels.checks.process import ended
 from kernels.cupy_device import CupyDevice
 
 SECONDS = 3600
@@ -36,7 +38,8 @@ CHECKS: dict[str, Check] = {
     "trace overhead": measure.trace_overhead,
     "DRAM bytes": tools.dram_bytes,
     "naive and flash2": measure.curves,
-    "benchmark": measure.benchmark,
+    "benchmark, d = 64": partial(measure.benchmark, head_dim=64),
+    "benchmark, d = 128": partial(measure.benchmark, head_dim=128),
 }
 """By name, in the order in which they are done."""
 
@@ -57,16 +60,9 @@ def outcome_apart(name: str, *, quick: bool, seconds: float = SECONDS) -> Outcom
         path = Path(folder) / "outcome.json"
         command = [sys.executable, "-m", "kernels.checks.apart", name, str(path)]
         try:
-            done = subprocess.run(
-                [*command, *["--quick"] * quick],
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                timeout=seconds,
-                check=False,
-            )
+            done = ended([*command, *["--quick"] * quick], seconds)
         except subprocess.TimeoutExpired:
-            words = f"it did not end within {seconds:g} seconds"
+            words = f"it did not end within {seconds:.0f} seconds"
             return Outcome(name, "failed", "it broke off", (words,), seconds=seconds)
         if path.exists():
             return Outcome.from_json(json.loads(path.read_text(encoding="utf-8")))

@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels import shipped
 from kernels.checks.numbers import numbers_of
-from kernels.checks.outcome import Setting
+from kernels.checks.outcome import Setting, capability
 from kernels.cupy_device import CupyDevice
 from kernels.engine import KernelEngine
 from kernels.errors import KernelError
@@ -25,8 +25,12 @@ from kernels.fast import FastRun
 from kernels.launch import Module, build_options
 from kernels.nvrtc import compile_cubin
 from kernels.sources import whole_source
+from kernels.tensor_core import TensorCoreRun
 from simulator.scenario import parse_scenario
 from simulator.workload import Workload
+
+TENSOR_CORES = "tensor cores"
+"""The build that is the tensor-core kernel, of flash2."""
 
 
 class CubinDevice(CupyDevice):
@@ -106,6 +110,10 @@ def run(table: dict[str, Any], builds: Sequence[str], on: Setting) -> list[np.nd
             fast = FastRun(workload, inputs, on.device, scores_as_element=True)
             fast.launch()
             tensors = fast.tensors
+        elif build == TENSOR_CORES:
+            kernel = TensorCoreRun(workload, inputs, on.device, capability(on))
+            kernel.launch()
+            tensors = kernel.tensors
         else:
             engine = KernelEngine(workload, inputs, on.device)
             engine.counted()
@@ -119,7 +127,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the arguments say; return 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("scenarios", help="JSON list of scenarios, as a file has them")
-    parser.add_argument("--build", action="append", choices=("fast", "trace"), required=True)
+    parser.add_argument(
+        "--build", action="append", choices=("fast", "trace", TENSOR_CORES), required=True
+    )
     parser.add_argument("--cubins", type=Path, help="folder of cubins to use instead of NVRTC")
     parser.add_argument("--no-pool", action="store_true", help="an allocation for each array")
     parser.add_argument("-o", "--output", type=Path, help=".npz of O after each run, as bits")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from kernels.checks.outcome import ROOT, Finding, Setting
 from kernels.device import gpu_status
 from kernels.nvrtc import nvrtc_reason, nvrtc_version
+from kernels.sources import FOLDER
 
 SECONDS = 20
 
@@ -30,7 +32,9 @@ def device(on: Setting) -> Finding:
         "memory": f"{memory / 2**30:.1f} GiB",
         "L2 cache": f"{attributes['L2CacheSize'] / 2**20:.0f} MiB",
         "shared memory of a block": f"{on.device.shared_limit // 1024} KiB",
-        "driver": said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "-i0"),
+        "driver": said(
+            "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"
+        ),
         "CUDA of the driver": gpu_status().driver,
         "CUDA runtime": cuda_version(runtime.runtimeGetVersion()),
         "NVRTC": nvrtc_reason() or nvrtc_version(),
@@ -45,15 +49,23 @@ def device(on: Setting) -> Finding:
 
 def software() -> dict[str, str]:
     """Return versions that need no GPU to be known, the commit and the date."""
-    changed = said("git", "status", "--porcelain", "--untracked-files=no", empty="")
+    tracked = ("--porcelain", "--untracked-files=no", "--", ".", ":!docs/gpu")  # not the report
+    changed = said("git", "status", *tracked, empty="")
     return {
         "PyTorch": installed("torch"),
         "NumPy": installed("numpy"),
         "Python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "kernel sources": sources_digest(),
         "commit": said("git", "rev-parse", "--short=12", "HEAD") + (" and changes" * bool(changed)),
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     }
+
+
+def sources_digest() -> str:
+    """Return a short hash of the CUDA sources: what a report tells is of these."""
+    texts = [path.read_bytes() for path in sorted(FOLDER.glob("*.cu*"))]
+    return hashlib.sha256(repr(texts).encode()).hexdigest()[:12]
 
 
 def installed(package: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting
+from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting, capability
 from kernels.engine import KernelEngine, widened
 from kernels.fast import FastRun
 from kernels.tensor_core import CAPABILITY, TensorCoreRun
@@ -155,13 +155,11 @@ def counted(on: Setting) -> Finding:
 
 def tensor_cores(on: Setting) -> Finding:
     """Hold the tensor-core kernel against float64, with four warps a block and with eight."""
-    able = None
-    if on.device.name == "cupy":
-        import cupy
-
-        able = int(cupy.cuda.Device(0).compute_capability)
-        if able < CAPABILITY:
-            raise CannotRunError(f"this GPU is sm_{able}: tensor cores as used begin at sm_80")
+    able = capability(on)
+    if able is not None and able < CAPABILITY:
+        raise CannotRunError(
+            f"this GPU is sm_{able}: tensor cores as used begin at sm_{CAPABILITY}"
+        )
     faults, count = [], 0
     for name, table in TENSOR_CASES.items():
         for dtype in ("float16", "bfloat16"):

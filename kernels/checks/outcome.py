@@ -136,6 +136,15 @@ def _plain(value: Any) -> Any:
 Check = Callable[[Setting], Finding]
 
 
+def capability(on: Setting) -> int | None:
+    """Return the GPU's compute capability, such as 90; None: the device is no GPU."""
+    if on.device.name != "cupy":
+        return None
+    import cupy
+
+    return int(cupy.cuda.Device(0).compute_capability)
+
+
 def carry_out(name: str, check: Check, make_setting: Callable[[], Setting]) -> Outcome:
     """Do one check; whatever it raises becomes its outcome.
 

@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.checks.case import options_of, run, write_cubin
-from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting, Table
+from kernels.checks.case import TENSOR_CORES, options_of, run, write_cubin
+from kernels.checks.outcome import CannotRunError, Finding, Setting, Table, capability
+from kernels.checks.process import ended
 from kernels.launch import KERNELS
 from kernels.nvrtc import nvrtc_reason
+from kernels.tensor_core import CAPABILITY, HEAD_DIMS
 from simulator.algorithms import tile_program
 from simulator.gpu_report import WORKLOAD, signature
 from simulator.scenario import parse_scenario
@@ -59,6 +61,27 @@ def small_scenarios() -> list[dict[str, Any]]:
     ]
 
 
+def tensor_scenarios() -> list[dict[str, Any]]:
+    """Return a small scenario for each head_dim of the tensor-core kernel.
+
+    Two row blocks, three column blocks, tails, rows that see nothing.
+    """
+    return [
+        {
+            "attention": {
+                "heads": 2,
+                "kv_heads": 1,
+                "seqlen_q": 201,
+                "seqlen_k": 170,
+                "head_dim": head_dim,
+                "dtype": "float16",
+            },
+            "mask": {"causal": True},
+        }
+        for head_dim in HEAD_DIMS
+    ]
+
+
 def case_command(tables: Sequence[dict[str, Any]], builds: Sequence[str]) -> list[str]:
     """Return the command that runs some scenarios in a process of its own."""
     chosen = [word for build in builds for word in ("--build", build)]
@@ -74,9 +97,7 @@ def done(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         It does not start or does not end.
     """
     try:
-        return subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
-        )
+        return ended(command, SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotRunError(f"{Path(command[0]).name} did not finish: {error}") from error
 
@@ -89,9 +110,12 @@ def tool(name: str) -> str:
     CannotRunError
         There is none.
     """
-    homes = [os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda"]
-    for home in homes:
-        found = shutil.which(name) or (home and shutil.which(str(Path(home) / "bin" / name)))
+    stated = (os.environ.get(variable) for variable in ("CUDA_PATH", "CUDA_HOME"))
+    homes = [Path(home) for home in (*stated, "/usr/local/cuda") if home]
+    folders = [home / part for home in homes for part in ("bin", "compute-sanitizer")]
+    folders += sorted(Path("/opt/nvidia/nsight-compute").glob("*"), reverse=True)
+    for path in (name, *(str(folder / name) for folder in folders)):
+        found = shutil.which(path)
         if found:
             return found
     raise CannotRunError(f"{name} is not installed (it comes with the CUDA toolkit)")
@@ -156,35 +180,41 @@ def cubin_faults(
 
 def memcheck(on: Setting) -> Finding:
     """Look for accesses outside what is allocated."""
-    return _sanitized("memcheck")
+    return _sanitized("memcheck", on)
 
 
 def racecheck(on: Setting) -> Finding:
     """Look for shared memory that threads write and read with no barrier between."""
-    return _sanitized("racecheck")
+    return _sanitized("racecheck", on)
 
 
 def synccheck(on: Setting) -> Finding:
     """Look for barriers that not all threads reach."""
-    return _sanitized("synccheck")
+    return _sanitized("synccheck", on)
 
 
-def _sanitized(what: str) -> Finding:
-    command = [
-        tool("compute-sanitizer"),
-        f"--tool={what}",
-        f"--error-exitcode={EXIT_OF_FAULTS}",
-        "--target-processes=all",
-        "--report-api-errors=no",  # CuPy asks for things that may fail, and copes
-        "--print-limit=20",
-        *case_command(small_scenarios(), BUILDS),
-        "--no-pool",
-    ]
-    finished = done(command)
-    said = finished.stdout + finished.stderr
+def _sanitized(what: str, on: Setting) -> Finding:
+    watched: list[tuple[Sequence[dict[str, Any]], Sequence[str]]] = [(small_scenarios(), BUILDS)]
+    if (capability(on) or 0) >= CAPABILITY:
+        watched.append((tensor_scenarios(), (TENSOR_CORES,)))
+    faults: list[str] = []
+    for tables, builds in watched:
+        command = [
+            tool("compute-sanitizer"),
+            f"--tool={what}",
+            f"--error-exitcode={EXIT_OF_FAULTS}",
+            "--target-processes=all",
+            "--report-api-errors=no",  # CuPy asks for things that may fail, and copes
+            "--print-limit=20",
+            *case_command(tables, builds),
+            "--no-pool",
+        ]
+        finished = done(command)
+        faults += sanitizer_faults(finished.stdout + finished.stderr, finished.returncode)
     return Finding(
-        f"compute-sanitizer {what} over fast and trace build of {len(KERNELS)} algorithms",
-        tuple(sanitizer_faults(said, finished.returncode)),
+        f"compute-sanitizer {what} over fast and trace build of {len(KERNELS)} algorithms"
+        + (", and the tensor-core kernel" if len(watched) > 1 else ", no tensor cores here"),
+        tuple(faults),
     )
 
 

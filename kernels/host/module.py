@@ -122,11 +122,14 @@ class HostKernel:
     ----------
     max_dynamic_shared_size_bytes : int
         Has no effect here; a GPU wants it set for more than 48 KiB.
+    preferred_shared_memory_carveout : int
+        Nor has this: how much of L1 a GPU is to take for it, in percent, -1 for its own choice.
     """
 
     def __init__(self, library: ctypes.CDLL, name: str, schedule: Schedule) -> None:
         self.name = name
         self.max_dynamic_shared_size_bytes = 48 * 1024
+        self.preferred_shared_memory_carveout = -1
         self._schedule = schedule
         self._launch = getattr(library, f"launch_{name}")
         sizes = getattr(library, f"sizes_{name}")

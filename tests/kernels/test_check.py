@@ -1,4 +1,4 @@
-"""`python -m kernels.check` where there is no GPU: it says so; all else of it is tried without."""
+"""The checks of `python -m kernels.check`, as far as they can be tried without a GPU."""
 
 import json
 import math
@@ -11,19 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import check, measure, shipped
-from kernels.checks import apart, case, machine, numbers, report, timing, tools
+from kernels import measure, shipped
+from kernels.checks import case, machine, numbers, report, timing, tools
 from kernels.checks.outcome import (
     ROOT,
     CannotRunError,
     Finding,
     Outcome,
     Setting,
-    Table,
     carry_out,
 )
 from kernels.checks.picture import Chart, svg
-from kernels.device import GpuStatus, gpu_status
 from kernels.elf import architecture
 from kernels.errors import KernelError
 from kernels.fast import FastRun
@@ -35,135 +33,8 @@ from simulator.gpu_report import measured_dram, measured_run
 from simulator.program import Counters
 from simulator.workload import Workload
 from tests.kernels.helpers import needs_compiler, workload_of
+from tests.kernels.outcomes import DEVICE, LINES, OUTCOMES
 from tests.simulator.helpers import scenario
-
-no_gpu = pytest.mark.skipif(gpu_status().available, reason="there is a GPU")
-
-NONE = GpuStatus("", "", "no NVIDIA driver is installed")
-LINES = [
-    {"algorithm": a, "N": n, "ms": n / 1000 * f, "bytes": n * n * f}
-    for a, f in (("naive", 4), ("flash2", 1))
-    for n in (512, 1024, 2048)
-]
-DEVICE = Outcome("device", "passed", "A GPU", figures={"facts": {"GPU": "A GPU", "driver": "580"}})
-OUTCOMES = [
-    DEVICE,
-    Outcome("conformance", "passed", "9 cases", seconds=2.5),
-    Outcome("counters", "failed", "19 workloads", ("flash2: read K: 3 bytes,\n expected 4",)),
-    Outcome("memcheck", "not run", "compute-sanitizer is not installed | see the toolkit"),
-    Outcome(
-        "naive and flash2",
-        "passed",
-        "8 heads",
-        tables=(Table("Times", ("N", "ms"), (("512", "1.0"),)),),
-        figures={"lines": LINES},
-    ),
-]
-
-
-def fake(outcomes: list[Outcome]) -> check.Runner:
-    by_name = {outcome.name: outcome for outcome in outcomes}
-    return lambda name, quick: by_name[name]
-
-
-# --- the command --------------------------------------------------------------------------------
-
-
-def test_without_a_gpu_it_says_so_and_writes_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setattr(check, "gpu_status", lambda: NONE)
-    assert check.main(["--quick", "--output", str(tmp_path / "gpu")]) == 3
-    printed = capsys.readouterr()
-    assert printed.err == ("No usable GPU, so nothing was checked: no NVIDIA driver is installed\n")
-    assert not list(tmp_path.iterdir())
-
-
-@no_gpu
-def test_the_command_itself_needs_neither_qt_nor_cupy(tmp_path: Path) -> None:
-    code = (
-        "import sys, kernels.check; status = kernels.check.main(sys.argv[1:]);"
-        "print([m for m in ('PySide6', 'cupy', 'cupy_backends', 'torch') if m in sys.modules]);"
-        "sys.exit(status)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "--output", str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (3, "[]\n"), done.stderr
-    assert done.stderr.startswith("No usable GPU, so nothing was checked: ")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_gpu_that_does_not_work_is_none(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    broken = Outcome("device", "failed", "it broke off", ("KernelError: CuPy is not installed",))
-    run = fake([broken])
-    assert check.check_all(["conformance"], run, quick=True, output=tmp_path) == 3
-    assert "it broke off KernelError: CuPy is not installed" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
-def test_all_checks_are_done_whatever_fails(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    names = [outcome.name for outcome in OUTCOMES]
-    output = tmp_path / "docs" / "gpu"
-    assert check.check_all(names, fake(OUTCOMES), quick=False, output=output) == 1
-    printed = capsys.readouterr().out
-    assert "failed   counters" in printed
-    assert "flash2: read K: 3 bytes, expected 4" in printed
-    assert printed.endswith("3 passed, 1 failed, 1 not run\n")
-    assert {p.name for p in output.iterdir()} == {"REPORT.md", "report.json", "curves.svg"}
-    said = json.loads((output / "report.json").read_text(encoding="utf-8"))
-    assert said["machine"] == {"GPU": "A GPU", "driver": "580"}
-    assert [Outcome.from_json(o) for o in said["checks"]] == OUTCOMES
-
-
-def test_what_is_not_run_is_no_failure(tmp_path: Path) -> None:
-    rest = [o for o in OUTCOMES if o.status != "failed"]
-    assert check.check_all([o.name for o in rest], fake(rest), quick=True, output=tmp_path) == 0
-    assert "`python -m kernels.check --quick`" in (tmp_path / "REPORT.md").read_text("utf-8")
-
-
-def test_only_writes_no_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(check, "gpu_status", lambda: GpuStatus("A GPU", "13.0", ""))
-    asked = []
-
-    def run(name: str, *, quick: bool) -> Outcome:
-        asked.append((name, quick))
-        return DEVICE if name == "device" else Outcome(name, "passed", "")
-
-    monkeypatch.setattr(check, "outcome_apart", run)
-    assert check.main(["--only", "cubins", "--output", str(tmp_path)]) == 0
-    assert asked == [("device", False), ("cubins", False)]
-    assert not list(tmp_path.iterdir())
-
-
-@no_gpu
-def test_a_check_in_a_process_of_its_own() -> None:
-    outcome = apart.outcome_apart("conformance", quick=True)
-    assert outcome.status == "failed"
-    assert outcome.faults[0].startswith("KernelError: ")
-    assert gpu_status().reason in outcome.faults[0]
-
-
-def test_a_check_that_dies_or_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert "its process ended with 1" in apart.outcome_apart("cubins", quick=True).faults[0]
-
-    def hangs(*_: object, timeout: float, **__: object) -> None:
-        raise subprocess.TimeoutExpired("python", timeout)
-
-    monkeypatch.setattr(subprocess, "run", hangs)
-    outcome = apart.outcome_apart("cubins", quick=True, seconds=7)
-    assert outcome.faults == ("it did not end within 7 seconds",)
-
 
 # --- outcomes and the report --------------------------------------------------------------------
 
@@ -220,6 +91,18 @@ def test_the_machine_is_described() -> None:
     assert machine.installed("no-such-package") == "not installed"
     assert machine.said("no-such-program") == "unknown"
     assert machine.cuda_version(12090) == "12.9"
+
+
+def test_kernel_sources_are_told_by_their_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert machine.software()["kernel sources"] == machine.sources_digest()
+    monkeypatch.setattr(machine, "FOLDER", tmp_path)
+    digests = set()
+    for name in ("a.cu", "b.cuh", "note.md", "b.cuh"):
+        (tmp_path / name).write_text(f"{name} {len(digests)}", encoding="utf-8")
+        digests.add(machine.sources_digest())
+    assert len(digests) == 3  # not of a note
 
 
 # --- what tools say -----------------------------------------------------------------------------
@@ -335,6 +218,16 @@ def test_a_missing_tool(monkeypatch: pytest.MonkeyPatch) -> None:
         tools.tool("ncu")
 
 
+def test_a_tool_beside_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    place = tmp_path / "compute-sanitizer" / "compute-sanitizer"
+    place.parent.mkdir()
+    place.write_text("#!/bin/sh\n", encoding="utf-8")
+    place.chmod(0o755)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    assert tools.tool("compute-sanitizer") == str(place)
+
+
 # --- cubins -------------------------------------------------------------------------------------
 
 
@@ -367,6 +260,20 @@ def test_the_options_of_a_case_are_those_it_runs_with(table: dict[str, Any]) -> 
     w = numbers.resolve(numbers.parse_scenario(table))
     assert seen == [case.options_of(w, "fast"), case.options_of(w, "trace")]
     assert [o.shape for o in outputs] == [(2, 45, 40)] * 2
+
+
+@needs_compiler
+@pytest.mark.parametrize("table", tools.tensor_scenarios(), ids=str)
+def test_what_the_sanitizer_watches_of_tensor_cores(table: dict[str, Any]) -> None:
+    [o] = case.run(table, (case.TENSOR_CORES,), Setting(HostDevice()))
+    w, inputs = numbers.numbers_of(numbers.parse_scenario(table))
+    assert o.shape == (2, 201, w.head_dim)
+    want = FastRun(w, inputs, HostDevice())
+    want.launch()
+    got, exact = (numbers.widened(x, w.dtype) for x in (o, want.tensors.o))
+    assert np.all(np.abs(got - exact) <= 5e-3)
+    assert not np.any(got[:, :31])  # rows that see nothing
+    assert np.all(np.any(got[:, 31:], axis=2))
 
 
 def test_cubins_must_give_the_same_bits() -> None:

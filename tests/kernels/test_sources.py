@@ -15,7 +15,15 @@ from kernels.fast import FastRun
 from kernels.host.compiler import find_compiler
 from kernels.host.device import HostDevice
 from kernels.host.module import HostModule
-from kernels.launch import KERNELS, build_options, most_shared_bytes, shared_bytes
+from kernels.launch import (
+    KERNELS,
+    Part,
+    Tensors,
+    build_options,
+    launch,
+    most_shared_bytes,
+    shared_bytes,
+)
 from kernels.records import detail_type
 from kernels.registry import choose_engine, make_engine
 from kernels.sources import FOLDER, anchors, source, whole_source
@@ -224,6 +232,46 @@ def test_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, note = choose_engine("auto", *workload_of(scenario("flash2")))
     assert isinstance(engine, NumpyEngine)
     assert note == "CuPy is not installed"
+
+
+def test_auto_falls_back_whatever_a_gpu_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of memory, a lost device: what CuPy raises then is no error of ours."""
+
+    class FullError(MemoryError):
+        pass
+
+    def full() -> None:
+        raise FullError("out of memory allocating 512 bytes")
+
+    monkeypatch.setattr(registry, "gpu_status", lambda: GpuStatus("a GPU", "13.0", ""))
+    monkeypatch.setattr(registry, "CupyDevice", full)
+    engine, note = choose_engine("auto", *workload_of(scenario("flash2")))
+    assert isinstance(engine, NumpyEngine)
+    assert note == "the GPU failed (out of memory allocating 512 bytes)"
+
+
+@pytest.mark.parametrize(("keys", "asked"), [(12284, False), (12285, True), (20000, True)])
+def test_more_shared_memory_than_48_kib_is_asked_for(keys: int, asked: bool) -> None:
+    """What a kernel declares itself counts, too: 16 bytes in naive's softmax."""
+    launched = []
+
+    class Kernel:
+        preferred_shared_memory_carveout = -1
+        max_dynamic_shared_size_bytes = 48 * 1024
+
+        def __call__(self, *_: object, shared_mem: int) -> None:
+            launched.append((shared_mem, self.max_dynamic_shared_size_bytes))
+
+    class Module:
+        def get_function(self, name: str) -> Kernel:
+            assert name == "naive_softmax"
+            return Kernel()
+
+    w = program_of(scenario("naive", nq=2, nk=keys, rows=2, cols=64, d=2)).workload
+    tensors = Tensors(*[np.zeros(1)] * 5)
+    launch(Module(), w, "naive_softmax", Part.whole(w), tensors)
+    assert launched == [(4 * keys, 4 * keys if asked else 48 * 1024)]
+    assert most_shared_bytes(w) >= 4 * keys + 16
 
 
 def test_details_are_as_large_as_the_kernels() -> None:

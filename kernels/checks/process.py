@@ -1,0 +1,52 @@
+"""Commands that are stopped when their time is up, with all that they have started."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Sequence
+
+import psutil
+
+from kernels.checks.outcome import ROOT
+
+
+def ended(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, from the checkout.
+
+    A tool that watches a process starts it as a process of its own: left behind it would go on
+    using the GPU, and the next check would time both.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The program and its arguments.
+    seconds : float
+        After which it is stopped.
+
+    Raises
+    ------
+    OSError
+        It does not start.
+    subprocess.TimeoutExpired
+        It was stopped.
+    """
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            said, wrong = process.communicate(timeout=seconds)
+        except BaseException:  # its time is up, or Ctrl+C
+            _stop(process)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, said, wrong)
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """End a process and those that it has started, and they in turn."""
+    started: list[psutil.Process] = []
+    with contextlib.suppress(psutil.Error):
+        started = psutil.Process(process.pid).children(recursive=True)
+    process.kill()  # first, so that it starts no others
+    for other in started:
+        with contextlib.suppress(psutil.Error):
+            other.kill()

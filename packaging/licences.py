@@ -20,11 +20,11 @@ What this bundle of Tilescope contains, and under which licences
 Tilescope itself: MIT (LICENSE). Its fonts: SIL Open Font License 1.1 (assets/fonts).
 The captures in assets/captures: made from all-MiniLM-L6-v2, Apache-2.0.
 
-Films, GIF and WebP are written by PyAV (BSD), whose wheel contains FFmpeg and x264 (and, where it
-has not been left out, x265) under the GNU General Public License, version 2 or later. Whoever
-passes this bundle on passes them on under the GPL; their source is at ffmpeg.org and
-videolan.org. Without the folders av and av.libs the program works, and writes PNG, APNG, SVG
-and PDF.
+Films, GIF and WebP are written by PyAV (BSD), whose wheel contains FFmpeg (GNU Lesser General
+Public License, version 3 or later) linked with x264 and, where it has not been left out, x265
+(GNU General Public License, version 2 or later): together the GPL, version 3 or later. Whoever
+passes this bundle on passes them on under it; their source is at ffmpeg.org and videolan.org.
+Without the folders av and av.libs the program works, and writes PNG, APNG, SVG and PDF.
 
 Qt, PySide6 and shiboken6: GNU Lesser General Public License, version 3. Their libraries lie in
 the folder PySide6 as separate files that can be replaced; their source is at download.qt.io.
@@ -129,6 +129,9 @@ def _copy(found: Distribution, target: Path) -> None:
             if source.is_file() and source.suffix not in (".py", ".pyc"):
                 target.mkdir(exist_ok=True)
                 shutil.copy(source, target / "-".join(file.parts[1:]).replace("licenses-", ""))
+    if not target.exists():  # what names its author and licence, where no licence came along
+        target.mkdir()
+        (target / "METADATA.txt").write_text(found.read_text("METADATA") or "", encoding="utf-8")
 
 
 def _python(folder: Path) -> str:

@@ -1,7 +1,11 @@
 """What the frozen program starts with: `python -m ui`, whose words are in `ui.cli`."""
 
+import os
 import sys
 
-from ui.cli import leave, main
+try:
+    from ui.cli import leave, main
+except KeyboardInterrupt:  # Ctrl+C while the first modules are read
+    os._exit(130)
 
 leave(main(sys.argv[1:]))

@@ -496,18 +496,6 @@ class Finder:
         return np.unpackbits(self._changed[key], count=grid.Tc).astype(bool)
 
 
-def find_next(
-    trace: Trace,
-    cursor: Cursor,
-    condition: Condition,
-    progress: Progress | None = None,
-    forward: bool = True,
-) -> Cursor | None:
-    """Return the nearest cursor strictly after another (or before) that meets a condition."""
-    hit = Finder(trace).find(cursor, [condition], progress, forward=forward)
-    return hit.cursor if hit else None
-
-
 def _up_to(block: Block, hit: Hit | None, forward: bool) -> Block:
     """Return the block without the visits beyond a place that was found in it."""
     if hit is None:

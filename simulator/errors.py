@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+SCENARIO = "scenario"
+"""Stands for the file of a scenario that has none, or has been changed since."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mistake:

@@ -99,11 +99,6 @@ FAULTS = (
 """All faults, in the order of the scenario's keys."""
 
 
-def fault_named(name: str) -> Fault:
-    """Return a fault by its key."""
-    return next(fault for fault in FAULTS if fault.name == name)
-
-
 def fault_labels(faults: Faults) -> tuple[str, ...]:
     """Return what marks a picture made with faults, longest first; empty without any.
 

@@ -28,10 +28,10 @@ class Gpu:
         Streaming multiprocessors.
     smem_kib : int
         Shared memory that one thread block may take, KiB.
-    l2_mib : int
-        L2 cache, MiB.
     memory_gb : int
         Device memory as the data sheet says it, 10**9 bytes.
+    capability : float
+        Compute capability, such as 8.9; 0 where there is none.
     source : str
         Where the figures come from.
     """
@@ -41,8 +41,8 @@ class Gpu:
     tbps: float
     sms: int
     smem_kib: int
-    l2_mib: int
     memory_gb: int
+    capability: float
     source: str
 
     @property

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from simulator.errors import refuse
 from simulator.kv_cache import bytes_per_token, decode_step
 from simulator.models import AttentionModel, with_kv_heads
 
@@ -59,18 +58,6 @@ class HeadSharing:
     kind: str
     shared_by: tuple[range, ...]
     projections: tuple[Projection, ...]
-
-    def kv_head(self, head: int) -> int:
-        """Return which KV head a query head reads; with MLA 0, the latent row.
-
-        Raises
-        ------
-        InputError
-            There is no such head.
-        """
-        if not 0 <= head < self.model.heads:
-            raise refuse(self.model.name, "head", head, f"0 to {self.model.heads - 1}")
-        return head // len(self.shared_by[0])
 
     def parameters(self, part: str | None = None) -> int | None:
         """Return the weights of one layer, or of ``W_Q``, ``W_K``, ``W_V`` or ``W_O`` alone.

@@ -431,58 +431,11 @@ def decode_step(
     return DecodeStep(tokens, batch, groups, weight_bytes(model, weights_dtype, active=True))
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeCurve:
-    """Decoding at many lengths.
-
-    Attributes
-    ----------
-    tokens : ndarray of int64, shape (n,)
-        Tokens of each sequence after the step.
-    read : ndarray of float64, shape (n,)
-        Bytes of the cache that the step reads.
-    cache_seconds : ndarray of float64, shape (n,)
-        Time of reading the cache alone.
-    seconds, tokens_per_second : ndarray of float64, shape (n,), or None
-        With the weights; None where they are not known.
-    """
-
-    tokens: I64
-    read: F64
-    cache_seconds: F64
-    seconds: F64 | None
-    tokens_per_second: F64 | None
-
-
-def decode_curve(
-    model: AttentionModel,
-    tokens: ArrayLike,
-    gpu: Gpu,
-    dtype: str = "float16",
-    batch: int = 1,
-    weights_dtype: str = "float16",
-) -> DecodeCurve:
-    """Return `decode_step` and its times for many lengths (array_like of int, shape (n,)).
-
-    Raises
-    ------
-    InputError
-        A count is out of range, or an element type is not known.
-    """
-    n = _lengths(tokens, least=1)
-    read = cache_curve(model, n, dtype, batch).window_capped
-    weights = weight_bytes(model, weights_dtype, active=True)
-    bandwidth = gpu.tbps * 1e12
-    seconds = None if weights is None else frozen((read + weights) / bandwidth)
-    rate = None if seconds is None else frozen(batch / seconds)
-    return DecodeCurve(n, read, frozen(read / bandwidth), seconds, rate)
-
-
-def _lengths(tokens: ArrayLike, least: int = 0) -> I64:
+def _lengths(tokens: ArrayLike) -> I64:
     n = np.array(tokens, dtype=np.int64)
     if n.size:
-        _check("tokens", int(n.min()), least, MOST_TOKENS)
-        _check("tokens", int(n.max()), least, MOST_TOKENS)
+        _check("tokens", int(n.min()), 0, MOST_TOKENS)
+        _check("tokens", int(n.max()), 0, MOST_TOKENS)
     return frozen(n)
 
 

@@ -17,7 +17,6 @@ from simulator.lesson import (
     FRONT,
     HEADING,
     OPEN,
-    Lesson,
     parse_lesson,
     read_text,
 )
@@ -77,12 +76,6 @@ def new_lesson(title: str, summary: str = "", order: int = 0) -> str:
     """Return the text of a lesson without steps."""
     front: dict[str, Any] = {"title": title, "summary": summary, "order": order}
     return f"{FRONT}\n{tomli_w.dumps(front)}{FRONT}\n"
-
-
-def dump_lesson(lesson: Lesson) -> str:
-    """Return a lesson's text, which reads back as the same steps; those with mistakes are gone."""
-    text = new_lesson(lesson.title, lesson.summary, lesson.order)
-    return text + "".join(_step_text(s.title, s.said, s.caption) for s in lesson.steps)
 
 
 def word_count(caption: str) -> int:

@@ -125,7 +125,7 @@ class Op:
     cites : str
         Paper, algorithm and line.
     flops : int
-        Matmul FLOPs; other arithmetic is not counted (CONVENTIONS, "Traffic").
+        Matmul FLOPs; other arithmetic is not counted (docs/conventions.md, "Bytes").
     moves : tuple of Move
         Tiles that cross between HBM and the chip.
     allocates : tuple of ChipTile
@@ -135,7 +135,7 @@ class Op:
     """
 
     name: ClassVar[str]
-    """The op's word, as in CONVENTIONS; also its anchor in the kernel sources."""
+    """The op's word, as in docs/conventions.md; also its anchor in the kernel sources."""
     loads: ClassVar[bool] = False
     stores: ClassVar[bool] = False
 

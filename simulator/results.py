@@ -37,9 +37,14 @@ def check_output(path: Path, workload: Workload) -> None:
         raise refuse("run", "-o", str(path), "another name: the summary is written beside it")
     if not path.parent.is_dir():
         raise refuse("run", "-o", str(path), f"a folder {path.parent} that exists")
+    for file in (path, path.with_name(_SUMMARY)):
+        if file.is_dir():
+            raise refuse("run", "-o", str(path), f"{file} to be a file: it is a folder")
+    w = workload
+    if w.file and path.exists() and path.samefile(w.file.path):
+        raise refuse("run", "-o", str(path), "another name: the input is read from there")
     if not holds_arrays(path):
         return
-    w = workload
     columns = w.value_dim + 1 + (0 if w.algorithm == "naive" else 2 * w.grid.Tc)
     need, free = 4 * w.heads * w.seqlen_q * columns, psutil.virtual_memory().available
     if need > 0.9 * free:

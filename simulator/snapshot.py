@@ -221,10 +221,6 @@ class Snapshot:
         w = self.program.workload
         return time_estimate(w.gpu, self.counters.bytes, self.counters.flops, w.dtype)
 
-    def tile_states(self) -> NDArray[np.uint8]:
-        """Return the `TileState` of every tile of the head, uint8 of shape (Tr, Tc)."""
-        return tile_states(self.program, self.visit)
-
     def _has(self, name: str) -> bool:
         return any(op.name == name for op in self.ops)
 

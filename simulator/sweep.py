@@ -223,11 +223,11 @@ def figures_of(w: Workload) -> Figures:
 
 def rule_tiles(w: Workload) -> dict[TilingRule, tuple[int, int]]:
     """Return (Br, Bc) as each published rule chooses them for a workload."""
-    d, causal = w.head_dim, w.mask.causal
+    d, causal, window = w.head_dim, w.mask.causal, w.mask.window > 0
     return {
         "paper": paper_tiles(d, w.dtype, w.gpu),
-        "fa2": fa2_tiles(d, causal, w.gpu),
-        "fa3": fa3_tiles(d, w.value_dim, causal, w.mask.window > 0),
+        "fa2": fa2_tiles(d, causal, window, w.gpu),
+        "fa3": fa3_tiles(d, w.value_dim, causal, window),
     }
 
 

@@ -49,7 +49,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (OSError, ValueError) as error:  # ValueError: no such name can be
         raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
     try:
-        return tomllib.loads(text.decode("utf-8"))
+        return tomllib.loads(text.decode("utf-8-sig"))  # a mark before it is of no meaning
     except UnicodeDecodeError as error:
         raise refuse(str(path), f"byte {error.start}", "", "TOML in UTF-8") from None
     except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits

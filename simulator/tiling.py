@@ -223,21 +223,24 @@ def paper_tiles(head_dim: int, dtype: str, gpu: Gpu) -> tuple[int, int]:
     return min(cols, head_dim), cols
 
 
-def fa2_tiles(head_dim: int, causal: bool, gpu: Gpu) -> tuple[int, int]:
+def fa2_tiles(head_dim: int, causal: bool, window: bool, gpu: Gpu) -> tuple[int, int]:
     """Return (Br, Bc) of the forward kernels that FlashAttention-2 ships, without dropout.
 
-    Cards with at most 99 KiB a block take the smaller tiles of sm_86 and sm_89. Above
-    d = 192 only A100-like cards take the large tile: it needs 128 KiB a block, and where an SM
-    has 192 KiB (H100) two small blocks on it are faster than a large one.
+    With a window a kernel is none of the causal ones, though the mask be causal. Of the cards
+    with at most 99 KiB a block, those of sm_86 and sm_89 take smaller tiles and sm_120 does not;
+    cards for which no kernel ships are given the smaller ones. Above d = 192 only A100-like cards
+    take the large tile: it needs 128 KiB a block, and where an SM has 192 KiB (H100) two small
+    blocks on it are faster than a large one.
 
     References
     ----------
-    Dao-AILab/flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h.
+    Dao-AILab/flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h;
+    csrc/flash_attn/flash_api.cpp, ``params.is_causal``.
     """
-    consumer = gpu.smem_kib <= 99
+    consumer = gpu.smem_kib <= 99 and gpu.capability < 9
     if head_dim <= 64:
         return 128, 128
-    if head_dim <= 128 and consumer and causal:
+    if head_dim <= 128 and consumer and causal and not window:
         return 64, 64
     if 96 < head_dim <= 128 and consumer:
         return 128, 32
@@ -251,12 +254,14 @@ def fa3_tiles(head_dim: int, value_dim: int, causal: bool, window: bool) -> tupl
 
     References
     ----------
-    Dao-AILab/flash-attention, hopper/tile_size.h, ``tile_size_fwd_sm90``, element_size 2.
+    Dao-AILab/flash-attention, hopper/tile_size.h, ``tile_size_fwd_sm90``, element_size 2;
+    hopper/flash_api.cpp: with a window a kernel is local and not causal, and beside
+    d <= 64 values are padded to 64, 256 or 512.
     """
-    if head_dim <= 64 and value_dim in (256, 512):
-        return (128, 112) if value_dim == 256 else (64, 64)
+    if head_dim <= 64 and value_dim > 64:
+        return (128, 112) if value_dim <= 256 else (64, 64)
     if head_dim <= 64:
-        return 192, 128 if causal else 160 if window else 192
+        return 192, 160 if window else 128 if causal else 192
     if head_dim <= 96:
         return 192, 128 if window else 144
     if head_dim <= 128:

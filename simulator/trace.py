@@ -23,7 +23,7 @@ from simulator.algorithms import tile_program
 from simulator.cache import BoundedCache
 from simulator.dtypes import F32, frozen
 from simulator.engine import Engine, RowBlock, Tile
-from simulator.errors import refuse
+from simulator.errors import SCENARIO, InputError, refuse
 from simulator.faults import numpy_engine
 from simulator.program import TileProgram
 from simulator.reference import error_rows, reference_rows
@@ -173,7 +173,7 @@ class Trace:
         return self.run(keep_arrays=True, progress=progress)[1]
 
     def summary(self, progress: Progress | None = None) -> dict[str, Any]:
-        """Run everything and return what CONVENTIONS calls the summary object."""
+        """Run everything and return the summary of docs/conventions.md."""
         return self.run(progress=progress)[0]
 
     def run(
@@ -350,6 +350,16 @@ def trace_of(workload: Workload, inputs: Inputs, factory: EngineFactory) -> Trac
     return Trace(tile_program(workload), factory(workload, inputs), inputs)
 
 
+def _resolved(scenario: Scenario, source: str) -> Workload:
+    """Resolve a scenario; what is wrong with it is told of the file that it came from."""
+    try:
+        return resolve(scenario)
+    except InputError as error:
+        if source and error.source == SCENARIO:
+            raise InputError(source, error.mistakes) from None
+        raise
+
+
 def simulate(scenario: Scenario | str | Path, engine: str | EngineFactory = "numpy") -> Trace:
     """Return the trace of a scenario: nothing is computed until it is asked for.
 
@@ -365,11 +375,12 @@ def simulate(scenario: Scenario | str | Path, engine: str | EngineFactory = "num
     InputError
         The scenario, its input or the engine cannot be used.
     """
+    source = ""
     if not isinstance(scenario, Scenario):
-        scenario = load_scenario(scenario)
+        scenario, source = load_scenario(scenario), str(scenario)
     if isinstance(engine, str):
         if engine != "numpy":
             raise refuse("simulate", "engine", engine, '"numpy", or what makes another engine')
         engine = numpy_engine
-    workload = resolve(scenario)
+    workload = _resolved(scenario, source)
     return trace_of(workload, read_inputs(workload), engine)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from simulator.dtypes import STATISTIC_WIDTH
 from simulator.tiling import TileGrid
 from simulator.workload import Workload
@@ -48,18 +46,3 @@ def touched(grid: TileGrid) -> tuple[int, int]:
     rows = sum(len(grid.row_range(int(i))) for i in grid.visited_per_row.nonzero()[0])
     visited = (grid.col_spans[:, 1] > grid.col_spans[:, 0]).nonzero()[0]
     return rows, sum(len(grid.col_range(int(j))) for j in visited)
-
-
-def closed_form_elements(algorithm: str, N: int, d: int, Br: int, Bc: int) -> int:
-    """Return the papers' count of HBM elements: one head, no mask, tiles that divide N.
-
-    References
-    ----------
-    Dao et al. 2022, Theorem 2 and appendix; Dao 2023, section 3.1.
-    """
-    Tr, Tc = math.ceil(N / Br), math.ceil(N / Bc)
-    if algorithm == "naive":
-        return 2 * N * d + 2 * Tr * N * d + 4 * N * N
-    if algorithm == "flash1":
-        return Tc * (3 * N * d + 4 * N) + 2 * N * d + N * d + 2 * N
-    return 2 * Tr * N * d + 2 * N * d + N

@@ -12,7 +12,7 @@ import psutil
 
 from simulator.assets import CAPTURES
 from simulator.dtypes import F32, WIDTH, DType, round_to
-from simulator.errors import InputError, Mistake, refuse, shown
+from simulator.errors import SCENARIO, InputError, Mistake, refuse, shown
 from simulator.hardware import Gpu, gpus
 from simulator.input_files import InputFile, read_header, read_tensors
 from simulator.masks import Mask
@@ -145,7 +145,7 @@ def resolve(scenario: Scenario) -> Workload:
     """
     file = _input_file(scenario)
     said = scenario.attention
-    source = str(file.path) if file else "scenario"
+    source = str(file.path) if file else SCENARIO
     shapes = _file_shapes(file) if file else _random_shapes(said)
     picked, kv_picked = _picked_heads(scenario, shapes["heads"], shapes["kv_heads"])
     if file:
@@ -242,7 +242,7 @@ def _input_file(scenario: Scenario) -> InputFile | None:
         assert said.path is not None  # the scenario checked it
         return read_header(Path(said.path))
     if said.name not in capture_names():
-        raise refuse("scenario", "input.name", said.name, f"one of {', '.join(capture_names())}")
+        raise refuse(SCENARIO, "input.name", said.name, f"one of {', '.join(capture_names())}")
     return read_header(CAPTURES / f"{said.name}.safetensors")
 
 
@@ -263,7 +263,7 @@ def _random_shapes(said: Attention) -> dict[str, int]:
     missing = [name for name in ("seqlen_q", "head_dim") if getattr(said, name) is None]
     if missing:
         expected = 'a whole number: input.source = "random" brings no shapes'
-        raise InputError("scenario", [Mistake(f"attention.{n}", "", expected) for n in missing])
+        raise InputError(SCENARIO, [Mistake(f"attention.{n}", "", expected) for n in missing])
     assert said.seqlen_q is not None
     assert said.head_dim is not None
     heads = said.heads or said.kv_heads or 1
@@ -283,7 +283,7 @@ def _picked_heads(
     said = scenario.input.head
     picked = tuple(range(heads)) if said == "all" else said
     if max(picked) >= heads:
-        raise refuse("scenario", "input.head", list(picked), f"numbers from 0 to {heads - 1}")
+        raise refuse(SCENARIO, "input.head", list(picked), f"numbers from 0 to {heads - 1}")
     group = heads // kv_heads
     return picked, tuple(head // group for head in picked)
 
@@ -315,7 +315,7 @@ def _check_agreement(
     if causal is not None and file.causal is not None and causal != file.causal:
         disagree("mask.causal", causal, file.causal)
     if mistakes:
-        raise InputError("scenario", mistakes)
+        raise InputError(SCENARIO, mistakes)
 
 
 def _tiles(
@@ -331,12 +331,12 @@ def _tiles(
         elif said.rule == "fa3":
             rows, cols = fa3_tiles(shapes["head_dim"], shapes["value_dim"], causal, window)
         else:
-            rows, cols = fa2_tiles(shapes["head_dim"], causal, gpu)
+            rows, cols = fa2_tiles(shapes["head_dim"], causal, window, gpu)
     for name, size, length in (("rows", rows, "seqlen_q"), ("cols", cols, "seqlen_k")):
         blocks = math.ceil(shapes[length] / size)
         if blocks > MAX_BLOCKS:
             raise refuse(
-                "scenario",
+                SCENARIO,
                 f"tiling.{name if key == 'rows' else key}",
                 size,
                 f"tiles that cut {length} = {shapes[length]} into at most {MAX_BLOCKS} blocks",
@@ -361,7 +361,7 @@ def _check_scale(w: Workload) -> None:
     for key, value, factor in steps:
         if not float(limits.tiny) <= factor <= float(limits.max):
             expected = f"a scale of scores that float32 holds, not {factor:g}"
-            raise refuse("scenario", f"attention.{key}", value, expected)
+            raise refuse(SCENARIO, f"attention.{key}", value, expected)
 
 
 def _check_memory(w: Workload, source: str) -> None:

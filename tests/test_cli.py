@@ -29,6 +29,14 @@ def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_help_of_the_export_shows_what_can_be_typed(capsys):
+    with pytest.raises(SystemExit):
+        main(["export", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "(frame-%04d.png)" in told
+    assert "or a lesson" in told
+
+
 def test_json_is_the_summary_and_nothing_else(capsys):
     assert main(["run", str(SCENARIOS / "causal.toml"), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)

@@ -4,6 +4,8 @@ import argparse
 import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,13 +68,17 @@ def test_relative_links_lead_to_a_file(page):
             assert (page.parent / path).exists(), target
 
 
-def exports_in_makefile() -> dict[str, argparse.Namespace]:
-    """Return the commands that make the pictures, parsed, under the files' names."""
+def exporting_lines() -> list[str]:
+    """Return the lines of the Makefile that make the pictures."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
     demo = re.search(r"^DEMO = (\S+)", text, re.MULTILINE)
-    lines = [line for line in text.splitlines() if "-o docs/pictures/" in line]
-    made = [parsed(line.replace("$(PY)", "python").replace("$(DEMO)", demo[1])) for line in lines]
-    return {Path(options.output).name: options for options in made}
+    lines = [line.strip() for line in text.splitlines() if "-o docs/pictures/" in line]
+    return [line.replace("$(PY)", "python").replace("$(DEMO)", demo[1]) for line in lines]
+
+
+def exports_in_makefile() -> dict[str, argparse.Namespace]:
+    """Return the commands that make the pictures, parsed, under the files' names."""
+    return {Path(options.output).name: options for options in map(parsed, exporting_lines())}
 
 
 def test_every_picture_is_shown_and_made_by_the_makefile():
@@ -90,6 +96,30 @@ def test_every_picture_is_shown_and_made_by_the_makefile():
         wanted = vars(made[path.name]) | {"engine": told["engine"]}
         assert told == wanted, "make docs-pictures"
         assert path.stat().st_size < (2e6 if path.suffix == ".gif" else 3e5)
+
+
+def some_frames(path: Path) -> list[np.ndarray]:
+    """Return a picture's colours, of a film those of five frames."""
+    with Image.open(path) as picture:
+        count = getattr(picture, "n_frames", 1)
+        found = []
+        for k in sorted({n * (count - 1) // 4 for n in range(5)}):
+            picture.seek(k)
+            found.append(np.asarray(picture.convert("RGB"), dtype=int))
+        return found
+
+
+@pytest.mark.parametrize("line", exporting_lines(), ids=lambda line: Path(parsed(line).output).name)
+def test_pictures_are_what_would_be_made_now(line, tmp_path):
+    kept = ROOT / parsed(line).output
+    now = tmp_path / kept.name
+    words = [str(now) if word == parsed(line).output else word for word in shlex.split(line)]
+    subprocess.run([sys.executable, *words[1:]], cwd=ROOT, check=True, capture_output=True)
+    ours, theirs = some_frames(now), some_frames(kept)
+    assert [frame.shape for frame in ours] == [frame.shape for frame in theirs]
+    for one, other in zip(ours, theirs, strict=True):
+        off = (np.abs(one - other) > 8).any(axis=2)
+        assert off.mean() < 1e-3, f"{kept.name} is of another day: make docs-pictures"
 
 
 def test_readme_opens_with_a_film_of_our_own():

@@ -1,8 +1,11 @@
 """``python -m ui``."""
 
+import os
 import sys
 
-from ui.cli import leave, main
-
 if __name__ == "__main__":
+    try:
+        from ui.cli import leave, main
+    except KeyboardInterrupt:  # Ctrl+C while the first modules are read
+        os._exit(130)
     leave(main(sys.argv[1:]))

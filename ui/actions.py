@@ -111,8 +111,8 @@ ACTIONS = (
     ActionSpec("reveal", "Reveal answer", "Lesson", lambda w: w.lessons.player.reveal(), ("A",)),
     ActionSpec("leave_lesson", "Leave lesson", "Lesson", lambda w: w.lessons.player.leave(),
                ("Ctrl+W",)),
-    ActionSpec("zoom_in", "Zoom in", "View", lambda w: w.board.zoom_in(), ("Ctrl++", "Ctrl+="),
-               "zoom-in", separated=True),
+    ActionSpec("zoom_in", "Zoom in", "View", lambda w: w.board.zoom_in(), ("Ctrl+=",),
+               "zoom-in", separated=True),  # Ctrl++, too: MainWindow.keyPressEvent
     ActionSpec("zoom_out", "Zoom out", "View", lambda w: w.board.zoom_out(), ("Ctrl+-",),
                "zoom-out"),
     ActionSpec("zoom_fit", "Fit", "View", lambda w: w.board.zoom_fit(), ("Ctrl+0",), "zoom-fit"),

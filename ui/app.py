@@ -17,8 +17,9 @@ from ui.collector import collect_here
 from ui.crash import FaultDesk
 from ui.export.metadata import READS as EXPORTS
 from ui.export.metadata import read_scenario
-from ui.log import follow, log_start, start_log, stop_log, take_qt_message
+from ui.log import QtStart, follow, log_start, start_log, stop_log, take_qt_message
 from ui.main_window import MainWindow
+from ui.panels.overrides import guarded
 from ui.session import Session
 from ui.settings import Settings
 from ui.theme import load_fonts
@@ -33,8 +34,9 @@ def application() -> QApplication:
     if isinstance(existing, QApplication):
         load_fonts()
         return existing
-    qInstallMessageHandler(take_qt_message)
+    qInstallMessageHandler(QtStart())
     app = QApplication(sys.argv[:1])
+    qInstallMessageHandler(take_qt_message)
     app.setApplicationName("Tilescope")
     app.setApplicationVersion(version())
     app.setStyle("Fusion")
@@ -150,6 +152,7 @@ def make_window(
     return window
 
 
+@guarded
 class _FirstFrame(QObject):
     """Says when a view has been painted, and leaves: for the measurement of the start."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from simulator.errors import InputError, refuse
+from ui.streams import fit_encoding, on_terminal, send_off, tell_unwritten
 
 INTERRUPTED = 130
 """Exit status after Ctrl+C."""
@@ -42,7 +43,18 @@ def main(arguments: Sequence[str]) -> int:
     int
         0 fine, 1 the answer is no, 2 wrong input, 130 interrupted.
     """
-    arguments = list(arguments)
+    fit_encoding()
+    try:
+        code = _obey(list(arguments))
+    except SystemExit:  # --help, --version and wrong usage
+        if not send_off():
+            raise SystemExit(2) from None
+        raise
+    return code if send_off() else 2
+
+
+def _obey(arguments: list[str]) -> int:
+    """Run a command and return its exit status."""
     # Whatever does not name a command is for the window: `ui demo.toml`.
     named = bool(arguments) and arguments[0] in COMMANDS
     parser = _command_parser(arguments[0]) if named else _window_parser()
@@ -58,8 +70,10 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        tell_unwritten(error)
+        return 2
 
 
 def leave(code: int) -> NoReturn:
@@ -69,8 +83,8 @@ def leave(code: int) -> NoReturn:
     abort the interpreter if that took itself apart underneath it.
     """
     if code == INTERRUPTED:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         os._exit(code)
     sys.exit(code)
 
@@ -96,7 +110,8 @@ def _window_parser() -> argparse.ArgumentParser:
 def _command_parser(name: str) -> argparse.ArgumentParser:
     parser = _Parser(prog=f"tilescope {name}", description=COMMANDS[name].__doc__)
     if name in ("run", "export"):
-        parser.add_argument("scenario", help="scenario file (.toml)")
+        also = ", or a lesson: a .md or its name" if name == "export" else ""
+        parser.add_argument("scenario", help=f"scenario file (.toml){also}")
     if name == "verify":
         parser.add_argument("scenario", nargs="?", help="scenario file; the demos without one")
     if name in ("run", "export", "verify"):
@@ -136,7 +151,7 @@ def version() -> str:
 
 def _progress(what: str) -> Callable[[float], None]:
     """Return a function that shows the share done on a terminal, and nothing elsewhere."""
-    if not sys.stderr.isatty():
+    if not on_terminal():
         return lambda share: None
 
     def show(share: float) -> None:
@@ -163,7 +178,7 @@ def _run(options: argparse.Namespace) -> int:
     from ui.units import bytes_text, count_text
 
     trace = simulate(options.scenario, partial(make_engine, options.engine))
-    output = Path(options.output) if options.output else None
+    output = None if options.output is None else Path(options.output)
     if output:
         check_output(output, trace.workload)
     keep = output is not None and holds_arrays(output)
@@ -200,14 +215,14 @@ def _error_text(error: float | None) -> str:
 
 
 def _export(options: argparse.Namespace) -> int:
-    """Write a picture or an animation of a run."""
+    """Write a picture or a film of a run or of a lesson."""
     from ui.export.command import run
 
     return run(options, version())
 
 
 def _verify(options: argparse.Namespace) -> int:
-    """Hold the engine against float64, step by step."""
+    """Hold the engine against float64, op by op."""
     from kernels.registry import make_engine
     from simulator.assets import SCENARIOS
     from simulator.cosimulation import verify

@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 from simulator.scenario import scenario_toml
 from ui.cli import version
 from ui.log import LOG, log_path
+from ui.panels.overrides import guarded
 
 if TYPE_CHECKING:
     from ui.autosave import Autosave
@@ -165,6 +166,7 @@ class FaultDesk(QObject):
                 QApplication.exit(1)
 
 
+@guarded
 class FaultDialog(QDialog):
     """Says in plain words that something went wrong; the details are for those who mend it.
 

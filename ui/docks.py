@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 WIDE, TALL = 1600, 960
 """Window sizes from which there is room for the left and for a bottom that needs height."""
+BARS, LOW = 196, 480
+"""Height of bars and titles at scale 1; what must be left, or docks share one place as tabs.
+
+Bars grow with the text. With less left, the text of docks under one another would have to shrink
+below 11 pixels: the larger the scale, the smaller it would be.
+"""
 
 
 class Docks(QObject):
@@ -175,7 +181,9 @@ class Docks(QObject):
         for name in layout.left:
             window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, docks[name])
             docks[name].setVisible(wide)
-        for place in layout.right:
+        low = self._is_low(scale)
+        places = (layout.tabs,) if low and layout.right else layout.right
+        for place in places:
             first = docks[place[0]]
             window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, first)
             first.show()
@@ -192,10 +200,11 @@ class Docks(QObject):
             window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, docks[name])
             docks[name].hide()
         self._make_shown()
-        right = [docks[place[0]] for place in layout.right]
-        share = max(380, round(width * layout.width))
+        right = [docks[place[0]] for place in places]
+        # Side by side, the titles of tabs are wider than one over the other.
+        share = max(380, round(width * (max(layout.width, 0.4) if low else layout.width)))
         window.resizeDocks(right, [share] * len(right), Qt.Orientation.Horizontal)
-        window.resizeDocks(right, list(layout.heights), Qt.Orientation.Vertical)
+        window.resizeDocks(right, list(layout.heights[: len(right)]), Qt.Orientation.Vertical)
         left, bottom = ([docks[n] for n in names] for names in (layout.left, layout.bottom))
         window.resizeDocks(left, [round(270 * scale)] * len(left), Qt.Orientation.Horizontal)
         deep = round(height * layout.bottom_height)
@@ -207,6 +216,25 @@ class Docks(QObject):
         cast(QLayout, window.layout()).activate()
         if window.size() != size and not (window.isFullScreen() or window.isMaximized()):
             window.resize(size)
+
+    def suits(self, layout: LayoutSpec, before: float, after: float) -> bool:
+        """Return whether a layout can stay where it stands when the text scale changes.
+
+        It is put elsewhere where its table says so for the one and not for the other, unless the
+        user has moved its docks.
+        """
+        if self._is_low(before) == self._is_low(after):
+            return True
+        shown = {name for name, dock in self.by_name.items() if not dock.isHidden()}
+        at_right = all(
+            self._window.dockWidgetArea(self.by_name[name]) is Qt.DockWidgetArea.RightDockWidgetArea
+            and not self.by_name[name].isFloating()
+            for name in layout.stack
+        )
+        return not (set(layout.stack) <= shown <= set(layout.docks) and at_right)
+
+    def _is_low(self, scale: float) -> bool:
+        return scale > 1 and self._window.height() - BARS * scale < LOW
 
     def _make_shown(self) -> None:
         """Make the panels of all docks that are open, those behind a tab too: they need room."""

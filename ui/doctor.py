@@ -71,7 +71,7 @@ def _settings() -> Finding:
     from ui.settings import settings_path
 
     path = settings_path()
-    place = next(each for each in (path, *path.parents) if each.exists())
+    place = next(each for each in (path, *path.parents) if os.path.exists(each))
     if not os.access(place, os.W_OK):
         return Finding("settings", None, f"{path}: not remembered, it cannot be written")
     return Finding("settings", True, str(path) if place == path else f"{path} (none yet)")
@@ -81,7 +81,8 @@ def _log() -> Finding:
     from ui.log import log_path
 
     path = log_path()
-    return Finding("log", True, str(path) if path.exists() else f"{path} (none yet)")
+    # `Path.exists` raises in a folder that may not be looked into.
+    return Finding("log", True, str(path) if os.path.exists(path) else f"{path} (none yet)")
 
 
 def _qt() -> Finding:
@@ -90,7 +91,7 @@ def _qt() -> Finding:
         from PySide6.QtGui import QGuiApplication
         from PySide6.QtWidgets import QApplication
 
-        os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display that is named may not be there
         if QApplication.instance() is None:
             _KEPT.append(QApplication(["doctor"]))
     except ImportError as error:

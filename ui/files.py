@@ -107,7 +107,7 @@ class Files(QObject):
     # --- pictures -------------------------------------------------------------------------
 
     def export(self) -> None:
-        """Open the dialog that exports pictures and animations of the run."""
+        """Open the dialog that exports pictures and films of the run."""
         from ui.export.dialog import ExportDialog
 
         if self._session.trace is not None:

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
+from ui.cli import version
 from ui.presenter_keys import KEYS
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def about(window: MainWindow) -> None:
     """Say what this is."""
     trace = window.session.trace
     note = window.engine_note(trace) if trace else ""
-    _tell(window, "About Tilescope", f"<b>Tilescope</b><br>Attention, tile by tile.<br>{note}")
+    name = f"<b>Tilescope</b> {version()}"
+    _tell(window, "About Tilescope", f"{name}<br>Attention, tile by tile.<br>{note}")
 
 
 def _tell(window: MainWindow, title: str, text: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import QObject
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from simulator.cell_values import exists
@@ -13,9 +14,17 @@ from simulator.playback import clamped, first_cursor
 from simulator.scenario import Scenario
 from simulator.snapshot import Cell, Cursor
 from simulator.trace import Trace
+from ui.panels.overrides import guarded
 
 if TYPE_CHECKING:
     from ui.session import Session
+
+
+@dataclass(slots=True)
+class File:
+    """The file of a scenario and of what becomes of it, whatever is undone; saving names it."""
+
+    path: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +32,54 @@ class Aside:
     """What was on show before a lesson: its run, file and place, and what undo had."""
 
     trace: Trace
-    path: Path | None
+    file: File
     cursor: Cursor
     row: int
     cell: Cell | None
-    stack: QUndoStack
+    stack: Steps
 
 
+class Steps(QUndoStack):
+    """What can be undone, and which of it is on show.
+
+    Qt counts a step as undone at once, but its run has to be built first: that takes a moment, and
+    may come to nothing where it is refused or something else is asked for meanwhile.
+    """
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._shown = 0
+        self.going_back = False
+        """Whether steps are only counted, not shown."""
+
+    @property
+    def moving(self) -> bool:
+        """Whether something else is to be shown: it is being built."""
+        return self.index() != self._shown
+
+    def show(self) -> None:
+        """Take note that what the stack says is on show."""
+        self._shown = self.index()
+
+    def return_to_show(self) -> None:
+        """Count from what is on show: what was to be undone or redone has come to nothing."""
+        if self.moving:
+            self.going_back = True
+            self.setIndex(self._shown)
+            self.going_back = False
+
+
+@guarded
 class Change(QUndoCommand):
     """One scenario, and its file, replaced by another; undo builds the old one anew."""
 
-    def __init__(self, session: Session, trace: Trace, path: Path | None, what: str) -> None:
+    def __init__(self, session: Session, trace: Trace, file: File, what: str) -> None:
         super().__init__(what)
         assert session.scenario is not None
         self._session = session
-        self._before = session.scenario, session.path
-        self._after = trace.workload.scenario, path
+        self._steps = session.undo_stack
+        self._before = session.scenario, session.file
+        self._after = trace.workload.scenario, file
         self._trace: Trace | None = trace
 
     def redo(self) -> None:
@@ -46,19 +87,23 @@ class Change(QUndoCommand):
             self._show(*self._after)
         else:  # the first time the trace is at hand
             trace, self._trace = self._trace, None
-            self._session.path = self._after[1]
+            self._session.file = self._after[1]
             self._session.show_trace(trace)
 
     def undo(self) -> None:
         self._show(*self._before)
 
-    def _show(self, scenario: Scenario, path: Path | None) -> None:
+    def _show(self, scenario: Scenario, file: File) -> None:
+        if self._steps.going_back:
+            return
+
         def accept(trace: Trace) -> None:
-            self._session.path = path
+            self._session.file = file
+            self._steps.show()
             self._session.show_trace(trace)
             self._session.file_changed.emit()
 
-        self._session.build(scenario, accept)
+        self._session.build(scenario, accept, undo=True)
 
 
 def kept_cell(cell: Cell | None, trace: Trace) -> Cell | None:

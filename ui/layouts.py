@@ -25,6 +25,8 @@ class LayoutSpec:
         Docks at the right from top to bottom; several names of one place share it as tabs.
     heights : tuple of int
         Their shares of the height.
+    front : str
+        The one in front where a low window has room for one place only; "" for the first.
     width : float
         Share of the window's width that the right takes.
     bottom : tuple of str
@@ -44,6 +46,7 @@ class LayoutSpec:
     left: tuple[str, ...] = ()
     right: tuple[tuple[str, ...], ...] = ()
     heights: tuple[int, ...] = ()
+    front: str = ""
     width: float = 0.36
     bottom: tuple[str, ...] = ()
     bottom_height: float = 0.15
@@ -53,13 +56,23 @@ class LayoutSpec:
     @property
     def docks(self) -> tuple[str, ...]:
         """Names of all docks that the layout uses."""
-        return (*self.left, *(name for place in self.right for name in place), *self.bottom)
+        return (*self.left, *self.stack, *self.bottom)
+
+    @property
+    def tabs(self) -> tuple[str, ...]:
+        """Names of the same where they share one place, the one in front first."""
+        return tuple(sorted(self.stack, key=lambda name: name != self.front))
+
+    @property
+    def stack(self) -> tuple[str, ...]:
+        """Names of those at the right, from top to bottom."""
+        return tuple(name for place in self.right for name in place)
 
 
 LAYOUTS = (
     LayoutSpec(
         "steps", "Steps", "The tiles, their traffic and the softmax of one row, op by op.",
-        left=("scenario",), right=(("memory",), ("softmax",)), heights=(40, 60),
+        left=("scenario",), right=(("memory",), ("softmax",)), heights=(40, 60), front="softmax",
         bottom=("traffic",), bottom_tall=True,
     ),
     LayoutSpec(

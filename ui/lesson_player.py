@@ -129,6 +129,8 @@ class LessonPlayer(QObject):
         self.step_changed.emit(None)
         if kept is not None:
             self.session.put_back(kept)
+        else:  # the lesson was the first to be shown: its scenario stays, as a scenario
+            self.session.point_at_nothing()
 
     # --- working it out -------------------------------------------------------------------
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from simulator.lesson_expressions import Formats
 from ui.units import bytes_text, count_text, decimal_bytes_text, number_text, time_text
 
+
+def _whole(text: str) -> str:
+    """Return a number that no line is broken in: its unit stays beside it."""
+    return text.replace(" ", "\u00a0")
+
+
 FORMATS: Formats = {
-    "bytes": lambda value, _: bytes_text(int(value)),
-    "decimal": lambda value, _: decimal_bytes_text(int(value)),
+    "bytes": lambda value, _: _whole(bytes_text(int(value))),
+    "decimal": lambda value, _: _whole(decimal_bytes_text(int(value))),
     "count": lambda value, _: count_text(int(value)),
     "number": number_text,
-    "percent": lambda value, digits: f"{number_text(100 * value, digits)} %",
-    "time": lambda value, _: time_text(value),
-    "times": lambda value, digits: f"{number_text(value, digits)} ×",
+    "percent": lambda value, digits: _whole(f"{number_text(100 * value, digits)} %"),
+    "time": lambda value, _: _whole(time_text(value)),
+    "times": lambda value, digits: _whole(f"{number_text(value, digits)} ×"),
 }
 """For `simulator.lesson.resolve_step`."""

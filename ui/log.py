@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import logging
+import os
 import platform
 import sys
 from logging.handlers import RotatingFileHandler
@@ -27,6 +28,8 @@ MOST_BYTES = 512 * 1024
 """Of a log file; the one before it is kept beside it."""
 _NOT_LOGS = (".toml", ".md", ".npz", ".safetensors")
 """Endings of what users open: it would be written to by `--log demo.toml`."""
+_REMARKS = 4
+"""Remarks of Qt's, the last of them fatal, that are told where it cannot start."""
 _LEVELS = {
     QtMsgType.QtDebugMsg: logging.DEBUG,
     QtMsgType.QtInfoMsg: logging.INFO,
@@ -106,6 +109,22 @@ class _File(RotatingFileHandler):
 def take_qt_message(kind: QtMsgType, context: object, message: str) -> None:
     """Put Qt's own remarks into the log: the user can do nothing about them."""
     LOG.log(_LEVELS.get(kind, logging.WARNING), "Qt: %s", message)
+
+
+class QtStart:
+    """Takes Qt's remarks while it starts: what ends the process then is told, not only logged."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+
+    def __call__(self, kind: QtMsgType, context: object, message: str) -> None:
+        """Take one remark."""
+        take_qt_message(kind, context, message)
+        self._said.append(" ".join(message.split()))
+        if kind == QtMsgType.QtFatalMsg:
+            words = "; ".join(dict.fromkeys(self._said[-_REMARKS:]))
+            print(f"tilescope: Qt cannot start: {words}", file=sys.stderr, flush=True)
+            os._exit(2)  # Qt would abort the process
 
 
 def log_start(version: str) -> None:

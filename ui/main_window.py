@@ -44,6 +44,7 @@ from ui.lessons import Lessons
 from ui.panels.board_panel import BoardPanel
 from ui.panels.code_panel import CodePanel
 from ui.panels.header import Header, engine_words
+from ui.panels.overrides import guarded
 from ui.panels.transport_bar import TransportBar
 from ui.panels.values_panel import ValuesPanel
 from ui.presenter import Presenter
@@ -55,6 +56,7 @@ FIRST_SIZE, FRAME = (1440, 900), QSize(16, 48)
 """Size of the first window where the screen has room for it and its frame."""
 
 
+@guarded
 class MainWindow(QMainWindow):
     """Tilescope's window.
 
@@ -188,8 +190,9 @@ class MainWindow(QMainWindow):
             self.menus[title] = menu
             if title == "View":
                 menu.addActions(list(self.layout_actions.values()))
-                menu.addSeparator()
-                menu.addActions([dock.toggleViewAction() for _, dock in self.docks])
+                # So many that a low screen has no room for them beside the others.
+                self.panels_menu = menu.addMenu("Panels")
+                self.panels_menu.addActions([dock.toggleViewAction() for _, dock in self.docks])
             if title == "Lesson":
                 self.lessons.fill(menu)
             for spec in (spec for spec in ACTIONS if spec.menu == title):
@@ -378,8 +381,12 @@ class MainWindow(QMainWindow):
 
     def change_text(self, by: int) -> None:
         """Take the text scale that many places up or down."""
-        place = TEXT_SCALES.index(self.settings.text_scale) + by
+        before = self.settings.text_scale
+        place = TEXT_SCALES.index(before) + by
         self.settings.text_scale = TEXT_SCALES[min(max(place, 0), len(TEXT_SCALES) - 1)]
+        name = self.lent[0] if self.lent is not None else self.settings.layout
+        if not self.docks.suits(layout_named(name), before, self.settings.text_scale):
+            self.reset_layout()
         self._apply_style()
 
     def set_motion(self, on: bool) -> None:
@@ -451,11 +458,6 @@ class MainWindow(QMainWindow):
         else:
             self.docks.arrange(layout_named(self.settings.layout), self.settings.text_scale)
 
-    @property
-    def layout_on_show(self) -> str:
-        """Name of the layout that is seen: the user's own, or a lesson's."""
-        return self.lent[0] if self.lent is not None else self.settings.layout
-
     def lend_layout(self, name: str, panel: str = "") -> None:
         """Show a layout as a new window has it, with a panel in front; the user's own is kept."""
         if self.lent is None:
@@ -476,9 +478,15 @@ class MainWindow(QMainWindow):
     # --- keys and end ---------------------------------------------------------------------
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """On Escape that no panel has a use for, select no cell."""
+        """Select no cell on Escape that no panel has a use for; zoom on Ctrl++.
+
+        As a shortcut that would be found beside the one for larger text where a plus is typed with
+        Shift, and of two Qt does neither.
+        """
         if event.key() == Qt.Key.Key_Escape:
             self.session.select(None)
+        elif event.matches(QKeySequence.StandardKey.ZoomIn):
+            self.board.zoom_in()
         else:
             super().keyPressEvent(event)
 

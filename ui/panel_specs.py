@@ -115,7 +115,7 @@ PANELS = (
     ),
     PanelSpec(
         "formula", "Formula", "5",
-        "The update of this op with the selected row's numbers in it (Dao 2023, Algorithm 1).",
+        "The update of this op with the selected row's numbers in it, and its line in the paper.",
         FormulaPanel, _show, make_formula_model,
     ),
     PanelSpec(

@@ -152,6 +152,8 @@ def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> No
     path : Path
         PNG to write.
     """
+    from PySide6.QtCore import QEvent
+
     from simulator.assets import SCENARIOS
     from simulator.playback import clamped, end_of_visit
     from simulator.snapshot import Cursor
@@ -172,6 +174,8 @@ def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> No
         window.reset_layout()
         for name in shot.raised:
             window.docks[name].raise_()
+        # Tabs are shown when those of the layout before are gone.
+        app.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         session = window.session
         session.settle()
         assert session.trace is not None

@@ -29,6 +29,7 @@ from shiboken6 import isValid
 
 from simulator.lesson import ResolvedStep
 from ui.awake import Awake
+from ui.panels.overrides import guarded
 from ui.panels.pen_overlay import PenOverlay
 from ui.panels.speaker_window import FIRST_SIZE, SpeakerWindow
 from ui.presenter_keys import DRAWING, IN_SPEAKER, PLAIN, ZOOM, key_text
@@ -57,6 +58,7 @@ class _Before:
     header: bool
 
 
+@guarded
 class Presenter(QObject):
     """Presents a window, and puts it back as it was.
 

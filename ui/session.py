@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
-from PySide6.QtGui import QUndoGroup, QUndoStack
+from PySide6.QtGui import QUndoGroup
 
 from simulator.cell_values import exists, moved_cell
 from simulator.compare import EngineRun, run_all
@@ -30,7 +30,7 @@ from simulator.scenario import Scenario, load_scenario, save_scenario
 from simulator.snapshot import Cell, Cursor, Snapshot
 from simulator.trace import Trace
 from ui.engines import Engines
-from ui.history import Aside, Change, carried, kept_cell
+from ui.history import Aside, Change, File, Steps, carried, kept_cell
 from ui.runs import Runs, Stop
 from ui.tasks import Report, Tasks
 from ui.worker import Worker
@@ -94,13 +94,13 @@ class Session(QObject):
     def __init__(self, engine: str = "auto", parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.engines = Engines(engine)
-        self.path: Path | None = None
+        self.file = File()
         self.trace: Trace | None = None
         self.view: View | None = None
         self.granularity = Granularity.OP
         self.speed = 1.0
         self.undo_group = QUndoGroup(self)
-        self.undo_group.setActiveStack(QUndoStack(self.undo_group))
+        self.undo_group.setActiveStack(Steps(self.undo_group))
         self.undo_group.cleanChanged.connect(self.file_changed)
         self._cursor = first_cursor()
         self._row = 0
@@ -124,9 +124,14 @@ class Session(QObject):
     # --- scenarios ------------------------------------------------------------------------
 
     @property
-    def undo_stack(self) -> QUndoStack:
+    def undo_stack(self) -> Steps:
         """What can be undone now: a lesson has a stack of its own."""
-        return self.undo_group.activeStack()
+        return cast(Steps, self.undo_group.activeStack())
+
+    @property
+    def path(self) -> Path | None:
+        """The scenario's file; None when it has none yet."""
+        return self.file.path
 
     @property
     def scenario(self) -> Scenario | None:
@@ -146,20 +151,23 @@ class Session(QObject):
 
     def start(self, scenario: Scenario, path: Path | None) -> None:
         """Show another scenario; `path` None when it is not a file yet."""
-        self._replace(scenario, path, f"open {path.name}" if path else "open", opened=True)
+        what = f"open {path.name}" if path else "open"
+        self._replace(scenario, File(path), what, opened=True)
 
     def propose(self, scenario: Scenario, what: str) -> None:
         """Change the scenario, as a step that can be undone; `what` names it."""
         if scenario != self.scenario:
-            self._replace(scenario, self.path, what, opened=False)
+            self._replace(scenario, self.file, what, opened=False)
 
-    def _replace(self, scenario: Scenario, path: Path | None, what: str, *, opened: bool) -> None:
+    def _replace(self, scenario: Scenario, file: File, what: str, *, opened: bool) -> None:
         def accept(trace: Trace) -> None:
             if self.trace is None:
-                self.path = path
+                self.file = file
                 self.show_trace(trace)
             else:
-                self.undo_stack.push(Change(self, trace, path, what))
+                steps = self.undo_stack
+                steps.push(Change(self, trace, file, what))
+                steps.show()
             if opened:
                 self.undo_stack.setClean()
                 self.first()
@@ -178,14 +186,26 @@ class Session(QObject):
         if self.scenario is None:
             return
         save_scenario(self.scenario, path)
-        self.path = path
+        if self.undo_stack.moving:  # what is written is what is on show
+            self._call_off()
+        self.file.path = path
         self.undo_stack.setClean()
         self.file_changed.emit()
 
-    def build(self, scenario: Scenario, accept: Accept) -> None:
-        """Build a trace in the worker; `accept` is told it, unless another is asked for first."""
+    def build(self, scenario: Scenario, accept: Accept, *, undo: bool = False) -> None:
+        """Build a trace in the worker; `accept` is told it, unless another is asked for first.
+
+        `undo` tells that it is the stack that asks: of undo and redo the last counts.
+        """
+        if not undo:
+            self.undo_stack.return_to_show()
         self._accept = accept
         self._submit("trace", lambda: (accept, self.engines.trace(scenario)))
+
+    def _call_off(self) -> None:
+        """Let nothing come of the trace that was asked for."""
+        self._accept = None
+        self.undo_stack.return_to_show()
 
     @property
     def why(self) -> str:
@@ -224,6 +244,9 @@ class Session(QObject):
     ) -> None:
         """Show a place of a scenario, as a lesson says it; it is no step that can be undone.
 
+        Nor can anything before it, where the scenario is another: undo would show the scenario of
+        one step under the words of the next.
+
         Parameters
         ----------
         scenario : Scenario
@@ -240,13 +263,15 @@ class Session(QObject):
             if trace is self.trace:
                 self._ask()
             else:
-                self.path = None
+                self.file = File()
+                self.undo_stack.clear()
+                self.undo_stack.show()
                 self._take(trace)
                 self.file_changed.emit()
             then(trace)
 
         if self.trace is not None and scenario == self.scenario:
-            self._accept = None  # what was asked for before comes too late
+            self._call_off()  # what was asked for before comes too late
             accept(self.trace)
         else:
             self.build(scenario, accept)
@@ -255,8 +280,9 @@ class Session(QObject):
         """Return what is on show, to put back later; until then another stack is for undo."""
         if self.trace is None:
             return None
-        kept = Aside(self.trace, self.path, self._cursor, self._row, self._cell, self.undo_stack)
-        self.undo_group.setActiveStack(QUndoStack(self.undo_group))
+        self._call_off()
+        kept = Aside(self.trace, self.file, self._cursor, self._row, self._cell, self.undo_stack)
+        self.undo_group.setActiveStack(Steps(self.undo_group))
         return kept
 
     def put_back(self, kept: Aside) -> None:
@@ -264,12 +290,18 @@ class Session(QObject):
         self.play(False)
         borrowed = self.undo_stack
         self._accept = None
-        self.path, self._points = kept.path, ()
+        self.file, self._points = kept.file, ()
         self._cursor, self._row, self._cell = kept.cursor, kept.row, kept.cell
         self.undo_group.setActiveStack(kept.stack)
         borrowed.deleteLater()
         self._take(kept.trace)
         self.file_changed.emit()
+
+    def point_at_nothing(self) -> None:
+        """Show what is on show without what a lesson pointed at."""
+        if self._points:
+            self._points = ()
+            self._ask()
 
     def attend(self, worker: Worker) -> None:
         """Count another thread's work as the session's: waited for, and ended with it."""
@@ -469,6 +501,8 @@ class Session(QObject):
                 self.view_changed.emit(view)
 
     def _failed(self, kind: str, error: Exception) -> None:
+        if kind == "trace":
+            self.undo_stack.return_to_show()
         if isinstance(error, InputError):
             self.refused.emit(error)
         elif kind == "view" and self.trace and self.trace.engine.name != "numpy":

@@ -104,12 +104,12 @@ LIGHT = Theme(
     window="#EEF1F4", panel="#FFFFFF", field="#FFFFFF",
     border="#C4CCD4", grid="#B4BDC7",
     text="#14181D", muted="#4A5561", faint="#A9B3BE",
-    accent="#D6E8FB", current="#B26A00", good="#1A7F37", bad="#C4232B",
+    accent="#D6E8FB", current="#B84400", good="#177432", bad="#B01030",
     hbm_ground="#FFF4E2", hbm_line="#B7791F", sram_ground="#E9F7EF", sram_line="#2F855A",
     empty="#F6F8FA", used="#FFFFFF", hatch="#C4CCD4",
     tensors={
-        "Q": "#1B6FA8", "K": "#9A6200", "V": "#00704F", "O": "#A03C78", "S": "#5B3FC4",
-        "P": "#1E7A4C", "m": "#8A6400", "l": "#2E5F99", "LSE": "#2E5F99",
+        "Q": "#186A9F", "K": "#8F5A00", "V": "#00704F", "O": "#A03C78", "S": "#5B3FC4",
+        "P": "#1A7246", "m": "#6B6400", "l": "#2E5F99", "LSE": "#2E5F99",
     },
 )  # fmt: skip
 
@@ -256,6 +256,7 @@ def stylesheet(style: Style) -> str:
     }}
     QToolBar {{ background: {t.panel}; border: none; spacing: {px(4)}; padding: 0; }}
     QMenuBar, QMenu {{ background: {t.panel}; color: {t.text}; }}
+    QMenu {{ border: 1px solid {t.muted}; }}
     QMenuBar::item {{ padding: {px(4)} {px(8)}; }}
     QMenuBar::item:selected, QMenu::item:selected {{ background: {t.accent}; }}
     QMenu::item:disabled {{ color: {t.faint}; }}

@@ -216,9 +216,11 @@ def test_every_part_has_its_licence(bundle):
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     names = [re.split(r"[=;]", r)[0] for r in stated["project"]["dependencies"]]
     with_cupy = bundle.name == "tilescope"
+    filled = {p.name.lower().replace("_", "-") for p in folder.iterdir() if p.is_dir()}
     for name in [*names, *(["cupy-cuda13x", "cuda-pathfinder"] if with_cupy else [])]:
         spelled = re.sub("[-_]", "[-_]", name)
         assert re.search(rf"^{spelled} ", told, re.MULTILINE | re.IGNORECASE), name
+        assert name.lower().replace("_", "-") in filled, name
     assert "x264" in told
     assert "GNU General Public License" in told
     assert ("NVIDIA" in told) is with_cupy

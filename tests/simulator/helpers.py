@@ -31,7 +31,7 @@ class Pairs:
     sinks: int = 0
 
     def sees(self, i: int, j: int) -> bool:
-        """Return whether query row i sees key j: CONVENTIONS, "Masks", word by word."""
+        """Return whether query row i sees key j: docs/conventions.md, "Masks", word by word."""
         shifted = i + (self.nk - self.nq)
         if self.causal and j > shifted:
             return False
@@ -168,6 +168,21 @@ def visits_in_order(w: Workload) -> Iterator[tuple[int, int, int, int]]:
         i, j = (a, b) if w.algorithm == "flash2" else (b, a)
         if kinds[i, j]:
             yield 0, head, i, j
+
+
+def papers_elements(algorithm: str, N: int, d: int, Br: int, Bc: int) -> int:
+    """Return the papers' count of HBM elements: one head, no mask, tiles that divide N.
+
+    References
+    ----------
+    Dao et al. 2022, Theorem 2 and appendix; Dao 2023, section 3.1.
+    """
+    Tr, Tc = N // Br, N // Bc
+    return {
+        "naive": 2 * N * d + 2 * Tr * N * d + 4 * N**2,
+        "flash1": Tc * (3 * N * d + 4 * N) + 2 * N * d + N * d + 2 * N,
+        "flash2": 2 * Tr * N * d + 2 * N * d + N,
+    }[algorithm]
 
 
 def textbook(w: Workload, inputs: Inputs, head: int) -> tuple[np.ndarray, np.ndarray]:

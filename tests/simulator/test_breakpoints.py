@@ -19,7 +19,6 @@ from simulator.breakpoints import (
     MaximumChanged,
     OverLimit,
     TileSkipped,
-    find_next,
 )
 from simulator.engine import NumpyEngine
 from simulator.playback import end_of_visit
@@ -152,11 +151,11 @@ def check_search(trace: Trace, condition, expected: list[Cursor], starts: list[C
         assert finder.find(start, [condition]) == want, (start, condition)
         want = Hit(max(earlier), condition) if earlier else None
         assert finder.find(start, [condition], forward=False) == want, (start, condition)
-    assert find_next(trace, starts[0], condition) == finder_cursor(finder, starts[0], condition)
 
 
-def finder_cursor(finder: Finder, start: Cursor, condition) -> Cursor | None:
-    hit = finder.find(start, [condition])
+def find_first(trace: Trace, condition, progress=None) -> Cursor | None:
+    """Return the first cursor after the start of a run that meets a condition."""
+    hit = Finder(trace).find(Cursor(0, 0), [condition], progress)
     return hit.cursor if hit else None
 
 
@@ -220,7 +219,7 @@ def test_of_several_conditions_the_nearest_counts_and_none_beyond_the_end(chosen
 def test_a_first_maximum_is_no_change():
     """One tile a row: m goes from -inf to a number and nowhere else."""
     trace = trace_of(scenario("flash2", nq=8, nk=4, rows=4, cols=4))
-    assert find_next(trace, Cursor(0, 0), MaximumChanged()) is None
+    assert find_first(trace, MaximumChanged()) is None
 
 
 def test_a_row_that_sees_its_first_key_late_is_no_change():
@@ -228,7 +227,7 @@ def test_a_row_that_sees_its_first_key_late_is_no_change():
     trace = trace_of(scenario("flash2", nq=4, rows=4, cols=2, mask={"window": 1}))
     assert np.isneginf(trace.row_block(0, 0).m[2:, 0]).all()
     assert np.isfinite(trace.row_block(0, 0).m[2:, 1]).all()
-    assert find_next(trace, Cursor(0, 0), MaximumChanged()) is None
+    assert find_first(trace, MaximumChanged()) is None
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -247,7 +246,7 @@ def test_the_limit_is_passed_where_a_walk_finds_it_for_every_limit(algorithm):
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
 def test_a_maximum_changes_at_the_op_that_raises_it(algorithm):
     trace = trace_of(scenario(algorithm, nq=8, nk=32, rows=4, cols=4))
-    cursor = find_next(trace, Cursor(0, 0), MaximumChanged())
+    cursor = find_first(trace, MaximumChanged())
     before = trace.snapshot(cursor.visit, cursor.op - 1)
     after = trace.snapshot(cursor.visit, cursor.op)
     assert after.op.name == ("combine" if algorithm == "flash1" else "row max")
@@ -257,8 +256,8 @@ def test_a_maximum_changes_at_the_op_that_raises_it(algorithm):
 
 def test_naive_has_no_running_maximum_and_skips_nothing():
     trace = trace_of(scenario("naive", nq=8, nk=8, rows=2, cols=2, mask={"causal": True}))
-    assert find_next(trace, Cursor(0, 0), MaximumChanged()) is None
-    assert find_next(trace, Cursor(0, 0), TileSkipped()) is None
+    assert find_first(trace, MaximumChanged()) is None
+    assert find_first(trace, TileSkipped()) is None
 
 
 def test_a_search_can_be_stopped_and_tells_how_far_it_is():
@@ -275,7 +274,7 @@ def test_a_search_can_be_stopped_and_tells_how_far_it_is():
     # One tile a row: no maximum ever changes, so every row block is asked for.
     trace = trace_of(scenario("flash2", nq=40, nk=4, rows=4, cols=4))
     with pytest.raises(StoppedError):
-        find_next(trace, Cursor(0, 0), MaximumChanged(), progress)
+        find_first(trace, MaximumChanged(), progress)
     assert told == sorted(told)
     assert 0 <= told[-1] <= 1
 
@@ -307,6 +306,6 @@ def test_a_search_in_a_million_visits_looks_at_few(algorithm, monkeypatch):
     looked = []
     real = TileProgram.visit
     monkeypatch.setattr(TileProgram, "visit", lambda p, n: looked.append(n) or real(p, n))
-    assert find_next(trace, Cursor(0, 0), AtOp("no such op")) is None
+    assert find_first(trace, AtOp("no such op")) is None
     assert len(looked) < 3000
-    assert find_next(trace, Cursor(0, 0), AtEnd()) == end_of_visit(program, len(program) - 1)
+    assert find_first(trace, AtEnd()) == end_of_visit(program, len(program) - 1)

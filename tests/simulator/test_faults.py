@@ -30,7 +30,6 @@ from simulator.workload import Inputs, Workload, read_inputs, resolve
 from tests.simulator.helpers import ALGORITHMS, check_close, pairs_of, scenario, scenarios, trace_of
 
 NAMES = tuple(fault.name for fault in FAULTS)
-FLASH = ("flash1", "flash2")
 
 
 def faulty(chosen: Scenario, *names: str) -> Trace:

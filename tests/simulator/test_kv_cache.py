@@ -1,6 +1,5 @@
 """The KV cache: published sizes, and a sum over layers and tokens that knows no formula."""
 
-from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
@@ -18,7 +17,6 @@ from simulator.kv_cache import (
     bytes_per_token,
     cache_bytes,
     cache_curve,
-    decode_curve,
     decode_step,
     deepseek_latent,
     fit,
@@ -308,24 +306,7 @@ def test_a_mixture_of_experts_reads_the_experts_of_a_token_at_least():
     assert decode_step(models()["DeepSeek-V3"], 1, weights_dtype="fp8").weights == 37 * 10**9
 
 
-@given(shapes(), st.lists(st.integers(1, 50), max_size=6), TYPES, st.integers(1, 3), st.booleans())
-def test_decoding_curves_are_the_single_steps(model, tokens, dtype, batch, weighed):
-    model = replace(model, params_billion=0.001 if weighed else None)
-    gpu = gpus()["T4"]
-    curve = decode_curve(model, tokens, gpu, dtype, batch)
-    steps = [decode_step(model, n, dtype, batch) for n in tokens]
-    assert curve.read.tolist() == [step.read for step in steps]
-    assert curve.cache_seconds.tolist() == [step.cache_seconds(gpu) for step in steps]
-    if not weighed:
-        assert curve.seconds is curve.tokens_per_second is None
-    else:
-        assert curve.seconds.tolist() == [step.seconds(gpu) for step in steps]
-        assert curve.tokens_per_second.tolist() == [step.tokens_per_second(gpu) for step in steps]
-
-
 def test_decoding_starts_at_the_first_token():
     model = models()["Llama-3-8B"]
     with pytest.raises(InputError, match="tokens = 0"):
         decode_step(model, 0)
-    with pytest.raises(InputError, match="tokens = 0"):
-        decode_curve(model, [0, 1], gpus()["T4"])

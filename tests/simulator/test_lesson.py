@@ -18,7 +18,6 @@ from simulator.lesson_numbers import FUNCTIONS, QUANTITIES, Numbers
 from simulator.lesson_places import Pointer
 from simulator.lesson_record import (
     NewStep,
-    dump_lesson,
     filled,
     is_shipped,
     new_lesson,
@@ -363,9 +362,10 @@ def test_formats(sentence):
         "{{ 1 / 8 | percent 1 }}, {{ 7 / 2 | times }}, {{ 1 / 4 | number 1 }}, "
         "{{ 1 / 1000 | time }}, {{ token(8) | text }}"
     )
-    thin = "\u2009"
+    thin, nb = "\u2009", "\u00a0"
     assert fill(text, numbers, FORMATS) == (
-        f"1.0 MiB, 1.00 GB, 1{thin}000{thin}000, 0.125, 12.5 %, 3.5 ×, 0.2, 1.0 ms, it"
+        f"1.0{nb}MiB, 1.00{nb}GB, 1{thin}000{thin}000, 0.125, 12.5{nb}%, 3.5{nb}×, 0.2, "
+        f"1.0{nb}ms, it"
     )
     assert set(FORMATS) == set(FORMAT_NAMES) - {"text"}
 
@@ -440,8 +440,6 @@ def test_recorded_views_come_back(found):
         said = one.said
         assert (said.question, said.answer) == (view.question, view.answer)
         assert said.notes == view.notes
-    again = parse_lesson(dump_lesson(lesson), "a.md")
-    assert [replace(s, line=0) for s in again.steps] == [replace(s, line=0) for s in lesson.steps]
 
 
 def test_recording_to_a_file(tmp_path, sentence):

@@ -15,7 +15,7 @@ from simulator.lesson_record import MOST_WORDS, NewStep, record_step, word_count
 from simulator.models import models
 from simulator.scenario import Scenario
 from simulator.trace import simulate
-from ui.layouts import LAYOUT_PANELS
+from ui.layouts import LAYOUT_PANELS, layout_named
 from ui.lesson_text import FORMATS
 
 STEMS = [path.path.stem for path in list_lessons()]
@@ -62,6 +62,16 @@ def test_the_row_that_a_step_speaks_of_is_the_row_that_panels_explain(stem: str,
     spoken |= {p.cell.row for p in step.points if p.cell and p.cell.tensor in ("m", "l", "O")}
     spoken |= {step.row} if step.said.row is not None else set()
     assert all(row in rows for row in spoken)
+
+
+@pytest.mark.parametrize(("stem", "n"), STEPS)
+def test_what_is_pointed_at_can_be_seen(stem: str, n: int) -> None:
+    step = LOADED[stem].steps[n]
+    for point in step.points:
+        if point.line is not None:
+            assert "code" in LAYOUT_PANELS[step.layout]
+        else:
+            assert layout_named(step.layout).board
 
 
 @pytest.mark.parametrize(
@@ -184,9 +194,9 @@ CLAIMS = [
     ("06-flash-attention-1", "What it buys", 'requested("naive") / requested()', ">", 2),
     ("07-flash-attention-2", "What it costs", 'requested_of("K") / requested_of("K", "flash1")',
      ">", 3),
-    ("07-flash-attention-2", "All in one table", 'requested("naive") / requested("flash1")',
+    ("07-flash-attention-2", "All three at once", 'requested("naive") / requested("flash1")',
      ">", 1),
-    ("07-flash-attention-2", "All in one table", 'requested("flash1") / requested("flash2")',
+    ("07-flash-attention-2", "All three at once", 'requested("flash1") / requested("flash2")',
      ">", 1),
     ("08-tiles-and-sram", "Where a tile lives", "shared() / shared_limit()", "<", 1),
     ("08-tiles-and-sram", "Taller tiles, fewer trips", "shared() / shared_limit()", "<", 1),

@@ -90,6 +90,10 @@ def test_blocks_cover_every_row_and_key_once(drawn: tuple[Pairs, TileGrid]) -> N
     ("head_dim", "causal", "preset", "tiles"),
     [
         (32, False, "H100-SXM", (128, 128)),
+        # sm_120 has as little shared memory as sm_89, and is not among "sm8x".
+        (96, True, "RTX-5090", (128, 64)),
+        (128, False, "RTX-5090", (128, 64)),
+        (128, True, "RTX-5090", (128, 64)),
         (64, False, "A100-80-SXM", (128, 128)),
         (64, True, "RTX-4090", (128, 128)),
         (96, False, "RTX-4090", (128, 64)),
@@ -106,7 +110,18 @@ def test_blocks_cover_every_row_and_key_once(drawn: tuple[Pairs, TileGrid]) -> N
     ],
 )
 def test_fa2_tiles(head_dim: int, causal: bool, preset: str, tiles: tuple[int, int]) -> None:
-    assert fa2_tiles(head_dim, causal, gpus()[preset]) == tiles
+    assert fa2_tiles(head_dim, causal, False, gpus()[preset]) == tiles
+
+
+def test_with_a_window_fa2_takes_no_causal_kernel() -> None:
+    card = gpus()["RTX-4090"]
+    assert fa2_tiles(96, True, True, card) == fa2_tiles(96, False, False, card) == (128, 64)
+    assert fa2_tiles(128, True, True, card) == fa2_tiles(128, False, False, card) == (128, 32)
+    table = {"seqlen_q": 512, "head_dim": 128}
+    data = {"attention": table, "mask": {"causal": True}, "hardware": {"preset": "RTX-4090"}}
+    plain, windowed = data, {**data, "mask": {"causal": True, "window": 64}}
+    taken = [resolve(parse_scenario(each)) for each in (plain, windowed)]
+    assert [(w.rows, w.cols) for w in taken] == [(64, 64), (128, 32)]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +130,9 @@ def test_fa2_tiles(head_dim: int, causal: bool, preset: str, tiles: tuple[int, i
         ((64, 64), False, False, (192, 192)),
         ((64, 64), True, False, (192, 128)),
         ((64, 64), False, True, (192, 160)),
+        ((64, 64), True, True, (192, 160)),
+        ((64, 128), False, False, (128, 112)),
+        ((64, 300), False, False, (64, 64)),
         ((64, 256), False, False, (128, 112)),
         ((64, 512), True, False, (64, 64)),
         ((96, 96), False, False, (192, 144)),

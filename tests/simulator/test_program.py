@@ -16,12 +16,13 @@ from simulator.ops import Machine, Move
 from simulator.scenario import Scenario
 from simulator.tiling import TileKind
 from simulator.trace import tile_counts
-from simulator.traffic import closed_form_elements, compulsory_bytes, floor_bytes
+from simulator.traffic import compulsory_bytes, floor_bytes
 from simulator.workload import Workload, read_inputs
 from tests.simulator.helpers import (
     ALGORITHMS,
     WIDTHS,
     pairs_of,
+    papers_elements,
     program_of,
     scenario,
     scenarios,
@@ -113,7 +114,7 @@ def test_closed_form_of_counters_is_what_the_ops_ask(chosen: Scenario) -> None:
 
 
 def counts_of_the_table(w: Workload) -> tuple[Counter[str], Counter[str], int]:
-    """Return requested bytes read and written by tensor, and FLOPs: CONVENTIONS, "Traffic"."""
+    """Return requested bytes by tensor, and FLOPs, as docs/conventions.md counts them."""
     kinds = pairs_of(w).kinds(w.rows, w.cols)
     Tr, Tc = kinds.shape
     b, d, dv = WIDTHS[w.dtype], w.head_dim, w.value_dim
@@ -187,15 +188,8 @@ def test_closed_forms_of_the_papers(
 ) -> None:
     N = Br * Bc * scale * more
     totals = program_of(scenario(algorithm, nq=N, d=d, rows=Br, cols=Bc)).totals
-    Tr, Tc = N // Br, N // Bc
-    papers = {
-        "naive": 2 * N * d + 2 * Tr * N * d + 4 * N**2,
-        "flash1": Tc * (3 * N * d + 4 * N) + 2 * N * d + N * d + 2 * N,
-        "flash2": 2 * Tr * N * d + 2 * N * d + N,
-    }
     # One head in float32: every element, statistics too, takes four bytes.
-    assert totals.bytes == 4 * papers[algorithm]
-    assert closed_form_elements(algorithm, N, d, Br, Bc) == papers[algorithm]
+    assert totals.bytes == 4 * papers_elements(algorithm, N, d, Br, Bc)
 
 
 @given(scenarios())

@@ -25,9 +25,9 @@ from simulator.sweep import (
     tiling_map,
     workload_at,
 )
-from simulator.traffic import closed_form_elements, compulsory_bytes
+from simulator.traffic import compulsory_bytes
 from simulator.workload import MAX_BLOCKS, Workload, resolve
-from tests.simulator.helpers import ALGORITHMS, scenario, scenarios
+from tests.simulator.helpers import ALGORITHMS, papers_elements, scenario, scenarios
 
 AXES = ("N", "Br", "Bc", "d")
 
@@ -133,7 +133,7 @@ def test_decode_keeps_its_one_query() -> None:
 def test_one_head_without_a_mask_is_what_the_papers_count(algorithm: str) -> None:
     table = {"algorithm": algorithm, "seqlen_q": 4096, "head_dim": 64, "dtype": "float32"}
     w = resolve(parse_scenario({"attention": table, "tiling": {"rows": 64, "cols": 128}}))
-    assert figures_of(w).bytes == 4 * closed_form_elements(algorithm, 4096, 64, 64, 128)
+    assert figures_of(w).bytes == 4 * papers_elements(algorithm, 4096, 64, 64, 128)
 
 
 def test_the_issues_figures() -> None:

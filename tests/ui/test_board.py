@@ -15,7 +15,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.assets import ASSETS
 from simulator.scenario import load_scenario, parse_scenario, with_values
-from simulator.snapshot import Cell, Snapshot
+from simulator.snapshot import Cell, Snapshot, tile_states
 from simulator.trace import Trace, simulate
 from simulator.workload import Workload, resolve
 from ui.scene.board import paint_board
@@ -233,7 +233,7 @@ def test_past_areas_cover_exactly_the_used_tiles(name: str) -> None:
     grid = trace.workload.grid
     for visit in range(0, len(trace), 3):
         snapshot = trace.snapshot(visit, 0)
-        used = snapshot.tile_states() == 3
+        used = tile_states(snapshot.program, snapshot.visit) == 3
         if snapshot.is_naive and snapshot.visit.launch == 2:
             used[snapshot.visit.i, snapshot.visit.j] = True  # its P lies in HBM as well
         kinds = grid.kinds()

@@ -1,6 +1,5 @@
 """The KV cache dock in the window: its figures are the simulator's, tokens come one by one."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -256,17 +255,24 @@ def test_nothing_is_worked_out_until_the_dock_is_seen(open_window):
     assert panel.plot.model is None
 
 
-@pytest.mark.parametrize("size", [(724, 300), (724, 240), (1100, 600)])
-def test_labels_of_lines_lie_on_no_other_line(size: tuple[int, int]) -> None:
-    model = cache_plot(CacheChoice(find_model("Llama-3-8B"), gpus()["H100-SXM"]))
-    ends = (0.0, math.log10(2**20)), (3.5, 12.5)
-    layout = plot_layout(model, Style(DARK), QRectF(0, 0, *size), *ends)
+LEVELS = ("Llama-3-8B", "Llama-2-70B", "Llama-2-7B", "Llama-3.1-405B", "DeepSeek-V3")
+
+
+@pytest.mark.parametrize("name", LEVELS)
+@pytest.mark.parametrize("size", [(724, 165), (724, 240), (724, 300), (1100, 600)])
+def test_labels_of_lines_lie_on_no_other_line(size: tuple[int, int], name: str) -> None:
+    model = cache_plot(CacheChoice(find_model(name), gpus()["H100-SXM"]))
+    layout = plot_layout(model, Style(DARK), QRectF(0, 0, *size), *model.fit())
     across = [level for level in model.levels if level.across]
     for level in across:
-        box = next(label.box for label in layout.labels if label.text == level.label)
+        found = next(each for each in layout.labels if each.text == level.label)
+        box, own = found.box, layout.frame.point(0, model.y.place(level.value)).y()
+        assert found.anchor is None
         for other in across:
             y = layout.frame.point(0, model.y.place(other.value)).y()
             assert not box.top() < y < box.bottom(), (level.label, other.label)
+            between = min(own, box.center().y()) < y < max(own, box.center().y())
+            assert not between, (level.label, other.label)
         for curve in model.curves:
             for x, y in zip(curve.xs, curve.ys, strict=True):
                 at = layout.frame.point(model.x.place(x), model.y.place(y))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
 
+from ui.lesson_text import FORMATS
 from ui.scene.caption import (
     BODY,
     SMALLEST,
@@ -54,6 +55,13 @@ def test_words_have_faces_and_what_has_no_space_before_it_is_glued() -> None:
 
 def test_a_line_break_in_the_file_is_a_space() -> None:
     assert words_of("one\ntwo") == (Word("one"), Word("two"))
+
+
+def test_a_number_stays_whole_and_beside_its_unit() -> None:
+    size, count = FORMATS["bytes"](80 * 2**30, None), FORMATS["count"](131_072, None)
+    found = [word.text for word in words_of(f"It takes {size} at {count} tokens, `a\u2009b`")]
+    assert found == ["It", "takes", size, "at", count, "tokens,", "a\u2009b"]
+    assert size.replace("\u00a0", " ") == "80.0 GiB"
 
 
 def test_lists_and_paragraphs_are_blocks_with_their_marks() -> None:

@@ -201,6 +201,33 @@ def test_a_line_that_never_runs_says_so_and_the_cursor_stays(open_window, qapp, 
     assert window.session.cursor != before
 
 
+def test_all_lines_that_are_pointed_at_are_in_sight(open_window, qapp):
+    _, panel = opened(open_window, qapp)
+    area, page = panel.paper, panel.paper.page
+    area.setFixedHeight(round(page.laid.rows[5].box.bottom() - page.laid.rows[2].box.top()) + 4)
+    qapp.processEvents()
+    for lines in ((2, 5), (9,), (2, 5)):
+        area.show_points(lines)
+        top, high = area.verticalScrollBar().value(), area.viewport().height()
+        for line in lines:
+            box = page.laid.rows[line].box
+            assert box.top() >= top, (lines, line)
+            assert box.bottom() <= top + high, (lines, line)
+
+
+def test_lines_pointed_at_in_one_algorithm_are_not_looked_for_in_another(open_window, qapp):
+    window, panel = opened(open_window, qapp, "flash1")
+    page, last = panel.paper.page, len(PAPERS["flash1"].lines) - 1
+    panel.paper.show_points((last,))
+    assert page.pointed == (last,)
+    assert last >= len(PAPERS["naive"].lines)
+    window.files.choose_algorithm("naive")
+    window.session.settle()
+    assert page.paper is PAPERS["naive"]
+    assert page.pointed == ()
+    assert page.current == cited_lines("naive", window.session.view.snapshot.op.cites)
+
+
 def test_breakpoints_of_one_algorithm_are_not_marked_in_another(open_window, qapp):
     window, panel = opened(open_window, qapp, "flash2")
     panel._toggle(Tab.CUDA, op_lines("flash2", window.session.view.snapshot.op)[0])

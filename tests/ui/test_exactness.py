@@ -21,7 +21,7 @@ from simulator.scenario import load_scenario, parse_scenario, with_values
 from simulator.snapshot import Cell
 from simulator.trace import Trace, simulate
 from tests.ui.test_memory import assert_tidy, painted, record_texts
-from ui.export.picture import save_widget
+from ui.export.picture import WidgetPicture
 from ui.panels.exactness_panel import ExactnessPanel, step_words
 from ui.scene import board_text, fault_marks
 from ui.scene import exactness as scene
@@ -333,9 +333,9 @@ def test_an_exported_panel_bears_the_mark(window: Any, tmp_path: Path, suffix: s
     widget.resize(300, 120)
     style = Style(THEMES["light"])
     plain, marked = tmp_path / f"plain{suffix}", tmp_path / f"marked{suffix}"
-    save_widget(widget, plain)
+    WidgetPicture(widget).save(plain)
     faults = parse_scenario({"faults": {"late_mask": True}}).faults
-    save_widget(widget, marked, faults, style)
+    WidgetPicture(widget, faults, style).save(marked)
     before, after = QImage(str(plain)), QImage(str(marked))
     strip = 30 * before.height() / 120  # an SVG is drawn at a resolution of its own
     assert after.height() - before.height() == pytest.approx(strip, abs=1)

@@ -273,6 +273,26 @@ def test_a_click_sends_the_board_to_head_tile_and_row(window):
     assert panel.model.head == 5
 
 
+def test_nothing_of_another_run_is_shown(window, monkeypatch):
+    shape = {"seqlen_q": 24, "head_dim": 16}
+    start(window, attention=shape | {"heads": 1})
+    panel, session = panel_of(window), window.session
+    shown = []
+
+    def tell():
+        shown.append((panel.model, session.trace))
+
+    monkeypatch.setattr(panel, "_tell", tell)
+    start(window, attention=shape | {"heads": 3})
+    models = [(model, trace) for model, trace in shown if model is not None]
+    assert models
+    for model, trace in models:
+        assert model.workload is trace.workload
+        assert model.small is None or len(model.small) == 3
+    assert models[-1][0].small is not None
+    assert shown[0][0] is None, "while it is worked out"
+
+
 def test_the_board_takes_the_inspector_along(window):
     panel, session = panel_of(window), window.session
     index = session.trace.program.index(3, 1, 1)

@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import Qt
 
-from simulator.assets import SCENARIOS
+from simulator.assets import LESSONS, SCENARIOS
 from ui.app import make_window
 from ui.layouts import LAYOUTS, layout_named
 from ui.panel_specs import PANELS
@@ -56,6 +56,40 @@ def test_no_layout_makes_a_small_window_larger(open_window, qapp, scale):
         qapp.processEvents()
         assert window.minimumSizeHint().width() <= 1280, layout.name
         assert window.minimumSizeHint().height() <= 720, layout.name
+
+
+def tabs_of(window) -> set[str]:
+    """Return the docks that share the place of the online softmax."""
+    return {dock.objectName() for dock in window.tabifiedDockWidgets(window.docks["softmax"])}
+
+
+def test_docks_share_a_place_where_larger_text_leaves_no_room_for_all(open_window, qapp):
+    window = open_window("causal", (1280, 720))
+    assert tabs_of(window) == set()
+    window.change_text(2)
+    qapp.processEvents()
+    assert tabs_of(window) == {"memory"}
+    assert window.docks["softmax"].isVisible()
+    window.change_text(-2)
+    qapp.processEvents()
+    assert tabs_of(window) == set()
+    # What the user has moved stays where it is.
+    window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, window.docks["memory"])
+    window.change_text(2)
+    assert window.dockWidgetArea(window.docks["memory"]) is Qt.DockWidgetArea.LeftDockWidgetArea
+
+
+@pytest.mark.parametrize("scale", TEXT_SCALES)
+def test_a_lesson_with_large_text_fits_a_low_window(open_window, settings, qapp, scale):
+    settings.text_scale = scale
+    window = open_window("flash2", (1280, 720))
+    window.lessons.open(LESSONS / "05-online-softmax.md")
+    window.session.settle()
+    for step in range(len(window.lessons.player.lesson.steps)):
+        window.lessons.player.go(step)
+        window.session.settle()
+        qapp.processEvents()
+        assert (window.width(), window.height()) == (1280, 720)
 
 
 def test_keys_and_buttons_take_layouts(open_window, qtbot, qapp):

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from simulator.assets import LESSONS, SCENARIOS
 from simulator.playback import end_of_visit
 from simulator.scenario import Scenario, with_values
 from simulator.snapshot import Cursor
+from ui.app import make_window
 from ui.layouts import LAYOUT_PANELS
 from ui.lessons import Lessons
 from ui.main_window import MainWindow
@@ -170,6 +173,27 @@ def test_leaving_puts_back_what_was_on_show(open_window: Open) -> None:
     session.undo_stack.undo()
     session.settle()
     assert scenario_of(window).mask.causal
+
+
+def test_undo_never_shows_the_scenario_of_another_step(open_window: Open, lesson: Path) -> None:
+    window = open_window()
+    lessons, session = begin(window, lesson), window.session
+    session.propose(with_values(scenario_of(window), {"tiling": {"rows": 8}}), "rows 8")
+    session.settle()
+    assert session.undo_stack.canUndo()
+    assert window.isWindowModified()
+    lessons.player.go(2)
+    session.settle()
+    third = session.scenario
+    assert third is not None
+    assert third.mask.causal
+    assert not session.undo_stack.canUndo()
+    assert not window.isWindowModified()
+    session.propose(with_values(third, {"tiling": {"rows": 8}}), "rows 8")
+    session.settle()
+    session.undo_stack.undo()
+    session.settle()
+    assert session.scenario == third
 
 
 def test_motion_walks_op_by_op_and_back(open_window: Open, lesson: Path) -> None:
@@ -384,3 +408,17 @@ def test_a_lesson_fits_the_window_of_a_small_screen(open_window: Open) -> None:
         window.session.settle()
         assert (window.width(), window.height()) == (1264, 672), layout
     assert lessons.bar.isVisible()
+
+
+def test_a_lesson_that_was_the_first_to_be_shown_leaves_no_marks(
+    qapp: QApplication, settings: Settings, qtbot: QtBot
+) -> None:
+    window = make_window(None, settings=settings)
+    qtbot.addWidget(window)
+    window.show()
+    window.session.settle()
+    assert view_of(window).points
+    window.lessons.player.leave()
+    window.session.settle()
+    assert not view_of(window).points
+    window.close()

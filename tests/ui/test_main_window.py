@@ -34,10 +34,31 @@ def test_every_action_is_in_its_menu_and_named_once(open_window):
         assert window.actions_by_name[spec.name] in window.menus[spec.menu].actions()
 
 
+def test_no_menu_is_higher_than_a_low_screen(open_window):
+    window = open_window("flash2", (1280, 720))
+    for title, menu in window.menus.items():
+        menu.aboutToShow.emit()
+        assert menu.sizeHint().height() < 0.95 * window.height(), title
+        assert menu.sizeHint().width() < 0.5 * window.width(), title
+    assert window.panels_menu.actions() == [dock.toggleViewAction() for _, dock in window.docks]
+
+
 def test_no_two_actions_share_a_key(open_window):
     window = open_window()
     keys = [key.toString() for action in window.actions() for key in action.shortcuts()]
     assert sorted(keys) == sorted(set(keys))
+
+
+def test_a_plus_with_shift_belongs_to_one_action(open_window, qtbot):
+    # Where it is typed with Shift, Qt takes Ctrl+Shift++ for Ctrl++ as well, and does neither.
+    window = open_window()
+    keys = {key.toString() for action in window.actions() for key in action.shortcuts()}
+    pluses = {key for key in keys if key.endswith("+")}
+    assert {key.replace("Shift+", "", 1) for key in pluses} & (keys - pluses) == set()
+    assert len({key.replace("Shift+", "", 1) for key in pluses}) == len(pluses)
+    before = window.board._view
+    press(qtbot, window, Qt.Key.Key_Plus, Qt.KeyboardModifier.ControlModifier)
+    assert window.board._view != before
 
 
 @pytest.mark.parametrize("spec", ACTIONS, ids=lambda spec: spec.name)
@@ -46,7 +67,7 @@ def test_every_action_runs(open_window, monkeypatch, spec):
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: ("", ""))
     window = open_window()
     if spec.name == "save_scenario":
-        window.session.path = None  # a demo is not to be written to
+        window.session.file.path = None  # a demo is not to be written to
     action = window.actions_by_name[spec.name]
     action.trigger()
     window.session.settle()
@@ -268,16 +289,19 @@ def test_keys_are_listed(open_window):
 
 
 def test_export_from_the_window_equals_the_scene(open_window, tmp_path, monkeypatch):
-    from PySide6.QtGui import QImage
+    from PySide6.QtGui import QImage, QPainter
 
-    from ui.export.picture import draw_scene
+    from ui.export.scenes import paint_moment
 
     window = open_window("causal")
     target = tmp_path / "picture.png"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
     window.actions_by_name["export_picture"].trigger()
     window.session.settle()
-    expected = draw_scene(window.session.view, window.style_now.theme, (1920, 1080))
+    view, theme, size = window.session.view, window.style_now.theme, (1920, 1080)
+    expected = QImage(*size, QImage.Format.Format_RGB32)
+    with QPainter(expected) as painter:
+        paint_moment(painter, "scene", view.snapshot, view.report, theme, size)
     assert QImage(str(target)).convertToFormat(expected.format()) == expected
 
 

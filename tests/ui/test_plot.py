@@ -13,7 +13,7 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from ui.export.picture import save_widget
+from ui.export.picture import WidgetPicture
 from ui.panels.plot import PlotView
 from ui.scene.plot import heat_words, ramp, readout_box
 from ui.scene.plot_labels import Wanted, place_labels, spread
@@ -334,9 +334,9 @@ def colours(image: QImage) -> set[str]:
 def test_saved_pictures_show_the_curves(plot, tmp_path, theme):
     plot.set_style(Style(THEMES[theme]))
     expected = {ink(THEMES[theme], name).name() for name in ("naive", "flash1", "flash2")}
-    save_widget(plot, tmp_path / "plot.png")
+    WidgetPicture(plot).save(tmp_path / "plot.png")
     assert expected <= colours(QImage(str(tmp_path / "plot.png")))
-    save_widget(plot, tmp_path / "plot.svg")
+    WidgetPicture(plot).save(tmp_path / "plot.svg")
     svg = (tmp_path / "plot.svg").read_text("utf-8")
     assert svg.count("<polyline") + svg.count("<path") > 20
     renderer = QSvgRenderer(QByteArray(svg.encode()))
@@ -349,8 +349,8 @@ def test_saved_pictures_show_the_curves(plot, tmp_path, theme):
 
 def test_a_saved_map_shows_its_colours(plot, tmp_path):
     plot.show_model(heat_model())
-    save_widget(plot, tmp_path / "map.png")
+    WidgetPicture(plot).save(tmp_path / "map.png")
     shades = {f"#{int(word) & 0xFFFFFF:06x}" for word in ramp("dark", "hbm_line")}
     assert len(shades & colours(QImage(str(tmp_path / "map.png")))) > 100
-    save_widget(plot, tmp_path / "map.svg")
+    WidgetPicture(plot).save(tmp_path / "map.svg")
     assert "<image" in (tmp_path / "map.svg").read_text("utf-8")

@@ -310,9 +310,11 @@ def test_a_pointer_that_stands_still_goes_and_comes_back(window, qtbot) -> None:
     presenter.start()
     qtbot.waitUntil(lambda: QApplication.overrideCursor() is not None)
     assert QApplication.overrideCursor().shape() is Qt.CursorShape.BlankCursor
+    presenter._still.setInterval(60_000)  # not again while the move itself is being handled
     at = QPoint(QCursor.pos())
     QTest.mouseMove(window.windowHandle(), window.mapFromGlobal(at) + QPoint(7, 9))
     assert QApplication.overrideCursor() is None
+    presenter._still.setInterval(30)
     qtbot.waitUntil(lambda: QApplication.overrideCursor() is not None)
     presenter.toggle_pen()  # who draws wants to see the pen
     assert QApplication.overrideCursor() is None

@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 from PySide6.QtGui import QColor, QImage, QPainter
 
@@ -76,6 +77,112 @@ def test_of_two_proposals_in_a_row_the_second_stays(qapp):
     session.undo_stack.undo()
     session.settle()
     assert session.trace.workload.rows == 16
+    session.close()
+
+
+def rows(session, count):
+    return with_values(session.scenario, {"tiling": {"rows": count}})
+
+
+def refused(session):
+    return with_values(session.scenario, {"input": {"source": "file", "path": "/no/such.npz"}})
+
+
+def counts(session):
+    """Return what the stack says is on show, and what is."""
+    return session.undo_stack.index(), session.trace.workload.rows
+
+
+@pytest.fixture
+def three(qapp):
+    """Return a session with three scenarios: 16, 8 and 4 rows."""
+    session = make_session()
+    for count in (8, 4):
+        session.propose(rows(session, count), f"rows {count}")
+        session.settle()
+    yield session
+    session.close()
+
+
+def test_undo_of_which_nothing_comes_is_not_counted(three):
+    three.undo_stack.undo()
+    three.undo_stack.undo()
+    three.propose(refused(three), "before it is there")
+    three.settle()
+    assert counts(three) == (2, 4)
+    three.undo_stack.undo()
+    three.settle()
+    assert counts(three) == (1, 8)
+    three.undo_stack.redo()
+    three.settle()
+    assert counts(three) == (2, 4)
+
+
+def test_a_change_while_undo_is_on_its_way_follows_what_is_on_show(three):
+    three.undo_stack.undo()
+    three.propose(rows(three, 32), "rows 32")
+    three.settle()
+    assert counts(three) == (3, 32)
+    for left in (4, 8, 16):
+        three.undo_stack.undo()
+        three.settle()
+        assert three.trace.workload.rows == left
+    assert not three.undo_stack.canUndo()
+
+
+def test_undo_of_a_file_that_is_gone_changes_nothing(three, tmp_path):
+    target = tmp_path / "q.npz"
+    array = np.ones((1, 64, 32), np.float16)
+    np.savez(target, q=array, k=array, v=array)
+    tables = {"input": {"source": "file", "path": str(target)}}
+    three.propose(with_values(three.scenario, tables), "input")
+    three.settle()
+    three.propose(with_values(three.scenario, {"input": {"source": "random"}}), "random")
+    three.settle()
+    before, refusals = counts(three), []
+    assert before[0] == 4
+    three.refused.connect(refusals.append)
+    target.unlink()
+    three.undo_stack.undo()
+    three.settle()
+    assert len(refusals) == 1
+    assert counts(three) == before
+
+
+def test_of_undo_and_redo_in_a_row_the_last_counts(three):
+    three.undo_stack.undo()
+    three.undo_stack.undo()
+    three.undo_stack.redo()
+    three.settle()
+    assert counts(three) == (1, 8)
+
+
+def test_what_is_saved_while_undo_is_on_its_way_is_what_is_on_show(three, tmp_path):
+    three.undo_stack.undo()
+    three.save(tmp_path / "a.toml")
+    three.settle()
+    assert counts(three) == (2, 4)
+    assert three.undo_stack.isClean()
+    assert load_scenario(tmp_path / "a.toml") == three.scenario
+
+
+def test_undo_keeps_the_name_that_the_scenario_was_saved_under(qapp, tmp_path):
+    session, first, second = make_session(), tmp_path / "first.toml", tmp_path / "second.toml"
+    session.save(first)
+    session.open(first)
+    session.settle()
+    session.propose(rows(session, 8), "rows 8")
+    session.settle()
+    session.save(second)
+    for step in (session.undo_stack.undo, session.undo_stack.redo):
+        step()
+        session.settle()
+        assert session.path == second, "the first file stays as it was"
+    session.open(SCENARIOS / "naive.toml")
+    session.settle()
+    session.undo_stack.undo()
+    session.settle()
+    assert session.path == second
     session.close()
 
 

@@ -237,6 +237,18 @@ def test_no_text_collides(
     assert any(f"row {report.row}" in one.text for one in drawn)
 
 
+@pytest.mark.parametrize("scale", [0.125, 1.0, 8.0, 900.0, 40_000.0])
+def test_no_number_of_the_axis_is_cut_off(monkeypatch: pytest.MonkeyPatch, scale: float) -> None:
+    values = {"attention": {"scale": scale, "dtype": "float32"}}
+    trace = simulate(with_values(load_scenario(SCENARIOS / "large-logits.toml"), values))
+    now = trace.snapshot(0, 2)
+    rect = QRectF(0, 0, 440, 250)
+    for row in now.visit.rows:
+        drawn, report = record_texts(monkeypatch, softmax), row_report(now, row)
+        painted(lambda p, r=report: paint_softmax(p, now, r, Style(DARK), rect))
+        assert_tidy(drawn, rect)
+
+
 def test_a_row_that_sees_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     # Bottom-right aligned: of 8 queries and 6 keys the first two see nothing.
     scenario = with_values(

@@ -9,20 +9,33 @@ from pytestqt.qtbot import QtBot
 
 from ui.layouts import LAYOUT_NAMES
 from ui.main_window import MainWindow
-from ui.theme import Style
+from ui.settings import Settings
+from ui.theme import TEXT_SCALES, Style
 
 LEAST = 11
 
 
-@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
-@pytest.mark.parametrize("demo", ["flash1", "causal", "real-scale"])
+@pytest.mark.parametrize(
+    ("demo", "size", "scale"),
+    [
+        *((demo, (1280, 720), 1.0) for demo in ("flash1", "causal", "real-scale")),
+        *((demo, (1920, 1080), 1.0) for demo in ("flash1", "causal", "real-scale")),
+        # Larger text in a low window leaves panels less room: it may not become smaller by that.
+        *(("causal", (1280, 720), scale) for scale in TEXT_SCALES[1:]),
+        ("flash1", (1280, 720), 2.0),
+        ("flash1", (1920, 1080), 2.0),
+    ],
+)
 def test_no_text_is_too_small(
     qtbot: QtBot,
     open_window: Callable[..., MainWindow],
+    settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     demo: str,
     size: tuple[int, int],
+    scale: float,
 ) -> None:
+    settings.text_scale = scale
     found: dict[str, set[int]] = {}
     window = open_window(demo, size)
     shown = ""
@@ -38,6 +51,7 @@ def test_no_text_is_too_small(
     for shown in LAYOUT_NAMES:
         window.take_layout(shown)
         window.session.settle()
+        assert (window.width(), window.height()) == size
         window.grab()
         found.pop(shown, None)  # from before everything had its size
         window.grab()

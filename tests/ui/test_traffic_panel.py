@@ -19,7 +19,7 @@ from simulator.snapshot import Cursor
 from simulator.traffic_curve import run_traffic
 from tests.simulator.helpers import program_of, scenario
 from tests.ui.test_memory import assert_tidy, demo, painted, record_texts
-from ui.export.picture import save_widget
+from ui.export.picture import WidgetPicture
 from ui.main_window import MainWindow
 from ui.panels.traffic_panel import TrafficPanel
 from ui.scene import traffic as scene
@@ -283,7 +283,7 @@ def test_kept_curves_follow_run_size_and_theme(window: MainWindow) -> None:
 
 def test_svg_has_lines_and_letters(window: MainWindow, tmp_path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "traffic.svg"
-    save_widget(panel_of(window), path)
+    WidgetPicture(panel_of(window)).save(path)
     text = path.read_text()
     assert "<image" not in text
     assert text.count("<polyline") + text.count("<path") > 5

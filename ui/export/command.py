@@ -19,6 +19,7 @@ from ui.export.formats import FORMATS
 from ui.export.options import SCENE_NAMES, THEME_NAMES, ExportOptions, picture_size
 from ui.export.pipe import tell_made, tell_share
 from ui.layouts import LAYOUT_PANELS
+from ui.streams import on_terminal
 from ui.units import count_text
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         f"The ending of OUT chooses the format: {titles}. A folder (frames/) or a pattern "
         "(frame-%04d.png) takes single frames."
-    ).replace("%", "%%")
+    )
     parser.add_argument("-o", "--output", metavar="OUT.EXT", required=True, help="what to write")
     parser.add_argument("--size", default="1920x1080", metavar="1920x1080", help="in pixels")
     parser.add_argument(
@@ -42,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_part,
         metavar="A:B",
         help="visits A up to, not with, B, counted from 0; a still shows the last of them. "
-        "Without this an animation shows the whole run, a still the middle of it",
+        "Without this a film shows the whole run, a still the middle of it",
     )
     parser.add_argument(
         "--steps",
@@ -114,7 +115,7 @@ def run(options: argparse.Namespace, version: str) -> int:
         token=options.token,
     )
     wanted.check()
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display that is named may not be there
     export = _prepared(options, wanted, lesson, version)
     started = time.perf_counter()
     frames = len(export.source)
@@ -185,7 +186,7 @@ class _Progress:
 
     def __init__(self, frames: int) -> None:
         self._frames = frames
-        self._shows = sys.stderr.isatty() and frames > 1
+        self._shows = on_terminal() and frames > 1
         self._started = self._told = time.monotonic()
 
     def __call__(self, share: float) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QCloseEvent, QKeyEvent
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -29,6 +29,7 @@ from PySide6.QtWidgets import (
 
 from simulator.errors import InputError
 from simulator.playback import Granularity
+from simulator.trace import Trace
 from ui.export.formats import BY_ENDING, FORMATS, Format
 from ui.export.options import THEME_NAMES, ExportOptions, picture_size
 from ui.export.scenes import SCENES
@@ -37,6 +38,7 @@ from ui.export.timeline import OPS_BY_DEFAULT, make_timeline
 from ui.export.window_job import KIND, Made, still_options, submit, words_of
 from ui.layouts import LAYOUTS
 from ui.lesson_player import LessonPlayer
+from ui.panels.overrides import guarded
 from ui.session import Session
 from ui.theme import Style
 from ui.units import count_text
@@ -52,6 +54,7 @@ _QUICK = 20 * OPS_BY_DEFAULT
 """Visits whose ops are counted while the user types."""
 
 
+@guarded
 class ExportDialog(QDialog):
     """Asks what to export; makes it beside the window.
 
@@ -192,9 +195,21 @@ class ExportDialog(QDialog):
         self.browse_button.clicked.connect(self._browse)
         self.export_button.clicked.connect(self.start)
         self.close_button.clicked.connect(self._close_or_cancel)
+        self._session.trace_changed.connect(self._take_trace)
         tasks = self._session.tasks
         tasks.progressed.connect(self._show_progress)
         tasks.failed.connect(self._show_failure)
+
+    def _take_trace(self, trace: Trace) -> None:
+        """Take another run, which was still being built when the dialog was opened."""
+        to_the_end = self.stop_box.value() == self._visits - 1
+        self._visits = len(trace)
+        for box in (self.start_box, self.stop_box):
+            box.setMaximum(self._visits - 1)
+        if to_the_end:
+            self.stop_box.setValue(self._visits - 1)
+        if self._running is None:
+            self._check()
 
     # --- what is asked for ----------------------------------------------------------------
 
@@ -414,11 +429,11 @@ class ExportDialog(QDialog):
         else:
             super().keyPressEvent(event)
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        """Close; an export that runs is cancelled."""
+    def done(self, result: int) -> None:
+        """Close, however that came; an export that runs is cancelled."""
         if self._running is not None:
             self._close_or_cancel()
-        super().closeEvent(event)
+        super().done(result)
 
 
 def _told(error: InputError) -> str:

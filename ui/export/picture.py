@@ -19,30 +19,10 @@ from PySide6.QtWidgets import QWidget
 from simulator.errors import refuse
 from simulator.files import write_atomically
 from simulator.scenario import Faults
-from ui.export.scenes import paint_moment
 from ui.export.vector import finished_svg, new_svg
 from ui.panels.painting import whole_pictures
 from ui.scene.fault_marks import paint_fault_label
-from ui.session import View
-from ui.theme import DARK, Style, Theme
-
-
-def draw_scene(view: View, theme: Theme, size: tuple[int, int]) -> QImage:
-    """Return the scene as an image.
-
-    Parameters
-    ----------
-    view : View
-        Snapshot and row.
-    theme : Theme
-        Colours.
-    size : tuple of int
-        Width and height in pixels.
-    """
-    image = QImage(*size, QImage.Format.Format_RGB32)
-    with QPainter(image) as painter:
-        paint_moment(painter, "scene", view.snapshot, view.report, theme, size)
-    return image
+from ui.theme import DARK, Style
 
 
 class WidgetPicture:
@@ -132,16 +112,3 @@ class WidgetPicture:
         content.setData("image/png", self.png())
         content.setData("image/svg+xml", QByteArray(self.svg()))
         QGuiApplication.clipboard().setMimeData(content)
-
-
-def save_widget(
-    widget: QWidget, path: Path, faults: Faults | None = None, style: Style | None = None
-) -> None:
-    """Draw a widget as it is seen into a PNG or SVG file, whole or not at all.
-
-    Raises
-    ------
-    InputError
-        The file cannot be written, or ends in something else.
-    """
-    WidgetPicture(widget, faults, style).save(path)

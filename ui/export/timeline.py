@@ -1,4 +1,4 @@
-"""Which state a frame of an animation shows: arithmetic on the frame's number, nothing kept."""
+"""Which state a frame of a film shows: arithmetic on the frame's number, nothing kept."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from simulator.snapshot import Cursor
 from ui.units import count_text
 
 LONGEST = 60.0
-"""Seconds that an animation takes at most when nobody says how long."""
+"""Seconds that a film takes at most when nobody says how long."""
 MOST_FRAMES = 200_000
 OPS_BY_DEFAULT = 600
-"""Ops up to which an animation goes op by op when nobody says by what."""
+"""Ops up to which a film goes op by op when nobody says by what."""
 VISITS_BY_OP = 100_000
 """Visits whose ops are counted one visit after the other: a few seconds' work."""
 MOTION = 0.3
@@ -44,7 +44,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The frames of an animation.
+    """The frames of a film.
 
     Attributes
     ----------

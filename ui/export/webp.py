@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from ui.export.pixels import Patch
 
-LARGEST = 16_383
-"""Pixels that a side may have."""
 _SECOND = Fraction(1, 1000)
 _HAS_XMP, _HAS_ALPHA, _MOVES = 0x04, 0x10, 0x02
 _REPLACE = 0x02

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from simulator.lesson_places import Pointer
 from simulator.snapshot import Cell, Snapshot
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.board import paint_board
 from ui.scene.board_layout import (
@@ -30,6 +31,7 @@ NOTCH = 120
 """What Qt reports for one notch of a wheel, in eighths of a degree."""
 
 
+@guarded
 class BoardPanel(QWidget):
     """Shows a snapshot's matrices; zooms, pans, reads cells, and picks rows and tiles.
 

@@ -19,6 +19,7 @@ from simulator.models import AttentionModel, load_model, models
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.panels.plot import load_plots
 from ui.panels.plot_bar import Button, Choice, Option
@@ -97,6 +98,7 @@ def cache_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> object:
     return None
 
 
+@guarded
 class TokenSlider(QSlider):
     """Tokens on a logarithmic slider; Up and Down go by one, Page Up and Page Down by doubling."""
 
@@ -125,6 +127,7 @@ class TokenSlider(QSlider):
             self._panel.take_tokens(asked)
 
 
+@guarded
 class _Picture(QWidget):
     """The cache while it fills."""
 
@@ -141,6 +144,7 @@ class _Picture(QWidget):
                 paint_cache(painter, self.state, self.style_now, QRectF(self.rect()))
 
 
+@guarded
 class CachePanel(PlotPanel):
     """Curves of the cache in each way of sharing it, and under them decoding token by token.
 

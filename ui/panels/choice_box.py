@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QFrame, QWidget
 
 from ui.icons import icon
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.draw import card, draw_text, text_width
 from ui.theme import DARK, Style
@@ -14,6 +15,7 @@ from ui.theme import DARK, Style
 _PAD, _ARROW, _HIGH, _RADIUS = 8.0, 14.0, 24.0, 4.0
 
 
+@guarded
 class ChoiceBox(QComboBox):
     """A list; scrolling past it changes nothing.
 

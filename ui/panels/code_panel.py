@@ -16,6 +16,7 @@ from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
 from ui.panels.code_view import CodeView
+from ui.panels.overrides import guarded
 from ui.panels.paper_view import PaperView
 from ui.panels.run_bar import RunBar
 from ui.scene.highlight import spans
@@ -52,6 +53,7 @@ def code_lines(algorithm: str) -> CodeLines:
     return CodeLines(algorithm, source(algorithm), partial(op_lines, algorithm))
 
 
+@guarded
 class CodePanel(QWidget):
     """Three texts of which the current line is framed; a click on another runs to it.
 

@@ -25,6 +25,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QToolTip, QWidget
 
 from simulator.code_lines import CodeLine
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.draw import mixed, outline, text_width
 from ui.scene.highlight import spans
@@ -37,6 +38,7 @@ _TIP = "Click a line: run to where it is done next. In the margin: a breakpoint.
 _OWN_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
+@guarded
 class CodeView(QPlainTextEdit):
     """Some code, to read and to click on.
 
@@ -254,6 +256,7 @@ class CodeView(QPlainTextEdit):
         return super().viewportEvent(event)
 
 
+@guarded
 class _Margin(QWidget):
     """Marks and numbers beside the text: a click sets a breakpoint."""
 
@@ -278,6 +281,7 @@ class _Margin(QWidget):
             self._view.mark_toggled.emit(number)
 
 
+@guarded
 class _Colours(QSyntaxHighlighter):
     """Colours of a text that was taken apart once."""
 

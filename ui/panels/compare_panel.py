@@ -27,7 +27,9 @@ from simulator.row_report import RowReport
 from simulator.scenario import with_values
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
+from ui.panels.plot_bar import Button, bar_sheet
 from ui.scene.compare import MIN_SIZE, compare_layout, paint_compare
 from ui.scene.compare_table import paint_table
 from ui.scene.compare_words import place_words, title, verdicts
@@ -59,16 +61,7 @@ def compare_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> object
     return comparison, comparison.at(snapshot)
 
 
-class _Choice(QToolButton):
-    """A button that Enter presses as well: Space plays the run."""
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.click()
-        else:
-            super().keyPressEvent(event)
-
-
+@guarded
 class ComparePanel(QWidget):
     """Three columns that race, or the table of the whole runs; a click shows an algorithm."""
 
@@ -93,7 +86,7 @@ class ComparePanel(QWidget):
 
     def _button(self, name: str) -> QToolButton:
         _, text, _, tip = next(row for row in _BUTTONS if row[0] == name)
-        button = _Choice(self)
+        button = Button(self)
         button.setObjectName(f"compare_{name}")
         button.setAccessibleName(text)
         button.setAccessibleDescription(tip)
@@ -220,15 +213,7 @@ class ComparePanel(QWidget):
                 button.setGeometry(round(x), 5, round(widths[name]), height)
                 x += widths[name] + gap
             x += group_gap - gap
-        t = self.style_now.theme
-        self.setStyleSheet(
-            f"QToolButton {{ color: {t.muted}; background: {t.field}; padding: 0;"
-            f" border: 1px solid {t.border}; border-radius: {round(px(4))}px; }}"
-            f"QToolButton:hover {{ color: {t.text}; }}"
-            f"QToolButton:checked {{ color: {t.text}; background: {t.accent};"
-            f" border-color: {t.current}; }}"
-            f"QToolButton:focus {{ border: 1px solid {t.text}; color: {t.text}; }}"
-        )
+        self.setStyleSheet(bar_sheet(style))
 
     def place(self) -> QRectF:
         """Return where to paint: under the buttons."""

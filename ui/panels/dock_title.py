@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QPaintEvent
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QToolButton, QWidget
 
 from ui.icons import icon
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.draw import LEFT, draw_text, text_width
 from ui.theme import DARK, Style
@@ -14,6 +15,7 @@ from ui.theme import DARK, Style
 _HIGH, _PAD, _BUTTON, _ICON = 26.0, 10.0, 20.0, 14.0
 
 
+@guarded
 class DockTitle(QWidget):
     """Qt's own has buttons that neither grow with the text nor take the theme's colours.
 

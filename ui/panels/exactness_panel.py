@@ -29,6 +29,7 @@ from simulator.faults import FAULTS, without_effect
 from simulator.scenario import with_values
 from simulator.snapshot import Cursor, Snapshot
 from simulator.trace import Trace
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.exactness import paint_exactness, row_at, row_words
 from ui.scene.names import op_label
@@ -42,6 +43,7 @@ _FILL = "rows against float64"
 _SEARCH = "first wrong step"
 
 
+@guarded
 class _Strips(QWidget):
     """The picture: a click explains a row, the pointer reads one."""
 
@@ -96,6 +98,7 @@ class _Strips(QWidget):
                 )
 
 
+@guarded
 class ExactnessPanel(QWidget):
     """Errors of all rows, the faults to switch on, and the first step that they spoil.
 

@@ -6,11 +6,13 @@ from PySide6.QtCore import QEasingCurve, Qt, QVariantAnimation
 from PySide6.QtGui import QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 
 FADE_MS = 260
 
 
+@guarded
 class Fade(QWidget):
     """Lies over a widget while its old picture fades.
 

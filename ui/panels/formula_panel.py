@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.formula_lines import (
     ExplanationText,
@@ -42,6 +43,7 @@ def make_formula_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> F
     return formula_model(snapshot, report)
 
 
+@guarded
 class FormulaPanel(QWidget):
     """The update of the current op; every number selects its cell on the board.
 

@@ -17,6 +17,7 @@ from simulator.algorithms import ALGORITHMS
 from simulator.faults import fault_labels
 from simulator.trace import Trace
 from simulator.workload import Workload
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.panels.progress import ProgressStrip
 from ui.scene.draw import CENTRE, card, draw_text, text_width
@@ -33,14 +34,14 @@ def scenario_words(w: Workload) -> list[str]:
     kind = "MHA" if w.kv_heads == w.heads else "MQA" if w.kv_heads == 1 else "GQA"
     words = [
         f"Nq {count_text(w.seqlen_q)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
-        f"Br {w.rows} · Bc {w.cols}",
+        f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}",
         "causal" if mask.causal else "not causal",
         f"{kind} {w.heads}:{w.kv_heads}",
         w.dtype,
     ]
     if mask.window:
-        sinks = f" + {mask.sinks} sinks" if mask.sinks else ""
-        words.insert(3, f"window {mask.window}{sinks}")
+        sinks = f" + {mask.sinks} sink{'s' * (mask.sinks > 1)}" if mask.sinks else ""
+        words.insert(3, f"window {count_text(mask.window)}{sinks}")
     if w.temperature != 1:
         words.append(f"temperature {w.temperature:g}")
     words.append(input_words(w))
@@ -57,6 +58,7 @@ def input_words(w: Workload) -> str:
     return f"real layer “{name}”{heads}" if w.file.model else f"file “{name}”{heads}"
 
 
+@guarded
 class _Chips(QWidget):
     """The words as chips; those for which there is no room are left out, last first."""
 
@@ -119,7 +121,6 @@ class Header(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._workload: Workload | None = None
         self._brand = QLabel("Tilescope")
         self._brand.setObjectName("brand")
         self._buttons: dict[str, QToolButton] = {}
@@ -142,6 +143,7 @@ class Header(QWidget):
         row.addSpacing(8)
         row.addWidget(self._chips, 1)
         self.progress = ProgressStrip()
+        self.progress.toggled.connect(self._make_room)
         row.addWidget(self.progress)
         self._engine = QLabel()
         self._engine.setObjectName("engine")
@@ -176,6 +178,20 @@ class Header(QWidget):
         self._engine.setFont(style.text_font(12))
         self.progress.set_style(style)
         self._chips.show_words(self._chips._words, style, self._chips._faults)
+        self._make_room(not self.progress.isHidden())
+
+    def _make_room(self, busy: bool) -> None:
+        """Leave out brand and badge where work, when it is shown, would make the window wider."""
+        layout, spare = self.layout(), (self._brand, self._engine)
+        assert layout is not None
+        for widget in spare:
+            widget.show()
+        strip = self.progress
+        more = strip.minimumSizeHint().width() + layout.spacing() if strip.isHidden() else 0
+        for widget in spare if busy else ():
+            if layout.minimumSize().width() + more > self.width():
+                widget.hide()
+                layout.invalidate()
 
 
 def engine_words(name: str, device: str) -> str:

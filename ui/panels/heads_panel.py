@@ -13,6 +13,7 @@ from simulator.lesson_tables import ChooseTable
 from simulator.models import models
 from simulator.scenario import with_values
 from simulator.workload import Workload
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.panels.plot_bar import Choice, Option, PlotBar
 from ui.scene.draw import text_width
@@ -54,6 +55,7 @@ CHOICES = (
 )  # fmt: skip
 
 
+@guarded
 class _Picture(QWidget):
     """The heads and the figures of each way to share."""
 
@@ -70,6 +72,7 @@ class _Picture(QWidget):
                 paint_heads(painter, self.state, self.style_now, QRectF(self.rect()))
 
 
+@guarded
 class HeadsPanel(QWidget):
     """Query heads over what they share; a slider from MHA through GQA to MQA.
 

@@ -9,6 +9,7 @@ from PySide6.QtGui import QFont, QWheelEvent
 from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
 
 from simulator.attention_map import MapSettings
+from ui.panels.overrides import guarded
 from ui.panels.plot_bar import Button, bar_sheet, lines_of
 from ui.scene.draw import text_width
 from ui.theme import DARK, Style
@@ -30,6 +31,7 @@ _TIPS = {
 }
 
 
+@guarded
 class _Slider(QSlider):
     """A slider that scrolling past does not move."""
 

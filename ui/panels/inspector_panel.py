@@ -32,6 +32,7 @@ from simulator.snapshot import Cell
 from simulator.trace import Trace
 from simulator.workload import Workload
 from ui.panels.inspector_bar import InspectorBar
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.inspector import paint_inspector, pointed
 from ui.scene.inspector_layout import InspectorLayout, inspector_layout
@@ -70,6 +71,7 @@ class _Scores:
     scores: HeadScores
 
 
+@guarded
 class _Canvas(QWidget):
     """The painted part."""
 
@@ -116,6 +118,7 @@ class _Canvas(QWidget):
             super().keyPressEvent(event)
 
 
+@guarded
 class InspectorPanel(QWidget):
     """Weights of the scenario's Q and K under settings of its own.
 
@@ -139,7 +142,6 @@ class InspectorPanel(QWidget):
         self._view: View | None = None
         self._trace: Trace | None = None
         self._made: _Scores | None = None
-        self._maps: AttentionMaps | None = None
         self._small: F32 | None = None
         self._small_why = ""
         self._board_head = -1
@@ -198,7 +200,10 @@ class InspectorPanel(QWidget):
         if made is not None and _same_scores(made.trace, trace) and self._covers(made.scores.part):
             self._remap()
             self._shrink()
-        else:
+        else:  # until they are there nothing is shown: these are the numbers of another run
+            self.model = self.hovered = self._small = None
+            self._small_why = ""
+            self._tell()
             self._compute()
 
     def _covers(self, part: Part) -> bool:
@@ -309,6 +314,9 @@ class InspectorPanel(QWidget):
             rest = entropy_words(self.model, self.pointer.row)
             self.canvas.setAccessibleDescription(f"{words}. {rest}.")
             self.setAccessibleDescription(words)
+        else:
+            self.canvas.setAccessibleDescription("")
+            self.setAccessibleDescription("")
         self.canvas.update()
 
     # --- controls -------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from simulator.lesson import ResolvedStep
 from ui.icons import icon
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.panels.plot_bar import Button, bar_sheet
 from ui.scene.caption import (
@@ -101,6 +102,7 @@ def _controls_width(style: Style) -> float:
     return max(pair, text_width(font, "Reveal answer") + style.px(24), style.px(160))
 
 
+@guarded
 class LessonBar(QWidget):
     """A step's caption, and the buttons that go to other steps.
 
@@ -239,6 +241,7 @@ _ALONE = 720
 """Height of the window that a bar without one is made for."""
 
 
+@guarded
 class _CaptionView(QWidget):
     """The caption of the step."""
 
@@ -278,6 +281,7 @@ class _CaptionView(QWidget):
                 paint_caption(painter, self.shown, self.style_now, QRectF(self.rect()))
 
 
+@guarded
 class _Ticks(QWidget):
     """The steps of the lesson in a row: the current one bright, those before it filled."""
 

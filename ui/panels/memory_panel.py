@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 from simulator.playback import Granularity, step
 from simulator.program import TileProgram
 from simulator.snapshot import Snapshot
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.memory import MIN_SIZE, paint_memory
 from ui.scene.memory_model import memory_model, naive_total
@@ -76,6 +77,7 @@ def _is_next(before: Snapshot | None, now: Snapshot) -> bool:
     return step(now.program, before.cursor, Granularity.OP) == now.cursor != before.cursor
 
 
+@guarded
 class MemoryPanel(MovingPanel):
     """HBM and SRAM, and the tiles that travel between them."""
 

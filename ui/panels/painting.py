@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter, QPalette
 from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
 from simulator.errors import refuse
 from ui.scene.draw import CENTRE, draw_text, text_width
@@ -55,7 +56,7 @@ def painting(widget: QWidget, *, covers: bool = True) -> Iterator[QPainter]:
         yield painter
     except BaseException as error:
         painter.end()  # the traceback keeps it, and Qt goes on with the next widget
-        _take(widget, error)
+        take_fault(widget, error)
         if covers:
             with suppress(Exception), QPainter(widget) as ground:
                 cover(ground, widget)
@@ -71,7 +72,7 @@ def contained(painter: QPainter, widget: QWidget) -> Iterator[None]:
         yield
     except BaseException as error:
         painter.restore()
-        _take(widget, error)
+        take_fault(widget, error)
         with suppress(Exception):
             cover(painter, widget)
     else:
@@ -104,11 +105,13 @@ def whole_pictures() -> Iterator[None]:
     raise refusal
 
 
-def _take(widget: QWidget, error: BaseException) -> None:
-    """Tell of an error: who waits for it, else the hook, and that once."""
+def take_fault(what: object, error: BaseException) -> None:
+    """Tell of an error in what Qt calls: who waits for it, else the hook, and that once."""
     trace = error.__traceback__
     if _waiting:
-        where = widget.accessibleName() or widget.objectName() or type(widget).__name__
+        where = type(what).__name__
+        if isinstance(what, QWidget) and isValid(what):
+            where = what.accessibleName() or what.objectName() or where
         text = "".join(traceback.format_exception(error))
         _waiting[-1].append(_Fault(where, error.with_traceback(None), text))
         return

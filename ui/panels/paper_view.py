@@ -19,6 +19,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QScrollArea, QToolTip, QWidget
 
 from simulator.paper import PAPERS, Paper, Role
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.paper import PaperLayout, paint_paper, paper_layout
 from ui.theme import DARK, Style
@@ -32,6 +33,7 @@ _TIPS = {
 }
 
 
+@guarded
 class PaperView(QScrollArea):
     """The lines of one algorithm, the current one framed and kept in sight."""
 
@@ -59,6 +61,7 @@ class PaperView(QScrollArea):
         if paper is not self.page.paper or not self.page.fed:
             self.page.paper, self.page.fed = paper, True
             self.page.focus = None
+            self.page.current = self.page.pointed = ()  # lines of another algorithm
             self.page.lay_out()
 
     def show_current(self, lines: tuple[int, ...]) -> None:
@@ -87,14 +90,14 @@ class PaperView(QScrollArea):
         """Scroll to the lines that are pointed at, or else run now, where they are out of sight."""
         lines = self.page.pointed or self.page.current
         if lines:
-            self.page.keep_in_sight(lines[-1])
-            self.page.keep_in_sight(lines[0])
+            self.page.keep_in_sight(lines[0], lines[-1])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.follow()
 
 
+@guarded
 class _Page(QWidget):
     def __init__(self, area: PaperView) -> None:
         super().__init__()
@@ -128,10 +131,13 @@ class _Page(QWidget):
             self.setMinimumHeight(round(self.laid.height) + 1)
         self.update()
 
-    def keep_in_sight(self, line: int) -> None:
-        """Scroll where a line is out of sight, and then to the middle."""
-        box, bar = self.laid.rows[line].box, self._area.verticalScrollBar()
+    def keep_in_sight(self, line: int, last: int | None = None) -> None:
+        """Scroll where a line, or one up to another, is out of sight, and then to the middle."""
+        rows, bar = self.laid.rows, self._area.verticalScrollBar()
         room = self._area.viewport().height()
+        box = rows[line].box
+        if last is not None:
+            box = box.united(rows[last].box)
         if box.top() < bar.value() or box.bottom() > bar.value() + room:
             bar.setValue(round(min(box.center().y() - room / 2, box.top())))
 

@@ -31,6 +31,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.theme import DARK, Style
 
@@ -82,6 +83,7 @@ class Stroke:
         return self.path.boundingRect().united(self.tail.boundingRect())
 
 
+@guarded
 class PenOverlay(QWidget):
     """Lies over its parent and shows strokes and the spotlight.
 

@@ -25,6 +25,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
+from ui.panels.overrides import guarded
 from ui.panels.painting import contained, cover, painting
 from ui.scene.plot import DASHES, heat_words, paint_ground, paint_over, paint_readout
 from ui.scene.plot_layout import PlotLayout, plot_layout
@@ -50,6 +51,7 @@ def load_plots() -> None:
     import pyqtgraph  # noqa: F401
 
 
+@guarded
 class _Layer(QGraphicsItem):
     """Something painted in pixels under or over the curves."""
 
@@ -76,6 +78,7 @@ class _Layer(QGraphicsItem):
             self._paint(painter)
 
 
+@guarded
 class PlotView(QWidget):
     """Shows a `PlotModel`; the wheel zooms, dragging pans, the pointer reads, a click picks.
 

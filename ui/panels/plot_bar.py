@@ -10,6 +10,7 @@ from PySide6.QtGui import QFont, QKeyEvent
 from PySide6.QtWidgets import QToolButton, QWidget
 
 from ui.panels.choice_box import ChoiceBox
+from ui.panels.overrides import guarded
 from ui.scene.draw import text_width
 from ui.theme import DARK, Style
 
@@ -67,6 +68,7 @@ def bar_sheet(style: Style) -> str:
     )
 
 
+@guarded
 class Button(QToolButton):
     """A button that Enter presses as well: Space plays the run."""
 

@@ -9,6 +9,7 @@ from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.panels.plot import PlotView
 from ui.panels.plot_bar import Choice, PlotBar
@@ -22,6 +23,7 @@ _ROOM = QSizeF(320, 230)
 _SMALLEST = 0.92
 
 
+@guarded
 class PlotPanel(QWidget):
     """Choices, and under them a plot.
 

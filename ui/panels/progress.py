@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
 
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.draw import LEFT
 from ui.theme import Style
@@ -16,6 +17,7 @@ PATIENCE_MS = 250
 """Work that ends sooner is not mentioned."""
 
 
+@guarded
 class _Words(QLabel):
     """Words that end in an ellipsis rather than make the window wider."""
 
@@ -35,6 +37,8 @@ class ProgressStrip(QWidget):
     """Appears when work takes longer than a moment, and goes when it is done."""
 
     cancelled = Signal()
+    toggled = Signal(bool)
+    """It is about to appear, or it has gone."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +56,7 @@ class ProgressStrip(QWidget):
         for widget in (self._words, self._bar, self._button):
             row.addWidget(widget)
         self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
-        self._patience.timeout.connect(self.show)
+        self._patience.timeout.connect(self._appear)
         self.hide()
 
     def show_progress(self, words: str, share: float, left: float) -> None:
@@ -64,10 +68,15 @@ class ProgressStrip(QWidget):
         if not self.isVisible() and not self._patience.isActive():
             self._patience.start()
 
+    def _appear(self) -> None:
+        self.toggled.emit(True)
+        self.show()
+
     def rest(self) -> None:
         """Nothing is at work any more."""
         self._patience.stop()
         self.hide()
+        self.toggled.emit(False)
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""

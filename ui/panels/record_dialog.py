@@ -38,6 +38,7 @@ from simulator.program import TileProgram
 from simulator.snapshot import Cursor
 from ui.layouts import layout_named
 from ui.lesson_text import FORMATS
+from ui.panels.overrides import guarded
 from ui.panels.record_fields import (
     Preview,
     Target,
@@ -82,6 +83,7 @@ def open_record_dialog(window: MainWindow) -> RecordDialog | None:
     return dialog
 
 
+@guarded
 class RecordDialog(QDialog):
     """Asks what a step says and which lesson gets it.
 

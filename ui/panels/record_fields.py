@@ -24,6 +24,7 @@ from simulator.assets import LESSONS
 from simulator.errors import InputError, refuse
 from simulator.lesson import parse_lesson, read_text
 from simulator.lesson_record import MOST_WORDS, NewStep, is_shipped, word_count
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.caption import BODY, Caption, caption_height, paint_caption
 from ui.scene.caption_text import plain_text
@@ -116,6 +117,7 @@ def show_words(note: QLabel, caption: str, style: Style) -> None:
     note.setStyleSheet(f"color: {style.theme.bad if long else style.theme.muted}")
 
 
+@guarded
 class Preview(QWidget):
     """The caption as a lesson shows it, answer and all."""
 

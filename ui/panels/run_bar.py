@@ -22,6 +22,7 @@ from simulator.code_lines import forms
 from simulator.trace import Trace
 from ui.icons import icon
 from ui.panels.choice_box import ChoiceBox
+from ui.panels.overrides import guarded
 from ui.panels.plot_bar import Button, bar_sheet
 from ui.scene.draw import fitted, text_width
 from ui.session import Session
@@ -79,6 +80,7 @@ _CHOICES = (
 )  # fmt: skip
 
 
+@guarded
 class RunBar(QWidget):
     """Controls on as many lines as they need.
 

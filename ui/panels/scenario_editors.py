@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from ui.icons import icon
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.panels.scenario_fields import (
     Blank,
@@ -46,6 +47,7 @@ EDITOR_WIDTH = 150
 """Below this width at scale 1 an editor takes a line of its own, under its label."""
 
 
+@guarded
 class LineEditor(QLineEdit):
     """One line of text: tried on Enter, on leaving, and after a pause in typing.
 
@@ -116,6 +118,7 @@ class LineEditor(QLineEdit):
         return super().event(event)
 
 
+@guarded
 class WholeEditor(LineEditor):
     """A whole number; the arrow keys up and down and the wheel change it by one."""
 
@@ -153,6 +156,7 @@ class WholeEditor(LineEditor):
             event.ignore()
 
 
+@guarded
 class ChoiceEditor(QComboBox):
     """One of some texts, told at once."""
 
@@ -255,6 +259,7 @@ class Message(QWidget):
         self._words.setFont(style.text_font(12))
 
 
+@guarded
 class Field(QWidget):
     """A label, an editor, and under it what is wrong with its text."""
 

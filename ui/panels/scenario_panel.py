@@ -31,6 +31,7 @@ from simulator.errors import InputError, Mistake
 from simulator.scenario import Scenario, parse_scenario
 from simulator.trace import Trace
 from simulator.workload import Workload
+from ui.panels.overrides import guarded
 from ui.panels.scenario_editors import EDITOR_WIDTH, FRAME, Field, LineEditor, Message
 from ui.panels.scenario_fields import (
     FIELDS,
@@ -45,6 +46,7 @@ from ui.theme import DARK, Style, palette
 from ui.units import count_text
 
 
+@guarded
 class ScenarioPanel(QWidget):
     """Every field of the scenario on show.
 

@@ -8,10 +8,12 @@ from PySide6.QtGui import QPaintEvent
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from ui.panels.memory_panel import MovingPanel
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.softmax import MIN_SIZE, MOVING_OPS, error_words, paint_softmax, rescale_words
 
 
+@guarded
 class SoftmaxPanel(MovingPanel):
     """Scores, running maximum and update of the selected row."""
 

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.lesson import ResolvedStep
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.caption import BODY, Caption, caption_height, paint_caption
 from ui.scene.caption_text import plain_text
@@ -76,6 +77,7 @@ def next_caption(step: ResolvedStep | None, following: ResolvedStep | None) -> C
     return Caption("The last step is on show" if last else "", "")
 
 
+@guarded
 class SpeakerWindow(QWidget):
     """Notes, the next step, the answer, the time of day and how long the talk has taken.
 
@@ -295,6 +297,7 @@ class SpeakerWindow(QWidget):
         )
 
 
+@guarded
 class _Pane(QFrame):
     """A heading over a text that scrolls when it is long."""
 
@@ -345,6 +348,7 @@ class _Pane(QFrame):
                 return
 
 
+@guarded
 class _Prose(QWidget):
     """A text with formulas, as high as it needs for its width."""
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLabel, QSpinBox
 
 from simulator.lesson_tables import ChooseTable
 from simulator.sqrt_d import SqrtDResult, sqrt_d_experiment
+from ui.panels.overrides import guarded
 from ui.panels.plot import load_plots
 from ui.panels.plot_bar import Button, Choice, Option, bar_sheet
 from ui.panels.plot_panel import PlotPanel
@@ -41,6 +42,7 @@ _SEED_TIP = "Of the random vectors: the same seed draws the same numbers."
 _AGAIN_TIP = "Draw the same vectors again, from the first one."
 
 
+@guarded
 class _Seed(QSpinBox):
     """A number; scrolling past it changes nothing."""
 

@@ -21,6 +21,7 @@ from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
 from simulator.traffic_curve import RunTraffic, run_traffic
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.traffic import paint_curves, traffic_layout
 from ui.scene.traffic_place import figures, paint_place
@@ -41,6 +42,7 @@ def traffic_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> object
     return run_traffic(trace.program)
 
 
+@guarded
 class TrafficPanel(QWidget):
     """Cumulative bytes of each tensor; pressing or dragging seeks, the pointer reads."""
 

@@ -20,6 +20,7 @@ from simulator.playback import SPEEDS, Granularity, end_of_visit
 from simulator.snapshot import Cursor, Snapshot
 from ui.icons import icon
 from ui.panels.choice_box import ChoiceBox
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.draw import text_width, with_narrow_hyphens
 from ui.scene.names import op_words, outer_block_word, visit_words
@@ -48,6 +49,7 @@ _TIME_TIP = (
 )
 
 
+@guarded
 class _Painted(QWidget):
     """A part of the bar that a pure function paints."""
 
@@ -111,6 +113,7 @@ class _Painted(QWidget):
         return super().event(event)
 
 
+@guarded
 class Scrubber(_Painted):
     """All visits of the run; pressing or dragging chooses one."""
 
@@ -157,6 +160,7 @@ class Scrubber(_Painted):
             self.cursor_chosen.emit(end_of_visit(self.snapshot.program, visit))
 
 
+@guarded
 class OpChips(_Painted):
     """The ops of the current visit; clicking one goes there."""
 
@@ -192,6 +196,7 @@ class OpChips(_Painted):
             self.cursor_chosen.emit(Cursor(self.snapshot.cursor.visit, op))
 
 
+@guarded
 class TransportBar(QWidget):
     """Buttons, scrubber, op chips, step, speed, place and simulated time.
 

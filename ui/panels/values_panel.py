@@ -23,6 +23,7 @@ from simulator.cell_values import CellValue, cell_value, exists, tile_of
 from simulator.snapshot import Cell, Snapshot
 from simulator.tile_script import save_tile
 from simulator.workload import Workload
+from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.draw import LEFT, RIGHT, draw_text, text_width
 from ui.scene.names import first_that_fits
@@ -60,6 +61,7 @@ def value_row(snapshot: Snapshot, cell: Cell) -> tuple[str, ...]:
     return found.name, shown, exact, tile_text(w, cell), found.state
 
 
+@guarded
 class LiveValue(QWidget):
     """One line: the cell under the pointer, with its exact value."""
 
@@ -123,6 +125,7 @@ class LiveValue(QWidget):
                 x += width + px(14)
 
 
+@guarded
 class ValuesPanel(QWidget):
     """Exact values of the cell under the pointer and of pinned cells.
 

@@ -362,7 +362,7 @@ def _arranged(w: Workload, style: Style, rect: QRectF, view: View, tokens: bool)
         visible=visible,
         cell=cell,
         boxes=boxes,
-        labels=_labels(boxes, px, gap, content),
+        labels=_labels(boxes, px, content),
         row_margin=QRectF(boxes["Q"].left() - left, s.top(), left - px(4), s.height())
         if left
         else QRectF(),
@@ -406,7 +406,7 @@ def _within(width: float, height: float, ratio: float) -> tuple[float, float]:
 
 
 def _labels(
-    boxes: dict[str, QRectF], px: Callable[[float], float], gap: float, content: QRectF
+    boxes: dict[str, QRectF], px: Callable[[float], float], content: QRectF
 ) -> dict[str, QRectF]:
     """Return where the titles go; those of Q and O reach outwards where their sizes are long."""
     line, short = px(18), px(20)

@@ -142,7 +142,7 @@ def _rate(rate: float) -> str:
     return f"{count_text(round(rate)) if rate >= 100 else f'{rate:.3g}'} tokens/s"
 
 
-def group_words(state: CacheState, group: GroupStep) -> tuple[list[str], list[str]]:
+def group_words(group: GroupStep) -> tuple[list[str], list[str]]:
     """Return which layers a group has, and what it holds and moves; both longest first."""
     layers, window = group.group.layers, group.group.window
     name = f"{layers} layer{'' if layers == 1 else 's'}"
@@ -229,7 +229,7 @@ def paint_cache(painter: QPainter, state: CacheState, style: Style, rect: QRectF
     for group in groups:
         if place.bottom() > rect.bottom() + 1:
             return
-        _paint_group_words(painter, state, group, style, place)
+        _paint_group_words(painter, group, style, place)
         place.translate(0, line)
         if with_bars:
             bar = QRectF(place.left(), place.top(), place.width(), style.px(_BAR))
@@ -268,10 +268,8 @@ def _paint_counts(
         x += width + step
 
 
-def _paint_group_words(
-    painter: QPainter, state: CacheState, group: GroupStep, style: Style, place: QRectF
-) -> None:
-    names, said = group_words(state, group)
+def _paint_group_words(painter: QPainter, group: GroupStep, style: Style, place: QRectF) -> None:
+    names, said = group_words(group)
     font, strong = style.text_font(12), style.text_font(12, bold=True)
     name = first_that_fits(names, 0.5 * place.width(), strong)
     used = min(text_width(strong, name), 0.6 * place.width())

@@ -157,7 +157,8 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
         levels.insert(0, Level(weights, text, "weights", "muted"))
     name = CONVENTION_NAMES[choice.convention]
     many = f", {count_text(choice.batch)} sequences" if choice.batch > 1 else ""
-    top = max(memory, weights or 0, *(max(curve.ys) for curve in curves))
+    room = 100.0 if choice.log else 1.2  # for the words over the higher line
+    top = max(room * max(memory, weights or 0), *(max(curve.ys) for curve in curves))
     low = min(min(y for y in curve.ys if y) for curve in curves) if choice.log else 0.0
     label = decimal_bytes_text(now)
     own = next(way for way in ways(choice.model) if way.own)

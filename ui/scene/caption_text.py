@@ -6,6 +6,7 @@ stays as it was typed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _RULES = ("list", "emphasis", "backticks", "escape", "newline")
 _BULLET = "•"
 _ANY_SIZE = 48.0
+_BREAKS = " \t\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def _words(tokens: Sequence[Token]) -> tuple[Word, ...]:
                 else:
                     add(f"${token.content}$", Face.CODE)
             case "code_inline":
-                for n, part in enumerate(token.content.split()):
+                for n, part in enumerate(_parts(token.content)):
                     glued = glued and n == 0
                     add(part, Face.CODE)
             case "softbreak" | "hardbreak":
@@ -130,12 +132,17 @@ def _words(tokens: Sequence[Token]) -> tuple[Word, ...]:
             case _:
                 face = Face.BOLD if bold else Face.ITALIC if italic else Face.TEXT
                 text = token.content
-                for n, part in enumerate(text.split()):
-                    glued = glued and n == 0 and not text[0].isspace()
+                for n, part in enumerate(_parts(text)):
+                    glued = glued and n == 0 and text[0] not in _BREAKS
                     add(part, face)
-                if text and text[-1].isspace():
+                if text and text[-1] in _BREAKS:
                     glued = False
     return tuple(out)
+
+
+def _parts(text: str) -> list[str]:
+    """Return the words of a text: no-break and thin spaces, as in 131 072, part none."""
+    return [part for part in re.split(f"[{_BREAKS}]", text) if part]
 
 
 @lru_cache(maxsize=256)

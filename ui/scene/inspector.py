@@ -299,7 +299,7 @@ def _paint_read(
         painter, QRectF(room.x(), middle - px(10), left, px(20)), token, name, t.current, LEFT
     )
     right = room.x() + 0.52 * room.width()
-    number = text_width(style.code_font(LABEL), "0.0000") + px(6)
+    number = text_width(style.code_font(LABEL), "0.0e−00") + px(6)  # also where one is tiny
     for n, key in enumerate(keys):
         y = room.y() + (n + 0.5) * pitch
         weight = float(found.weights[key])

@@ -40,8 +40,8 @@ class MemoryLayout:
     ----------
     style : Style
         With the text scale that fits.
-    hbm, middle, sram : QRectF
-        The three columns.
+    hbm, sram : QRectF
+        The outer columns.
     lanes : tuple of QRectF
         One for each moved tile.
     figures : QRectF
@@ -54,7 +54,6 @@ class MemoryLayout:
 
     style: Style
     hbm: QRectF
-    middle: QRectF
     sram: QRectF
     lanes: tuple[QRectF, ...]
     figures: QRectF
@@ -88,7 +87,7 @@ def memory_layout(rect: QRectF, style: Style, lanes: int) -> MemoryLayout:
         QRectF(middle.x(), first + n * height, middle.width(), height) for n in range(count)
     )
     footer = QRectF(rect.x(), rect.bottom() - px(15), rect.width(), px(15))
-    return MemoryLayout(style, hbm, middle, sram, places, figures, narrow, footer)
+    return MemoryLayout(style, hbm, sram, places, figures, narrow, footer)
 
 
 def paint_memory(

@@ -57,12 +57,15 @@ class Placed:
         Its place.
     wording : int
         Which wording.
+    anchor : QPointF
+        Which place of what it names it stands at.
     far : bool
         Whether it stands so far off that a line has to lead to its anchor.
     """
 
     box: QRectF
     wording: int
+    anchor: QPointF
     far: bool
 
 
@@ -104,7 +107,7 @@ def _place(label: Wanted, inside: QRectF, used: Sequence[QRectF], lines: F64) ->
             if ring > _LED:
                 cost += 6.0 * _met(label.anchors[a], box, used)
             if cost < least:
-                best, least = Placed(box, wording, ring > _LED), cost
+                best, least = Placed(box, wording, label.anchors[a], ring > _LED), cost
         if best is not None:
             return best
     return None

@@ -382,14 +382,18 @@ def _inner_labels(model: PlotModel, frame: Frame, style: Style) -> list[Label]:
     inside = frame.plot.adjusted(px(2), px(2), -px(2), -px(2))
     found = place_labels(wanted, inside, taken, _line_points(model, frame))
     return [
-        Label(place.box, texts[place.wording], role, wish.anchors[0] if place.far else None)
-        for (texts, role), wish, place in zip(named, wanted, found, strict=True)
+        Label(place.box, texts[place.wording], role, place.anchor if place.far else None)
+        for (texts, role), place in zip(named, found, strict=True)
         if place is not None
     ]
 
 
 _ALONG = 9
 """Places of a line at which its label may stand."""
+_LINE_RINGS = (1.0, 4.0, 6.5, 9.5, 13.0, 17.0)
+"""How many gaps away from it, where other lines and curves leave no room beside it."""
+_LINE_POINTS = 2000
+"""Points of a line across: a label on the line of another would be taken for that one's."""
 
 
 def _on_level(
@@ -400,11 +404,11 @@ def _on_level(
     if level.across:
         y = frame.point(frame.x[0], at).y()
         xs = np.linspace(plot.left() + half, plot.right() - half, _ALONG).tolist()
-        return Wanted(tuple(QPointF(x, y) for x in xs), sizes, gap, ((0, -1), (0, 1)), (1.0,))
+        return Wanted(tuple(QPointF(x, y) for x in xs), sizes, gap, ((0, -1), (0, 1)), _LINE_RINGS)
     x = frame.point(at, frame.y[0]).x()
     down = sizes[0].height()
     ys = np.linspace(plot.top() + down, plot.bottom() - down, _ALONG).tolist()
-    return Wanted(tuple(QPointF(x, y) for y in ys), sizes, gap, ((1, 0), (-1, 0)), (1.0,))
+    return Wanted(tuple(QPointF(x, y) for y in ys), sizes, gap, ((1, 0), (-1, 0)), _LINE_RINGS)
 
 
 def _line_points(model: PlotModel, frame: Frame) -> F64:
@@ -425,7 +429,7 @@ def _line_points(model: PlotModel, frame: Frame) -> F64:
     plot = frame.plot
     for level in model.levels:
         at = (model.y if level.across else model.x).place(level.value)
-        along = np.linspace(0, 1, 200)
+        along = np.linspace(0, 1, _LINE_POINTS)
         if level.across:
             line = plot.left() + along * plot.width(), 0 * along + frame.point(frame.x[0], at).y()
         else:

@@ -298,9 +298,10 @@ def _paint_axis(painter: QPainter, bars: Bars, layout: SoftmaxLayout) -> None:
         y = _height_of(bars, plot, value)
         if value and abs(y - zero) < height:
             continue
-        digits = 0 if abs(value) >= 100 else 1
         place = QRectF(axis.x(), y - height / 2, axis.width(), height)
-        text = number_text(value, digits) if value else "0"
+        precise = (number_text(value, 1),) if abs(value) < 100 else ()
+        choices = (*precise, number_text(value, 0), f"{value:.0e}".replace("e+0", "e"))
+        text = first_that_fits(choices, axis.width(), font) if value else "0"
         draw_text(painter, place, text, font, style.theme.muted, RIGHT)
 
 

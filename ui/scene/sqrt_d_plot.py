@@ -17,6 +17,8 @@ _TITLES: dict[str, str] = {
     "gradient": "gradient: trace of the softmax's Jacobian",
 }
 _LEAST = 1e-3
+_ROOM = 1.15
+"""Ends of an axis over the line near its top, whose words stand above it."""
 
 
 def estimate_of(softness: Softness, measured: Measured) -> Estimate:
@@ -71,7 +73,7 @@ def sqrt_d_plot(found: SqrtDResult, measured: Measured, state: str) -> PlotModel
         *_curves(found, measured, "scaled", "q·k/√d", "P", "dash", "square"),
     ]
     levels: list[Level] = []
-    ends = {"variance": (0.4, 2.5 * max(DIMS)), "gradient": (0.0, 1.0)}.get(measured)
+    ends = {"variance": (0.4, 2.5 * max(DIMS)), "gradient": (0.0, _ROOM)}.get(measured)
     if measured == "variance":
         whole = tuple(float(d) for d in DIMS)
         curves.append(Curve("= d", "= d", "muted", whole, whole, "dot", None, 1.2))
@@ -79,7 +81,7 @@ def sqrt_d_plot(found: SqrtDResult, measured: Measured, state: str) -> PlotModel
     elif measured == "entropy":
         most = math.log2(found.keys)
         levels.append(Level(most, f"all {found.keys} keys alike", "all alike", "muted"))
-        ends = (0.0, most)
+        ends = (0.0, _ROOM * most)
     else:
         most = 1 - 1 / found.keys
         levels.append(Level(most, f"all {found.keys} keys alike", "all alike", "muted"))

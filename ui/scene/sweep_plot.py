@@ -288,7 +288,9 @@ def _by_bytes(w: Workload, quantity: Quantity) -> str:
 def _note(w: Workload, axis: SweepAxis | None) -> str:
     """Return what all else is."""
     parts = []
-    queries = "" if w.seqlen_q == w.seqlen_k else f"{count_text(w.seqlen_q)} queries, "
+    queries = f"{count_text(w.seqlen_q)} {'query' if w.seqlen_q == 1 else 'queries'}, "
+    if w.seqlen_q == w.seqlen_k:
+        queries = ""
     if axis != "N":
         parts.append(f"{queries}N = {count_text(w.seqlen_k)}")
     elif queries:
@@ -313,5 +315,5 @@ def _mask(w: Workload) -> str:
     words = ["causal"] if mask.causal else []
     if mask.window:
         words.append(f"window {count_text(mask.window)}")
-        words += [f"{count_text(mask.sinks)} sinks"] if mask.sinks else []
+        words += [f"{count_text(mask.sinks)} sink{'s' * (mask.sinks > 1)}"] if mask.sinks else []
     return " + ".join(words) or "no mask"

@@ -1,16 +1,18 @@
 """Exporting from the window: the dialog, pictures of the view, panels on the clipboard."""
 
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from PySide6.QtCore import QByteArray, QEvent, Qt
+from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QFileDialog, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QDialog, QFileDialog, QLineEdit, QWidget
 
+from simulator.scenario import with_values
 from tests.ui.export.helpers import command, frames_of, make, names, picture
 from ui.export.dialog import ExportDialog
 from ui.export.formats import FORMATS
@@ -97,6 +99,24 @@ def test_cancel_stops_and_leaves_what_was_there(dialog, qtbot, tmp_path):
     assert target.stat().st_size > 1000
 
 
+def test_a_run_that_is_built_while_the_dialog_is_open(open_window, tmp_path):
+    window = open_window("causal")
+    session, scenario = window.session, window.session.scenario
+    session.propose(with_values(scenario, {"tiling": {"rows": 64, "cols": 64}}), "large tiles")
+    window.files.export()
+    dialog = window.findChild(ExportDialog)
+    before = dialog.stop_box.value()
+    session.settle()
+    last = len(session.trace) - 1
+    assert last < before
+    assert (dialog.start_box.maximum(), dialog.stop_box.value()) == (last, last)
+    dialog.target_edit.setText(f"{tmp_path}/a.mp4")
+    assert dialog.export_button.isEnabled()
+    session.propose(scenario, "small tiles")
+    session.settle()
+    assert dialog.stop_box.value() == before
+
+
 def test_closing_the_window_ends_an_export(open_window, qtbot, tmp_path):
     window = open_window("causal")
     window.files.export()
@@ -110,6 +130,23 @@ def test_closing_the_window_ends_an_export(open_window, qtbot, tmp_path):
     window.close()
     assert time.monotonic() - started < 5
     assert not [name for name in names(tmp_path) if "mp4" in name]
+
+
+@pytest.mark.parametrize("close", [QDialog.reject, QDialog.close, QDialog.accept])
+def test_closing_the_dialog_ends_an_export(open_window, qtbot, tmp_path, close, monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: told.append(error))
+    window = open_window("causal")
+    window.files.export()
+    dialog = window.findChild(ExportDialog)
+    dialog.target_edit.setText(f"{tmp_path}/a.png")
+    dialog.export_button.click()
+    close(dialog)
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert window.findChild(ExportDialog) is None
+    window.session.settle()
+    assert not told
+    assert not [name for name in names(tmp_path) if "png" in name]
 
 
 def test_a_failure_is_told_in_the_dialog(dialog, qtbot, tmp_path):

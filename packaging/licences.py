@@ -12,6 +12,8 @@ from pathlib import Path
 
 ALSO = ("pyinstaller",)
 """Its bootloader is the program that starts Python."""
+TEXTS = Path(__file__).resolve().parent / "texts"
+"""Of the GPL and the LGPL, which the parts name and do not bring."""
 
 HEAD = """\
 What this bundle of Tilescope contains, and under which licences
@@ -58,10 +60,8 @@ def main(folder: Path, more: tuple[str, ...] = ()) -> None:
     for found in sorted(_needed("tilescope", *more), key=lambda d: d.name.lower()):
         lines.append(f"{found.name} {found.version}: {_words(found)}")
         _copy(found, folder / found.name)
-    common = Path("/usr/share/common-licenses")
-    for name in ("GPL-2", "GPL-3", "LGPL-2.1", "LGPL-3"):
-        if (common / name).exists():
-            shutil.copy(common / name, folder / f"{name}.txt")
+    for text in TEXTS.iterdir():
+        shutil.copy(text, folder)
     if more:
         _copy(distribution("nvidia-cuda-runtime"), folder / "nvidia-cuda-runtime")
     head = HEAD + NVIDIA if more else HEAD

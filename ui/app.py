@@ -14,7 +14,7 @@ from simulator.errors import InputError, refuse
 from ui.autosave import Autosave, offer
 from ui.cli import version
 from ui.collector import collect_here
-from ui.crash import FaultDesk
+from ui.crash import CrashDesk
 from ui.export.metadata import READS as EXPORTS
 from ui.export.metadata import read_scenario
 from ui.log import QtStart, follow, log_start, start_log, stop_log, take_qt_message
@@ -86,27 +86,27 @@ def open_window(
     start_log(log)
     log_start(version())
     application()
-    faults = FaultDesk()
-    faults.install()
+    crashes = CrashDesk()
+    crashes.install()
     try:
-        return _run(faults, Path(scenario) if scenario else lesson, lesson, engine, present)
+        return _run(crashes, Path(scenario) if scenario else lesson, lesson, engine, present)
     finally:
-        faults.uninstall()
+        crashes.uninstall()
         stop_log()
 
 
 def _run(
-    faults: FaultDesk, opened: Path | None, lesson: Path | None, engine: str, present: bool
+    crashes: CrashDesk, opened: Path | None, lesson: Path | None, engine: str, present: bool
 ) -> int:
     try:
         window = make_window(opened, engine)
         autosave = Autosave(window.session, window.settings.folder)
-        faults.window, faults.autosave = window, autosave
+        crashes.window, crashes.autosave = window, autosave
         window.show()
     except InputError:
         raise
     except Exception as error:  # there is no window to say it in
-        faults.take(type(error), error, error.__traceback__)
+        crashes.take(type(error), error, error.__traceback__)
         return QApplication.exec()
     follow(window.session)
     if lesson is not None and opened is not lesson:
@@ -119,7 +119,7 @@ def _run(
         _FirstFrame(window)
     QTimer.singleShot(0, lambda: offer(window, autosave))
     code = QApplication.exec()
-    if not faults.quit_asked:  # else the next start offers what was unsaved
+    if not crashes.quit_asked:  # else the next start offers what was unsaved
         autosave.finish()
     return code
 

@@ -1,4 +1,4 @@
-"""Faults of ours: caught wherever they happen, told in one dialog, with a report to hand on."""
+"""Failures of ours: caught wherever they happen, told in one dialog, with a report to hand on."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ if TYPE_CHECKING:
     from ui.session import Session
 
 MOST_TOLD = 20
-"""Faults written out in one report; of more only the number is told."""
+"""Failures written out in one report; of more only the number is told."""
 QUIET_SECONDS = 5.0
-"""A fault that came again this soon after the last time is not told again: it may be painting."""
+"""A failure that came again this soon after the last time is not told again: it may be painting."""
 
 QUIT = 2
 """Result of the dialog; any other means to go on."""
 
 _Where = tuple[str, str, int]
-"""Kind of a fault, and the file and line where it was raised."""
+"""Kind of a failure, and the file and line where it was raised."""
 
 
-class FaultDesk(QObject):
+class CrashDesk(QObject):
     """Takes every error that nobody has caught: of Qt's slots, of threads, of what is let go of.
 
-    Further faults while the dialog is open are added to its report. A fault in here is only
+    Further failures while the dialog is open are added to its report. A failure in here is only
     written to the log: it calls nothing that could bring it back.
     """
 
     _caught = Signal(str, object)
-    """The text of a fault, and where it was raised."""
+    """The text of a failure, and where it was raised."""
     _interrupted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self.window: MainWindow | None = None
         self.autosave: Autosave | None = None
-        self.dialog: FaultDialog | None = None
+        self.dialog: CrashDialog | None = None
         self.quit_asked = False
         self._last: dict[_Where, float] = {}
         self._broken = False
@@ -97,11 +97,11 @@ class FaultDesk(QObject):
                 return
             text = "".join(traceback.format_exception(kind, error, trace)).rstrip()
             text = f"{place}\n{text}" if place else text
-            LOG.error("fault\n%s", text)
+            LOG.error("failure\n%s", text)
             self._caught.emit(text, _where(kind, trace))
         except BaseException:  # nothing may come out of here: it would come in again
             with suppress(BaseException):
-                LOG.critical("the fault could not be told", exc_info=True)
+                LOG.critical("the failure could not be told", exc_info=True)
 
     def _take_of_thread(self, args: threading.ExceptHookArgs) -> None:
         if args.exc_type is not SystemExit:
@@ -132,12 +132,12 @@ class FaultDesk(QObject):
                 self._open(text)
         except BaseException:
             self._broken = True
-            LOG.critical("the fault could not be told", exc_info=True)
+            LOG.critical("the failure could not be told", exc_info=True)
 
     def _open(self, text: str) -> None:
         kept = self._keep()
         session = self.window.session if self.window else None
-        self.dialog = FaultDialog(text, session, kept, self.window)
+        self.dialog = CrashDialog(text, session, kept, self.window)
         self.dialog.finished.connect(self._close)
         self.dialog.open()
 
@@ -167,13 +167,13 @@ class FaultDesk(QObject):
 
 
 @guarded
-class FaultDialog(QDialog):
+class CrashDialog(QDialog):
     """Says in plain words that something went wrong; the details are for those who mend it.
 
     Parameters
     ----------
     text : str
-        The fault, as Python tells it.
+        The failure, as Python tells it.
     session : Session or None
         Of which the report tells scenario and engine.
     kept : str
@@ -187,9 +187,9 @@ class FaultDialog(QDialog):
     ) -> None:
         super().__init__(window)
         self._head = report_head(session)
-        self._faults = [text]
+        self._failures = [text]
         self._count = 1
-        self.setObjectName("fault")
+        self.setObjectName("crash")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Something went wrong")
         goes_on = window is not None
@@ -239,16 +239,16 @@ class FaultDialog(QDialog):
 
     @property
     def report(self) -> str:
-        """What is copied: where it ran, what was on show, and every fault."""
-        unwritten = self._count - len(self._faults)
+        """What is copied: where it ran, what was on show, and every failure."""
+        unwritten = self._count - len(self._failures)
         more = [f"{unwritten} more"] if unwritten else []
-        return "\n\n".join([self._head, *self._faults, *more]) + "\n"
+        return "\n\n".join([self._head, *self._failures, *more]) + "\n"
 
     def add(self, text: str) -> None:
-        """Add another fault to the report."""
+        """Add another failure to the report."""
         self._count += 1
-        if len(self._faults) < MOST_TOLD and text not in self._faults:
-            self._faults.append(text)
+        if len(self._failures) < MOST_TOLD and text not in self._failures:
+            self._failures.append(text)
         others = self._count - 1
         times = "once more" if others == 1 else f"{others} more times"
         self.more.setText(f"It has gone wrong {times} since.")
@@ -273,7 +273,7 @@ class FaultDialog(QDialog):
 
 
 def report_head(session: Session | None) -> str:
-    """Return what a report says before the faults: version, system, engine, scenario."""
+    """Return what a report says before the failures: version, system, engine, scenario."""
     kind = "binary" if getattr(sys, "frozen", False) else "checkout"
     lines = [
         f"Tilescope {version()} ({kind})",
@@ -297,13 +297,13 @@ def report_head(session: Session | None) -> str:
 
 
 def _words(goes_on: bool, kept: str) -> str:
-    fault = "Something inside Tilescope went wrong. It is a mistake of the program, not yours."
+    failure = "Something inside Tilescope went wrong. It is a mistake of the program, not yours."
     on = (
         "You can go on, but what is on show may be wrong until you open the scenario anew."
         if goes_on
         else "It cannot start."
     )
-    return "\n\n".join(filter(None, (fault, kept, on)))
+    return "\n\n".join(filter(None, (failure, kept, on)))
 
 
 def _where(kind: type[BaseException], trace: TracebackType | None) -> _Where:

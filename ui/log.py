@@ -51,7 +51,7 @@ def start_log(wanted: str | None = None) -> Path | None:
     ----------
     wanted : str, optional
         File for a log of all that is done; empty: `log_path`, which is told on stderr. Without
-        it, warnings and faults alone go to `log_path`.
+        it, warnings and failures alone go to `log_path`.
 
     Returns
     -------

@@ -223,6 +223,8 @@ def test_every_part_has_its_licence(bundle):
         assert name.lower().replace("_", "-") in filled, name
     assert "x264" in told
     assert "GNU General Public License" in told
+    for text in ("GPL-2", "GPL-3", "LGPL-2.1", "LGPL-3"):  # on every system
+        assert "Version" in (folder / f"{text}.txt").read_text(encoding="utf-8")
     assert ("NVIDIA" in told) is with_cupy
     parts = ["numpy", "av", "pydantic", "Python"]
     for part in [*parts, *(["cupy-cuda13x", "nvidia-cuda-runtime"] if with_cupy else [])]:

@@ -1,4 +1,4 @@
-"""Faults of ours, planted: one dialog in plain words, a report to copy, and the program goes on."""
+"""Failures, planted: one dialog in plain words, a report to copy, and the program goes on."""
 
 import faulthandler
 import signal
@@ -14,14 +14,14 @@ from simulator.scenario import scenario_toml
 from tests.ui.program import run, started
 from ui import crash
 from ui.autosave import Autosave, find_orphans
-from ui.crash import MOST_TOLD, FaultDesk, FaultDialog
+from ui.crash import MOST_TOLD, CrashDesk, CrashDialog
 from ui.theme import TEXT_SCALES, THEMES
 
 
 @pytest.fixture
 def desk(qapp):
     """A desk that takes all errors of a test."""
-    out = FaultDesk()
+    out = CrashDesk()
     out.install()
     yield out
     out.uninstall()
@@ -49,10 +49,10 @@ def plant(words="planted"):
 
 
 def dialogs(window):
-    return [d for d in window.findChildren(FaultDialog) if d.isVisible()]
+    return [d for d in window.findChildren(CrashDialog) if d.isVisible()]
 
 
-def test_a_fault_in_a_slot_is_one_dialog_in_plain_words(shown, qtbot):
+def test_a_failure_in_a_slot_is_one_dialog_in_plain_words(shown, qtbot):
     plant()
     qtbot.waitUntil(lambda: shown.dialog is not None)
     assert dialogs(shown.window) == [shown.dialog]
@@ -93,7 +93,7 @@ def test_the_scenario_is_copied_at_that_moment(shown, qtbot):
     shown.dialog.accept()
 
 
-def test_further_faults_are_added_and_open_nothing(shown, qtbot):
+def test_further_failures_are_added_and_open_nothing(shown, qtbot):
     plant("first")
     qtbot.waitUntil(lambda: shown.dialog is not None)
     dialog = shown.dialog
@@ -126,7 +126,7 @@ def test_threads_and_what_is_let_go_of_arrive_too(shown, qtbot):
     shown.dialog.accept()
 
 
-def test_a_fault_of_painting_is_told_once_however_often_it_comes(shown, qtbot):
+def test_a_failure_of_painting_is_told_once_however_often_it_comes(shown, qtbot):
     class Broken(QWidget):
         painted = 0
 
@@ -148,7 +148,7 @@ def test_a_fault_of_painting_is_told_once_however_often_it_comes(shown, qtbot):
     broken.hide()
 
 
-def test_a_fault_comes_again_later_and_is_told_again(shown, qtbot, monkeypatch):
+def test_a_failure_comes_again_later_and_is_told_again(shown, qtbot, monkeypatch):
     monkeypatch.setattr(crash, "QUIET_SECONDS", 0.0)
     for _ in range(2):
         plant()
@@ -157,7 +157,7 @@ def test_a_fault_comes_again_later_and_is_told_again(shown, qtbot, monkeypatch):
         assert shown.dialog is None
 
 
-def test_a_fault_in_telling_ends_there(shown, qtbot):
+def test_a_failure_in_telling_ends_there(shown, qtbot):
     class NoSession:
         @property
         def session(self):
@@ -198,9 +198,9 @@ if once("change"):
     change(algorithm="flash1")
 if w.isWindowModified() and once("plant"):
     QTimer.singleShot(0, lambda: 1 / 0)
-if box("fault") and once("told"):
+if box("crash") and once("told"):
     say(len(copies(w)))
-    button("fault", "{button}").click()
+    button("crash", "{button}").click()
     QTimer.singleShot(100, w.close)
 """
 
@@ -243,10 +243,10 @@ def test_a_start_that_fails_is_a_dialog_and_no_traceback(tmp_path):
         raise RuntimeError("no window today")
 
     def quit():
-        if box("fault"):
-            say([b.text() for b in box("fault").findChildren(ui.crash.QPushButton)
+        if box("crash"):
+            say([b.text() for b in box("crash").findChildren(ui.crash.QPushButton)
                  if b.isVisible()])
-            button("fault", "Quit").click()
+            button("crash", "Quit").click()
 
     ui.app.make_window = broken
     ticks = QTimer(app, interval=20)

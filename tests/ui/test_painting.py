@@ -1,4 +1,4 @@
-"""Painters that fail: the window stays, the fault is told once, and no picture is half right."""
+"""Painters that fail: the window stays, the failure is told once, and no picture is half right."""
 
 import sys
 
@@ -28,8 +28,8 @@ LOOKED_AT = """
 if once("layout"):
     w.take_layout("{layout}")
     say("shown")
-elif box("fault") and once("told"):
-    button("fault", "Continue").click()
+elif box("crash") and once("told"):
+    button("crash", "Continue").click()
     for n in range(20):
         w.repaint()
         w.grab()
@@ -164,7 +164,7 @@ def test_words_that_do_not_fit_are_left_out(qtbot, hooked):
     assert len(looks["narrow"]) == len(looks["low"]) == 1
 
 
-def test_other_faults_of_a_painter_are_told_too(qtbot, hooked):
+def test_other_failures_of_a_painter_are_told_too(qtbot, hooked):
     kinds = [KeyError, KeyError, OSError]
 
     def fail_so(painter):
@@ -215,7 +215,7 @@ def test_a_viewport_and_its_text(qtbot, hooked):
     assert len(hooked) == 1
 
 
-def test_a_fault_that_was_told_still_ends_a_picture(qtbot, hooked):
+def test_a_failure_that_was_told_still_ends_a_picture(qtbot, hooked):
     part = Painted(fail)
     part.setObjectName("part")
     qtbot.addWidget(part)

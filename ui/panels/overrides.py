@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from PySide6.QtCore import QRectF, QSize
 
-from ui.panels.painting import take_fault
+from ui.panels.painting import take_failure
 
 _Kind = TypeVar("_Kind", bound=type)
 
@@ -52,7 +52,7 @@ def _guarded(method: Callable[..., Any], instead: Callable[[], object]) -> Calla
         try:
             return method(self, *arguments)
         except BaseException as error:
-            take_fault(self, error)
+            take_failure(self, error)
             return instead()
 
     return run

@@ -25,7 +25,7 @@ WORDS = ("This panel could not be drawn.", "Not drawn.")
 
 
 @dataclass(frozen=True, slots=True)
-class _Fault:
+class _Failure:
     """An error of painting, without its frames: they would keep what they paint on."""
 
     where: str
@@ -35,7 +35,7 @@ class _Fault:
 
 _told: set[tuple[object, ...]] = set()
 """Kind and lines of errors that have been told: a panel may be painted 60 times a second."""
-_waiting: list[list[_Fault]] = []
+_waiting: list[list[_Failure]] = []
 """Of those who make a picture and want to know: the innermost is told."""
 
 
@@ -56,7 +56,7 @@ def painting(widget: QWidget, *, covers: bool = True) -> Iterator[QPainter]:
         yield painter
     except BaseException as error:
         painter.end()  # the traceback keeps it, and Qt goes on with the next widget
-        take_fault(widget, error)
+        take_failure(widget, error)
         if covers:
             with suppress(Exception), QPainter(widget) as ground:
                 cover(ground, widget)
@@ -72,7 +72,7 @@ def contained(painter: QPainter, widget: QWidget) -> Iterator[None]:
         yield
     except BaseException as error:
         painter.restore()
-        take_fault(widget, error)
+        take_failure(widget, error)
         with suppress(Exception):
             cover(painter, widget)
     else:
@@ -88,15 +88,15 @@ def whole_pictures() -> Iterator[None]:
     InputError
         Which widget, and why, in one line; a note holds the traceback.
     """
-    faults: list[_Fault] = []
-    _waiting.append(faults)
+    failures: list[_Failure] = []
+    _waiting.append(failures)
     try:
         yield
     finally:
-        _waiting.remove(faults)
-    if not faults:
+        _waiting.remove(failures)
+    if not failures:
         return
-    first = faults[0]
+    first = failures[0]
     if not isinstance(first.error, Exception):
         raise first.error
     why = f"{type(first.error).__name__}: {first.error}"
@@ -105,7 +105,7 @@ def whole_pictures() -> Iterator[None]:
     raise refusal
 
 
-def take_fault(what: object, error: BaseException) -> None:
+def take_failure(what: object, error: BaseException) -> None:
     """Tell of an error in what Qt calls: who waits for it, else the hook, and that once."""
     trace = error.__traceback__
     if _waiting:
@@ -113,7 +113,7 @@ def take_fault(what: object, error: BaseException) -> None:
         if isinstance(what, QWidget) and isValid(what):
             where = what.accessibleName() or what.objectName() or where
         text = "".join(traceback.format_exception(error))
-        _waiting[-1].append(_Fault(where, error.with_traceback(None), text))
+        _waiting[-1].append(_Failure(where, error.with_traceback(None), text))
         return
     lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace)]
     key = (type(error).__name__, *lines)

@@ -8,7 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.device import gpu_status
+from kernels import registry
+from kernels.device import GpuStatus, gpu_status
+from kernels.engine import KernelEngine
+from kernels.host.compiler import find_compiler
+from kernels.host.device import HostDevice
 from simulator.assets import SCENARIOS
 from simulator.scenario import load_scenario, save_scenario, with_values
 from simulator.trace import simulate
@@ -102,6 +106,50 @@ def test_wrong_input_is_one_line_and_leaves_no_file(arguments, words, tmp_path, 
 def test_without_a_gpu_its_engine_is_refused_with_the_reason(capsys):
     assert main(["run", str(SCENARIOS / "causal.toml"), "--engine", "cupy"]) == 2
     assert gpu_status().reason in capsys.readouterr().err
+
+
+class LostError(RuntimeError):
+    """As CuPy raises it when the driver gives up."""
+
+    __module__ = "cupy_backends.cuda.api.runtime"
+
+
+@pytest.fixture
+def dying(monkeypatch):
+    """A GPU that dies while it computes; until then the CPU plays it, with the same kernels."""
+
+    def lost(*_):
+        raise LostError("cudaErrorLaunchFailure")
+
+    monkeypatch.setattr(registry, "gpu_status", lambda: GpuStatus("a GPU", "13.0", ""))
+    monkeypatch.setattr(registry, "CupyDevice", HostDevice)
+    monkeypatch.setattr(KernelEngine, "row_blocks", lost)
+    monkeypatch.setattr(KernelEngine, "row_block", lost)
+
+
+@pytest.mark.skipif(not find_compiler().available, reason=find_compiler().reason)
+def test_a_gpu_that_dies_on_the_way_gives_way_to_numpy(dying, tmp_path, capsys):
+    demo, film = str(SCENARIOS / "causal.toml"), tmp_path / "film.png"
+    assert main(["run", demo, "--json"]) == 0
+    told = capsys.readouterr()
+    assert told.err == "the GPU failed (cudaErrorLaunchFailure): NumPy computes\n"
+    assert json.loads(told.out)["engine"] == "numpy"
+    assert main(["export", demo, "-o", str(film), "--size", "640x360"]) == 0
+    assert "cudaErrorLaunchFailure" in capsys.readouterr().err
+    assert film.exists()
+
+
+@pytest.mark.skipif(not find_compiler().available, reason=find_compiler().reason)
+def test_a_gpu_that_was_asked_for_and_dies_is_one_line(dying, tmp_path, capsys):
+    film = tmp_path / "film.mp4"
+    assert main(["run", str(SCENARIOS / "causal.toml"), "--engine", "cupy"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "cudaErrorLaunchFailure" in told
+    wanted = ["-o", str(film), "--size", "640x360", "--engine", "cupy"]
+    assert main(["export", str(SCENARIOS / "causal.toml"), *wanted]) == 2
+    assert capsys.readouterr().err.count("cudaErrorLaunchFailure") == 1
+    assert not any(tmp_path.iterdir())
 
 
 def test_verify_passes_and_names_the_first_difference(monkeypatch, capsys):

@@ -60,7 +60,8 @@ def _obey(arguments: list[str]) -> int:
     parser = _command_parser(arguments[0]) if named else _window_parser()
     command = COMMANDS[arguments[0]] if named else _window
     try:
-        return command(parser.parse_args(arguments[1:] if named else arguments))
+        options = parser.parse_args(arguments[1:] if named else arguments)
+        return _with_engine(command, options) if named else command(options)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
@@ -74,6 +75,23 @@ def _obey(arguments: list[str]) -> int:
     except OSError as error:
         tell_unwritten(error)
         return 2
+
+
+def _with_engine(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Carry out a command; where the GPU that `auto` took fails on the way, again with NumPy."""
+    try:
+        return command(options)
+    except Exception as error:
+        from kernels.errors import comes_from_device
+
+        if "engine" not in options or not comes_from_device(error):
+            raise
+        if options.engine != "auto":
+            expected = f"one that runs to the end: {error}"
+            raise refuse("--engine", "engine", options.engine, expected) from error
+        print(f"the GPU failed ({error}): NumPy computes", file=sys.stderr)
+        options.engine = "numpy"
+        return command(options)
 
 
 def leave(code: int) -> NoReturn:

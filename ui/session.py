@@ -11,6 +11,7 @@ from typing import cast
 from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
 from PySide6.QtGui import QUndoGroup
 
+from kernels.errors import comes_from_device
 from simulator.cell_values import exists, moved_cell
 from simulator.compare import EngineRun, run_all
 from simulator.errors import InputError, refuse
@@ -505,7 +506,11 @@ class Session(QObject):
             self.undo_stack.return_to_show()
         if isinstance(error, InputError):
             self.refused.emit(error)
-        elif kind == "view" and self.trace and self.trace.engine.name != "numpy":
+        elif (
+            (kind == "view" or comes_from_device(error))
+            and self.trace
+            and self.trace.engine.name != "numpy"
+        ):
             self._fall_back(self.trace, error)
         elif isinstance(error, MemoryError):
             self.refused.emit(out_of_memory())

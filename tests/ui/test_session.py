@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtGui import QColor, QImage, QPainter
 
+from kernels.errors import KernelError
 from kernels.host.compiler import find_compiler
 from simulator.assets import SCENARIOS
 from simulator.engine import NumpyEngine
@@ -255,6 +256,25 @@ def test_a_device_that_fails_is_left_for_numpy_and_nothing_is_lost(qapp, monkeyp
     assert session.trace.engine.name == "numpy"
     assert session.view.snapshot.cursor == Cursor(3, 2)
     assert session.scenario == scenario
+    assert len(told) == 1
+    assert "device lost" in told[0]
+    session.close()
+
+
+@pytest.mark.skipif(not find_compiler().available, reason=find_compiler().reason)
+def test_a_device_that_fails_in_long_work_is_left_as_well(qapp):
+    session = Session("host")
+    session.open(SCENARIOS / "causal.toml")
+    session.settle()
+    told = []
+    session.fell_back.connect(told.append)
+
+    def lost(report):
+        raise KernelError("device lost")
+
+    session.tasks.start("race", "racing", lost, told.append)
+    session.settle()
+    assert session.trace.engine.name == "numpy"
     assert len(told) == 1
     assert "device lost" in told[0]
     session.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,15 +60,13 @@ class Measurement:
         return f"{self.name:62} {self.figure:9.3g} {self.unit:5} {goal:18} {verdict}".rstrip()
 
 
-def measure_all() -> list[Measurement]:
-    """Return all measurements of this module; takes about two minutes."""
-    return [
-        *seek_measurements(),
-        *stepping_measurements(),
-        *whole_output_measurements(),
-        *arithmetic_measurements(),
-        *sweep_measurements(),
-    ]
+def measure_all() -> Iterator[Measurement]:
+    """Yield all measurements of this module; takes about two minutes."""
+    yield from seek_measurements()
+    yield from stepping_measurements()
+    yield from whole_output_measurements()
+    yield from arithmetic_measurements()
+    yield from sweep_measurements()
 
 
 def benchmark_scenario(

@@ -8,9 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
@@ -57,6 +60,8 @@ def _obey(arguments: list[str]) -> int:
     """Run a command and return its exit status."""
     # Whatever does not name a command is for the window: `ui demo.toml`.
     named = bool(arguments) and arguments[0] in COMMANDS
+    if named and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing half-written, too
     parser = _command_parser(arguments[0]) if named else _window_parser()
     command = COMMANDS[arguments[0]] if named else _window
     try:
@@ -287,12 +292,13 @@ def _bench(options: argparse.Namespace) -> int:
     from ui.bench import measure_ui
     from ui.export.bench import measure_exports
 
-    rows = [*measure_all(), *measure_ui(), *measure_exports()]
+    rows = []
+    for row in chain(measure_all(), measure_ui(), measure_exports()):
+        rows.append({"name": row.name, "figure": row.figure, "unit": row.unit})
+        if not options.json:
+            print(row, flush=True)  # it takes minutes
     if options.json:
-        print(json.dumps([{"name": r.name, "figure": r.figure, "unit": r.unit} for r in rows]))
-    else:
-        for row in rows:
-            print(row)
+        print(json.dumps(rows))
     return 0
 
 

@@ -7,7 +7,7 @@ from ui.export.bench import measure_exports
 
 
 def test_exports(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = measure_exports()
+    rows = list(measure_exports())
     with capsys.disabled():
         print("", *rows, sep="\n")
     for row in rows:

@@ -7,7 +7,7 @@ from ui.bench import measure_ui
 
 
 def test_painting_stepping_starting(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = measure_ui()
+    rows = list(measure_ui())
     with capsys.disabled():
         print("", *rows, sep="\n")
     assert all(np.isfinite(row.figure) for row in rows)

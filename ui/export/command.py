@@ -158,7 +158,7 @@ def _prepared(
 
 
 def _make(export: Export, report: Report) -> None:
-    """Make an export; Ctrl+C ends it cleanly in Qt's calls, too, which swallow exceptions."""
+    """Make an export; a signal ends it cleanly in Qt's calls, too, which swallow exceptions."""
     if not export.source.in_gui:
         export.make(report)
         return
@@ -174,11 +174,12 @@ def _make(export: Export, report: Report) -> None:
             raise KeyboardInterrupt
         report(share)
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         export.make(looked)
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Progress:

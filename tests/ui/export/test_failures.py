@@ -91,10 +91,11 @@ def test_a_writer_that_fails_ends_the_painter(qapp):
     assert not [t for t in threading.enumerate() if t.name in ("paint", "encode")]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("ending", [".mp4", ".gif", "-%04d.png"])
-def test_ctrl_c_is_130_and_leaves_nothing(ending, tmp_path):
+def test_an_interrupt_is_130_and_leaves_nothing(ending, number, tmp_path):
     process = started(tmp_path / f"a{ending}")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert (out, err) == ("", "")

@@ -389,7 +389,8 @@ def test_an_input_that_is_gone_is_told(tmp_path):
     assert names(tmp_path / "out") == []
 
 
-def test_ctrl_c_is_130_and_leaves_nothing(lesson, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_is_130_and_leaves_nothing(lesson, number, tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "ui", "export", lesson, "-o", tmp_path / "a.mp4",
          "--length", "600", "--fps", "60", "--engine", "numpy"],
@@ -401,7 +402,7 @@ def test_ctrl_c_is_130_and_leaves_nothing(lesson, tmp_path):
         if any(part.stat().st_size > 20_000 for part in tmp_path.glob(".*.part")):
             break
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert (out, err) == ("", "")

@@ -82,7 +82,7 @@ def test_closed_standard_streams_do_no_harm(arguments, tmp_path):
 
 
 @LINUX
-@pytest.mark.parametrize("named", [{"DISPLAY": ":77"}, {"QT_QPA_PLATFORM": "bogus"}])
+@pytest.mark.parametrize("named", [{"DISPLAY": ":59999"}, {"QT_QPA_PLATFORM": "bogus"}])
 def test_where_qt_cannot_start_one_line_says_why(named):
     quiet = {"QT_QPA_PLATFORM": "", "WAYLAND_DISPLAY": "", "HOME": "/nonexistent"}
     told = run([], **quiet | named)

@@ -198,7 +198,7 @@ def _run(options: argparse.Namespace) -> int:
     from kernels.registry import make_engine
     from simulator.results import check_output, holds_arrays, write_results
     from simulator.trace import simulate
-    from ui.units import bytes_text, count_text
+    from ui.units import bytes_text, count_text, plural
 
     trace = simulate(options.scenario, partial(make_engine, options.engine))
     output = None if options.output is None else Path(options.output)
@@ -223,7 +223,7 @@ def _run(options: argparse.Namespace) -> int:
                           f"{bytes_text(summary['sram']['budget_bytes'])}"),
         ("matmul FLOPs", count_text(summary["matmul_flops"])),
         ("error", f"{_error_text(summary['max_abs_error'])} against float64, "
-                  f"{count_text(summary['checked_rows'])} rows checked"),
+                  f"{plural(summary['checked_rows'], 'row')} checked"),
         ("time", f"{summary['seconds']:.3f} s"),
     ]  # fmt: skip
     for name, value in rows:

@@ -66,6 +66,11 @@ def count_text(count: int) -> str:
     return f"{count:,}".replace(",", "\u2009")
 
 
+def plural(count: int, word: str) -> str:
+    """Return how many there are of what: ``1 tile``, ``4 tiles``, with thin spaces as above."""
+    return f"{count_text(count)} {word}{'' if count == 1 else 's'}"
+
+
 def exact_text(value: float) -> str:
     """Return a float32 with as few digits as give it back bit for bit: ``−0.12345679``."""
     if math.isnan(value) or math.isinf(value):

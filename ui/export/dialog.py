@@ -41,7 +41,7 @@ from ui.lesson_player import LessonPlayer
 from ui.panels.overrides import guarded
 from ui.session import Session
 from ui.theme import Style
-from ui.units import count_text
+from ui.units import count_text, plural
 
 SIZES = ("1280x720", "1920x1080", "2560x1440", "3840x2160")
 _VIEW, _RUN, _PART = "This view", "The whole run", "Visits"
@@ -341,7 +341,7 @@ class ExportDialog(QDialog):
         if not options.format.film:
             return f"One picture, {size}."
         if options.by is Granularity.OP and len(visits) > _QUICK:
-            return f"{count_text(len(visits))} visits, op by op, {size}."
+            return f"{plural(len(visits), 'visit')}, op by op, {size}."
         timeline = make_timeline(
             self._session.trace.program, visits,
             fps=options.fps, by=options.by, pace=options.pace, length=options.length,
@@ -359,7 +359,7 @@ class ExportDialog(QDialog):
             self._frames = board.frames
             return f"{board.words}; {size}."
         if options.format.pages:
-            return f"A page for each of {len(steps)} steps, {size}."
+            return f"{plural(len(steps), 'page')}, {size}: one for each step."
         return f"Step {steps.start + 1} of the lesson, {size}."
 
     def _say(self, text: str, bad: bool = False) -> None:

@@ -15,7 +15,7 @@ from simulator.playback import SECONDS_PER_OP, path_between
 from simulator.snapshot import Cursor
 from ui.export.timeline import MOST_FRAMES
 from ui.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
-from ui.units import count_text
+from ui.units import count_text, plural
 
 READING = 2.7
 """Words that are read in a second."""
@@ -83,8 +83,8 @@ class Storyboard:
     def words(self) -> str:
         """What it is, for a person."""
         seconds = self.frames / self.fps
-        steps = f"{self.steps} step{'s' * (self.steps > 1)}"
-        return f"{count_text(self.frames)} frames, {seconds:.1f} s at {self.fps} fps, {steps}"
+        frames, steps = plural(self.frames, "frame"), plural(self.steps, "step")
+        return f"{frames}, {seconds:.1f} s at {self.fps} fps, {steps}"
 
 
 def make_storyboard(

@@ -11,7 +11,7 @@ from simulator.errors import refuse
 from simulator.playback import SECONDS_PER_OP, Granularity, end_of_visit
 from simulator.program import TileProgram
 from simulator.snapshot import Cursor
-from ui.units import count_text
+from ui.units import count_text, plural
 
 LONGEST = 60.0
 """Seconds that a film takes at most when nobody says how long."""
@@ -95,11 +95,11 @@ class Timeline:
     def words(self) -> str:
         """What it is, for a person."""
         what = "op" if self.by is Granularity.OP else "tile"
-        text = f"{count_text(self.frames)} frames, {self.seconds:.1f} s at {self.fps} fps, "
+        text = f"{plural(self.frames, 'frame')}, {self.seconds:.1f} s at {self.fps} fps, "
         if self.frames >= self.steps:
             pace = self.seconds / self.steps
-            return text + f"{count_text(self.steps)} {what}s of {pace:.2f} s"
-        return text + f"{count_text(self.frames)} of {count_text(self.steps)} {what}s"
+            return text + f"{plural(self.steps, what)} of {pace:.2f} s"
+        return text + f"{count_text(self.frames)} of {plural(self.steps, what)}"
 
 
 def eased(share: float) -> float:

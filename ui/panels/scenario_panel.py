@@ -43,7 +43,7 @@ from ui.panels.scenario_fields import (
 )
 from ui.scene.draw import text_width
 from ui.theme import DARK, Style, palette
-from ui.units import count_text
+from ui.units import count_text, plural
 
 
 @guarded
@@ -278,7 +278,7 @@ def _summary(workload: Workload, visits: int | None) -> str:
     grid, heads = workload.grid, workload.heads
     words = [f"{count_text(grid.Tr)} × {count_text(grid.Tc)} tiles"]
     if visits is not None:
-        words.append(f"{count_text(visits)} visit{'s' if visits != 1 else ''}")
-    words.append(f"{heads} head{'s' if heads != 1 else ''}")
+        words.append(plural(visits, "visit"))
+    words.append(plural(heads, "head"))
     # Spaces that no line ends at; the narrow ones stand between thousands.
     return " · ".join(word.replace(" ", "\u00a0").replace("\u2009", "\u202f") for word in words)

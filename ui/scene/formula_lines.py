@@ -23,7 +23,7 @@ from ui.scene.update_lines import (
     softmax_lines,
     vector,
 )
-from ui.units import count_text, exact_text, number_text
+from ui.units import exact_text, number_text, plural
 
 _SCORES = r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}"
 _MASK = r"S \leftarrow -\infty \;\;\mathrm{where\;hidden}"
@@ -210,7 +210,7 @@ def explanation_text(snapshot: Snapshot, cell: Cell) -> ExplanationText:
 
 def more_terms(count: int) -> str:
     """Return the words for terms that are not shown."""
-    return f"+ {count_text(count)} more term{'s' if count > 1 else ''}"
+    return f"+ {plural(count, 'more term')}"
 
 
 def _title(found: Explanation) -> tuple[Pieces, ...]:

@@ -23,7 +23,7 @@ from ui.scene.plot_model import (
     PlotModel,
     Words,
 )
-from ui.units import bytes_text, count_text, time_text
+from ui.units import bytes_text, count_text, plural, time_text
 
 Quantity = Literal["bytes", "time", "shared"]
 
@@ -305,7 +305,7 @@ def _note(w: Workload, axis: SweepAxis | None) -> str:
         parts.append(f"{rows} × {cols} tiles")
     parts.append(w.dtype)
     parts.append(_mask(w))
-    parts.append("1 head" if w.heads == 1 else f"{w.heads} heads")
+    parts.append(plural(w.heads, "head"))
     parts.append(w.gpu.name)
     return ", ".join(parts) + "."
 
@@ -315,5 +315,5 @@ def _mask(w: Workload) -> str:
     words = ["causal"] if mask.causal else []
     if mask.window:
         words.append(f"window {count_text(mask.window)}")
-        words += [f"{count_text(mask.sinks)} sink{'s' * (mask.sinks > 1)}"] if mask.sinks else []
+        words += [plural(mask.sinks, "sink")] if mask.sinks else []
     return " + ".join(words) or "no mask"

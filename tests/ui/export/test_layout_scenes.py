@@ -236,7 +236,7 @@ def taught(window, tmp_path, qtbot):
 def test_a_lesson_is_exported_from_the_window(taught, qtbot, tmp_path):
     dialog = opened(taught, tmp_path / "a.pdf")
     assert dialog.scene_box.currentText() == "The whole lesson"
-    assert "3 steps" in dialog.words.text()
+    assert "3 pages" in dialog.words.text()
     for box in (dialog.range_box, dialog.step_box, dialog.clear_box):
         assert not box.isEnabled()
     dialog.export_button.click()

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 WIDE, TALL = 1600, 960
 """Window sizes from which there is room for the left and for a bottom that needs height."""
-BARS, LOW = 196, 480
-"""Height of bars and titles at scale 1; what must be left, or docks share one place as tabs.
+LOW = 676
+"""Height at scale 1, without a lesson's caption, below which docks share one place as tabs.
 
-Bars grow with the text. With less left, the text of docks under one another would have to shrink
-below 11 pixels: the larger the scale, the smaller it would be.
+Bars and titles take 196 of it. In what is left the text of docks under one another would have to
+be smaller than was asked for: at scale 1 below 11 pixels.
 """
 
 
@@ -54,6 +54,8 @@ class Docks(QObject):
         self._styled: dict[str, Style] = {}
         self._seen: set[str] = set()
         self._fed = False
+        self._low = False
+        """Whether the window was low when its docks were arranged."""
         self.by_name: dict[str, QDockWidget] = {}
         window.setDockNestingEnabled(True)
         window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
@@ -165,12 +167,23 @@ class Docks(QObject):
         """Arrange a layout as the user left it."""
         self._window.centralWidget().setVisible(layout.board)
         if self._window.restoreState(state):
+            self._low = self._is_low(scale, 0)
             self._make_shown()
         else:
             self.arrange(layout, scale)
 
-    def arrange(self, layout: LayoutSpec, scale: float) -> None:
-        """Arrange a layout as its table says, for the window's size and text scale."""
+    def arrange(self, layout: LayoutSpec, scale: float, caption: int = 0) -> None:
+        """Arrange a layout as its table says, for the window's size.
+
+        Parameters
+        ----------
+        layout : LayoutSpec
+            The layout.
+        scale : float
+            Scale of the window's text.
+        caption : int
+            Height of a lesson's caption, in pixels.
+        """
         window, docks, size = self._window, self.by_name, self._window.size()
         width, height = size.width(), size.height()
         wide, tall = width >= WIDE * scale, height >= TALL * scale
@@ -181,7 +194,7 @@ class Docks(QObject):
         for name in layout.left:
             window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, docks[name])
             docks[name].setVisible(wide)
-        low = self._is_low(scale)
+        low = self._low = self._is_low(scale, caption)
         places = (layout.tabs,) if low and layout.right else layout.right
         for place in places:
             first = docks[place[0]]
@@ -217,13 +230,13 @@ class Docks(QObject):
         if window.size() != size and not (window.isFullScreen() or window.isMaximized()):
             window.resize(size)
 
-    def suits(self, layout: LayoutSpec, before: float, after: float) -> bool:
-        """Return whether a layout can stay where it stands when the text scale changes.
+    def suits(self, layout: LayoutSpec, scale: float, caption: int = 0) -> bool:
+        """Return whether a layout can stay where it stands at a text scale.
 
-        It is put elsewhere where its table says so for the one and not for the other, unless the
-        user has moved its docks.
+        It is put elsewhere where the window was low and is not now, or the other way round, unless
+        the user has moved its docks.
         """
-        if self._is_low(before) == self._is_low(after):
+        if self._low == self._is_low(scale, caption):
             return True
         shown = {name for name, dock in self.by_name.items() if not dock.isHidden()}
         at_right = all(
@@ -233,8 +246,8 @@ class Docks(QObject):
         )
         return not (set(layout.stack) <= shown <= set(layout.docks) and at_right)
 
-    def _is_low(self, scale: float) -> bool:
-        return scale > 1 and self._window.height() - BARS * scale < LOW
+    def _is_low(self, scale: float, caption: int) -> bool:
+        return self._window.height() - caption < LOW * scale
 
     def _make_shown(self) -> None:
         """Make the panels of all docks that are open, those behind a tab too: they need room."""

@@ -185,7 +185,13 @@ class Files(QObject):
         menu.clear()
         for path in sorted(SCENARIOS.glob("*.toml")):
             action = menu.addAction(path.stem.replace("-", " ").capitalize())
-            action.triggered.connect(lambda _=False, path=path: self._open_scenario(path))
+            action.triggered.connect(lambda _=False, path=path: self._open_demo(path))
+
+    def _open_demo(self, path: Path) -> None:
+        try:
+            self._open_scenario(path)
+        except InputError as error:
+            self._window.show_error(error)
 
     def _fill_panels(self, menu: QMenu, act: Callable[[str], None]) -> None:
         menu.clear()

@@ -119,9 +119,9 @@ class Lessons(QObject):
         assert lesson is not None
         self.bar.set_titles([each.title for each in lesson.steps])
         self.bar.show_step(step, self.player.revealed)
+        self.bar.show()  # first: a layout is arranged for what it leaves
         if layout != window.lent:
             window.lend_layout(*layout)
-        self.bar.show()
         window.docks.choose(layout[0], step.choices)
 
     def _show_answer(self, revealed: bool) -> None:

@@ -50,7 +50,16 @@ from ui.panels.values_panel import ValuesPanel
 from ui.presenter import Presenter
 from ui.session import Session, View
 from ui.settings import Settings
-from ui.theme import TEXT_SCALES, THEMES, Style, frame_palette, palette, stylesheet
+from ui.theme import (
+    TEXT_SCALES,
+    THEMES,
+    Style,
+    frame_palette,
+    growth,
+    hall_scale,
+    palette,
+    stylesheet,
+)
 
 FIRST_SIZE, FRAME = (1440, 900), QSize(16, 48)
 """Size of the first window where the screen has room for it and its frame."""
@@ -78,6 +87,10 @@ class MainWindow(QMainWindow):
         self.lent: tuple[str, str] | None = None
         """Layout and panel in front while a lesson has them; the user's own come back."""
         self._said_of_run = ""
+        self._asked: float | None = None
+        """Text scale that was asked for during a talk."""
+        self._refit = QTimer(self, singleShot=True, interval=0)
+        self._refit.timeout.connect(self._fit_lent)
         self.setObjectName("window")
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
@@ -330,12 +343,12 @@ class MainWindow(QMainWindow):
         super().resizeEvent(event)
         self._blank.setGeometry(self.rect())
         self._apply_style()
+        self._refit.start()  # not in here: what is arranged may resize the window
+        QTimer.singleShot(0, self, self._stay_full)
 
     def _apply_style(self) -> None:
-        """Take theme and text scale; a window larger than 1920×1080 has larger text."""
-        room = min(self.width() / 1920, self.height() / 1080)
-        scale = self.settings.text_scale * max(1.0, int(room * 4) / 4)
-        style = Style(THEMES[self.settings.theme], scale)
+        """Take theme and text scale."""
+        style = Style(THEMES[self.settings.theme], self._scale())
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         if style == self.style_now and self._shown is self.centralWidget():
@@ -381,13 +394,35 @@ class MainWindow(QMainWindow):
 
     def change_text(self, by: int) -> None:
         """Take the text scale that many places up or down."""
-        before = self.settings.text_scale
-        place = TEXT_SCALES.index(before) + by
-        self.settings.text_scale = TEXT_SCALES[min(max(place, 0), len(TEXT_SCALES) - 1)]
-        name = self.lent[0] if self.lent is not None else self.settings.layout
-        if not self.docks.suits(layout_named(name), before, self.settings.text_scale):
+        place = TEXT_SCALES.index(self.text_scale) + by
+        scale = TEXT_SCALES[min(max(place, 0), len(TEXT_SCALES) - 1)]
+        if self.presenter.on:
+            self._asked = scale
+        else:
+            self.settings.text_scale = scale
+        if self.lent is not None:
+            self._fit_lent()
+        elif not self.docks.suits(layout_named(self.settings.layout), self._scale()):
             self.reset_layout()
         self._apply_style()
+
+    @property
+    def text_scale(self) -> float:
+        """Text scale that was asked for; a talk has a larger one of its own where there is room."""
+        own = self.settings.text_scale
+        if not self.presenter.on:
+            return own
+        return self._asked or max(own, hall_scale(self.width(), self.height()))
+
+    def _scale(self) -> float:
+        """Return the scale of the text: a window larger than 1920×1080 has larger text."""
+        return self.text_scale * growth(self.width(), self.height())
+
+    def fit_talk(self) -> None:
+        """Take the text scale of a talk, or the user's own."""
+        self._asked = None
+        self._apply_style()
+        self._refit.start()
 
     def set_motion(self, on: bool) -> None:
         """Animate moves or not."""
@@ -442,7 +477,7 @@ class MainWindow(QMainWindow):
         self.take_layout(name)
 
     def _show_layout(self) -> None:
-        layout, scale = layout_named(self.settings.layout), self.settings.text_scale
+        layout, scale = layout_named(self.settings.layout), self._scale()
         self.layout_actions[layout.name].setChecked(True)
         state = self.settings.state(layout.name)
         if state is None:
@@ -456,7 +491,7 @@ class MainWindow(QMainWindow):
         if self.lent is not None:
             self.lend_layout(*self.lent)
         else:
-            self.docks.arrange(layout_named(self.settings.layout), self.settings.text_scale)
+            self.docks.arrange(layout_named(self.settings.layout), self._scale())
 
     def lend_layout(self, name: str, panel: str = "") -> None:
         """Show a layout as a new window has it, with a panel in front; the user's own is kept."""
@@ -464,10 +499,25 @@ class MainWindow(QMainWindow):
             self.settings.save_state(self.settings.layout, self.presenter.state())
         self.lent = name, panel
         self.layout_actions[name].setChecked(True)
-        self.docks.arrange(layout_named(name), self.settings.text_scale)
+        self.docks.arrange(layout_named(name), self._scale(), self._caption())
         if panel:
             self.docks[panel].raise_()
         self.presenter.tidy()
+
+    def _caption(self) -> int:
+        """Return the height of a lesson's caption, in pixels."""
+        bar = self.lessons.bar
+        return 0 if bar.isHidden() else bar.height()
+
+    def _fit_lent(self) -> None:
+        """Arrange a layout that is lent anew where the window has become low, or is not any more.
+
+        The user's own is left as it is.
+        """
+        if self.lent is not None:
+            spec = layout_named(self.lent[0])
+            if not self.docks.suits(spec, self._scale(), self._caption()):
+                self.lend_layout(*self.lent)
 
     def take_back_layout(self) -> None:
         """Show the user's own layout as it was before it was lent."""
@@ -495,6 +545,18 @@ class MainWindow(QMainWindow):
         if event.type() is QEvent.Type.WindowStateChange:
             action = self.actions_by_name["full_screen"]
             QTimer.singleShot(0, self, lambda: action.setChecked(self.isFullScreen()))
+
+    def _stay_full(self) -> None:
+        """Say again that the window is full screen, where it is.
+
+        A widget forgets that when its contents make it larger, and tells nobody. The window itself
+        stays full screen, and the widget could not leave what it does not know of.
+        """
+        full = Qt.WindowState.WindowFullScreen
+        if self.isFullScreen() or not self.isVisible():
+            return
+        if self.windowHandle().windowStates() & full:
+            self.setWindowState(self.windowState() | full)
 
     def _keep_unsaved(self) -> None:
         """Put a scenario that is not saved among the recent files: closing loses nothing."""

@@ -127,6 +127,7 @@ class Presenter(QObject):
         self.tidy()
         window.lessons.bar.set_large(True)
         window.setWindowState(window.windowState() | Qt.WindowState.WindowFullScreen)
+        window.fit_talk()
         self.awake.hold()
         app = _app()
         window.installEventFilter(self)
@@ -166,6 +167,7 @@ class Presenter(QObject):
         if self.speaker is not None:
             self.speaker.close()
         window.lessons.bar.set_large(False)
+        window.fit_talk()
         window.header.setVisible(before.header)
         window.menuBar().setVisible(before.menu)
         window.setWindowState(before.state)
@@ -209,7 +211,9 @@ class Presenter(QObject):
         before, window = self._settled_as, self._window
         assert before is not None
         self._tries -= 1
-        plain = window.windowState() == before.state == Qt.WindowState.WindowNoState
+        # The window's own state: the widget's forgets what it was when its contents grow.
+        states = window.windowHandle().windowStates()
+        plain = states == before.state == Qt.WindowState.WindowNoState
         if plain and window.size() != before.size:
             # What was high for a full screen may have kept the window from getting small again.
             window.lessons.bar.fit()

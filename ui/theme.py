@@ -43,7 +43,7 @@ class Theme:
     border, grid : str
         Outlines of panels; lines between tiles.
     text, muted, faint : str
-        Text that matters, text that explains, marks that only hint.
+        Text that matters, text that explains, marks that only hint and controls that are off.
     accent : str
         Selected controls.
     current : str
@@ -92,8 +92,8 @@ DARK = Theme(
     name="dark", dark=True,
     window="#0D1117", panel="#161B22", field="#0D1117",
     border="#30363D", grid="#3A424D",
-    text="#F0F3F6", muted="#9DA7B3", faint="#4B545F",
-    accent="#1F3A5F", current="#FFD24A", good="#3FB950", bad="#FF6B63",
+    text="#F0F3F6", muted="#9DA7B3", faint="#636D79",
+    accent="#182D4A", current="#FFD24A", good="#3FB950", bad="#FF6B63",
     hbm_ground="#1D140C", hbm_line="#9A6324", sram_ground="#0D1A13", sram_line="#2E8B57",
     empty="#0D1117", used="#0D1117", hatch="#30363D",
     tensors={**TENSOR_COLOURS, "V": "#1FBF92"},
@@ -103,7 +103,7 @@ LIGHT = Theme(
     name="light", dark=False,
     window="#EEF1F4", panel="#FFFFFF", field="#FFFFFF",
     border="#C4CCD4", grid="#B4BDC7",
-    text="#14181D", muted="#4A5561", faint="#A9B3BE",
+    text="#14181D", muted="#4A5561", faint="#8A949F",
     accent="#D6E8FB", current="#B84400", good="#177432", bad="#B01030",
     hbm_ground="#FFF4E2", hbm_line="#B7791F", sram_ground="#E9F7EF", sram_line="#2F855A",
     empty="#F6F8FA", used="#FFFFFF", hatch="#C4CCD4",
@@ -129,6 +129,19 @@ CONTRAST = Theme(
 
 THEMES = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST)}
 TEXT_SCALES = (1.0, 1.25, 1.5, 1.75, 2.0)
+HALL = (1280, 720)
+"""Size of a picture that a hall can read at scale 1; a larger one keeps the share of its text."""
+
+
+def growth(width: int, height: int) -> float:
+    """Return how much larger all text is in a window of more than 1920 × 1080, in quarters."""
+    return max(1.0, int(4 * min(width / 1920, height / 1080)) / 4)
+
+
+def hall_scale(width: int, height: int) -> float:
+    """Return the text scale, beside `growth`, that a hall needs in a picture of that size."""
+    room = min(width / HALL[0], height / HALL[1]) / growth(width, height)
+    return max((scale for scale in TEXT_SCALES if scale <= room), default=TEXT_SCALES[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +304,10 @@ def stylesheet(style: Style) -> str:
         border: 1px solid {t.border}; border-radius: {px(5)}; color: {t.text};
         padding: {px(4)} {px(10)}; background: {t.field};
     }}
-    #algorithm:checked {{ background: {t.accent}; border: 2px solid {t.current}; }}
+    #algorithm:checked {{
+        background: {t.accent}; border: 2px solid {t.current};
+        padding: {style.px(4) - 1:.0f}px {style.px(10) - 1:.0f}px;  /* as large as the others */
+    }}
     #algorithm:focus {{ border-color: {t.text}; }}
     #layout {{
         border: none; border-radius: {px(4)}; color: {t.muted}; padding: {px(1)} {px(10)};

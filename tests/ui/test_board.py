@@ -472,14 +472,23 @@ def test_header_names_heads_as_the_input_does() -> None:
 
 def test_captions_drop_what_matters_least() -> None:
     phrases = caption_phrases(demo("causal").snapshot(4, 4), 80)
-    assert phrases[:2] == ["S = QKᵀ/√d", "P of tile (2, 1) in registers"]
-    assert phrases[-1] == "hatched tiles are skipped"
+    assert phrases[:2] == ["S = QKᵀ/√d", "P = exp(S − m) of tile (2, 1) in registers"]
+    assert phrases[-2:] == ["dim tiles were used and dropped", "hatched tiles are skipped"]
     font = Style(DARK).text_font(11.5)
     for width in (200, 300, 420, 600, 1200):
         lines = wrapped(phrases, font, width, 2)
         assert 1 <= len(lines) <= 2
         assert all(text_width(font, line) <= width for line in lines)
     assert "hatched" not in " ".join(wrapped(phrases, font, 250, 1))
+
+
+def test_tiles_that_were_dropped_are_spoken_of_where_there_are_some() -> None:
+    for name in ("flash1", "flash2", "grouped-heads", "real-scale"):
+        program = demo(name).program
+        heads = [program.visit(index).head for index in range(min(len(program), 60))]
+        for index, head in enumerate(heads):
+            said = " ".join(caption_phrases(demo(name).snapshot(index), 80))
+            assert ("used and dropped" in said) == (head in heads[:index]), (name, index)
 
 
 # --- colours ----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The Attention inspector in the window: hovered value = shown value = simulator's value."""
 
+import threading
 from itertools import combinations
 
 import numpy as np
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from simulator.attention_map import MapSettings
 from simulator.scenario import parse_scenario
+from tests.ui.test_tasks import endless
 from ui.scene.inspector import diverging, rooted
 from ui.scene.inspector_layout import inspector_layout, label_step
 from ui.scene.inspector_model import grid_of, peak, reading, shrunk
@@ -291,6 +293,30 @@ def test_nothing_of_another_run_is_shown(window, monkeypatch):
         assert model.small is None or len(model.small) == 3
     assert models[-1][0].small is not None
     assert shown[0][0] is None, "while it is worked out"
+
+
+@pytest.mark.parametrize("way", ["click", "Enter"])
+def test_after_cancel_it_says_so_and_computes_when_asked(window, qtbot, way):
+    panel, session, started = panel_of(window), window.session, threading.Event()
+    before = session.trace
+    session.tasks.start("search", "searching", endless(started), lambda _: None)
+    assert started.wait(5)
+    session.start(parse_scenario({"attention": {"seqlen_q": 24, "head_dim": 16}}), None)
+    qtbot.waitUntil(lambda: panel._trace not in (None, before))
+    strip = window.header.progress
+    qtbot.waitUntil(strip.isVisible)
+    blank = panel.canvas.grab().toImage()
+    qtbot.mouseClick(strip._button, Qt.MouseButton.LeftButton)
+    settle(window)
+    assert panel.model is None
+    assert "not computed" in panel.canvas.accessibleDescription()
+    assert panel.canvas.grab().toImage() != blank
+    if way == "click":
+        click(panel, QPointF(20, 20))
+    else:
+        qtbot.keyClick(panel.canvas, Qt.Key.Key_Return)
+    settle(window)
+    assert panel.model.workload is session.trace.workload
 
 
 def test_the_board_takes_the_inspector_along(window):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QDialog, QFileDialog, QTextBrowser
+from PySide6.QtWidgets import QDialog, QFileDialog, QMenu, QTextBrowser
 
+import ui.files
 from kernels.device import gpu_status
 from simulator.assets import CAPTURES, SCENARIOS
 from simulator.playback import Granularity, last_cursor
@@ -18,6 +19,8 @@ from ui.app import make_window
 from ui.panel_specs import PANELS
 from ui.presenter_keys import KEYS
 from ui.theme import THEMES
+
+FULL = Qt.WindowState.WindowFullScreen
 
 
 def press(qtbot, window, keys, modifier=Qt.KeyboardModifier.NoModifier):
@@ -314,6 +317,32 @@ def test_hover_click_and_double_click_reach_the_session(open_window):
     window.board.row_chosen.emit(50)
     window.session.settle()
     assert window.session.view.report.row == 50
+
+
+def test_a_demo_that_cannot_be_read_is_told(open_window, tmp_path, monkeypatch):
+    window = open_window()
+    monkeypatch.setattr(ui.files, "SCENARIOS", tmp_path)
+    (tmp_path / "broken.toml").write_text("[attention]\nseqlen_q = -1\n", encoding="utf-8")
+    demos = QMenu()
+    window.files._fill_demos(demos)
+    demos.actions()[0].trigger()
+    assert "seqlen_q" in window._banner.text()
+
+
+def test_a_full_screen_that_grows_stays_one_and_can_be_left(open_window, qapp, qtbot):
+    window = open_window()
+    action = window.actions_by_name["full_screen"]
+    action.trigger()
+    qtbot.waitUntil(window.isFullScreen)
+    window.setMinimumWidth(window.width() + 100)
+    qtbot.waitUntil(window.isFullScreen)
+    qapp.processEvents()
+    assert action.isChecked()
+    action.trigger()
+    qtbot.waitUntil(lambda: not window.windowHandle().windowStates() & FULL)
+    qapp.processEvents()
+    assert not window.isFullScreen()
+    assert not action.isChecked()
 
 
 def test_engine_badge_says_who_computes_and_why(open_window):

@@ -125,6 +125,23 @@ def test_labels_lie_inside_and_on_nothing(wishes):
         assert boxes
 
 
+def test_a_label_keeps_off_the_line_that_leads_to_another():
+    far = Wanted((QPointF(100, 100),), (QSizeF(40, 16),), 10.0, ((1, 0),), (5.0,))
+    near = Wanted((QPointF(125, 80),), (QSizeF(40, 16),), 8.0, ((0, 1), (0, -1)), (1.0,))
+    inside = QRectF(0, 0, 400, 200)
+    led, other = place_labels([far, near], inside, [], np.empty((0, 2)))
+    assert led is not None
+    assert other is not None
+    assert led.far
+    assert other.box.bottom() <= 80  # below it the line goes to the right
+    # Nor does such a line go through a label that is there already, however thin.
+    bar = QRectF(130, 60, 4, 80)
+    choices = Wanted((QPointF(100, 100),), (QSizeF(40, 16),), 10.0, ((1, 0), (-1, 0)), (5.0,))
+    [placed] = place_labels([choices], inside, [bar], np.empty((0, 2)))
+    assert placed is not None
+    assert placed.box.right() <= 100
+
+
 def test_a_label_keeps_off_the_curves():
     anchor, size = QPointF(100, 100), QSizeF(60, 16)
     along = np.stack([np.linspace(105, 200, 40), np.full(40, 100.0)], axis=1)

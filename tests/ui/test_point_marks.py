@@ -124,6 +124,15 @@ def test_arrows_keep_away_from_other_things_that_are_pointed_at() -> None:
     assert found[1].ring.contains((alone.tip + alone.tail) * 0.5 + QPointF(-8, 8))
     arrow = QRectF((found[0].tip + found[0].tail) * 0.5, found[0].tail).normalized()
     assert not arrow.intersects(found[1].ring)
+    # Of two cells side by side the arrows come from two sides (lesson 5, step 3).
+    pair = (Pointer(cell=Cell("l", 8, 0)), Pointer(cell=Cell("O", 8, 0)))
+    for scale in (1.0, 1.5):
+        lay = laid("flash2", (round(760 * scale), round(560 * scale)), scale)
+        boxes = [
+            QRectF(one.tip, one.tail).normalized().adjusted(-8, -8, 8, 8)
+            for one in point_marks(pair, demo("flash2").workload, Style(DARK, scale), lay)
+        ]
+        assert not boxes[0].intersects(boxes[1])
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,7 @@ def note(name):
         "speaker": [speaker.screen().name(), speaker.isFullScreen(), speaker.size().toTuple()]
         if speaker.isVisible() else None,
         "active": window.isActiveWindow(),
+        "scale": window.style_now.scale,
     }
 
 presenter.start()
@@ -150,9 +151,15 @@ def test_everything_comes_back_as_it_was(tmp_path) -> None:
 def test_two_screens(tmp_path) -> None:
     found = on_screens(TWO_SCREENS, tmp_path)
     desk, hall = ([s["name"], True, [s["width"], s["height"]]] for s in SCREENS)
-    assert found["without a lesson"] == {"window": desk, "speaker": None, "active": True}
-    assert found["with a lesson"] == {"window": desk, "speaker": hall, "active": True}
-    assert found["swapped"] == {"window": hall, "speaker": desk, "active": True}
+    assert found["without a lesson"] == {
+        "window": desk, "speaker": None, "active": True, "scale": 1.5,
+    }  # fmt: skip
+    assert found["with a lesson"] == {
+        "window": desk, "speaker": hall, "active": True, "scale": 1.5,
+    }  # fmt: skip
+    assert found["swapped"] == {
+        "window": hall, "speaker": desk, "active": True, "scale": 1.0,
+    }  # fmt: skip
     ended = found["ended"]
     assert ended["window"] == ["desk", False, [1400, 900]]
-    assert ended["speaker"] is None
+    assert (ended["speaker"], ended["scale"]) == (None, 1.0)

@@ -17,9 +17,11 @@ from PySide6.QtWidgets import (
 from simulator.assets import LESSONS
 from simulator.lesson import load_lesson, resolve_step
 from simulator.lesson_places import Pointer
+from simulator.lesson_record import with_step
 from simulator.snapshot import Cell, Cursor
 from ui.layouts import LAYOUT_PANELS
 from ui.lesson_text import FORMATS
+from ui.panels import record_dialog
 from ui.panels.record_dialog import RecordDialog, open_record_dialog
 
 LEFT = Qt.MouseButton.LeftButton
@@ -253,6 +255,26 @@ def test_a_mistake_is_told_in_a_line_and_nothing_is_lost(window, qtbot, home, fi
     retype(qtbot, edit, "")
     assert add(qtbot, dialog) == ""
     assert last_step(home / "my-lesson.md").title == "One"
+
+
+def test_the_lesson_is_read_once_typing_rests_or_the_step_is_added(window, qtbot, monkeypatch):
+    dialog, read = opened(window), []
+
+    def counted(*asked):
+        read.append(asked)
+        return with_step(*asked)
+
+    monkeypatch.setattr(record_dialog, "with_step", counted)
+    dialog._rested.setInterval(3_600_000)  # however slow this machine types
+    retype(qtbot, dialog.title_edit, "One after another")
+    assert read == []
+    dialog._rested.start(0)
+    qtbot.waitUntil(lambda: not dialog._rested.isActive())
+    assert len(read) == 1
+    retype(qtbot, dialog.notes.edit, "{{ open(1) }}")
+    assert len(read) == 1
+    assert "expected one of " in add(qtbot, dialog)
+    assert dialog.isVisible()
 
 
 def test_a_title_is_asked_for_gently_then_told(window, qtbot, home):

@@ -35,6 +35,7 @@ from ui.scene.softmax import (
     legend_words,
     paint_softmax,
     rescale_words,
+    row_scores,
     running_maximum,
     score_bars,
 )
@@ -189,13 +190,32 @@ def test_bars_stand_for_every_key_once() -> None:
         for most in (7, 50, 400):
             bars = score_bars(now, report, most)
             assert len(bars.values) <= most
-            assert bars.values.max() == report.scores.max()
+            assert bars.values.max() == row_scores(now, report).max()
             assert bars.low <= 0 <= bars.high
-            per, keys = bars.keys_per_bar, report.scores
+            per, keys = bars.keys_per_bar, row_scores(now, report)
             keys = [keys[n : n + per] for n in range(0, len(keys), per)]
             assert [part.max() for part in keys] == bars.values.tolist()
             hidden = [bool((part == -np.inf).all()) for part in keys]
             assert hidden == (bars.states == KeyState.HIDDEN).tolist()
+
+
+def test_a_tile_holds_all_its_scores_until_the_mask() -> None:
+    trace = demo("causal")
+    visit = next(
+        n for n in range(len(trace.program)) if trace.program.visit(n).kind.name == "PARTIAL"
+    )
+    names = [op.name for op in trace.snapshot(visit).ops]
+    before, after = (trace.snapshot(visit, names.index(op)) for op in ("scores", "mask"))
+    cols, row = before.visit.cols, before.visit.rows.start  # sees its first key alone
+    told = row_report(before, row)
+    bars = score_bars(before, told, 400)
+    assert before.scores is not None
+    assert bars.values[cols.start : cols.stop].tolist() == before.scores[0].tolist()
+    assert (bars.states[cols.start : cols.stop] == KeyState.CURRENT).all()
+    assert (bars.states[cols.stop :] == KeyState.HIDDEN).all()
+    masked = score_bars(after, row_report(after, row), 400)
+    assert masked.values[cols.start : cols.stop].tolist() == after.scores[0].tolist()
+    assert (masked.states[cols.start + 1 :] == KeyState.HIDDEN).all()
 
 
 def test_legend_words_are_about_the_keys_of_their_shade() -> None:

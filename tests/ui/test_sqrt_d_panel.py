@@ -6,6 +6,7 @@ from PySide6.QtTest import QTest
 
 from simulator.sqrt_d import DIMS, sqrt_d_experiment
 from ui.scene.sqrt_d_plot import sqrt_d_plot, verdict
+from ui.units import number_text
 
 
 @pytest.fixture
@@ -139,3 +140,15 @@ def test_controls_stay_apart_and_have_names(panel, window, qapp):
         assert not panel.plot.geometry().intersects(panel.again.geometry())
     assert all(c.accessibleName() and c.toolTip() for c in controls)
     panel.deleteLater()
+
+
+def test_words_are_about_what_is_drawn():
+    *_, found = sqrt_d_experiment(0, dims=(4, 64), trials=32)
+    for measured in ("variance", "entropy", "gradient"):
+        note = sqrt_d_plot(found, measured, "here").note
+        assert [name for name in ("variance", "entropy", "gradient") if name in note] == [measured]
+    first, last = found.points[0].plain.entropy, found.points[-1].plain.entropy
+    assert (
+        f"from {number_text(first.mean, 2)} to {number_text(last.mean, 2)} bits"
+        in sqrt_d_plot(found, "entropy", "here").note
+    )

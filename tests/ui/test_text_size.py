@@ -1,18 +1,33 @@
 """Nothing in the window is written smaller than can be read: 11 pixels at scale 1."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
+from simulator.assets import LESSONS
 from ui.layouts import LAYOUT_NAMES
 from ui.main_window import MainWindow
 from ui.settings import Settings
 from ui.theme import TEXT_SCALES, Style
 
 LEAST = 11
+
+
+def watch_fonts(monkeypatch: pytest.MonkeyPatch, told: Callable[[int], object]) -> None:
+    """Tell the size of each font that is asked for, in pixels."""
+    for kind in ("text_font", "code_font"):
+        make = getattr(Style, kind)
+
+        def note(style: Style, points: float, _make: Callable = make, **more: bool) -> QFont:
+            font = _make(style, points, **more)
+            told(font.pixelSize())
+            return font
+
+        monkeypatch.setattr(Style, kind, note)
 
 
 @pytest.mark.parametrize(
@@ -39,15 +54,7 @@ def test_no_text_is_too_small(
     found: dict[str, set[int]] = {}
     window = open_window(demo, size)
     shown = ""
-    for kind in ("text_font", "code_font"):
-        make = getattr(Style, kind)
-
-        def note(style: Style, points: float, _make: Callable = make, **more: bool) -> QFont:
-            font = _make(style, points, **more)
-            found.setdefault(shown, set()).add(font.pixelSize())
-            return font
-
-        monkeypatch.setattr(Style, kind, note)
+    watch_fonts(monkeypatch, lambda size: found.setdefault(shown, set()).add(size))
     for shown in LAYOUT_NAMES:
         window.take_layout(shown)
         window.session.settle()
@@ -62,4 +69,31 @@ def test_no_text_is_too_small(
         )
     assert set(found) == set(LAYOUT_NAMES)
     small = {name: sorted(s for s in sizes if s < LEAST) for name, sizes in found.items()}
+    assert not any(small.values()), small
+
+
+@pytest.mark.parametrize("path", sorted(LESSONS.glob("*.md")), ids=lambda path: path.stem)
+def test_no_step_of_a_lesson_writes_too_small_in_a_low_window(
+    open_window: Callable[..., MainWindow],
+    qapp: QApplication,
+    monkeypatch: pytest.MonkeyPatch,
+    path: Path,
+) -> None:
+    window = open_window("flash2", (1280, 720))
+    window.lessons.open(path)
+    lesson = window.lessons.player.lesson
+    assert lesson is not None
+    sizes: set[int] = set()
+    watch_fonts(monkeypatch, sizes.add)
+    small = {}
+    for number in range(len(lesson.steps)):
+        window.lessons.player.go(number)
+        window.session.settle()
+        qapp.processEvents()
+        for _, dock in window.docks:
+            if not dock.visibleRegion().isEmpty():
+                sizes.clear()  # from before everything had its size
+                dock.grab()
+                small[number + 1, dock.objectName()] = sorted(s for s in sizes if s < LEAST)
+    assert len({number for number, _ in small}) == len(lesson.steps)
     assert not any(small.values()), small

@@ -9,6 +9,8 @@ from ui.theme import THEMES, Theme
 
 READABLE = 4.5
 """Contrast of small text, at least: WCAG 2.2, success criterion 1.4.3."""
+SEEN = 3.0
+"""Contrast of controls, at least: success criterion 1.4.11."""
 GROUNDS = ("window", "panel", "field", "hbm_ground", "sram_ground")
 
 
@@ -39,10 +41,17 @@ def test_words_are_readable(theme: Theme) -> None:
         assert contrast(getattr(theme, name), theme.accent) >= READABLE, name
 
 
-def test_tensors_are_readable_on_the_line_that_runs_now() -> None:
-    light = THEMES["light"]
-    for name, ink in light.tensors.items():
-        assert contrast(ink, light.accent) >= READABLE, name
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_tensors_are_readable_on_the_line_that_runs_now(theme: Theme) -> None:
+    for name, ink in theme.tensors.items():
+        assert contrast(ink, theme.accent) >= READABLE, name
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_controls_that_are_off_are_seen_and_differ_from_words(theme: Theme) -> None:
+    for ground in ("panel", "field"):
+        off = contrast(theme.faint, getattr(theme, ground))
+        assert SEEN <= off < 0.7 * contrast(theme.muted, getattr(theme, ground)), ground
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)

@@ -29,13 +29,11 @@ from ui.main_window import MainWindow
 from ui.panels.painting import whole_pictures
 from ui.session import Session
 from ui.settings import Settings
-from ui.theme import TEXT_SCALES
+from ui.theme import HALL, TEXT_SCALES, hall_scale
 
 Look = Callable[[], None]
 """Called often by what waits; what it raises ends the waiting."""
 
-DESIGN = QSize(1280, 720)
-"""Picture size at which the text scale is 1; smaller pictures are made smaller."""
 _NAP = 0.0005
 
 
@@ -74,12 +72,10 @@ def stage_scale(size: tuple[int, int]) -> tuple[QSize, float]:
     A window larger than 1920 × 1080 enlarges its text by itself, in quarters.
     """
     width, height = size
-    room = min(width / DESIGN.width(), height / DESIGN.height())
+    room = min(width / HALL[0], height / HALL[1])
     if room < 1:
         return QSize(round(width / room), round(height / room)), TEXT_SCALES[0]
-    own = max(1.0, int(4 * min(width / 1920, height / 1080)) / 4)
-    fitting = [scale for scale in TEXT_SCALES if scale * own <= room]
-    return QSize(width, height), fitting[-1] if fitting else TEXT_SCALES[0]
+    return QSize(width, height), hall_scale(width, height)
 
 
 @dataclass(frozen=True, slots=True)

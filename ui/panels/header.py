@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
     QHBoxLayout,
@@ -19,7 +19,7 @@ from simulator.trace import Trace
 from simulator.workload import Workload
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
-from ui.panels.progress import ProgressStrip
+from ui.panels.progress import ProgressStrip, Words
 from ui.scene.draw import CENTRE, card, draw_text, text_width
 from ui.scene.names import first_that_fits
 from ui.theme import Style
@@ -113,8 +113,12 @@ class _Chips(QWidget):
                 x += width + style.px(6)
 
 
+@guarded
 class Header(QWidget):
-    """Brand, algorithm buttons, scenario chips, engine badge."""
+    """Brand, algorithm buttons, scenario chips, engine badge.
+
+    Where there is no room, the brand goes, then the badge loses letters, then it goes too.
+    """
 
     algorithm_chosen = Signal(str)
     scenario_asked = Signal()
@@ -145,8 +149,10 @@ class Header(QWidget):
         self.progress = ProgressStrip()
         self.progress.toggled.connect(self._make_room)
         row.addWidget(self.progress)
-        self._engine = QLabel()
+        self._who = ""
+        self._engine = Words()
         self._engine.setObjectName("engine")
+        self._engine.setAlignment(Qt.AlignmentFlag.AlignCenter)
         row.addWidget(self._engine)
 
     def show_trace(self, trace: Trace, style: Style, note: str) -> None:
@@ -154,9 +160,11 @@ class Header(QWidget):
         self._buttons[trace.workload.algorithm].setChecked(True)
         faults = fault_labels(trace.workload.faults)
         self._chips.show_words(scenario_words(trace.workload), style, faults)
-        self._engine.setText(engine_words(trace.engine.name, trace.engine.device))
-        self._engine.setToolTip(note)
+        self._who = engine_words(trace.engine.name, trace.engine.device)
+        self._engine.setText(self._who)
+        self._engine.setToolTip(f"{self._who}\n{note}")
         self._engine.setAccessibleDescription(note)
+        self._make_room(not self.progress.isHidden())
 
     def show_busy(self, busy: bool, trace: Trace | None) -> None:
         """Say that the engine is at work, or who it is."""
@@ -180,18 +188,31 @@ class Header(QWidget):
         self._chips.show_words(self._chips._words, style, self._chips._faults)
         self._make_room(not self.progress.isHidden())
 
-    def _make_room(self, busy: bool) -> None:
-        """Leave out brand and badge where work, when it is shown, would make the window wider."""
-        layout, spare = self.layout(), (self._brand, self._engine)
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self._make_room(not self.progress.isHidden())
+
+    def minimumSizeHint(self) -> QSize:
+        least, layout = super().minimumSizeHint(), self.layout()
         assert layout is not None
-        for widget in spare:
-            widget.show()
-        strip = self.progress
-        more = strip.minimumSizeHint().width() + layout.spacing() if strip.isHidden() else 0
-        for widget in spare if busy else ():
-            if layout.minimumSize().width() + more > self.width():
-                widget.hide()
-                layout.invalidate()
+        for widget in (self._brand, self._engine):
+            if not widget.isHidden():
+                spare = widget.minimumSizeHint().width() + layout.spacing()
+                least.setWidth(least.width() - spare)
+        return least
+
+    def _make_room(self, busy: bool) -> None:
+        """Leave out brand and badge where they would make the window wider."""
+        layout, strip, badge = self.layout(), self.progress, self._engine
+        assert layout is not None
+        gap = layout.spacing()
+        room = self.width() - self.minimumSizeHint().width()
+        if busy and strip.isHidden():  # it is about to appear
+            room -= strip.minimumSizeHint().width() + gap
+        whole = badge.width_of(self._who) + gap + self._brand.minimumSizeHint().width() + gap
+        self._brand.setVisible(whole <= room)
+        badge.setVisible(badge.minimumSizeHint().width() + gap <= room)
 
 
 def engine_words(name: str, device: str) -> str:

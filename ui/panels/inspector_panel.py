@@ -30,10 +30,17 @@ from simulator.playback import end_of_visit
 from simulator.scenario import with_values
 from simulator.snapshot import Cell
 from simulator.trace import Trace
-from simulator.workload import Workload
 from ui.panels.inspector_bar import InspectorBar
+from ui.panels.inspector_settings import (
+    bound_by_file,
+    changes_of,
+    same_but_causal,
+    same_scores,
+)
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
+from ui.scene.compare_words import wrapped
+from ui.scene.draw import draw_text
 from ui.scene.inspector import paint_inspector, pointed
 from ui.scene.inspector_layout import InspectorLayout, inspector_layout
 from ui.scene.inspector_model import (
@@ -56,6 +63,7 @@ _SMALLEST = 0.9
 _SMALL_MAP = 96
 """Most rows and columns of a small map."""
 
+_STOPPED = "The weights were not computed. Click here or press Enter to compute them."
 _TIP = (
     "Attention weights softmax(QKᵀ·scale) of a head (Vaswani et al. 2017, eq. 1). Point at a cell "
     "to read it, click to send the board there. Keys: Up and Down another row, Page Up and Page "
@@ -94,6 +102,12 @@ class _Canvas(QWidget):
             painter.fillRect(self.rect(), QColor(style.theme.panel))
             if panel.model is not None:
                 paint_inspector(painter, panel.model, panel.pointer, style, self.place())
+            elif panel.stopped:
+                font, line = style.text_font(13), style.px(19)
+                place = self.place().adjusted(style.px(8), 0, -style.px(8), 0)
+                for n, words in enumerate(wrapped(_STOPPED, font, place.width())):
+                    box = QRectF(place.x(), place.y() + n * line, place.width(), line)
+                    draw_text(painter, box, words, font, style.theme.text)
             if self.hasFocus():
                 painter.setPen(QColor(style.theme.text))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -144,6 +158,8 @@ class InspectorPanel(QWidget):
         self._made: _Scores | None = None
         self._small: F32 | None = None
         self._small_why = ""
+        self.stopped = False
+        """Whether the scores are missing and nobody makes them: after Cancel, or a failure."""
         self._board_head = -1
         self.bar = InspectorBar(self)
         self.canvas = _Canvas(self)
@@ -151,6 +167,7 @@ class InspectorPanel(QWidget):
         self.bar.compared.connect(self.compare)
         self.bar.reset_pressed.connect(self.reset)
         self.bar.put_pressed.connect(self.put)
+        session.tasks.rested.connect(self._show_stop)
 
     # --- what is shown --------------------------------------------------------------------
 
@@ -189,7 +206,9 @@ class InspectorPanel(QWidget):
         self._trace = trace
         said = settings_of(w)
         # What was put into the scenario comes back as its own; only causal may differ then.
-        if old is None or (said != settings_of(old.workload) and not _same(said, self.settings)):
+        if old is None or (
+            said != settings_of(old.workload) and not same_but_causal(said, self.settings)
+        ):
             self.settings = said
         self.head = min(self.head, w.heads - 1)
         if self.other is not None and self.other >= w.heads:
@@ -197,7 +216,7 @@ class InspectorPanel(QWidget):
         self.bar.show_settings(self.settings, w.seqlen_k)
         self._arrange()
         made = self._made
-        if made is not None and _same_scores(made.trace, trace) and self._covers(made.scores.part):
+        if made is not None and same_scores(made.trace, trace) and self._covers(made.scores.part):
             self._remap()
             self._shrink()
         else:  # until they are there nothing is shown: these are the numbers of another run
@@ -221,6 +240,7 @@ class InspectorPanel(QWidget):
             self.other = None
             self.bar.buttons["compare"].setChecked(False)
         self._made = None
+        self.stopped = False
 
         def job(report: Report) -> _Scores:
             return _Scores(trace, HeadScores(trace.workload, trace.inputs, part))
@@ -236,6 +256,18 @@ class InspectorPanel(QWidget):
                     self._compute()
 
         self._session.tasks.start("inspector", "attention scores", job, done)
+
+    def _show_stop(self) -> None:
+        """Say that the scores are missing, where they are: what was shown is of other rows."""
+        if self._made is None and self._trace is not None:
+            self.stopped = True
+            self.model = self.hovered = None
+            self._tell()
+
+    def _again(self) -> None:
+        """Make the scores that were not made."""
+        self._compute()
+        self.canvas.update()
 
     def _shrink(self) -> None:
         """Make the small maps of all heads beside the window."""
@@ -297,13 +329,13 @@ class InspectorPanel(QWidget):
             notes.append(part.reason + ".")
         if self._small_why:
             notes.append(self._small_why)
-        bound = _bound(w, self.settings)
+        bound = bound_by_file(w, self.settings)
         differs = self.settings != settings_of(w)
         if bound:
             notes.append(f"Here alone: {bound}.")
         elif differs:
             notes.append("Settings of the inspector alone: the scenario has others.")
-        can = bool(_changes(w, self.settings))
+        can = bool(changes_of(w, self.settings))
         self.bar.show_put(can, "" if can else bound or "It has them already.")
         self.bar.buttons["reset"].setEnabled(differs)
         return tuple(notes)
@@ -315,8 +347,9 @@ class InspectorPanel(QWidget):
             self.canvas.setAccessibleDescription(f"{words}. {rest}.")
             self.setAccessibleDescription(words)
         else:
-            self.canvas.setAccessibleDescription("")
-            self.setAccessibleDescription("")
+            words = _STOPPED if self.stopped else ""
+            self.canvas.setAccessibleDescription(words)
+            self.setAccessibleDescription(words)
         self.canvas.update()
 
     # --- controls -------------------------------------------------------------------------
@@ -339,7 +372,7 @@ class InspectorPanel(QWidget):
         if self._trace is None:
             return
         w = self._trace.workload
-        changes = _changes(w, self.settings)
+        changes = changes_of(w, self.settings)
         if changes:
             words = ", ".join(key for table in changes.values() for key in table)
             self._session.propose(with_values(w.scenario, changes), f"{words} of the inspector")
@@ -394,6 +427,8 @@ class InspectorPanel(QWidget):
 
     def press(self, at: QPointF) -> None:
         """Go where a click means."""
+        if self.stopped:
+            self._again()
         if self.model is None:
             return
         layout = self.layout_now()
@@ -429,6 +464,9 @@ class InspectorPanel(QWidget):
 
     def key(self, key: int) -> bool:
         """Take a key; return whether it means anything here."""
+        if self.stopped and key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._again()
+            return True
         if self.model is None:
             return False
         down = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(key), 0)
@@ -483,39 +521,3 @@ class InspectorPanel(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
             painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-
-
-def _same_scores(one: Trace, other: Trace) -> bool:
-    """Return whether two traces have the same scores."""
-    a, b = one.workload, other.workload
-    same = one.inputs.q is other.inputs.q and one.inputs.k is other.inputs.k
-    return same and a.scale == b.scale and a.heads == b.heads
-
-
-def _same(one: MapSettings, other: MapSettings) -> bool:
-    return replace(one, causal=other.causal) == other
-
-
-def _bound(w: Workload, settings: MapSettings) -> str:
-    """Return why the scenario cannot take these settings whole; empty: it can."""
-    if w.file is None or w.file.causal is None or w.file.causal == settings.causal:
-        return ""
-    word = "causal" if w.file.causal else "not causal"
-    return f"{w.file.path.name} says that its attention is {word}, and a scenario cannot differ"
-
-
-def _changes(w: Workload, settings: MapSettings) -> dict[str, dict[str, object]]:
-    """Return what the scenario lacks of some settings, by table and key."""
-    said = settings_of(w)
-    out: dict[str, dict[str, object]] = {}
-    if settings.temperature != said.temperature:
-        out["attention"] = {"temperature": settings.temperature}
-    mask: dict[str, object] = {
-        key: getattr(settings, key)
-        for key in ("causal", "window", "sinks")
-        if getattr(settings, key) != getattr(said, key)
-        and not (key == "causal" and _bound(w, settings))
-    }
-    if mask:
-        out["mask"] = mask
-    return out

@@ -180,9 +180,16 @@ class LessonBar(QWidget):
         self.update()
 
     def _window_size(self) -> QSize:
-        """Return the size of the window, and as the bar's own width says how wide it is."""
+        """Return the size of the window, and as the bar's own width says how wide it is.
+
+        Of a full screen no more than the screen counts: a bar that grows with a window that its
+        contents have made higher would make it higher still.
+        """
         window = self.window()
-        return QSize(self.width(), window.height() if window is not self else _ALONE)
+        high = window.height() if window is not self else _ALONE
+        if window.isFullScreen():
+            high = min(high, self.screen().size().height())
+        return QSize(self.width(), high)
 
     def _place_controls(self, style: Style) -> None:
         px = style.px

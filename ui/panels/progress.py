@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QW
 
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
-from ui.scene.draw import LEFT
 from ui.theme import Style
 
 PATIENCE_MS = 250
@@ -18,19 +17,26 @@ PATIENCE_MS = 250
 
 
 @guarded
-class _Words(QLabel):
+class Words(QLabel):
     """Words that end in an ellipsis rather than make the window wider."""
 
+    def width_of(self, text: str) -> int:
+        """Return how wide it is with a text, in pixels."""
+        margins = self.contentsMargins()
+        return self.fontMetrics().horizontalAdvance(text) + margins.left() + margins.right()
+
     def minimumSizeHint(self) -> QSize:
-        width = self.fontMetrics().horizontalAdvance("work…")
-        return QSize(min(width, self.sizeHint().width()), super().minimumSizeHint().height())
+        width = min(self.width_of("work…"), self.sizeHint().width())
+        return QSize(width, super().minimumSizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
+            self.drawFrame(painter)
+            place = self.contentsRect()
             text = self.fontMetrics().elidedText(
-                self.text(), Qt.TextElideMode.ElideRight, self.width()
+                self.text(), Qt.TextElideMode.ElideRight, place.width()
             )
-            painter.drawText(self.rect(), int(LEFT), text)
+            painter.drawText(place, int(self.alignment()), text)
 
 
 class ProgressStrip(QWidget):
@@ -44,7 +50,7 @@ class ProgressStrip(QWidget):
         super().__init__()
         self.setObjectName("progress")
         self.setAccessibleName("Progress")
-        self._words = _Words()
+        self._words = Words()
         self._bar = QProgressBar()
         self._bar.setRange(0, 100)
         self._bar.setTextVisible(False)

@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 ADD, PREVIEW = "add step", "caption preview"
 """Kinds of the tasks."""
-_PATIENCE = 250
-"""Milliseconds without typing after which the preview is made."""
+_REST, _PATIENCE = 200, 50
+"""Milliseconds without typing after which mistakes are looked for, and then the preview is made."""
 _SIZE = (900.0, 600.0)
 _CAPTION_HINT = "At most 45 words. Formulas stand between $ signs, numbers are {{ computed }}."
 _CAPTION_TIP = (
@@ -233,9 +233,11 @@ class RecordDialog(QDialog):
     def _connect(self) -> None:
         self._soon = QTimer(self, singleShot=True, interval=_PATIENCE)
         self._soon.timeout.connect(self._make_preview)
-        self.title_edit.textChanged.connect(self._check)
+        self._rested = QTimer(self, singleShot=True, interval=_REST)
+        self._rested.timeout.connect(self._check)
+        self.title_edit.textChanged.connect(self._typed)
         for field in (self.caption, self.question, self.answer, self.notes):
-            field.edit.textChanged.connect(self._check)
+            field.edit.textChanged.connect(self._typed)
         for box in (*self.point_boxes.values(), self.play_box):
             box.toggled.connect(self._check)
         self.target.changed.connect(self._show_target)
@@ -297,10 +299,16 @@ class RecordDialog(QDialog):
             return "no: the step before is of another scenario"
         return "" if before.cursor < snapshot.cursor else "no: the step before ends here or later"
 
+    def _typed(self) -> None:
+        """Look for mistakes once typing rests: all of the lesson is read for it."""
+        self._warned = False
+        show_words(self.caption.note, self.caption.text, self._style)
+        self._rested.start()
+
     def _check(self) -> None:
         """Say what it will be, or what is wrong."""
         self._warned = False
-        show_words(self.caption.note, self.caption.text, self._style)
+        self._rested.stop()
         step = self.step()
         if tuple(getattr(step, name) for name in TEXTS) != self._shown:
             self._soon.start()
@@ -379,6 +387,7 @@ class RecordDialog(QDialog):
         if self._running:
             return
         self._tried = True
+        self._rested.stop()  # it is looked for here
         step = self.step()
         error = self._wrong(step)
         if error is not None:
@@ -443,6 +452,7 @@ class RecordDialog(QDialog):
         """On Escape: texts are thrown away only at the second time."""
         typed = any(getattr(self.step(), name) for name in TEXTS)
         if typed and not self._warned and not self._running:
+            self._rested.stop()
             self._say("Escape once more throws away what was typed.", bad=True)
             self._warned = True
         else:
@@ -451,6 +461,7 @@ class RecordDialog(QDialog):
     def done(self, code: int) -> None:
         """Close; a task that still runs has nobody to tell any more."""
         self._soon.stop()
+        self._rested.stop()
         for kind in (ADD, PREVIEW):
             self._session.tasks.cancel(kind)
         super().done(code)

@@ -84,8 +84,9 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
         if w.mask.hides:
             phrases.append("hidden pairs are worked on all the same")
     else:
-        past = "dim" if is_detailed(w) else "shaded"
-        phrases.append(f"{past} tiles were used and dropped")
+        if _has_dropped(snapshot):
+            past = "dim" if is_detailed(w) else "shaded"
+            phrases.append(f"{past} tiles were used and dropped")
         if int(grid.visited_per_row.sum()) < grid.Tr * grid.Tc:
             phrases.append("hatched tiles are skipped")
     if not is_detailed(w) and tile_pixels < 3:
@@ -95,6 +96,12 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     if averaged:
         phrases.append(f"{averaged}: means of neighbouring rows")
     return phrases
+
+
+def _has_dropped(snapshot: Snapshot) -> bool:
+    """Return whether a tile of this head was worked on before the current one."""
+    before = snapshot.cursor.visit - 1
+    return before >= 0 and snapshot.program.visit(before).head == snapshot.visit.head
 
 
 def formula(w: Workload) -> str:
@@ -127,9 +134,11 @@ def _tile_phrase(snapshot: Snapshot) -> str:
         return f"{where} not computed yet"
     if snapshot.is_naive:
         return f"S of {where} {'written to HBM' if 'store' in done else 'in registers'}"
+    # Weights of a row sum to 1 only after the division by its sum, which O alone goes through.
+    weights = f"P = exp(S − m) of {where}"
     if held & {"S", "P"}:
-        return f"{'P' if 'P' in held else 'S'} of {where} in registers"
-    return f"P of {where} added to O, then dropped"
+        return f"{weights if 'P' in held else f'S of {where}'} in registers"
+    return f"{weights} added to O, then dropped"
 
 
 def describe(snapshot: Snapshot, hit: Cell) -> str:

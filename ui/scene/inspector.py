@@ -50,7 +50,7 @@ def paint_inspector(
     _paint_map(painter, model, pointer, style, layout)
     _paint_heads(painter, model, style, layout)
     if not layout.read.isEmpty():
-        _paint_read(painter, model, pointer.row, style, layout.read)
+        _paint_read(painter, model, pointer, style, layout.read)
     if not layout.blend.isEmpty():
         _paint_blend(painter, model, pointer, style, layout)
 
@@ -274,14 +274,20 @@ def _small_image(small: F32, head: int, style: Style) -> QImage:
 
 
 def _paint_read(
-    painter: QPainter, model: InspectorModel, row: int, style: Style, box: QRectF
+    painter: QPainter, model: InspectorModel, pointer: Pointer, style: Style, box: QRectF
 ) -> None:
     """Lines from a token to the keys that it reads most, as wide as their weight."""
     t, px, font = style.theme, style.px, style.text_font(LABEL)
-    line = px(19)
+    line, row = px(19), pointer.row
     head = model.name_of(model.head)
-    texts = (f"{head}, {entropy_words(model, row)}", f"{head}: {short_entropy(model, row)}")
-    words = first_that_fits((*texts, short_entropy(model, row)), box.width(), font)
+    texts = [
+        f"{head}, {entropy_words(model, row)}", f"{head}: {short_entropy(model, row)}",
+        short_entropy(model, row),
+    ]  # fmt: skip
+    if pointer.key is None and model.other is None:  # the line over all says that
+        most = f"what {model.row_name(row)} reads most"
+        texts = [f"{head}: {most}", most, "reads most"]
+    words = first_that_fits(texts, box.width(), font)
     draw_text(painter, QRectF(box.x(), box.y(), box.width(), line), words, font, t.muted)
     room = QRectF(box.x(), box.y() + line, box.width(), box.height() - line)
     fits = min(int(room.height() / px(17)), _MOST_READ + 1)

@@ -13,6 +13,7 @@ from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 
 from ui.scene.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, text_width
 from ui.scene.heat import U32, word_image
+from ui.scene.plot_labels import nearest
 from ui.scene.plot_layout import Label, PlotLayout, line_height, tick_box
 from ui.scene.plot_model import Dash, HeatMap, Marker, PlotModel, Spot, ink
 from ui.theme import THEMES, Style, Theme
@@ -146,13 +147,7 @@ def _paint_leaders(painter: QPainter, layout: PlotLayout) -> None:
             colour = mixed(theme.panel, ink(theme, label.role), 0.8)
             for edge, width in ((QColor(theme.window), 3.0), (colour, 1.0)):
                 painter.setPen(QPen(edge, px(width)))
-                painter.drawLine(label.anchor, _nearest(label.box, label.anchor))
-
-
-def _nearest(box: QRectF, point: QPointF) -> QPointF:
-    return QPointF(
-        min(max(point.x(), box.left()), box.right()), min(max(point.y(), box.top()), box.bottom())
-    )
+                painter.drawLine(label.anchor, nearest(label.box, label.anchor))
 
 
 def _paint_end(painter: QPainter, label: Label, layout: PlotLayout) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSizeF
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
 
 from ui.scene.plot_model import F64
 
@@ -86,15 +86,20 @@ def place_labels(
         (n, 2) float64, points of curves: a place with few of them is liked better.
     """
     used, out = list(taken), []
+    leads: list[QLineF] = []
     for label in wanted:
-        found = _place(label, inside, used, lines)
+        found = _place(label, inside, used, leads, lines)
         if found is not None:
             used.append(found.box)
+            if found.far:
+                leads.append(_lead(found.anchor, found.box))
         out.append(found)
     return out
 
 
-def _place(label: Wanted, inside: QRectF, used: Sequence[QRectF], lines: F64) -> Placed | None:
+def _place(
+    label: Wanted, inside: QRectF, used: Sequence[QRectF], leads: Sequence[QLineF], lines: F64
+) -> Placed | None:
     for wording, size in enumerate(label.sizes):
         best, least = None, 1e9
         for a, ring, (n, way) in product(
@@ -104,8 +109,9 @@ def _place(label: Wanted, inside: QRectF, used: Sequence[QRectF], lines: F64) ->
             if not inside.contains(box) or any(box.intersects(other) for other in used):
                 continue
             cost = _crossed(box, lines) + 0.1 * n + 1.5 * ring + 0.7 * a
+            cost += 6.0 * sum(_crosses(lead, box) for lead in leads)
             if ring > _LED:
-                cost += 6.0 * _met(label.anchors[a], box, used)
+                cost += 6.0 * _met(label.anchors[a], box, used, leads)
             if cost < least:
                 best, least = Placed(box, wording, label.anchors[a], ring > _LED), cost
         if best is not None:
@@ -113,14 +119,37 @@ def _place(label: Wanted, inside: QRectF, used: Sequence[QRectF], lines: F64) ->
     return None
 
 
-def _met(anchor: QPointF, box: QRectF, used: Sequence[QRectF]) -> int:
-    """Return how many boxes the line from a label to what it names would cross."""
-    to = QPointF(
-        min(max(anchor.x(), box.left()), box.right()),
-        min(max(anchor.y(), box.top()), box.bottom()),
+def nearest(box: QRectF, point: QPointF) -> QPointF:
+    """Return the point of a label that is nearest to what it names: a line leads there."""
+    return QPointF(
+        min(max(point.x(), box.left()), box.right()), min(max(point.y(), box.top()), box.bottom())
     )
-    along = [anchor + (to - anchor) * share for share in (0.2, 0.35, 0.5, 0.65, 0.8, 0.95)]
-    return sum(any(other.contains(point) for point in along) for other in used)
+
+
+def _lead(anchor: QPointF, box: QRectF) -> QLineF:
+    return QLineF(anchor, nearest(box, anchor))
+
+
+def _met(anchor: QPointF, box: QRectF, used: Sequence[QRectF], leads: Sequence[QLineF]) -> int:
+    """Return how many boxes and lines the line from a label to what it names would cross."""
+    lead, both = _lead(anchor, box), QLineF.IntersectionType.BoundedIntersection
+    boxes = sum(_crosses(lead, other) for other in used if not other.contains(anchor))
+    return boxes + sum(lead.intersects(other)[0] == both for other in leads)
+
+
+def _crosses(line: QLineF, box: QRectF) -> bool:
+    """Return whether a line goes through a box."""
+    enters, leaves = 0.0, 1.0
+    for start, along, low, high in (
+        (line.x1(), line.dx(), box.left(), box.right()),
+        (line.y1(), line.dy(), box.top(), box.bottom()),
+    ):
+        if along:
+            one, other = sorted(((low - start) / along, (high - start) / along))
+            enters, leaves = max(enters, one), min(leaves, other)
+        elif not low < start < high:
+            return False
+    return enters < leaves
 
 
 def _crossed(box: QRectF, lines: F64) -> int:

@@ -108,8 +108,9 @@ def point_marks(
         choices = list(_arrows(ring, point.row is not None, style, lay))
 
         def cost(mark: PointMark, others: list[QRectF] = others) -> tuple[bool, int]:
-            box = _bounds(mark)
-            return not lay.rect.contains(box), sum(box.intersects(other) for other in others)
+            box, whole = _bounds(mark), _arrow_box(mark, style)
+            met = sum(whole.intersects(_arrow_box(other, style)) for other in out)
+            return not lay.rect.contains(box), met + sum(box.intersects(other) for other in others)
 
         out.append(min(choices, key=cost))
     return tuple(out)
@@ -171,6 +172,12 @@ def _bounds(mark: PointMark) -> QRectF:
     """Return the rectangle that an arrow is in, about its tail."""
     middle = (mark.tip + mark.tail) * 0.5
     return QRectF(middle, mark.tail).normalized().adjusted(-2, -2, 2, 2)
+
+
+def _arrow_box(mark: PointMark, style: Style) -> QRectF:
+    """Return the rectangle that all of an arrow is in, its head as wide as it is."""
+    half = style.px(_ARROW[2] / 2)
+    return QRectF(mark.tip, mark.tail).normalized().adjusted(-half, -half, half, half)
 
 
 def paint_points(

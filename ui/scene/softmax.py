@@ -69,19 +69,30 @@ class Bars:
 
 def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> Bars:
     """Return at most `most` bars."""
-    states = np.full(len(report.scores), KeyState.LATER, dtype=np.uint8)
+    scores = row_scores(snapshot, report)
+    states = np.full(len(scores), KeyState.LATER, dtype=np.uint8)
     states[report.seen] = KeyState.SEEN
     cols = snapshot.visit.cols
     if _worked_on(snapshot):
         states[cols.start : cols.stop] = KeyState.CURRENT
-    states[report.scores == -np.inf] = KeyState.HIDDEN
+    states[scores == -np.inf] = KeyState.HIDDEN
     per = -(-len(states) // max(most, 1))
     starts = np.arange(0, len(states), per)
-    values = np.maximum.reduceat(report.scores, starts)
+    values = np.maximum.reduceat(scores, starts)
     states = np.maximum.reduceat(states, starts)
     low = min(0.0, float(values.min(where=states != KeyState.HIDDEN, initial=0.0)))
     high = max(0.0, float(values.max()))
     return Bars(values, states, per, low, high if high > low else low + 1.0)
+
+
+def row_scores(snapshot: Snapshot, report: RowReport) -> F32:
+    """Return the row's scores, (Nk,): of the current tile what it holds until its mask is done."""
+    waits = any(op.name == "mask" for op in snapshot.ops) and "mask" not in snapshot.done
+    if snapshot.scores is None or not waits:
+        return report.scores
+    cols, scores = snapshot.visit.cols, report.scores.copy()
+    scores[cols.start : cols.stop] = snapshot.scores[report.row - snapshot.visit.rows.start]
+    return scores
 
 
 def _worked_on(snapshot: Snapshot) -> bool:
@@ -241,7 +252,7 @@ def _shades(style: Style) -> dict[KeyState, QColor]:
     return {
         KeyState.CURRENT: colour,
         KeyState.SEEN: mixed(theme.panel, colour, 0.5),
-        KeyState.LATER: mixed(theme.panel, theme.faint, 0.9),
+        KeyState.LATER: mixed(theme.panel, theme.faint, 0.64),
     }
 
 
@@ -367,7 +378,7 @@ class LegendWord:
 def legend_words(snapshot: Snapshot, report: RowReport) -> tuple[LegendWord, ...]:
     """Return the words under the bars, in the order of their keys."""
     cols, visit = snapshot.visit.cols, snapshot.visit
-    hidden = report.scores == -np.inf
+    hidden = row_scores(snapshot, report) == -np.inf
     current = np.zeros_like(hidden)
     current[cols.start : cols.stop] = True
     here = "the whole row" if snapshot.in_softmax_launch else f"tile j = {visit.j}"

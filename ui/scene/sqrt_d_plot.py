@@ -53,6 +53,23 @@ def verdict(found: SqrtDResult) -> str:
     )
 
 
+def trend(found: SqrtDResult, measured: Measured) -> str:
+    """Return what becomes of entropy or gradient as d grows."""
+    if len(found.points) < 2:
+        return f"too few d yet to say what becomes of the {measured}"
+    ends = found.points[0], found.points[-1]
+
+    def change(which: str) -> str:
+        return " to ".join(number_text(_of(point, which, measured).mean, 2) for point in ends)
+
+    unit = " bits" if measured == "entropy" else ""
+    low, high = (count_text(point.d) for point in ends)
+    return (
+        f"from d = {low} to {high} the {measured} of softmax(q·k) "
+        f"goes from {change('plain')}{unit}, that of softmax(q·k/√d) from {change('scaled')}{unit}"
+    )
+
+
 def sqrt_d_plot(found: SqrtDResult, measured: Measured, state: str) -> PlotModel:
     """Return the plot of a result, also of one that is not finished.
 
@@ -85,7 +102,8 @@ def sqrt_d_plot(found: SqrtDResult, measured: Measured, state: str) -> PlotModel
     else:
         most = 1 - 1 / found.keys
         levels.append(Level(most, f"all {found.keys} keys alike", "all alike", "muted"))
-    note = f"{state}: {verdict(found)}."
+    said = verdict(found) if measured == "variance" else trend(found, measured)
+    note = f"{state}: {said}."
     return PlotModel(
         name=f"Why √d: {_TITLES[measured]} against d",
         x=x,

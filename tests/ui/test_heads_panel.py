@@ -23,7 +23,7 @@ from ui.scene.heads import (
     way_name,
 )
 from ui.theme import THEMES
-from ui.units import count_text, decimal_bytes_text
+from ui.units import bytes_text, count_text, decimal_bytes_text
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_the_figures_of_a_scenario_are_the_simulators(window, panel):
     w = window.session.trace.workload
     for way, row in zip(panel.state.ways, rows(panel.state), strict=True):
         groups = len(way.shared_by)
-        assert row.token == decimal_bytes_text(2 * groups * w.head_dim * 2)
+        assert row.token == bytes_text(2 * groups * w.head_dim * 2)
         assert row.read == decimal_bytes_text(2 * groups * w.head_dim * 2 * w.seqlen_k)
         assert set(row.weights) == {"not known"}
     assert "weights not known: a scenario has no hidden width" in notes(panel.state)
@@ -143,7 +143,7 @@ def test_a_model_is_drawn_and_changes_nothing(window, panel):
     assert panel.slider.value() == panel.slider.maximum()
     found = rows(panel.state)[-1]
     own = head_sharing(model)
-    assert found.token == decimal_bytes_text(own.bytes_per_token()) == "70.27 kB"
+    assert found.token == bytes_text(own.bytes_per_token()) == "68.6 KiB"
     assert found.read == decimal_bytes_text(own.read_bytes(4096))
     parts = [own.parameters(part) for part in ("W_Q", "W_K", "W_V", "W_O")]
     assert list(found.weights) == [count_text(n) for n in (*parts, own.parameters())]

@@ -13,7 +13,7 @@ from ui.scene.cache_plot import CONVENTION_NAMES, CacheChoice
 from ui.scene.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, text_width
 from ui.scene.names import first_that_fits
 from ui.theme import Style
-from ui.units import count_text, decimal_bytes_text, time_text
+from ui.units import bytes_text, count_text, decimal_bytes_text, time_text
 
 _NARROW, _WIDE, _GROWTH = 300.0, 700.0, 1.35
 """Widths from which text keeps its size, and grows, and by how much."""
@@ -101,7 +101,7 @@ def step_words(state: CacheState) -> list[str]:
     step = state.step
     many = f"{count_text(step.batch)} tokens" if step.batch > 1 else "token"
     number = f"{many} number {count_text(step.tokens)}" if step.batch == 1 else f"a step of {many}"
-    written, read = decimal_bytes_text(step.written), decimal_bytes_text(step.read)
+    written, read = bytes_text(step.written), decimal_bytes_text(step.read)
     once = "all heads" if state.choice.model.is_latent else "each KV head"
     return [
         f"{number}: {written} written to the cache, {read} read (window-capped, once for {once})",
@@ -148,7 +148,7 @@ def group_words(group: GroupStep) -> tuple[list[str], list[str]]:
     name = f"{layers} layer{'' if layers == 1 else 's'}"
     kept = f"window {count_text(window)}" if window else "every token"
     held = f"holds {count_text(group.held)} tokens"
-    written, read = decimal_bytes_text(group.written), decimal_bytes_text(group.read)
+    written, read = bytes_text(group.written), decimal_bytes_text(group.read)
     said = [
         f"{held} · + {written} written · {read} read",
         f"+ {written} · {read} read",

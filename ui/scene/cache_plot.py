@@ -20,7 +20,7 @@ from simulator.kv_cache import (
 )
 from simulator.models import AttentionModel
 from ui.scene.plot_model import Axis, Curve, Dash, Level, Mark, Marker, PlotModel
-from ui.units import count_text, decimal_bytes_text, rate_text
+from ui.units import bytes_text, count_text, decimal_bytes_text, rate_text
 
 CONVENTION_NAMES: dict[Convention, str] = {
     "logical": "logical",
@@ -237,7 +237,7 @@ def _details(way: Way, choice: CacheChoice) -> tuple[str, ...]:
         f"{count_text(choice.tokens)} tokens × {count_text(choice.batch)}, {choice.dtype}",
         *(f"{name} {_exact(getattr(counts, key))}" for key, name in CONVENTION_NAMES.items()),
         f"pages of {choice.page_size} tokens",
-        f"{decimal_bytes_text(row)} a token in all layers, no cap",
+        f"{bytes_text(row)} a token in all layers, no cap",
     )
 
 

@@ -14,7 +14,7 @@ from simulator.workload import Workload
 from ui.scene.draw import CENTRE, LEFT, RIGHT, draw_text, fitted, mixed, outline, text_width
 from ui.scene.names import first_that_fits, fitting
 from ui.theme import Style, Theme
-from ui.units import count_text, decimal_bytes_text
+from ui.units import bytes_text, count_text, decimal_bytes_text
 
 MIN_SIZE = QSizeF(300, 140)
 PARTS = ("W_Q", "W_K", "W_V", "W_O")
@@ -127,7 +127,7 @@ def rows(state: HeadsState) -> tuple[Row, ...]:
         out.append(
             Row(
                 way_name(way),
-                decimal_bytes_text(token_bytes(state, way)),
+                bytes_text(token_bytes(state, way)),
                 decimal_bytes_text(read_bytes(state, way)),
                 tuple(UNKNOWN if n is None else count_text(n) for n in weights),
             )

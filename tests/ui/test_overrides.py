@@ -11,6 +11,7 @@ from PySide6.QtCore import QEvent, QPoint, QSize, Qt
 from PySide6.QtGui import QUndoCommand, QUndoStack
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
+from shiboken6 import delete
 
 import ui
 import ui.panels.painting
@@ -51,6 +52,15 @@ def hooked(monkeypatch):
     return out
 
 
+@pytest.fixture
+def owned(qapp):
+    """Return a list of widgets to delete at once: one whose `event` fails ignores deleteLater."""
+    out = []
+    yield out
+    for widget in out:
+        delete(widget)
+
+
 def failing(*names: str) -> type[QWidget]:
     """Return a widget of which some overrides fail."""
 
@@ -68,9 +78,9 @@ def failing(*names: str) -> type[QWidget]:
         "focusNextPrevChild", "changeEvent", "leaveEvent", "paintEvent",
     ],
 )  # fmt: skip
-def test_a_widget_among_others_that_work(qtbot, hooked, name):
+def test_a_widget_among_others_that_work(hooked, owned, name):
     window = QWidget()
-    qtbot.addWidget(window)
+    owned.append(window)
     row = QHBoxLayout(window)
     sizes = []
 
@@ -114,10 +124,10 @@ def test_a_widget_among_others_that_work(qtbot, hooked, name):
     assert all("override" not in str(error) for error in hooked), "as it was raised"
 
 
-def test_qt_is_answered_as_if_nothing_had_been_asked(qtbot, hooked):
+def test_qt_is_answered_as_if_nothing_had_been_asked(hooked, owned):
     kind = failing("sizeHint", "heightForWidth", "event", "eventFilter", "resizeEvent")
     widget = kind()
-    qtbot.addWidget(widget)
+    owned.append(widget)
     assert widget.sizeHint() == QSize()
     assert widget.heightForWidth(10) == -1
     assert widget.event(QEvent(QEvent.Type.User)) is False
@@ -139,9 +149,9 @@ def test_a_step_of_undo_that_fails_leaves_the_stack_as_it_is(hooked):
     assert len(hooked) == 1
 
 
-def test_a_picture_in_which_an_override_fails_is_refused(qtbot, hooked):
+def test_a_picture_in_which_an_override_fails_is_refused(hooked, owned):
     widget = failing("resizeEvent")()
-    qtbot.addWidget(widget)
+    owned.append(widget)
     widget.show()
     hooked.clear()
     said = 'picture: Failing = "ZeroDivisionError: one bad number"'

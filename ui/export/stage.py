@@ -35,6 +35,8 @@ Look = Callable[[], None]
 """Called often by what waits; what it raises ends the waiting."""
 
 _NAP = 0.0005
+_QUIET = 4
+"""Rounds of events after the last work: docks are put in place one later, scroll bars come next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,17 +186,20 @@ class Stage:
         return window
 
     def _settle(self, session: Session, look: Look) -> None:
-        """Let events run until all work is done and shown."""
-        while True:
+        """Let events run until all work is done and shown, and what that has set off as well."""
+        quiet = 0
+        while quiet < _QUIET:
             told = session.settled
             QCoreApplication.processEvents()  # what has been told may ask for more
             QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
             if self._refused:
                 raise self._refused.pop(0)
             if told and session.settled:
-                return
-            look()
-            time.sleep(_NAP)
+                quiet += 1
+            else:
+                quiet = 0
+                look()
+                time.sleep(_NAP)
 
     def paint(self, painter: QPainter) -> None:
         """Draw the window as it is, over a picture of that size."""

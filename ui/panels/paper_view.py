@@ -94,6 +94,7 @@ class PaperView(QScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self.page.lay_out()
         self.follow()
 
 
@@ -119,8 +120,13 @@ class _Page(QWidget):
 
     @property
     def laid(self) -> PaperLayout:
-        """Where the lines stand at this width."""
-        key = (self.paper, self.style_now, max(self.width(), 1))
+        """Where the lines stand, beside a scroll bar even if none is needed.
+
+        In the whole width they may be lower, so that with a bar one is needed and without it none:
+        what is seen would depend on what was there before.
+        """
+        bar = self._area.verticalScrollBar().sizeHint().width()
+        key = (self.paper, self.style_now, max(self._area.maximumViewportSize().width() - bar, 1))
         if self._laid is None or self._laid[0] != key:
             self._laid = (key, paper_layout(self.paper, self.style_now, key[2]))
         return self._laid[1]
@@ -157,10 +163,6 @@ class _Page(QWidget):
 
     def moveEvent(self, event: QMoveEvent) -> None:
         self.update()  # scrolling shows other lines whole
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        if event.size().width() != event.oldSize().width():
-            self.lay_out()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:

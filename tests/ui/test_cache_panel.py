@@ -133,12 +133,10 @@ def test_every_choice_counts(panel):
 def test_decoding_gives_one_token_after_another(panel, qtbot):
     panel.take_tokens(3)
     seen = []
+    panel._clock.timeout.connect(lambda: seen.append(panel.choice.tokens))  # after its own slot
     QTest.mouseClick(panel.play_button, Qt.MouseButton.LeftButton)
     assert panel.playing
-    while len(seen) < 4:
-        qtbot.wait(20)
-        if panel.choice.tokens not in seen:
-            seen.append(panel.choice.tokens)
+    qtbot.waitUntil(lambda: len(seen) >= 4)
     QTest.mouseClick(panel.play_button, Qt.MouseButton.LeftButton)
     assert not panel.playing
     assert seen == list(range(seen[0], seen[0] + len(seen)))

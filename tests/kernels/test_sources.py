@@ -221,33 +221,24 @@ def test_without_a_gpu() -> None:
         make_engine("cupy", workload, inputs)
 
 
-def test_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KernelError("CuPy is not installed"), "CuPy is not installed"),
+        (MemoryError("512 bytes"), "the GPU failed (512 bytes)"),  # what CuPy raises is not ours
+    ],
+)
+def test_auto_falls_back(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU is there, but cannot be used: NumPy, and the reason."""
 
     def unusable() -> None:
-        raise KernelError("CuPy is not installed")
+        raise error
 
     monkeypatch.setattr(registry, "gpu_status", lambda: GpuStatus("a GPU", "13.0", ""))
     monkeypatch.setattr(registry, "CupyDevice", unusable)
     engine, note = choose_engine("auto", *workload_of(scenario("flash2")))
     assert isinstance(engine, NumpyEngine)
-    assert note == "CuPy is not installed"
-
-
-def test_auto_falls_back_whatever_a_gpu_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Out of memory, a lost device: what CuPy raises then is no error of ours."""
-
-    class FullError(MemoryError):
-        pass
-
-    def full() -> None:
-        raise FullError("out of memory allocating 512 bytes")
-
-    monkeypatch.setattr(registry, "gpu_status", lambda: GpuStatus("a GPU", "13.0", ""))
-    monkeypatch.setattr(registry, "CupyDevice", full)
-    engine, note = choose_engine("auto", *workload_of(scenario("flash2")))
-    assert isinstance(engine, NumpyEngine)
-    assert note == "the GPU failed (out of memory allocating 512 bytes)"
+    assert note == said
 
 
 @pytest.mark.parametrize(("keys", "asked"), [(12284, False), (12285, True), (20000, True)])

@@ -1,5 +1,6 @@
 """Windows for tests: settings in a temporary folder, closed at the end."""
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from simulator.assets import SCENARIOS
 from tests.ui.scenario_desk import CAPTURE, RANDOM, Desk
 from ui.app import application, make_window
 from ui.main_window import MainWindow
+from ui.panels import painting
 from ui.settings import Settings
 
 
@@ -48,6 +50,15 @@ def open_window(qapp: QApplication, settings: Settings) -> Iterator[Callable[...
     # `processEvents` alone leaves them be, with their timers and all that they have painted.
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     qapp.processEvents()
+
+
+@pytest.fixture
+def hooked(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """Return what arrives at `sys.excepthook`, of which nothing has been told before."""
+    out: list[BaseException] = []
+    monkeypatch.setattr(painting, "_told", set())
+    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: out.append(error))
+    return out
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import importlib
 import inspect
 import pkgutil
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -41,15 +40,6 @@ def test_every_override_is_guarded() -> None:
         if not hasattr(vars(kind)[name], "__wrapped__")
     ]
     assert not bare, "not decorated with @guarded"
-
-
-@pytest.fixture
-def hooked(monkeypatch):
-    """Return what arrives at the hook, of which nothing has been told before."""
-    out = []
-    monkeypatch.setattr(ui.panels.painting, "_told", set())
-    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: out.append(error))
-    return out
 
 
 @pytest.fixture

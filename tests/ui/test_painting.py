@@ -87,15 +87,6 @@ def fail(*arguments, **more):
     raise ZeroDivisionError("one bad number")
 
 
-@pytest.fixture
-def hooked(monkeypatch):
-    """Return what arrives at the hook, of which nothing has been told before."""
-    out = []
-    monkeypatch.setattr(ui.panels.painting, "_told", set())
-    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: out.append(error))
-    return out
-
-
 class Painted(QWidget):
     """Calls something to paint it."""
 

@@ -10,7 +10,6 @@ from kernels.device import gpu_status
 from kernels.engine import KernelEngine
 from kernels.errors import KernelError
 from kernels.host.device import HostDevice
-from kernels.launch import Device
 from simulator.engine import Engine, NumpyEngine
 from simulator.errors import InputError, refuse
 from simulator.faults import FaultyEngine
@@ -74,14 +73,18 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
             note = error.mistakes[0].expected
         except KernelError as error:
             note = _first_line(error)
-        except Exception as error:  # out of memory, a lost device: only its driver knows how
-            note = f"the GPU failed ({error})"
     return NumpyEngine(workload, inputs), note
 
 
 def _kernel_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:
-    device: Device = CupyDevice() if name == "cupy" else HostDevice()
-    return KernelEngine(workload, inputs, device)
+    if name == "host":
+        return KernelEngine(workload, inputs, HostDevice())
+    try:
+        return KernelEngine(workload, inputs, CupyDevice())
+    except (InputError, KernelError):
+        raise
+    except Exception as error:  # out of memory, a lost device: only its driver knows how
+        raise KernelError(f"the GPU failed ({error})") from error
 
 
 def _first_line(error: KernelError) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kernels.registry import FAULTS_NOTE, choose_engine
-from simulator.engine import Engine, NumpyEngine
-from simulator.errors import InputError, refuse
+from simulator.engine import Engine
 from simulator.scenario import Scenario
 from simulator.trace import Trace, trace_of
 from simulator.workload import Inputs, Workload, read_inputs, resolve
@@ -41,21 +40,14 @@ class Engines:
         return trace_of(workload, self._inputs[1], self.make)
 
     def make(self, workload: Workload, inputs: Inputs) -> Engine:
-        """Make the engine of a workload; NumPy where a device fails and none was asked for.
+        """Make the engine of a workload, and remember why it is this one.
 
         Raises
         ------
         InputError
             The engine that was asked for does not run.
         """
-        try:
-            engine, note = choose_engine(self.name, workload, inputs)
-        except InputError:
-            raise
-        except Exception as error:  # a device fails in ways that only its driver knows
-            if self.name != "auto":
-                raise refuse("--engine", "engine", self.name, f"one that runs: {error}") from error
-            engine, note = NumpyEngine(workload, inputs), f"the GPU failed ({error})"
+        engine, note = choose_engine(self.name, workload, inputs)
         if not workload.faults.on:
             self._notes[_kernel_key(workload)] = note
         return engine

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from PySide6.QtGui import QColor, QImage, QPainter
 
+from kernels import registry
+from kernels.device import GpuStatus
 from kernels.errors import KernelError
 from kernels.host.compiler import find_compiler
 from simulator.assets import SCENARIOS
@@ -281,12 +283,11 @@ def test_a_device_that_fails_in_long_work_is_left_as_well(qapp):
 
 
 def test_auto_takes_numpy_where_making_the_device_fails(qapp, monkeypatch):
-    import ui.engines
-
-    def broken(*_):
+    def broken():
         raise MemoryError("no room on the device")
 
-    monkeypatch.setattr(ui.engines, "choose_engine", broken)
+    monkeypatch.setattr(registry, "gpu_status", lambda: GpuStatus("a GPU", "13.0", ""))
+    monkeypatch.setattr(registry, "CupyDevice", broken)
     session = Session("auto")
     session.open(SCENARIOS / "causal.toml")
     session.settle()

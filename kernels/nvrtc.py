@@ -20,8 +20,9 @@ Build = Literal["fast", "trace"]
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120")
 """What kernels are compiled for: Turing to Blackwell."""
-OPTIONS = ("--std=c++17", "-ftz=true", "--device-as-default-execution-space")
-"""What CuPy compiles with, so that a cubin made here computes what CuPy's would."""
+OPTIONS = ("--std=c++17", "-ftz=true", "-fmad=false", "--device-as-default-execution-space")
+"""What CuPy compiles with, but no product is joined to a sum unless the source says so: the trace
+build is to compute what the fast build does, to the last bit."""
 
 _INSTALL = "pip install cupy-cuda13x nvidia-cuda-nvrtc nvidia-cuda-runtime"
 _LOG_WORDS = 4000

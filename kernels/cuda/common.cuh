@@ -87,6 +87,11 @@ __device__ __forceinline__ void put(element* place, float x) { *place = narrow(x
 __device__ __forceinline__ float minus_infinity() { return __int_as_float(0xff800000); }
 __device__ __forceinline__ float larger(float a, float b) { return a > b ? a : b; }
 
+// a b + c, rounded once. A compiler that may join any product to a sum could choose otherwise in
+// the trace build, and the last bits would differ. So it may not (kernels/nvrtc.py: -fmad=false):
+// they are joined where it is written, and nowhere else.
+__device__ __forceinline__ float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
+
 // exp(high - low), and 0 for high = -inf: what has seen nothing weighs nothing.
 __device__ __forceinline__ float exp_below(float high, float low)
 {
@@ -369,7 +374,7 @@ __device__ __forceinline__ void scores(
             for (int r = 0; r < ROWS; ++r) {
                 const float q = widen(Q_row[r * HEAD_DIM + d]);
                 #pragma unroll
-                for (int c = 0; c < KEYS; ++c) sum[r][c] += q * k[c];
+                for (int c = 0; c < KEYS; ++c) sum[r][c] = multiply_add(q, k[c], sum[r][c]);
             }
         }
         #pragma unroll
@@ -436,6 +441,7 @@ __device__ __forceinline__ void accumulate(
     int rows, int keys, const Visit& visit)
 {
     if (lane() >= VALUE_DIM) return;
+    #pragma unroll 2  // both P of a row come in one load; more would take too many registers
     for (int key = 0; key < keys; ++key) {
         float v[VALUES];
         #pragma unroll
@@ -447,7 +453,7 @@ __device__ __forceinline__ void accumulate(
         for (int r = 0; r < ROWS; ++r) {
             const float p = P_shared[own_row(r) * BC + key];
             #pragma unroll
-            for (int n = 0; n < VALUES; ++n) O[r][n] += p * v[n];
+            for (int n = 0; n < VALUES; ++n) O[r][n] = multiply_add(p, v[n], O[r][n]);
         }
     }
     int summed = 0;

@@ -62,7 +62,7 @@ __device__ __forceinline__ void store_statistics(
 }
 
 // ptxas flash1 fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
-// ptxas flash1 trace: at most 168 registers, 64 bytes of stack, 144 bytes spilled
+// ptxas flash1 trace: at most 168 registers, 72 bytes of stack, 204 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) flash1(
     const element* Q_hbm,   // [heads, Nq, HEAD_DIM]
     const element* K_hbm,   // [kv heads, Nk, HEAD_DIM]
@@ -156,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
 
                 const float m_new = larger(m[r], m_tile);  // [combine] Dao et al. 2022, line 11
                 const float alpha = exp_below(m[r], m_new), beta = exp_below(m_tile, m_new);
-                const float l_new = alpha * l[r] + beta * l_tile;
+                const float l_new = multiply_add(alpha, l[r], beta * l_tile);
 
                 const float kept = over(alpha * l[r], l_new);
                 #pragma unroll
@@ -176,7 +176,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
             for (int r = 0; r < ROWS; ++r)
                 #pragma unroll
                 for (int n = 0; n < VALUES; ++n)
-                    O[r][n] += weight[r] * product[r][n];  // [accumulate] Dao et al. 2022, line 12
+                    O[r][n] =  // [accumulate] Dao et al. 2022, Algorithm 1, line 12
+                        multiply_add(weight[r], product[r][n], O[r][n]);
             visit.output(O, rows);
 
             store_output(O_here, O, rows, visit);  // [store] Dao et al. 2022, line 12

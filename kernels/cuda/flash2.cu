@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
             const float alpha = exp_below(m[r], m_new);
             exponentials(S_row, m_new, keys);  // [exponentials] Dao 2023, Algorithm 1, line 9
             const float l_tile = row_sum(S_row, keys);  // [row sum] Dao 2023, Algorithm 1, line 9
-            l[r] = alpha * l[r] + l_tile;
+            l[r] = multiply_add(alpha, l[r], l_tile);
             m[r] = m_new;
             #pragma unroll
             for (int n = 0; n < VALUES; ++n)

@@ -208,8 +208,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
                     top = fmaxf(top, fmaxf(S[f][n][2 * half], S[f][n][2 * half + 1]));
                 top = quad_max(top);
                 // A row that has seen nothing yet: -inf - 0, not -inf - -inf.
-                const float subtract = top == minus_infinity() ? 0.0f : top * (scale * LOG2_E);
-                const float alpha = fast_exp2(m[f][half] * (scale * LOG2_E) - subtract);
+                const float below = top == minus_infinity() ? 0.0f : top;
+                const float subtract = below * (scale * LOG2_E);
+                // Of the difference, so that it is 1, to the last bit, where m stays: a little less
+                // would be lost at each tile.
+                const float alpha = fast_exp2((m[f][half] - below) * (scale * LOG2_E));
                 m[f][half] = top;
                 l[f][half] *= alpha;
                 #pragma unroll
@@ -217,7 +220,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
                     #pragma unroll
                     for (int e = 2 * half; e < 2 * half + 2; ++e) {
                         S[f][n][e] =  // [exponentials] Dao 2023, Algorithm 1, line 9
-                            fast_exp2(S[f][n][e] * (scale * LOG2_E) - subtract);
+                            fast_exp2(multiply_add(S[f][n][e], scale * LOG2_E, -subtract));
                         l[f][half] += S[f][n][e];  // [row sum] Dao 2023, Algorithm 1, line 9
                     }
                 #pragma unroll
@@ -278,7 +281,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
                     pack(O[f][n][2 * half] * inverse, O[f][n][2 * half + 1] * inverse);
             if (pair == 0 && row < rows)
                 LSE_hbm[row_of_head + row] =  // [store] Dao 2023, Algorithm 1, lines 13 and 15
-                    sum > 0.0f ? m[f][half] * scale + logf(sum) : minus_infinity();
+                    sum > 0.0f ? multiply_add(m[f][half], scale, logf(sum)) : minus_infinity();
         }
     __syncwarp();  // each lane needs what the others made of its warp's rows
     #pragma unroll

@@ -114,6 +114,22 @@ def test_kernels_compile_within_their_limits(gate: Gate) -> None:
     assert faults == []
 
 
+FREE = re.compile(r"\b(?:add|sub|mul)(?:\.ftz)?\.f32\b.*")
+"""Arithmetic that the assembler may still join, product to sum: that with .rn it may not."""
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("name", ["naive", "flash1", "flash2", "flash2_mma"])
+def test_products_are_joined_to_sums_only_where_it_is_written(name: str, build: Build) -> None:
+    """So that the trace build rounds as the fast build does, whatever a compiler prefers."""
+    tiles, target = (TENSOR_64, "compute_80") if name == "flash2_mma" else (USUAL, "compute_75")
+    gate = Gate(name, build, tiles, (target,))
+    ptx = compile_ptx(whole_source(name), f"{name}.cu", target, gate.options)
+    assert "fma.rn.ftz.f32" in ptx
+    assert FREE.findall(ptx) == []
+
+
 def test_every_source_is_gated() -> None:
     sources = {path.stem for path in FOLDER.glob("*.cu")}
     assert sources == {gate.source for gate in GATES}

@@ -123,7 +123,7 @@ FAULTS = (
         "const float m_new = m_tile;",
     ),
     Fault("flash2", "O is not rescaled", "O[r][n] *= alpha;", "O[r][n] *= 1.0f;"),
-    Fault("flash2", "l is not rescaled", "l[r] = alpha * l[r] + l_tile;", "l[r] = l[r] + l_tile;"),
+    Fault("flash2", "l is not rescaled", "multiply_add(alpha, l[r], l_tile)", "l[r] + l_tile"),
     Fault(
         "flash2",
         "a row that sees nothing is divided by 0",

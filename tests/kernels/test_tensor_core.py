@@ -327,6 +327,25 @@ def test_every_schedule_gives_the_same_bits(d: int) -> None:
     assert len(results) == 1
 
 
+ALPHA = "(m[f][half] - below) * (scale * LOG2_E)"
+OF_PRODUCTS = "multiply_add(m[f][half], scale * LOG2_E, -subtract)"
+
+
+@needs_compiler
+@pytest.mark.parametrize("alpha", [ALPHA, OF_PRODUCTS])
+def test_a_maximum_that_stays_loses_nothing(alpha: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alpha is 1 to the last bit: of products it is 1 but for their rounding, tile after tile."""
+    text = whole_source("flash2_mma").replace(ALPHA, alpha)
+    monkeypatch.setattr(tensor_core, "whole_source", lambda _: text)
+    w, inputs = workload(nq=16, nk=64 * 64)
+    steps = np.linspace(9, 15, 16, dtype=np.float16).astype(np.float32)
+    q = np.broadcast_to(steps[:, None], inputs.q.shape)  # scores of 72 to 120, one a row
+    alike = Inputs(q, np.ones_like(inputs.k), inputs.v)
+    _, lse = run(w, alike, SCHEDULES[0])
+    exact = np.stack([textbook(w, alike, head)[1] for head in range(w.heads)])
+    assert (np.abs(lse - exact).max() <= 2.0**-23 * 128) == (alpha == ALPHA)
+
+
 @needs_compiler
 def test_a_byte_less_of_shared_memory_is_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
     w, inputs = workload()
@@ -391,7 +410,7 @@ FAULTS = (
     Fault("the maximum of one lane", "top = quad_max(top);", ""),
     Fault("the sum of one lane", "quad_sum(l[f][half])", "l[f][half]"),
     Fault("-inf - -inf", "top == minus_infinity() ? 0.0f :", ""),
-    Fault("LSE without l", "m[f][half] * scale + logf(sum)", "m[f][half] * scale"),
+    Fault("LSE without l", "multiply_add(m[f][half], scale, logf(sum))", "m[f][half] * scale"),
 )  # fmt: skip
 
 FAULTY: dict[str, Any] = {

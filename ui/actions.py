@@ -130,7 +130,7 @@ ACTIONS = (
                "present",
                checkable=True),
     ActionSpec("blank", "Blank", "View", lambda w, on: w.blank(on), ("B",), checkable=True),
-    ActionSpec("reset_layout", "Reset layout", "View", lambda w: w.reset_layout()),
+    ActionSpec("reset_layout", "Reset layout", "View", lambda w: w.desk.reset()),
     ActionSpec("show_keys", "Keys", "Help", show_keys, ("?",), "help"),
     ActionSpec("about", "About Tilescope", "Help", about),
 )  # fmt: skip

@@ -135,10 +135,9 @@ def _switching() -> list[Measurement]:
 
     with _open_window() as window:
         layouts = max(
-            _blocked(window, partial(window.take_layout, spec.name))
-            for spec in (*LAYOUTS, *LAYOUTS)
+            _blocked(window, partial(window.desk.take, spec.name)) for spec in (*LAYOUTS, *LAYOUTS)
         )
-        window.take_layout(LAYOUTS[0].name)
+        window.desk.take(LAYOUTS[0].name)
         for name in SIX_DOCKS:
             window.docks[name].show()
         themes = max(_blocked(window, window.next_theme) for _ in range(6))
@@ -165,7 +164,7 @@ def _inspecting(moves: int = 80) -> Measurement:
     capture = {"input": {"source": "capture", "name": "passage-layer1"}}
     with _open_window() as window:
         window.session.start(parse_scenario(capture), None)
-        window.take_layout("inspector")
+        window.desk.take("inspector")
         window.session.settle()
         panel = window.docks.panel("inspector")
         assert isinstance(panel, InspectorPanel)
@@ -191,7 +190,7 @@ def _sliders(steps: int = 60) -> list[Measurement]:
 
     out = []
     with _open_window() as window:
-        window.take_layout("cache")
+        window.desk.take("cache")
         window.session.settle()
         cache, heads = window.docks.panel("cache"), window.docks.panel("heads")
         assert isinstance(cache, CachePanel)

@@ -118,8 +118,7 @@ class Files(QObject):
         """Ask for a file and draw the scene at the cursor, or this layout, into it."""
         endings = "(*.png *.svg *.pdf)"
         kinds = {f"Board, memory and softmax {endings}": "scene"}
-        lent = self._window.lent
-        kinds[f"This layout {endings}"] = lent[0] if lent else self._window.settings.layout
+        kinds[f"This layout {endings}"] = self._window.desk.current
         path, kind = self._ask_picture("Export picture", ";;".join(kinds))
         if path is not None:
             from ui.export.options import ExportOptions

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def show_keys(window: MainWindow) -> None:
     """List the keys of actions, docks and layouts, and of a talk."""
     docks = [(spec.key, spec.title) for spec, _ in window.docks if spec.key]
-    layouts = [(a.shortcut().toString(), a.text()) for a in window.layout_actions.values()]
+    layouts = [(a.shortcut().toString(), a.text()) for a in window.desk.actions.values()]
     parts = [*_actions(window), ("Panels", docks), ("Layouts", layouts)]
     parts.append(("In a talk", [(", ".join(key.keys), key.words) for key in KEYS]))
     dialog = QDialog(window)

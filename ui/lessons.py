@@ -108,20 +108,20 @@ class Lessons(QObject):
         self.enable(step is not None)
         elsewhere = step is None or step.scenario != session.scenario
         layout = (step.layout, step.panel) if step is not None else ("", "")
-        if window.settings.motion and (elsewhere or layout != window.lent):
+        if window.settings.motion and (elsewhere or layout != window.desk.lent):
             self._fade.take()
             self._late.start()
         if step is None:
             self.bar.hide()
-            window.take_back_layout()
+            window.desk.take_back()
             return
         lesson = self.player.lesson
         assert lesson is not None
         self.bar.set_titles([each.title for each in lesson.steps])
         self.bar.show_step(step, self.player.revealed)
         self.bar.show()  # first: a layout is arranged for what it leaves
-        if layout != window.lent:
-            window.lend_layout(*layout)
+        if layout != window.desk.lent:
+            window.desk.lend(*layout)
         window.docks.choose(layout[0], step.choices)
 
     def _show_answer(self, revealed: bool) -> None:

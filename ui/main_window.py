@@ -10,7 +10,6 @@ from typing import cast
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import (
     QAction,
-    QActionGroup,
     QCloseEvent,
     QDragEnterEvent,
     QDropEvent,
@@ -20,12 +19,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QApplication,
-    QHBoxLayout,
     QLabel,
     QMainWindow,
     QMenu,
     QToolBar,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -36,10 +33,10 @@ from simulator.faults import fault_labels
 from simulator.scenario import save_scenario
 from simulator.trace import Trace
 from ui.actions import ACTIONS, MENUS, ActionSpec
+from ui.desk import Desk
 from ui.docks import Docks
 from ui.files import READS, Files
 from ui.icons import app_icon, icon
-from ui.layouts import LAYOUTS, layout_named
 from ui.lessons import Lessons
 from ui.panels.board_panel import BoardPanel
 from ui.panels.code_panel import CodePanel
@@ -84,13 +81,9 @@ class MainWindow(QMainWindow):
         self.style_now = Style(THEMES[settings.theme], settings.text_scale)
         self._shown: QWidget | None = None
         self._fell_back = False
-        self.lent: tuple[str, str] | None = None
-        """Layout and panel in front while a lesson has them; the user's own come back."""
         self._said_of_run = ""
         self._asked: float | None = None
         """Text scale that was asked for during a talk."""
-        self._refit = QTimer(self, singleShot=True, interval=0)
-        self._refit.timeout.connect(self._fit_lent)
         self.setObjectName("window")
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
@@ -105,7 +98,7 @@ class MainWindow(QMainWindow):
         self.docks = Docks(self, session)
         self._values = cast(ValuesPanel, self.docks.panel("values"))
         self.actions_by_name = self._make_actions()
-        self.layout_actions = self._make_layout_actions()
+        self.desk = Desk(self)
         self._make_menus()
         self.presenter = Presenter(self)
         self.lessons.enable(False)
@@ -168,33 +161,6 @@ class MainWindow(QMainWindow):
     def _act(self, spec: ActionSpec, checked: bool = False) -> None:
         spec.run(self)
 
-    def _make_layout_actions(self) -> dict[str, QAction]:
-        """Make an action for each layout, and the row of buttons beside the menus."""
-        group, actions = QActionGroup(self), {}
-        buttons = QWidget(self.menuBar())
-        row = QHBoxLayout(buttons)
-        row.setContentsMargins(0, 0, 8, 0)
-        row.setSpacing(2)
-        for number, spec in enumerate(LAYOUTS, start=1):
-            action = QAction(spec.title, self)
-            action.setObjectName(f"layout_{spec.name}")
-            action.setToolTip(f"{spec.tip} (Ctrl+{number})")
-            action.setShortcut(QKeySequence(f"Ctrl+{number}"))
-            action.setCheckable(True)
-            action.triggered.connect(partial(self._take_layout, spec.name))
-            group.addAction(action)
-            self.addAction(action)
-            actions[spec.name] = action
-            button = QToolButton()
-            button.setObjectName("layout")
-            button.setAccessibleName(f"Layout {spec.title}")
-            button.setDefaultAction(action)
-            row.addWidget(button)
-        # A menu bar of the system's own has no place for them.
-        self.menuBar().setNativeMenuBar(False)
-        self.menuBar().setCornerWidget(buttons)
-        return actions
-
     def _make_menus(self) -> None:
         self.menus: dict[str, QMenu] = {}
         for title in MENUS:
@@ -202,7 +168,7 @@ class MainWindow(QMainWindow):
             menu.setObjectName(f"menu_{title.lower()}")
             self.menus[title] = menu
             if title == "View":
-                menu.addActions(list(self.layout_actions.values()))
+                menu.addActions(list(self.desk.actions.values()))
                 # So many that a low screen has no room for them beside the others.
                 self.panels_menu = menu.addMenu("Panels")
                 self.panels_menu.addActions([dock.toggleViewAction() for _, dock in self.docks])
@@ -257,7 +223,7 @@ class MainWindow(QMainWindow):
         geometry = self.settings.geometry
         if geometry is None or not self.restoreGeometry(geometry):
             self.resize(QSize(*FIRST_SIZE).boundedTo(self.screen().availableSize() - FRAME))
-        self._show_layout()
+        self.desk.show()
 
     # --- showing --------------------------------------------------------------------------
 
@@ -343,12 +309,12 @@ class MainWindow(QMainWindow):
         super().resizeEvent(event)
         self._blank.setGeometry(self.rect())
         self._apply_style()
-        self._refit.start()  # not in here: what is arranged may resize the window
+        self.desk.fit_later()
         QTimer.singleShot(0, self, self._stay_full)
 
     def _apply_style(self) -> None:
         """Take theme and text scale."""
-        style = Style(THEMES[self.settings.theme], self._scale())
+        style = Style(THEMES[self.settings.theme], self.scale)
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         if style == self.style_now and self._shown is self.centralWidget():
@@ -400,10 +366,7 @@ class MainWindow(QMainWindow):
             self._asked = scale
         else:
             self.settings.text_scale = scale
-        if self.lent is not None:
-            self._fit_lent()
-        elif not self.docks.suits(layout_named(self.settings.layout), self._scale()):
-            self.reset_layout()
+        self.desk.fit_text()
         self._apply_style()
 
     @property
@@ -414,15 +377,16 @@ class MainWindow(QMainWindow):
             return own
         return self._asked or max(own, hall_scale(self.width(), self.height()))
 
-    def _scale(self) -> float:
-        """Return the scale of the text: a window larger than 1920×1080 has larger text."""
+    @property
+    def scale(self) -> float:
+        """Scale of the text as it is: a window larger than 1920×1080 has larger text."""
         return self.text_scale * growth(self.width(), self.height())
 
     def fit_talk(self) -> None:
         """Take the text scale of a talk, or the user's own."""
         self._asked = None
         self._apply_style()
-        self._refit.start()
+        self.desk.fit_later()
 
     def set_motion(self, on: bool) -> None:
         """Animate moves or not."""
@@ -463,67 +427,6 @@ class MainWindow(QMainWindow):
         """Black out the window, for a word without a picture."""
         self._blank.setVisible(on)
         self._blank.raise_()
-
-    def take_layout(self, name: str) -> None:
-        """Show a layout as it was left; what this one looks like is remembered."""
-        if self.lent is not None:
-            self.lend_layout(name)
-            return
-        self.settings.save_state(self.settings.layout, self.presenter.state())
-        self.settings.layout = name
-        self._show_layout()
-
-    def _take_layout(self, name: str, checked: bool = True) -> None:
-        self.take_layout(name)
-
-    def _show_layout(self) -> None:
-        layout, scale = layout_named(self.settings.layout), self._scale()
-        self.layout_actions[layout.name].setChecked(True)
-        state = self.settings.state(layout.name)
-        if state is None:
-            self.docks.arrange(layout, scale)
-        else:
-            self.docks.restore(layout, state, scale)
-        self.presenter.tidy()
-
-    def reset_layout(self) -> None:
-        """Put the docks of this layout where a new window has them."""
-        if self.lent is not None:
-            self.lend_layout(*self.lent)
-        else:
-            self.docks.arrange(layout_named(self.settings.layout), self._scale())
-
-    def lend_layout(self, name: str, panel: str = "") -> None:
-        """Show a layout as a new window has it, with a panel in front; the user's own is kept."""
-        if self.lent is None:
-            self.settings.save_state(self.settings.layout, self.presenter.state())
-        self.lent = name, panel
-        self.layout_actions[name].setChecked(True)
-        self.docks.arrange(layout_named(name), self._scale(), self._caption())
-        if panel:
-            self.docks[panel].raise_()
-        self.presenter.tidy()
-
-    def _caption(self) -> int:
-        """Return the height of a lesson's caption, in pixels."""
-        bar = self.lessons.bar
-        return 0 if bar.isHidden() else bar.height()
-
-    def _fit_lent(self) -> None:
-        """Arrange a layout that is lent anew where the window has become low, or is not any more.
-
-        The user's own is left as it is.
-        """
-        if self.lent is not None:
-            spec = layout_named(self.lent[0])
-            if not self.docks.suits(spec, self._scale(), self._caption()):
-                self.lend_layout(*self.lent)
-
-    def take_back_layout(self) -> None:
-        """Show the user's own layout as it was before it was lent."""
-        if self.lent is not None:
-            self.lent = None
-            self._show_layout()
 
     # --- keys and end ---------------------------------------------------------------------
 
@@ -574,7 +477,7 @@ class MainWindow(QMainWindow):
         self.lessons.player.leave()
         self._keep_unsaved()
         self.settings.geometry = self.saveGeometry()
-        self.settings.save_state(self.settings.layout, self.presenter.state())
+        self.desk.remember()
         self.settings.sync()
         self.session.close()
         super().closeEvent(event)

@@ -170,8 +170,8 @@ def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> No
         window.resize(*size)
         window.show()
         app.processEvents()
-        window.take_layout(shot.layout)
-        window.reset_layout()
+        window.desk.take(shot.layout)
+        window.desk.reset()
         for name in shot.raised:
             window.docks[name].raise_()
         # Tabs are shown when those of the layout before are gone.

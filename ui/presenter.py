@@ -182,7 +182,7 @@ class Presenter(QObject):
         self.toggled.emit(False)
 
     def _layout(self) -> object:
-        return self._window.settings.layout, self._window.lent
+        return self._window.settings.layout, self._window.desk.lent
 
     def tidy(self) -> None:
         """Hide what a layout shows that is not for the audience: after each change of layout."""

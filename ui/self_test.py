@@ -338,7 +338,7 @@ def _window(folder: Path) -> str:
         window.resize(1280, 720)
         window.show()
         for spec in LAYOUTS:
-            window.take_layout(spec.name)
+            window.desk.take(spec.name)
             window.session.settle()
             app.processEvents()
             picture = window.grab().toImage()

@@ -24,7 +24,7 @@ H100 = gpus()["H100-SXM"]
 @pytest.fixture
 def window(open_window, qapp):
     window = open_window("kv-cache", (1280, 720))
-    window.take_layout("cache")
+    window.desk.take("cache")
     qapp.processEvents()
     window.session.settle()
     return window

@@ -23,7 +23,7 @@ SIZES = [(1280, 720), (1920, 1080)]
 
 def opened(open_window, qapp, name="causal", size=(1280, 720), tab=Tab.PAPER):
     window = open_window(name, size)
-    window.take_layout("algorithm")
+    window.desk.take("algorithm")
     qapp.processEvents()
     panel = window.docks.panel("code")
     panel.show_tab(tab)

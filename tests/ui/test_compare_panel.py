@@ -282,7 +282,7 @@ def test_bars_have_one_scale_in_all_columns() -> None:
 @pytest.fixture
 def window(open_window: Callable[..., MainWindow]) -> MainWindow:
     out = open_window("causal", (1280, 720))
-    out.take_layout("compare")
+    out.desk.take("compare")
     out.session.settle()
     return out
 

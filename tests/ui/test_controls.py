@@ -78,7 +78,7 @@ def title(window, name):
 
 def test_a_tab_says_the_name_and_the_bar_what_it_is_for(open_window, qapp):
     window = open_window()
-    window.take_layout("algorithm")
+    window.desk.take("algorithm")
     qapp.processEvents()
     assert title(window, "code").words == "Code"
     assert title(window, "formula").words == window.docks["formula"].toolTip() != "Formula"
@@ -91,7 +91,7 @@ def test_a_tab_says_the_name_and_the_bar_what_it_is_for(open_window, qapp):
 
 def test_its_buttons_float_and_close(open_window, qapp):
     window = open_window()
-    window.take_layout("algorithm")
+    window.desk.take("algorithm")
     dock, bar = window.docks["code"], title(window, "code")
     QTest.mouseClick(bar.float_button, Qt.MouseButton.LeftButton)
     assert dock.isFloating()
@@ -104,7 +104,7 @@ def test_its_buttons_float_and_close(open_window, qapp):
 
 def test_a_double_click_floats_the_dock(open_window, qapp):
     window = open_window()
-    window.take_layout("algorithm")
+    window.desk.take("algorithm")
     qapp.processEvents()
     dock, bar = window.docks["code"], title(window, "code")
     at = bar.mapTo(dock, QPoint(40, bar.height() // 2))

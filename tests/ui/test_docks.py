@@ -45,7 +45,7 @@ def test_panels_made_late_show_what_those_made_early_show(open_window, settings)
 
 def test_a_panel_behind_a_tab_is_made_with_its_layout(open_window):
     window = open_window()
-    window.take_layout("algorithm")
+    window.desk.take("algorithm")
     assert {"code", "formula", "values"} <= made(window)
 
 

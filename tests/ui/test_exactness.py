@@ -174,8 +174,8 @@ def test_the_pointer_reads_rows() -> None:
 @pytest.fixture
 def window(open_window: Any) -> Any:
     out = open_window("causal", (1440, 900))
-    out.take_layout("exactness")
-    out.reset_layout()
+    out.desk.take("exactness")
+    out.desk.reset()
     out.session.settle()
     return out
 

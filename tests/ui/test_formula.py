@@ -148,7 +148,7 @@ def test_numbers_stand_still_from_step_to_step() -> None:
 @pytest.fixture
 def window(open_window):
     window = open_window("causal", (1280, 720))
-    window.take_layout("algorithm")
+    window.desk.take("algorithm")
     window.docks["formula"].raise_()
     window.session.go_to_tile(2, 1)
     window.session.choose_row(40)

@@ -29,7 +29,7 @@ from ui.units import bytes_text, count_text, decimal_bytes_text
 @pytest.fixture
 def window(open_window, qapp):
     window = open_window("grouped-heads", (1280, 720))
-    window.take_layout("cache")
+    window.desk.take("cache")
     qapp.processEvents()
     window.session.settle()
     return window
@@ -122,7 +122,7 @@ def test_where_the_heads_are_those_of_a_file_it_says_why(open_window, qapp):
     window = open_window("causal")
     session = window.session
     session.start(parse_scenario(CAPTURE), None)
-    window.take_layout("cache")
+    window.desk.take("cache")
     session.settle()
     panel = window.docks.panel("heads")
     before = session.scenario
@@ -171,7 +171,7 @@ def test_every_model_shows_all_its_ways(name):
 
 def test_one_head_has_nothing_to_share(open_window):
     window = open_window("grouped-heads")
-    window.take_layout("cache")
+    window.desk.take("cache")
     single = {"heads": 1, "kv_heads": 1}
     window.session.propose(with_values(window.session.scenario, {"attention": single}), "one")
     window.session.settle()

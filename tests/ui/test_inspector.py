@@ -24,7 +24,7 @@ SLIDERS = ("temperature", "window", "sinks")
 @pytest.fixture
 def window(open_window, qapp):
     window = open_window("inspector", (1280, 720))
-    window.take_layout("inspector")
+    window.desk.take("inspector")
     settle(window)
     return window
 
@@ -210,7 +210,7 @@ def test_settings_are_put_into_the_scenario_but_for_what_the_file_binds(window):
 
 def test_causal_is_put_where_no_file_binds_it(open_window):
     window = open_window("large-logits", (1280, 720))
-    window.take_layout("inspector")
+    window.desk.take("inspector")
     settle(window)
     panel = panel_of(window)
     QTest.mouseClick(panel.bar.buttons["causal"], Qt.MouseButton.LeftButton)
@@ -356,7 +356,7 @@ def test_keys_reach_rows_keys_heads_and_the_board(window):
 
 def test_of_what_is_too_large_a_part_is_shown_and_said(open_window):
     window = open_window("real-scale", (1280, 720))
-    window.take_layout("inspector")
+    window.desk.take("inspector")
     settle(window)
     panel, session = panel_of(window), window.session
     assert panel.model.rows == range(16)

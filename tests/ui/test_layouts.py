@@ -33,7 +33,7 @@ def test_no_two_panels_share_a_key():
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 def test_a_layout_shows_its_docks_inside_the_window(open_window, qapp, layout, size):
     window = open_window("causal", size)
-    window.take_layout(layout.name)
+    window.desk.take(layout.name)
     qapp.processEvents()
     expected = {name for place in layout.right for name in place}
     assert expected <= seen(window) <= set(layout.docks)
@@ -51,8 +51,8 @@ def test_no_layout_makes_a_small_window_larger(open_window, qapp, scale):
     window.settings.text_scale = scale
     window.change_text(0)
     for layout in LAYOUTS:
-        window.take_layout(layout.name)
-        window.reset_layout()
+        window.desk.take(layout.name)
+        window.desk.reset()
         qapp.processEvents()
         assert window.minimumSizeHint().width() <= 1280, layout.name
         assert window.minimumSizeHint().height() <= 720, layout.name
@@ -101,7 +101,7 @@ def test_keys_and_buttons_take_layouts(open_window, qtbot, qapp):
         )
         qapp.processEvents()
         assert window.settings.layout == layout.name
-        assert window.layout_actions[layout.name].isChecked()
+        assert window.desk.actions[layout.name].isChecked()
     buttons = window.menuBar().cornerWidget().children()
     button = next(b for b in buttons if getattr(b, "text", lambda: "")() == LAYOUTS[0].title)
     assert button.isVisible()
@@ -112,11 +112,11 @@ def test_keys_and_buttons_take_layouts(open_window, qtbot, qapp):
 def test_a_layout_is_found_as_it_was_left_and_can_be_reset(open_window, qapp):
     window = open_window("causal", (1920, 1080))
     window.docks["memory"].hide()
-    window.take_layout("memory")
-    window.take_layout("steps")
+    window.desk.take("memory")
+    window.desk.take("steps")
     qapp.processEvents()
     assert "memory" not in seen(window)
-    window.reset_layout()
+    window.desk.reset()
     qapp.processEvents()
     assert "memory" in seen(window)
 
@@ -125,7 +125,7 @@ def test_the_next_start_opens_the_layout_that_was_on_show(qapp, tmp_path):
     settings = Settings(tmp_path / "settings.ini")
     window = make_window(SCENARIOS / "causal.toml", settings=settings)
     window.show()
-    window.take_layout("compare")
+    window.desk.take("compare")
     window.close()
     again = make_window(SCENARIOS / "causal.toml", settings=Settings(tmp_path / "settings.ini"))
     again.show()

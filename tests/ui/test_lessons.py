@@ -123,7 +123,7 @@ def test_a_lesson_shows_its_steps_by_the_keys_of_a_clicker(open_window: Open, le
     window.session.settle()
     assert player.step.title == "Three"
     assert scenario_of(window).mask.causal
-    assert window.lent == ("exactness", "")
+    assert window.desk.lent == ("exactness", "")
     assert window.docks["exactness"].isVisible()
 
     QTest.keyClick(window, Qt.Key.Key_PageDown)
@@ -133,12 +133,12 @@ def test_a_lesson_shows_its_steps_by_the_keys_of_a_clicker(open_window: Open, le
     window.session.settle()
     assert player.step.title == "Two"
     assert player.revealed, "going back, the answer is known"
-    assert window.lent == ("steps", "")
+    assert window.desk.lent == ("steps", "")
 
 
 def test_leaving_puts_back_what_was_on_show(open_window: Open) -> None:
     window = open_window("grouped-heads")
-    window.take_layout("memory")
+    window.desk.take("memory")
     session = window.session
     session.propose(with_values(scenario_of(window), {"mask": {"causal": False}}), "not causal")
     session.settle()
@@ -151,7 +151,7 @@ def test_leaving_puts_back_what_was_on_show(open_window: Open) -> None:
     lessons = begin(window, ROOT_D)
     lessons.player.go(2)
     session.settle()
-    assert window.lent == ("inspector", "sqrt_d")
+    assert window.desk.lent == ("inspector", "sqrt_d")
     assert not window.docks.panel("sqrt_d").visibleRegion().isEmpty()
     assert not session.undo_stack.canUndo(), "a lesson has its own history"
     session.propose(with_values(scenario_of(window), {"mask": {"causal": True}}), "in the lesson")
@@ -161,7 +161,7 @@ def test_leaving_puts_back_what_was_on_show(open_window: Open) -> None:
     QTest.keyClick(window, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
     session.settle()
     assert not lessons.bar.isVisible()
-    assert window.lent is None
+    assert window.desk.lent is None
     assert session.scenario == scenario
     assert window.windowTitle() == title
     assert session.cursor == Cursor(7, 2)
@@ -265,7 +265,7 @@ def test_layouts_chosen_in_a_lesson_are_not_remembered(open_window: Open, lesson
     window = open_window()
     before = window.settings.layout
     begin(window, lesson)
-    window.layout_actions["cache"].trigger()
+    window.desk.actions["cache"].trigger()
     assert window.docks["cache"].isVisible()
     assert window.settings.layout == before
     window.lessons.player.next()
@@ -307,7 +307,7 @@ def test_what_is_no_lesson_changes_nothing(
     assert words in window._banner.text()
     assert "none.md" in window._banner.text()
     assert window.session.scenario == scenario
-    assert window.lent is None
+    assert window.desk.lent is None
 
 
 def test_a_panel_that_a_layout_has_not_is_told(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_closing_within_a_lesson_keeps_the_users_own_things(
     session = window.session
     session.propose(with_values(scenario_of(window), {"mask": {"causal": False}}), "not causal")
     session.settle()
-    window.take_layout("memory")
+    window.desk.take("memory")
     begin(window, lesson)
     window.close()
     assert settings.layout == "memory"
@@ -404,7 +404,7 @@ def test_a_lesson_fits_the_window_of_a_small_screen(open_window: Open) -> None:
     lessons = begin(window, ONLINE)
     for layout in (None, *LAYOUT_PANELS):
         if layout is not None:
-            window.lend_layout(layout)
+            window.desk.lend(layout)
         window.session.settle()
         assert (window.width(), window.height()) == (1264, 672), layout
     assert lessons.bar.isVisible()

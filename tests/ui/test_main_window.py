@@ -361,7 +361,7 @@ def test_nothing_in_the_window_is_squeezed_below_its_minimum(open_window, theme,
     window = open_window(size=size)
     window.settings.theme = theme
     window._apply_style()
-    window.reset_layout()
+    window.desk.reset()
     assert (window.width(), window.height()) == size
     for widget in (window.board, window.header, window.transport):
         assert widget.width() >= widget.minimumSizeHint().width()

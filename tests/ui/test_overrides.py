@@ -164,7 +164,7 @@ def break_it():
 
 USED = """
 def use(w, n):
-    w.take_layout(("steps", "cache", "memory")[n % 3])
+    w.desk.take(("steps", "cache", "memory")[n % 3])
     w.resize(w.width() + 7 * (-1) ** n, w.height())
     for widget in (w.board, w.transport.scrubber, w.docks.panel("heads")):
         QTest.mouseMove(widget, QPoint(w.board.width() // 2 + n, 80 + n))

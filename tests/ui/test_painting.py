@@ -26,7 +26,7 @@ module.{painter} = broken
 
 LOOKED_AT = """
 if once("layout"):
-    w.take_layout("{layout}")
+    w.desk.take("{layout}")
     say("shown")
 elif box("crash") and once("told"):
     button("crash", "Continue").click()
@@ -224,7 +224,7 @@ def test_a_failure_that_was_told_still_ends_a_picture(qtbot, hooked):
 
 def test_a_panel_that_cannot_be_drawn_is_not_exported(open_window, monkeypatch, tmp_path):
     window = open_window("causal")
-    window.take_layout("memory")
+    window.desk.take("memory")
     window.session.settle()
     monkeypatch.setattr(ui.panels.memory_panel, "paint_memory", fail)
     panel = window.docks.panel("memory")

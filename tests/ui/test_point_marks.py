@@ -283,7 +283,7 @@ def test_a_line_that_is_pointed_at_has_an_arrow_in_the_margin(theme, marked) -> 
 
 def test_the_code_panel_turns_to_the_line_and_forgets_it(open_window, qtbot: QtBot) -> None:
     window = open_window("flash2")
-    window.take_layout("algorithm")
+    window.desk.take("algorithm")
     window.session.settle()
     panel = window.docks.panel("code")
     view = replace(window.session.view, points=(Pointer(line=13),))

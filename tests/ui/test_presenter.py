@@ -103,16 +103,16 @@ def test_a_layout_is_remembered_with_what_the_talk_hides(window) -> None:
 def test_a_layout_that_comes_during_a_talk_is_tidied_and_stays(window, qtbot) -> None:
     presenter = window.presenter
     presenter.start()
-    window.take_layout("memory")
+    window.desk.take("memory")
     assert window.docks["memory"].isVisible()
-    window.take_layout("steps")
+    window.desk.take("steps")
     assert not window.docks["scenario"].isVisible()
     window.docks["scenario"].show()
-    window.take_layout("memory")
+    window.desk.take("memory")
     presenter.end()
     assert window.settings.layout == "memory"
     assert not window.docks["scenario"].isVisible()
-    window.take_layout("steps")
+    window.desk.take("steps")
     assert window.docks["scenario"].isVisible()
 
 

@@ -41,7 +41,7 @@ def home(tmp_path, monkeypatch):
 @pytest.fixture
 def window(open_window):
     window = open_window("flash2", (1280, 720))
-    window.take_layout("algorithm")
+    window.desk.take("algorithm")
     look(window, Cursor(13, 5), Cell("S", 8, 10))
     return window
 
@@ -125,13 +125,13 @@ def test_a_recorded_step_is_the_very_view(window, qtbot, home):
     assert step.points == (Pointer(cell=Cell("S", 8, 10)), Pointer(tile=(2, 3)))
     # The player shows the same again.
     look(window, Cursor(0, 0))
-    window.take_layout("steps")
+    window.desk.take("steps")
     window.lessons.open(path)
     window.session.settle()
     again = window.session.view
     assert again.snapshot.cursor == view.snapshot.cursor
     assert (again.report.row, again.points) == (view.report.row, step.points)
-    assert window.lent == ("algorithm", "formula")
+    assert window.desk.lent == ("algorithm", "formula")
 
 
 def test_the_second_step_plays_from_the_first(window, qtbot, home):

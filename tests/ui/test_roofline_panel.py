@@ -17,7 +17,7 @@ from ui.units import bytes_text, time_text
 
 
 def show(window, qapp):
-    window.take_layout("memory")
+    window.desk.take("memory")
     window.docks["roofline"].show()
     window.docks["roofline"].raise_()
     qapp.processEvents()

@@ -24,7 +24,7 @@ UNTIL = {
 
 
 def bar_of(window):
-    window.take_layout("algorithm")
+    window.desk.take("algorithm")
     panel = window.docks.panel("code")
     assert isinstance(panel, CodePanel)
     return panel.bar

@@ -12,7 +12,7 @@ from ui.units import number_text
 @pytest.fixture
 def window(open_window, qapp):
     window = open_window("flash2", (1280, 720))
-    window.take_layout("inspector")
+    window.desk.take("inspector")
     qapp.processEvents()
     return window
 

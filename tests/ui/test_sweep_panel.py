@@ -24,7 +24,7 @@ def window(open_window, qapp):
 
 
 def show(window, qapp) -> None:
-    window.take_layout("memory")
+    window.desk.take("memory")
     window.docks["sweep"].raise_()
     qapp.processEvents()
     window.session.settle()

@@ -56,7 +56,7 @@ def test_no_text_is_too_small(
     shown = ""
     watch_fonts(monkeypatch, lambda size: found.setdefault(shown, set()).add(size))
     for shown in LAYOUT_NAMES:
-        window.take_layout(shown)
+        window.desk.take(shown)
         window.session.settle()
         assert (window.width(), window.height()) == size
         window.grab()

@@ -187,7 +187,7 @@ def test_amounts_of_the_axis_are_round() -> None:
 @pytest.fixture
 def window(open_window: Callable[..., MainWindow]) -> MainWindow:
     out = open_window("causal", (1920, 1080))
-    out.take_layout("compare")
+    out.desk.take("compare")
     out.session.settle()
     return out
 
@@ -247,7 +247,7 @@ def test_pages_go_a_twentieth_of_the_run(
     open_window: Callable[..., MainWindow], qtbot: QtBot
 ) -> None:
     window = open_window("grouped-heads", (1920, 1080))
-    window.take_layout("compare")
+    window.desk.take("compare")
     window.session.settle()
     panel, session = panel_of(window), window.session
     assert session.trace is not None

@@ -38,7 +38,7 @@ def table(panel) -> list[list[str]]:
 @pytest.fixture
 def window(open_window):
     window = open_window("causal", (1280, 720))
-    window.take_layout("algorithm")
+    window.desk.take("algorithm")
     window.docks["values"].raise_()
     window.session.go_to_tile(2, 1)
     window.session.settle()
@@ -198,7 +198,7 @@ def read(window, cell: Cell, read_text: list[str]) -> tuple[str, float]:
 @pytest.mark.parametrize("name", DEMOS)
 def test_hover_formula_values_and_run_agree(open_window, qtbot, written, name):
     window = open_window(name, (1440, 900))
-    window.take_layout("algorithm")
+    window.desk.take("algorithm")
     window.docks["formula"].raise_()
     session, run = window.session, written[name]
     texts: list[str] = []

@@ -152,7 +152,7 @@ class Stage:
 
     def _show(self, place: Place, look: Look, said: Said | None) -> None:
         window = self._window
-        if window is None or window.lent != (place.layout, place.panel):
+        if window is None or window.desk.lent != (place.layout, place.panel):
             window = self._new_window(place, said)
         if said is not None:
             window.lessons.bar.show_step(said.step, said.revealed)
@@ -180,7 +180,7 @@ class Stage:
         window.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
         window.resize(size)
         window.show()
-        window.lend_layout(place.layout, place.panel)
+        window.desk.lend(place.layout, place.panel)
         if self._trace is not None and self._trace.workload.scenario == place.scenario:
             session.show_trace(self._trace)
         return window

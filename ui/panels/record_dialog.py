@@ -108,8 +108,7 @@ class RecordDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._window, self._session, self._view = window, window.session, view
         self._style = window.style_now
-        lent = window.lent  # a lesson's layout, while one is shown
-        self._layout = lent[0] if lent else window.settings.layout
+        self._layout = window.desk.current  # a lesson's, while one is shown
         self._panel = front_panel(window, self._layout)
         self._number = 0
         self._before: Step | None = None

@@ -168,7 +168,7 @@ def written(window, qtbot, path: Path) -> None:
 
 @pytest.mark.parametrize("layout", ["algorithm", "compare"])
 def test_this_layout_is_the_picture_of_the_command(layout, window, qtbot, tmp_path, monkeypatch):
-    window.take_layout(layout)
+    window.desk.take(layout)
     target = tmp_path / "a.png"
 
     def ask(parent, title, folder, kinds):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.engine import check_fits, place_tensors
-from kernels.launch import KERNELS, Device, Part, Tensors, build_options, launch
+from kernels.launch import KERNELS, Device, Part, Tensors, build_options, prepared
 from kernels.sources import whole_source
 from simulator.workload import Inputs, Workload
 
@@ -48,15 +48,18 @@ class FastRun:
             options += ("-DSCORES_AS_ELEMENT",)
             stored = np.uint16 if workload.width == 2 else np.float32
         self.workload = workload
-        self._module = device.module(whole_source(workload.algorithm), options)
+        module = device.module(whole_source(workload.algorithm), options)
         self.tensors: Tensors = place_tensors(device, workload, inputs)
         if workload.algorithm == "naive":
             square = (workload.heads, workload.seqlen_q, workload.seqlen_k)
             s, p = (device.filled(square, stored, 0xFF) for _ in range(2))
             self.tensors = replace(self.tensors, s=s, p=p)
+        self._launches = [
+            prepared(module, workload, kernel, Part.whole(workload), self.tensors)
+            for kernel in KERNELS[workload.algorithm]
+        ]
 
     def launch(self) -> None:
         """Launch the algorithm's kernels for all heads and row blocks."""
-        w = self.workload
-        for kernel in KERNELS[w.algorithm]:
-            launch(self._module, w, kernel, Part.whole(w), self.tensors)
+        for launch in self._launches:
+            launch()

@@ -5,7 +5,7 @@ All of it follows from the workload and is the same for every device.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Protocol
@@ -246,7 +246,19 @@ def launch(
     tensors: Tensors,
     recording: Recording | None = None,
 ) -> None:
-    """Launch one kernel.
+    """Launch one kernel, as `prepared` says."""
+    prepared(module, w, kernel, part, tensors, recording)()
+
+
+def prepared(
+    module: Module,
+    w: Workload,
+    kernel: str,
+    part: Part,
+    tensors: Tensors,
+    recording: Recording | None = None,
+) -> Callable[[], None]:
+    """Return the launch of one kernel, for those who launch it again and again.
 
     Parameters
     ----------
@@ -262,6 +274,11 @@ def launch(
         What it reads and writes.
     recording : Recording, optional
         What the trace build fills.
+
+    Returns
+    -------
+    callable
+        Launches it. What takes the host time, beside the launch, has been done.
     """
     function = module.get_function(kernel)
     shared = shared_bytes(w, kernel)
@@ -272,7 +289,8 @@ def launch(
     arguments = _arguments(w, kernel, part, tensors)
     if recording is not None:
         arguments += recording.arguments()
-    function(_grid(w, kernel, part), (threads,), arguments, shared_mem=shared)
+    grid = _grid(w, kernel, part)
+    return lambda: function(grid, (threads,), arguments, shared_mem=shared)
 
 
 def _grid(w: Workload, kernel: str, part: Part) -> tuple[int, int]:

@@ -69,22 +69,22 @@ class TensorCoreRun:
         self.tensors: Tensors = place_tensors(device, workload, inputs)
         module = device.module(whole_source(KERNEL), build_options(workload, warps))
         self._kernel = module.get_function(KERNEL)
-        self._kernel.max_dynamic_shared_size_bytes = shared_bytes(workload)
+        self._shared = shared_bytes(workload)
+        self._kernel.max_dynamic_shared_size_bytes = self._shared
         # All that L1 could have is shared memory, so that as many blocks lie side by side as fit.
         self._kernel.preferred_shared_memory_carveout = 100
-        self._threads = warps * WARP
-
-    def launch(self) -> None:
-        """Launch the kernel for all heads and row blocks."""
-        w, t = self.workload, self.tensors
-        arguments = [
+        self._places = grid(workload), (warps * WARP,)
+        w, t = workload, self.tensors
+        self._arguments = [
             *(t.q, t.k, t.v, t.kv_head_of, t.o, t.lse),
             *(np.int32(w.seqlen_q), np.int32(w.seqlen_k)),
             np.float32(w.logit_scale),
             np.int32(w.mask.causal),
         ]
-        shared = shared_bytes(w)
-        self._kernel(grid(w), (self._threads,), arguments, shared_mem=shared)
+
+    def launch(self) -> None:
+        """Launch the kernel for all heads and row blocks."""
+        self._kernel(*self._places, self._arguments, shared_mem=self._shared)
 
 
 def build_options(w: Workload, warps: int = WARPS) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ WARM = 200.0
 """Milliseconds of work before the first measurement, so that clocks have gone up."""
 LONG = 500.0
 """Milliseconds from which a launch is measured fewer times."""
+MOST = 200
+"""Launches of one measurement: what a GPU lets wait in line is limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,11 @@ def timed(launch: Callable[[int], object], *, quick: bool = False) -> Timing:
         return [float(get_elapsed_time(*pair)) / launches for pair in marks]
 
     measure(1, 1)  # loads and compiles
-    one = max(measure(1, 1)[0], 1e-3)
-    measure(min(200, ceil(WARM / one)) if one < LONG else 1, 1)
-    launches = max(1, min(200, ceil(INTERVAL / one)))
+    spent, launches = 0.0, 1
+    while spent < WARM:  # the first of these times the host as well, so the last decides
+        one = measure(launches, 1)[0]
+        spent += one * launches
+        launches = max(1, min(MOST, ceil(INTERVAL / max(one, 1e-3))))
     times = measure(launches, 3 if quick or one > LONG else 15)
     return summary(times, launches)
 

@@ -34,9 +34,10 @@ SECONDS = 900
 """After which a tool is given up."""
 EXIT_OF_FAULTS = 86
 """What compute-sanitizer exits with when it has found something; kernels.checks.case never does."""
-MORE = 1.01
+MORE, LESS = 1.01, 0.99
 """By how much DRAM bytes may pass the requested: counters also see instructions, arguments and
-the rest of a burst."""
+the rest of a burst. And by how much they may stay below the least: caches are emptied as far as a
+tool can."""
 
 BUILDS = ("fast", "trace")
 
@@ -64,14 +65,14 @@ def small_scenarios() -> list[dict[str, Any]]:
 def tensor_scenarios() -> list[dict[str, Any]]:
     """Return a small scenario for each head_dim of the tensor-core kernel.
 
-    Two row blocks, three column blocks, tails, rows that see nothing.
+    Three row blocks, of which one sees nothing and one little, three column blocks, tails.
     """
     return [
         {
             "attention": {
                 "heads": 2,
                 "kv_heads": 1,
-                "seqlen_q": 201,
+                "seqlen_q": 370,
                 "seqlen_k": 170,
                 "head_dim": head_dim,
                 "dtype": "float16",
@@ -372,7 +373,7 @@ def dram_bounds(w: Workload, cache: int) -> tuple[int, int, int]:
 def dram_faults(name: str, measured: int, bounds: tuple[int, int, int]) -> list[str]:
     """Return how DRAM bytes miss the bracket."""
     compulsory, requested, least = bounds
-    if measured < least:
+    if measured < LESS * least:
         return [
             f"{name}: {measured} bytes, fewer than the compulsory {compulsory} less what stays "
             f"in L2, {least}"

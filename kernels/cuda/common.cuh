@@ -167,7 +167,8 @@ struct Detail {
 };
 
 #ifdef TRACE
-// [heads, row blocks, columns] of the launch, a row block being BR rows; any may be null.
+// [heads, row blocks, columns] of the launch, a row block being BR rows. Null where nothing
+// is wanted, but for m, l and alpha of a kernel that has them.
 #define TRACE_PARAMETERS                                                                        \
     , unsigned char* kinds_hbm      /* [heads, row blocks, columns] */                          \
     , float* m_hbm_visits           /* [heads, row blocks * BR, columns] */                     \
@@ -433,7 +434,9 @@ __device__ __forceinline__ float row_sum(const float* P_row, int keys)
     return warp_sum(sum);
 }
 
-// O += P V, each warp its rows, each lane its values.
+// O += P V, each warp its rows, each lane its values. Of AT_ONCE keys the P come in one load, if
+// there are registers for it.
+template <int AT_ONCE>
 __device__ __forceinline__ void accumulate(
     float (&O)[ROWS][VALUES],
     const float* P_shared,    // [TILE_ROWS, BC]
@@ -441,7 +444,7 @@ __device__ __forceinline__ void accumulate(
     int rows, int keys, const Visit& visit)
 {
     if (lane() >= VALUE_DIM) return;
-    #pragma unroll 2  // both P of a row come in one load; more would take too many registers
+    #pragma unroll AT_ONCE
     for (int key = 0; key < keys; ++key) {
         float v[VALUES];
         #pragma unroll

@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
         }
         visit.exponentials(S_shared, rows, keys);
         __syncwarp();  // each lane needs what the others made of its warp's rows
-        accumulate(O, S_shared, V_shared, rows, keys, visit);  // [accumulate] Dao 2023, line 10
+        accumulate<2>(O, S_shared, V_shared, rows, keys, visit);  // [accumulate] Dao 2023, line 10
         visit.output(O, rows);
     }
 

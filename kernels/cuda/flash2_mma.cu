@@ -274,6 +274,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
         for (int half = 0; half < 2; ++half) {
             const int row = warp_row + f * FRAGMENT + group + half * 8;
             const float sum = quad_sum(l[f][half]);
+            __syncwarp();  // every lane has its part of the Q that lay there
             const float inverse = over(1.0f, sum);  // [normalise] Dao 2023, Algorithm 1, line 12
             #pragma unroll
             for (int n = 0; n < HEAD_DIM / 8; ++n)

@@ -201,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_output(
         __syncthreads();  // P and V are whole
 
         visit.output_before(O, rows);
-        accumulate(O, P_shared, V_shared, rows, keys, visit);  // [accumulate] Dao et al., line 3
+        accumulate<2>(O, P_shared, V_shared, rows, keys, visit);  // [accumulate] Dao et al., line 3
         visit.output(O, rows);
     }
     store_output(O_hbm + ((Index)head * seqlen_q + first_row) * VALUE_DIM,

@@ -160,12 +160,11 @@ def test_a_byte_less_of_shared_memory_is_too_little(
     from kernels import launch as launch_module
 
     chosen = scenario(algorithm, nq=20, nk=40, d=8, dv=33, rows=20, cols=40, dtype="float16")
-    run = FastRun(*workload_of(chosen), HostDevice())
-    run.launch()
+    FastRun(*workload_of(chosen), HostDevice()).launch()
     real = shared_bytes
     monkeypatch.setattr(launch_module, "shared_bytes", lambda w, kernel: real(w, kernel) - 1)
     with pytest.raises(KernelError, match="wrote past its"):
-        run.launch()
+        FastRun(*workload_of(chosen), HostDevice()).launch()
 
 
 @needs_compiler

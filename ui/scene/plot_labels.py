@@ -105,12 +105,14 @@ def _place(
         for a, ring, (n, way) in product(
             range(len(label.anchors)), label.rings, enumerate(label.directions)
         ):
+            cost = 0.1 * n + 1.5 * ring + 0.7 * a
+            if cost >= least:  # what it may cost besides is not looked at: the most work by far
+                continue
             box = _beside(label.anchors[a], size, way, label.gap * ring)
             if not inside.contains(box) or any(box.intersects(other) for other in used):
                 continue
-            cost = _crossed(box, lines) + 0.1 * n + 1.5 * ring + 0.7 * a
-            cost += 6.0 * sum(_crosses(lead, box) for lead in leads)
-            if ring > _LED:
+            cost += _crossed(box, lines) + 6.0 * sum(_crosses(lead, box) for lead in leads)
+            if ring > _LED and cost < least:
                 cost += 6.0 * _met(label.anchors[a], box, used, leads)
             if cost < least:
                 best, least = Placed(box, wording, label.anchors[a], ring > _LED), cost

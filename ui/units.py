@@ -33,7 +33,7 @@ def time_text(seconds: float) -> str:
     for size, unit in _SECONDS:
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
-    return f"{seconds / 1e-9:.1f} ns" if seconds else "0.0 µs"
+    return f"{seconds / 1e-9:.1f} ns"
 
 
 def rate_text(rate: float, unit: str) -> str:

@@ -17,8 +17,8 @@ from kernels.launch import (
     Recording,
     Tensors,
     build_options,
-    launch,
     most_shared_bytes,
+    prepared,
     shared_bytes,
 )
 from kernels.naive import naive_tile
@@ -225,10 +225,9 @@ class KernelEngine:
     ) -> list[Recording]:
         w, records = self.workload, []
         for kernel in KERNELS[w.algorithm]:
-            per_row = 1 if kernel == "naive_softmax" else w.grid.Tc
-            record = recording(self._on, w, part, per_row, counters=counters)
+            record = recording(self._on, w, kernel, part, counters=counters)
             record = replace(record, details=details, columns=columns)
-            launch(self._module, w, kernel, part, tensors, record)
+            prepared(self._module, w, kernel, part, tensors, record)()
             records.append(record)
         return records
 

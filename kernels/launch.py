@@ -238,18 +238,6 @@ def most_shared_bytes(w: Workload) -> int:
     return max(shared_bytes(w, name) + FIXED_BYTES.get(name, 0) for name in KERNELS[w.algorithm])
 
 
-def launch(
-    module: Module,
-    w: Workload,
-    kernel: str,
-    part: Part,
-    tensors: Tensors,
-    recording: Recording | None = None,
-) -> None:
-    """Launch one kernel, as `prepared` says."""
-    prepared(module, w, kernel, part, tensors, recording)()
-
-
 def prepared(
     module: Module,
     w: Workload,
@@ -258,7 +246,7 @@ def prepared(
     tensors: Tensors,
     recording: Recording | None = None,
 ) -> Callable[[], None]:
-    """Return the launch of one kernel, for those who launch it again and again.
+    """Return the launch of one kernel, to be called once or again and again.
 
     Parameters
     ----------

@@ -74,8 +74,7 @@ class TraceRun:
             self.tensors = replace(self.tensors, s=s, p=p)
         self._launches = []
         for kernel in KERNELS[w.algorithm]:
-            per_row = 1 if kernel == "naive_softmax" else w.grid.Tc
-            record = recording(device, w, whole, per_row, counters=counters)
+            record = recording(device, w, kernel, whole, counters=counters)
             self._launches.append(prepared(module, w, kernel, whole, self.tensors, record))
 
     def launch(self) -> None:

@@ -29,9 +29,7 @@ def detail_type(w: Workload) -> np.dtype[np.void]:
     return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
 
 
-def recording(
-    device: Device, w: Workload, part: Part, columns: int, *, counters: bool
-) -> Recording:
+def recording(device: Device, w: Workload, kernel: str, part: Part, *, counters: bool) -> Recording:
     """Return buffers for a launch, poisoned with NaN, counters with 0.
 
     Parameters
@@ -40,14 +38,15 @@ def recording(
         Where.
     w : Workload
         Tiles.
+    kernel : str
+        Which is launched: naive's softmax takes whole rows, as if they were one column block.
     part : Part
         Heads and row blocks of the launch.
-    columns : int
-        Column blocks: Tc, or 1 for a launch that takes whole rows.
     counters : bool
         Whether requested bytes are counted.
     """
     heads, blocks = len(part.heads), len(part.blocks)
+    columns = 1 if kernel == "naive_softmax" else w.grid.Tc
     per_row = (heads, blocks * w.rows, columns)
     return Recording(
         kinds=device.filled((heads, blocks, columns), np.uint8, 0xFF),

@@ -171,13 +171,13 @@ def test_counters_of_each_visit(algorithm: str, mask: dict[str, int]) -> None:
 def count_launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Return a list that grows by kernel and row blocks at every launch."""
     launched = []
-    launch = engine_module.launch
+    prepared = engine_module.prepared
 
     def counting(module, w, kernel, part, *rest):  # type: ignore[no-untyped-def]
         launched.append((kernel, len(part.heads) * len(part.blocks)))
-        launch(module, w, kernel, part, *rest)
+        return prepared(module, w, kernel, part, *rest)
 
-    monkeypatch.setattr(engine_module, "launch", counting)
+    monkeypatch.setattr(engine_module, "prepared", counting)
     return launched
 
 

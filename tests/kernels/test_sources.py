@@ -20,8 +20,8 @@ from kernels.launch import (
     Part,
     Tensors,
     build_options,
-    launch,
     most_shared_bytes,
+    prepared,
     shared_bytes,
 )
 from kernels.records import detail_type
@@ -259,7 +259,7 @@ def test_more_shared_memory_than_48_kib_is_asked_for(keys: int, asked: bool) -> 
 
     w = program_of(scenario("naive", nq=2, nk=keys, rows=2, cols=64, d=2)).workload
     tensors = Tensors(*[np.zeros(1)] * 5)
-    launch(Module(), w, "naive_softmax", Part.whole(w), tensors)
+    prepared(Module(), w, "naive_softmax", Part.whole(w), tensors)()
     assert launched == [(4 * keys, 4 * keys if asked else 48 * 1024)]
     assert most_shared_bytes(w) >= 4 * keys + 16
 

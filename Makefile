@@ -9,6 +9,12 @@ DEMO = assets/scenarios/flash2.toml
 EXTRAS =
 ARGS =
 GPU =
+FILES =
+ACTIONS =
+SECONDS =
+SEED =
+MODULES =
+SAMPLE = 200
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +42,15 @@ lint: ## ruff and mypy --strict
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy --strict
 
+soak: ## use a window at random, 100 000 actions: half an hour, or as ACTIONS=, SECONDS= say
+	@.ci/setup test
+	QT_QPA_PLATFORM=offscreen $(PY) -m tests.soak $(if $(ACTIONS),--actions $(ACTIONS)) \
+	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+fuzz: ## open 20 000 damaged files as the program would (FILES=, SEED=); bad ones: build/fuzz
+	@.ci/setup test $(EXTRAS)
+	nice $(PY) -m tests.fuzz $(if $(FILES),--files $(FILES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 bench: ## the project's own measurements
 	@.ci/setup test $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m pytest tests/bench -m "not peers" $(ARGS)
@@ -43,6 +58,10 @@ bench: ## the project's own measurements
 bench-peers: ## the same, with PyTorch beside it (CPU build, 230 MB)
 	@.ci/setup test peers $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m pytest tests/bench $(ARGS)
+
+mutants: ## plant small mistakes, tell those that no test notices (MODULES=, SAMPLE=0 for all, SEED=)
+	@.ci/setup test mutants
+	nice $(PY) -m tests.mutants $(MODULES) --sample $(SAMPLE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 package: ## build the desktop binary into dist/: folder, .tar.xz, .deb; GPU=0: the one without CuPy
 	@.ci/setup
@@ -73,5 +92,5 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test test-peers lint bench bench-peers package test-package pictures \
-  docs-pictures clean
+.PHONY: help run test test-peers lint soak fuzz mutants bench bench-peers package test-package \
+  pictures docs-pictures clean

@@ -112,6 +112,10 @@ class KernelEngine:
 
     # --- the engine protocol ---------------------------------------------------------------
 
+    def forget(self) -> None:
+        """Keep no details of tiles; Q, K, V stay on the device."""
+        self._details.clear()
+
     def row_block(self, head: int, i: int) -> RowBlock:
         """Launch the kernels for one row block, recording its tiles if they are few."""
         whole = range(self.workload.grid.Tc)

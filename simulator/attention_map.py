@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from simulator.dtypes import F32, frozen
 from simulator.errors import refuse
 from simulator.masks import Mask
+from simulator.matmul import matmul
 from simulator.workload import Inputs, Workload
 
 F64 = NDArray[np.float64]
@@ -232,7 +233,7 @@ class AttentionMaps:
             return Lookup(-1, 0.0, nothing, nothing, 0.0)
         key = int(found.strongest[0])
         used = np.flatnonzero(found.weights)
-        soft = found.weights[used].astype(np.float64) @ v[used].astype(np.float64)
+        soft = matmul(found.weights[used].astype(np.float64), v[used].astype(np.float64))
         hard = v[key].astype(np.float64)
         distance = float(np.linalg.norm(soft - hard))
         return Lookup(key, float(found.weights[key]), frozen(soft), frozen(hard), distance)
@@ -295,7 +296,7 @@ class HeadScores:
             q, k = inputs.q[head, rows].astype(np.float64), inputs.k[w.kv_head_of[head]]
             for start in range(0, w.seqlen_k, step):
                 keys = slice(start, start + step)
-                np.matmul(q, k[keys].T.astype(np.float64), out=self._raw[at, :, keys])
+                matmul(q, k[keys].T.astype(np.float64), out=self._raw[at, :, keys])
 
     def maps(
         self, settings: MapSettings | None = None, heads: Sequence[int] | None = None

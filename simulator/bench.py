@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from simulator.algorithms import ALGORITHMS, tile_program
 from simulator.dtypes import F32
 from simulator.engine import NumpyEngine
+from simulator.matmul import matmul
 from simulator.playback import Granularity, step
 from simulator.program import TileProgram
 from simulator.scenario import Scenario, parse_scenario, with_values
@@ -129,9 +130,9 @@ def plain_attention(trace: Trace, i: int) -> F32:
     """Return row block `i` as plain NumPy computes it: a product, exp, a product."""
     rows = trace.workload.grid.row_range(i)
     q = trace.inputs.q[0, rows.start : rows.stop] * np.float32(trace.workload.logit_scale)
-    p = q @ trace.inputs.k[0].T
+    p = matmul(q, trace.inputs.k[0].T)
     np.exp(p, out=p)
-    o: F32 = p @ trace.inputs.v[0]
+    o: F32 = matmul(p, trace.inputs.v[0])
     o /= p.sum(axis=1, keepdims=True)
     return o
 

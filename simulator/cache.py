@@ -29,6 +29,11 @@ class BoundedCache(Generic[V]):
     def __contains__(self, key: Hashable) -> bool:
         return key in self._values
 
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._values.clear()
+        self.bytes = 0
+
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
         """Return the value of `key`, made now if it is not held."""
         if key in self._values:

@@ -184,11 +184,13 @@ def row_numbers(snapshot: Snapshot) -> dict[str, F32]:
         }
         return {name: values for name, values in found.items() if not np.isnan(values).all()}
     if snapshot.is_naive:
+        found = {"m": snapshot.m[:, None], "l": snapshot.l[:, None]}
+        if visit.launch == 2:  # m and l are those of the launch before
+            started = not visit.first or "initialise" in snapshot.done
+            return {**found, "O": stored_output(snapshot, snapshot.o)} if started else found
         if visit.launch == 1 and "row max" in snapshot.done:
-            found = {"m": snapshot.m[:, None], "l": snapshot.l[:, None]}
             return found if "row sum" in snapshot.done else {"m": found["m"]}
-        started = visit.launch == 2 and (not visit.first or "initialise" in snapshot.done)
-        return {"O": stored_output(snapshot, snapshot.o)} if started else {}
+        return {}
     by_rows = snapshot.program.launches[0].by_rows
     if by_rows and visit.first and "initialise" not in snapshot.done:
         return {}

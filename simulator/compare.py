@@ -7,7 +7,8 @@ costs microseconds; only `run_all` starts engines.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, get_args
@@ -17,8 +18,10 @@ from simulator.hardware import TimeEstimate, time_estimate
 from simulator.program import Counters, TileProgram, Visit
 from simulator.scenario import Algorithm, scenario_tables
 from simulator.snapshot import Snapshot
+from simulator.sweep import figures_of, rule_tiles, workload_at
 from simulator.trace import EngineFactory, Progress, Trace, trace_of
 from simulator.traffic import compulsory_bytes
+from simulator.workload import Workload
 
 NAMES: tuple[Algorithm, ...] = get_args(Algorithm)
 """The algorithms in the order in which they are shown."""
@@ -213,6 +216,87 @@ class Comparison:
             on_chip=visit_shared_bytes(program, snapshot.visit.index),
             finished=done == len(program),
         )
+
+
+SCALE_N = 2**14
+"""Keys at which a short run is held against a longer one."""
+_LONGEST = 2**17
+
+
+@dataclass(frozen=True, slots=True)
+class AtScale:
+    """What a short run would come to if it were long, in tiles as kernels ship them.
+
+    Attributes
+    ----------
+    keys : int
+        N of the long run.
+    rows, cols : int
+        Its tiles, by the rule ``fa2``.
+    bytes : mapping
+        Requested bytes of each algorithm's long run, in the order in which they are shown.
+    last : str
+        The algorithm that saves least.
+    since : int or None
+        N from which `last` requests less than `baseline` in these tiles; None: it never does.
+    """
+
+    keys: int
+    rows: int
+    cols: int
+    bytes: Mapping[str, int]
+    last: str
+    since: int | None
+
+    @property
+    def baseline(self) -> str:
+        """The algorithm that the others are held against: the first one."""
+        return next(iter(self.bytes))
+
+    def times(self, name: str) -> float:
+        """Return how many times an algorithm's bytes the baseline requests."""
+        return self.bytes[self.baseline] / self.bytes[name]
+
+
+@lru_cache(maxsize=4)
+def at_scale(program: TileProgram) -> AtScale | None:
+    """Return the long run to hold a short one against; None where the run itself shows it.
+
+    A run is short if the baseline requests less than half as many times the bytes of the algorithm
+    that saves most as it would at `SCALE_N` keys in the tiles of published kernels.
+    """
+    w = program.workload
+    rows, cols = rule_tiles(w)["fa2"]
+    shipped = replace(w, rows=rows, cols=cols)
+    if w.seqlen_k >= SCALE_N:
+        return None
+    there = _requested(workload_at(shipped, "N", SCALE_N))
+    here = _requested(w)
+    baseline, *others = there
+    best = min(there, key=there.__getitem__)
+    if 2 * here[baseline] / here[best] >= there[baseline] / there[best]:
+        return None
+    last = max(others, key=there.__getitem__)
+
+    def saves(keys: int) -> bool:
+        found = _requested(workload_at(shipped, "N", keys))
+        return found[last] < found[baseline]
+
+    return AtScale(SCALE_N, rows, cols, there, last, _since(saves))
+
+
+def _requested(w: Workload) -> dict[str, int]:
+    return {name: figures_of(replace(w, algorithm=name)).bytes for name in NAMES}
+
+
+def _since(saves: Callable[[int], bool]) -> int | None:
+    """Return the least N from which on something holds at every doubling."""
+    most = _LONGEST
+    if not saves(most):
+        return None
+    while most > 1 and saves(most // 2):
+        most //= 2
+    return most // 2 + 1 + bisect_left(range(most // 2 + 1, most), True, key=saves)
 
 
 @lru_cache(maxsize=4)

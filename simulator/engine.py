@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from simulator.cache import BoundedCache
 from simulator.dtypes import F32, round_to
+from simulator.matmul import matmul
 from simulator.numerics import exp_below, score_keys
 from simulator.program import Visit
 from simulator.row_walk import RowBlockWalk, walk_row_block
@@ -133,6 +134,9 @@ class Engine(Protocol):
         Every tile's P is as that tile computes it; naive's is divided by l.
         """
 
+    def forget(self) -> None:
+        """Keep nothing that can be worked out again."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
@@ -179,6 +183,10 @@ class NumpyEngine:
         threadpool_limits(1, user_api="blas")
         self._threads = min(2, os.cpu_count() or 1)
         self._stretches: BoundedCache[_Stretch] = BoundedCache(48 * MIB, lambda s: s.bytes)
+
+    def forget(self) -> None:
+        """Keep no tiles."""
+        self._stretches.clear()
 
     def row_block(self, head: int, i: int) -> RowBlock:
         """Walk one row block; see `simulator.row_walk`."""
@@ -322,7 +330,7 @@ class NumpyEngine:
             at, m = starts[-1], walk.m[:, j]
             starts.append(at + k1 - k0)
             p = exp_below(masked[at : starts[-1]], m[None, :])
-            np.matmul(p.T, v[k0:k1], out=sums[n + 1])
+            matmul(p.T, v[k0:k1], out=sums[n + 1])
             sums[n + 1] += exp_below(m_prev, m)[:, None] * sums[n]
             m_prev = m
         sums[-1] = walk.checkpoints[number + 1]  # the same to rounding; one number, one source

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 SCENARIO = "scenario"
 """Stands for the file of a scenario that has none, or has been changed since."""
+
+_JOINERS = "\u00ad\u200c\u200d"
+"""Soft hyphen and the two joiners: invisible, but part of ordinary words and emoji."""
+_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_LINE = 80
+"""Characters of a value that an error shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +48,43 @@ class InputError(ValueError):
     source : str
         The file, or what stands for it ("scenario" for one that is being edited).
     mistakes : sequence of Mistake
-        All that is wrong, most important first; at least one.
+        What is wrong, most important first; at least one.
+    others : int
+        How many more there are.
     """
 
-    def __init__(self, source: str, mistakes: Sequence[Mistake]) -> None:
+    def __init__(self, source: str, mistakes: Sequence[Mistake], others: int = 0) -> None:
         self.source = source
         self.mistakes = tuple(mistakes)
-        super().__init__(source, self.mistakes)
+        self.others = others
+        super().__init__(source, self.mistakes, others)
 
     def __str__(self) -> str:
-        more = len(self.mistakes) - 1
+        more = len(self.mistakes) - 1 + self.others
         text = f"{self.source}: {self.mistakes[0]}" + (f" (and {more} more)" if more else "")
-        # Names in files may hold anything, line breaks and terminal codes included.
-        return "".join(c if c.isprintable() else " " for c in text)
+        return safe_text(text)  # names in files may hold anything
+
+
+def safe_text(text: str) -> str:
+    """Return a text as it can be printed or shown in one line, whoever wrote it.
+
+    Codes that steer a terminal, break the line or turn the direction of writing are written out,
+    such as ``\\x1b``; so are halves of letters, which no stream takes. Everything else stays.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if _is_harmless(c) else _escaped(c) for c in text)
+
+
+def _is_harmless(letter: str) -> bool:
+    return letter.isprintable() or letter in _JOINERS or unicodedata.category(letter) == "Zs"
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def refuse(source: str, key: str, value: object, expected: str) -> InputError:
@@ -76,8 +107,9 @@ def shown(value: object) -> str:
 
 def shortened(text: str) -> str:
     """Return `text` on one line, cut to a length that still leaves the line readable."""
-    text = " ".join(text.split())
-    return text if len(text) <= 80 else text[:77] + "..."
+    # The words of a very long text take many times its memory: more than is shown is not looked at.
+    text = " ".join(text[: 16 * _LINE].split())
+    return text if len(text) <= _LINE else text[: _LINE - 3] + "..."
 
 
 def reason(error: Exception) -> str:

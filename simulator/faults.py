@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from simulator.cache import BoundedCache
 from simulator.dtypes import F32, frozen, round_to
 from simulator.engine import MIB, Engine, NumpyEngine, RowBlock, Tile
+from simulator.matmul import matmul
 from simulator.numerics import exp_below
 from simulator.program import Visit
 from simulator.scenario import Faults
@@ -177,6 +178,10 @@ class FaultyEngine:
 
     # --- the engine protocol ---------------------------------------------------------------
 
+    def forget(self) -> None:
+        """Keep no tiles."""
+        self._stretches.clear()
+
     def row_block(self, head: int, i: int) -> RowBlock:
         """Walk one row block, tile by tile."""
         with np.errstate(all="ignore"):
@@ -252,7 +257,7 @@ class FaultyEngine:
             l = self._stored(carried * before.l + l_tile)
             old, new = carried, np.ones_like(carried)
         p_late = self._late(p, seen)
-        product = (p if p_late is None else p_late) @ self._values(head, keys)
+        product = matmul(p if p_late is None else p_late, self._values(head, keys))
         o = self._stored(self._stored(old[:, None] * before.o) + new[:, None] * product)
         return Tile(
             s, seen, before.m, m, before.l, l, m_tile, l_tile, alpha, beta, p, before.o, o, p_late
@@ -287,7 +292,7 @@ class FaultyEngine:
         p = exp_below(self._in_softmax(s, seen), before.m[:, None])
         late = self._late(p, seen)
         p = _over(p if late is None else late, before.l)
-        o = self._stored(before.o + p @ self._values(head, keys))
+        o = self._stored(before.o + matmul(p, self._values(head, keys)))
         m, l, one = before.m, before.l, np.ones_like(before.m)
         return Tile(s, seen, m, m, l, l, m, l, one, one, p, before.o, o)
 
@@ -316,7 +321,7 @@ class FaultyEngine:
         rows = w.grid.row_range(i)
         q = self.inputs.q[head, rows.start : rows.stop].astype(self._number)
         k = self.inputs.k[w.kv_head_of[head], keys.start : keys.stop].astype(self._number)
-        return q * self._number(w.softmax_scale) @ k.T, w.mask.visible(rows, keys)
+        return matmul(q * self._number(w.softmax_scale), k.T), w.mask.visible(rows, keys)
 
     def _in_softmax(self, s: F32, seen: NDArray[np.bool_]) -> F32:
         return s if self._bad.late_mask else np.where(seen, s, self._number(-np.inf))

@@ -87,8 +87,9 @@ def measured_run(w: Workload, flops: int, report: Report) -> Measured | None:
         Of the checks on a GPU.
     """
     for line in _figures(report, "lines", w):
-        seconds = line.get("ms", 0.0) / 1e3  # none: the run did not fit
-        if seconds > 0:
+        ms = _number(line, "ms")  # none: the run did not fit
+        if ms:
+            seconds = ms / 1e3
             return Measured(w.algorithm, report["machine"]["GPU"], seconds, flops / seconds)
     return None
 
@@ -96,7 +97,9 @@ def measured_run(w: Workload, flops: int, report: Report) -> Measured | None:
 def measured_dram(w: Workload, report: Report) -> int | None:
     """Return the DRAM bytes, read and written, that a report has for this very workload."""
     for row in _figures(report, "dram", w):
-        return int(row["read"] + row["write"])
+        read, written = _number(row, "read"), _number(row, "write")
+        if read is not None and written is not None:
+            return int(read + written)
     return None
 
 
@@ -106,21 +109,37 @@ def _figures(report: Report, key: str, w: Workload) -> Iterator[dict[str, Any]]:
     Figures of a check that failed are not trusted, nor those of a machine that is not named.
     Faults are made by NumPy alone: no GPU ran such a workload.
     """
-    if w.faults.on or not report.get("machine", {}).get("GPU"):
+    if w.faults.on or not isinstance(_table(report.get("machine")).get("GPU"), str):
         return
     wanted = signature(w)
-    for check in report.get("checks", []):
+    for check in _tables(report.get("checks")):
         if check.get("status") == "passed":
-            for figure in check.get("figures", {}).get(key, []):
+            for figure in _tables(_table(check.get("figures")).get(key)):
                 if figure.get(WORKLOAD) == wanted:
                     yield figure
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _tables(value: object) -> list[dict[str, Any]]:
+    return [_table(each) for each in value] if isinstance(value, list) else []
+
+
+def _number(figure: dict[str, Any], key: str) -> float | None:
+    """Return a number that a figure holds, None where it is none that was measured."""
+    value = figure.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e18 else None
 
 
 def read_report(path: Path) -> Report:
     """Return a report; empty where there is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -10,6 +10,15 @@ from simulator.assets import ASSETS
 
 KIB = 1024
 GB = 10**9
+LAUNCH_SECONDS = 3e-6
+"""What a kernel launch takes, whatever the kernel does; a rough figure.
+
+References
+----------
+Swiss National Supercomputing Centre, ReFrame checks, ``microbenchmarks/gpu/kernel_latency``, read
+2026-11: empty kernels, one after another, take 2.2 µs each on a P100, 1.83 on a V100, 2.7 on an
+A100 and 2.64 on a Radeon Vega; where each is waited for, 6.6, 7.15, 9.65 and 15.1 µs.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +98,17 @@ class TimeEstimate:
         """Which of the two it is, ``memory`` or ``compute``."""
         return "memory" if self.memory >= (self.compute or 0.0) else "compute"
 
+    @property
+    def below_launch(self) -> bool:
+        """Whether a kernel launch alone takes longer, so that the estimate says little."""
+        return self.seconds < LAUNCH_SECONDS
+
 
 def time_estimate(gpu: Gpu, bytes_moved: int, flops: int, dtype: str) -> TimeEstimate:
     """Return the roofline time of `bytes_moved` and `flops` on `gpu`.
 
     Neither launch latency nor caches nor imperfect overlap is modelled, so it says what the
-    figures of the data sheet allow, not what a stopwatch would show.
+    figures of the data sheet allow, not what a stopwatch would show (docs/time-model.md).
 
     References
     ----------

@@ -6,8 +6,10 @@ believed only as far as the file is long.
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +24,13 @@ from safetensors import safe_open
 
 from simulator.dtypes import F32, DType, bfloat16_from_bits
 from simulator.errors import InputError, reason, refuse, shown
+from simulator.limits import (
+    HEADER_BYTES,
+    INFLATED_BYTES,
+    INFLATED_TIMES,
+    TITLE_LETTERS,
+    TOKEN_BYTES,
+)
 
 _SAFETENSORS_DTYPES: dict[str, DType] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _STORED: dict[DType, np.dtype[np.generic]] = {
@@ -30,8 +39,11 @@ _STORED: dict[DType, np.dtype[np.generic]] = {
     "bfloat16": np.dtype("<u2"),
 }
 _WANTED = "float32, float16 or bfloat16"
-_MAX_TEXT = 64 * 2**20
-"""Bytes of tokens or other text that one file may carry."""
+_TENSORS, _TEXTS = ("q", "k", "v"), ("tokens", "model", "layer", "scale", "causal")
+_AT_ONCE = 2**20
+"""Bytes that are inflated at once."""
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half a letter, which JSON can hold and no text that is shown may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +101,13 @@ def read_header(path: Path) -> InputFile:
         tensors, meta = _npz_header(path)
     else:
         raise refuse(str(path), "input.path", path.name, "a .safetensors or .npz file")
-    for name in ("q", "k", "v"):
+    for name in _TENSORS:
         if name not in tensors:
             have = ", ".join(sorted(tensors)) or "none"
             raise refuse(
                 str(path), f"tensor {name}", "", f"tensors q, k and v (the file has {have})"
             )
-    q, k, v = (_without_batch(path, name, tensors[name]) for name in ("q", "k", "v"))
+    q, k, v = (_without_batch(path, name, tensors[name]) for name in _TENSORS)
     _check_shapes(path, q, k, v)
     return InputFile(
         path,
@@ -103,8 +115,8 @@ def read_header(path: Path) -> InputFile:
         k,
         v,
         tokens=_tokens(path, meta, k.shape[1]),
-        model=meta.get("model", ""),
-        layer=meta.get("layer", ""),
+        model=_name(path, meta, "model"),
+        layer=_name(path, meta, "layer"),
         scale=_scale(path, meta),
         causal=_causal(path, meta),
     )
@@ -128,7 +140,7 @@ def _as_float32(stored: NDArray[np.generic], tensor: StoredTensor) -> F32:
     if tensor.dtype == "bfloat16":
         values = bfloat16_from_bits(stored.view(np.uint16))
     else:
-        values = stored.astype(np.float32)
+        values = stored.astype(np.float32, copy=False)
     return np.ascontiguousarray(values.reshape(tensor.shape))
 
 
@@ -170,7 +182,18 @@ def _tokens(path: Path, meta: Mapping[str, str], keys: int) -> tuple[str, ...]:
         tokens = None
     if not isinstance(tokens, list) or len(tokens) != keys:
         raise refuse(str(path), "tokens", meta["tokens"], f"a JSON list of {keys} texts")
-    return tuple(str(token) for token in tokens)
+    return tuple(_shown_name(path, "tokens", str(token)) for token in tokens)
+
+
+def _name(path: Path, meta: Mapping[str, str], key: str) -> str:
+    return _shown_name(path, key, meta.get(key, ""))
+
+
+def _shown_name(path: Path, key: str, text: str) -> str:
+    """Return a text that is painted in one line."""
+    if len(text) > TITLE_LETTERS:
+        raise refuse(str(path), f"characters of {key}", len(text), f"at most {TITLE_LETTERS}")
+    return _HALF.sub("\ufffd", text)
 
 
 def _scale(path: Path, meta: Mapping[str, str]) -> float | None:
@@ -199,7 +222,7 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
     """Turn whatever goes wrong with a file into one line that names it."""
     try:
         yield
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except OSError as error:
         raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
@@ -212,13 +235,18 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
 
 def _safetensors_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str]]:
     with _reading(path, "safetensors"):
-        path.open("rb").close()  # the library's own errors do not name the file
+        with path.open("rb") as start:  # the library's own errors do not name the file
+            length = int.from_bytes(start.read(8), "little")
+        if length > HEADER_BYTES:
+            raise ValueError(f"a header of at most {HEADER_BYTES} bytes")
         with safe_open(path, framework="numpy") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            names = file.keys()
+            slices = {name: file.get_slice(name) for name in _TENSORS if name in names}
             shapes = {name: (tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
-            meta = dict(file.metadata() or {})
+            said = file.metadata() or {}
+            meta = {name: said[name] for name in _TEXTS if name in said}
     tensors = {}
-    for name in ("q", "k", "v"):
+    for name in _TENSORS:
         if name in shapes:
             shape, dtype = shapes[name]
             if dtype not in _SAFETENSORS_DTYPES:
@@ -247,17 +275,47 @@ def _whole(path: Path, name: str, count: int, data: NDArray[np.generic]) -> NDAr
 # --- npz ---------------------------------------------------------------------------------
 
 
+class _Start(io.FileIO):
+    """A file of which no more is read at once, while a list of files is, than one may take."""
+
+    bounded = True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read as any file does."""
+        if self.bounded and size is not None and size > HEADER_BYTES:
+            raise ValueError(f"a list of files of at most {HEADER_BYTES} bytes")
+        return super().read(-1 if size is None else size) or b""
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
+    """Open an .npz and yield the members that count, which are no longer than they may be."""
+    with _reading(path, ".npz"), _Start(path) as file, zipfile.ZipFile(file) as archive:
+        file.bounded = False
+        members = {info.filename: info for info in archive.infolist()}
+        wanted = {name: members[f"{name}.npy"] for name in (*_TENSORS, *_TEXTS)
+                  if f"{name}.npy" in members}  # fmt: skip
+        for name, info in wanted.items():
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                # Of the others zipfile inflates without bound whatever it has read.
+                raise refuse(str(path), name, "", "an array that is stored or deflated")
+        size, most = (
+            sum(info.file_size for name, info in wanted.items() if name in _TENSORS),
+            path.stat().st_size,
+        )
+        most = max(INFLATED_BYTES, INFLATED_TIMES * most)
+        if size > most:
+            expected = f"at most {most}: such numbers go into a .safetensors file"
+            raise refuse(str(path), "unpacked bytes", size, expected)
+        yield archive, wanted
+
+
 def _npz_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str]]:
-    tensors: dict[str, StoredTensor] = {}
-    meta: dict[str, str] = {}
-    with _reading(path, ".npz"), zipfile.ZipFile(path) as archive:
-        arrays = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-        for info in arrays:
-            name = info.filename.removesuffix(".npy")
-            if name in ("q", "k", "v"):
-                tensors[name] = _npy_tensor(path, archive, info)
-            elif name in ("tokens", "model", "layer", "scale", "causal"):
-                meta[name] = _npy_text(path, archive, info)
+    with _archive(path) as (archive, members):
+        tensors = {
+            name: _npy_tensor(path, archive, members[name]) for name in _TENSORS if name in members
+        }
+        meta = {name: _npy_text(path, archive, members[name]) for name in _TEXTS if name in members}
     return tensors, meta
 
 
@@ -303,8 +361,8 @@ def _npy_tensor(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
 def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
     """Return a small metadata array as text: a list of strings as JSON, a scalar as itself."""
     name = info.filename.removesuffix(".npy")
-    if info.file_size > _MAX_TEXT:
-        raise refuse(str(path), name, f"{info.file_size} bytes", f"at most {_MAX_TEXT}")
+    if info.file_size > TOKEN_BYTES:
+        raise refuse(str(path), f"bytes of {name}", info.file_size, f"at most {TOKEN_BYTES}")
     _npy_header(path, archive, info)  # before numpy allocates what the header claims
     with archive.open(info) as file:
         value = npy.read_array(file, allow_pickle=False)
@@ -316,11 +374,12 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> st
 
 
 def _read_npz(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
-    with (
-        _reading(path, ".npz"),
-        zipfile.ZipFile(path) as archive,
-        archive.open(f"{name}.npy") as file,
-    ):
+    with _archive(path) as (archive, members), archive.open(members[name]) as file:
         _npy_start(file)
-        data = np.frombuffer(file.read(), dtype=_STORED[tensor.dtype])
-        return _whole(path, name, math.prod(tensor.shape), data)
+        # Not in one piece: that would lie beside its copy.
+        out = np.empty(math.prod(tensor.shape), _STORED[tensor.dtype])
+        room, done = out.data.cast("B"), 0
+        while part := file.read(_AT_ONCE):
+            done, start = done + len(part), done
+            room[start:done] = part
+        return _whole(path, name, out.size, out[: done // out.itemsize])

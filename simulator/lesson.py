@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -23,10 +22,11 @@ from pydantic import ValidationError
 
 from simulator.assets import LESSONS, SCENARIOS
 from simulator.errors import InputError, Mistake, reason, refuse, shortened, shown
-from simulator.lesson_expressions import Formats, check, fill, placeholders
+from simulator.lesson_expressions import Formats, fill, first_mistake
 from simulator.lesson_numbers import Numbers, program_of
 from simulator.lesson_places import Pointer, cursor_of, pointer_of
 from simulator.lesson_tables import ChooseTable, FrontTable, StepTable
+from simulator.limits import LESSON_BYTES, LESSON_STEPS, TEXT_LETTERS, TITLE_LETTERS, read_bounded
 from simulator.playback import first_cursor
 from simulator.scenario import (
     Scenario,
@@ -36,7 +36,7 @@ from simulator.scenario import (
     with_values,
 )
 from simulator.snapshot import Cursor
-from simulator.tables import Table, input_error
+from simulator.tables import Table, input_error, parse_toml
 
 FRONT = "+++"
 HEADING = "## "
@@ -152,6 +152,8 @@ class ResolvedStep:
 
     Attributes
     ----------
+    lesson : str
+        Title of the whole lesson.
     number, count : int
         Which step, from 0, of how many.
     title, caption : str
@@ -162,6 +164,7 @@ class ResolvedStep:
         As in `Step`.
     """
 
+    lesson: str
     number: int
     count: int
     title: str
@@ -205,6 +208,13 @@ def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
     return tuple(sorted(found, key=lambda lesson: (lesson.order, lesson.title)))
 
 
+def lesson_after(path: Path) -> LessonTitle | None:
+    """Return the lesson that follows one that ships; None after the last, and after others."""
+    listed = list_lessons() if path.parent == LESSONS else ()
+    places = [n for n, lesson in enumerate(listed, start=1) if lesson.path == path]
+    return listed[places[0]] if places and places[0] < len(listed) else None
+
+
 def find_lesson(name: str, folder: Path = LESSONS) -> Path:
     """Return the file of a lesson.
 
@@ -243,7 +253,7 @@ def load_lesson(path: str | os.PathLike[str], layouts: Collection[str] = ()) -> 
     Raises
     ------
     InputError
-        The file is missing or is not UTF-8.
+        The file is missing, too long or is not UTF-8.
     """
     return parse_lesson(read_text(Path(path)), str(path), Path(path).parent, layouts)
 
@@ -254,10 +264,13 @@ def read_text(path: Path) -> str:
     Raises
     ------
     InputError
-        The file is missing or is not UTF-8.
+        The file is missing, too long or is not UTF-8.
     """
     try:
-        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        data = read_bounded(path, LESSON_BYTES, "a lesson")
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except InputError:
+        raise
     except UnicodeDecodeError as error:
         raise refuse(str(path), f"byte {error.start}", "", "Markdown in UTF-8") from None
     except (OSError, ValueError) as error:
@@ -291,8 +304,12 @@ def parse_lesson(
                 LessonMistake(source, n + 1, "", Mistake("", shown(lines[n]), expected))
             )
             break
-    for n, stop in pairwise([*starts, len(lines)]):
+    for n, stop in pairwise([*starts, len(lines)][: LESSON_STEPS + 1]):
         reader.read(lines[n:stop], n + 1)
+    if len(starts) > LESSON_STEPS:
+        n = starts[LESSON_STEPS]
+        wrong = Mistake("steps", str(len(starts)), f"at most {LESSON_STEPS} steps")
+        mistakes.append(LessonMistake(source, n + 1, "", wrong))
     return Lesson(
         source=source,
         title=front.title or Path(source).stem,
@@ -335,7 +352,7 @@ def _table(model: type[T], lines: list[str]) -> T:
     """Return a table of TOML; errors are raised with their lines."""
     text = "\n".join(lines)
     try:
-        return model.model_validate(tomllib.loads(text))
+        return model.model_validate(parse_toml(text))
     except ValidationError as error:
         mistakes = input_error("", error, model).mistakes
     except (ValueError, RecursionError) as error:
@@ -478,7 +495,7 @@ def _keyed(prefix: str, make: Callable[[], R]) -> R:
         mistakes = [
             replace(m, key=f"{prefix}.{m.key}" if m.key else prefix) for m in error.mistakes
         ]
-        raise InputError("", mistakes) from None
+        raise InputError("", mistakes, error.others) from None
 
 
 def _split(lines: list[str]) -> tuple[int, list[str], str]:
@@ -510,11 +527,13 @@ class _TextError(Exception):
 
 def _check_texts(title: str, caption: str, said: StepTable) -> None:
     for key, text in _texts(title, caption, said):
-        for content, _ in placeholders(text):
-            try:
-                check(content)
-            except InputError as error:
-                raise _TextError(key, content, error.mistakes[0]) from None
+        most = TITLE_LETTERS if text is title else TEXT_LETTERS
+        if len(text) > most:
+            wrong = Mistake(key, f"{len(text)} characters", f"a text of at most {most}")
+            raise _TextError(key, text, wrong)
+        if found := first_mistake(text):
+            content, error = found
+            raise _TextError(key, content, error.mistakes[0])
 
 
 def _texts(title: str, caption: str, said: StepTable) -> Iterator[tuple[str, str]]:
@@ -556,11 +575,11 @@ def resolve_step(lesson: Lesson, number: int, formats: Formats) -> ResolvedStep:
     except InputError as error:
         where = f"{lesson.source}:{step.line}"
         raise InputError(
-            where, [replace(m, value=shortened(m.value)) for m in error.mistakes]
+            where, [replace(m, value=shortened(m.value)) for m in error.mistakes], error.others
         ) from None
     notes, question, answer = others
     return ResolvedStep(
-        number, len(lesson.steps), title, caption, notes, question, answer,
+        lesson.title, number, len(lesson.steps), title, caption, notes, question, answer,
         step.scenario, step.start, step.cursor, step.row, step.layout, step.panel,
         step.choices, step.points,
     )  # fmt: skip

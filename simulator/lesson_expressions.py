@@ -13,8 +13,9 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from simulator.errors import InputError, refuse
+from simulator.errors import InputError, reason, refuse
 from simulator.lesson_numbers import FUNCTIONS, QUANTITIES, Numbers, Value
+from simulator.limits import PLACEHOLDERS
 
 Formats = Mapping[str, Callable[[float, int], str]]
 """Writes a number: by the format's name, given the number and the digits asked for."""
@@ -24,10 +25,10 @@ FORMATS = ("bytes", "decimal", "count", "number", "percent", "time", "times", "t
 DIGITS = {"number": 3, "percent": 0, "times": 1}
 """Formats that take a number of digits, and how many there are when none are said."""
 
-PLACEHOLDER = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
-"""An expression in a text, and its format."""
 _FORMAT = re.compile(r"([a-z]+)(?:\s+(\d))?")
 _LONGEST = 200
+_MOST_DIGITS = 60
+"""Of a whole number: the matmul FLOPs of the largest scenario have some 25."""
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.Pow: operator.pow,
@@ -36,8 +37,33 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 def placeholders(text: str) -> Iterator[tuple[str, int]]:
     """Yield what stands in each ``{{ }}`` of a text, and at which character it begins."""
-    for found in PLACEHOLDER.finditer(text):
-        yield found[1], found.start()
+    # A regular expression would look for the end again from every pair of braces.
+    end = 0
+    while (start := text.find("{{", end)) >= 0 and (stop := text.find("}}", start + 2)) >= 0:
+        yield text[start + 2 : stop], start
+        end = stop + 2
+
+
+def replaced(text: str, by: Callable[[str], str]) -> str:
+    """Return a text with something in the place of each ``{{ }}``, given what stands in it."""
+    parts, end = [], 0
+    for content, start in placeholders(text):
+        parts += [text[end:start], by(content)]
+        end = start + len(content) + 4
+    return "".join([*parts, text[end:]])
+
+
+def first_mistake(text: str) -> tuple[str, InputError] | None:
+    """Return what can never be a number in a text, and why, before anything is computed."""
+    for count, (content, _) in enumerate(placeholders(text)):
+        try:
+            if count == PLACEHOLDERS:
+                expected = f"a text with at most {PLACEHOLDERS} numbers in it"
+                raise refuse("", f"{{{{{content}}}}}", "", expected)
+            check(content)
+        except InputError as error:
+            return content, error
+    return None
 
 
 def check(content: str) -> None:
@@ -69,7 +95,7 @@ def fill(text: str, numbers: Numbers, formats: Formats) -> str:
     InputError
         A number cannot be computed here; the expression is named.
     """
-    return PLACEHOLDER.sub(lambda found: _written(found[1], numbers, formats), text)
+    return replaced(text, lambda content: _written(content, numbers, formats))
 
 
 def _written(content: str, numbers: Numbers, formats: Formats) -> str:
@@ -81,7 +107,8 @@ def _written(content: str, numbers: Numbers, formats: Formats) -> str:
         what = "; ".join(map(str, wrong.mistakes))
         raise refuse("", f"{{{{{content}}}}}", "", f"what can be computed here: {what}") from None
     except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as wrong:
-        raise refuse("", f"{{{{{content}}}}}", "", f"what can be computed: {wrong}") from None
+        expected = f"what can be computed: {reason(wrong)}"
+        raise refuse("", f"{{{{{content}}}}}", "", expected) from None
     if isinstance(result, str):
         if form in ("", "text"):
             return result
@@ -115,6 +142,8 @@ def _parsed(content: str) -> tuple[ast.Expression, str, int | None]:
 def _check(node: ast.expr, content: str) -> None:
     key = f"{{{{{content}}}}}"
     if isinstance(node, ast.Constant) and type(node.value) in (int, float, str):
+        if isinstance(node.value, int | float) and _too_large(node.value):
+            raise refuse("", key, "", f"numbers of at most {_MOST_DIGITS} digits")
         return
     if isinstance(node, ast.Name):
         if node.id not in QUANTITIES:
@@ -151,11 +180,21 @@ def _value(node: ast.expr, numbers: Numbers) -> Value:
         a, b = _number(node.left, numbers), _number(node.right, numbers)
         if isinstance(node.op, ast.Pow) and (abs(a) > 10**6 or abs(b) > 64):
             raise ValueError("a power of numbers this large")
-        return _OPERATORS[type(node.op)](a, b)
+        result = _OPERATORS[type(node.op)](a, b)
+        if isinstance(result, complex):
+            raise ValueError("a broken power of a negative number is not a real one")
+        if _too_large(result) and math.isfinite(a) and math.isfinite(b):
+            raise ValueError(f"a number of more than {_MOST_DIGITS} digits")
+        return result
     assert isinstance(node, ast.Call)
     assert isinstance(node.func, ast.Name)
     arguments = [_value(argument, numbers) for argument in node.args]
     return FUNCTIONS[node.func.id](numbers, *arguments)
+
+
+def _too_large(number: float) -> bool:
+    """Return whether a number is none any more: infinite, or whole and longer than any count."""
+    return abs(number) >= 10**_MOST_DIGITS if isinstance(number, int) else not math.isfinite(number)
 
 
 def _number(node: ast.expr, numbers: Numbers) -> int | float:

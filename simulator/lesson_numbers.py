@@ -18,6 +18,7 @@ from simulator.faults import numpy_engine
 from simulator.hardware import Gpu, gpus, time_estimate
 from simulator.head_sharing import head_sharing
 from simulator.kv_cache import CONVENTIONS, bytes_per_token, cache_bytes, decode_step, fit
+from simulator.limits import RUN_SCORES
 from simulator.models import AttentionModel, models, with_kv_heads
 from simulator.program import TileProgram
 from simulator.reference import reference_rows
@@ -27,7 +28,7 @@ from simulator.sqrt_d import Estimate, sqrt_d_experiment
 from simulator.sweep import NAMES, Figures, figures_of
 from simulator.trace import Trace, tile_counts, trace_of
 from simulator.traffic import compulsory_bytes, floor_bytes
-from simulator.workload import Workload, read_inputs, resolve
+from simulator.workload import MAX_BLOCKS, Workload, read_inputs, resolve
 
 Value = float | int | str
 
@@ -243,15 +244,22 @@ def shared(n: Numbers, algorithm: str = "") -> int:
 @_known
 def requested_with(n: Numbers, rows: float, cols: float) -> int:
     """Requested HBM bytes of the whole run, were its tiles of `rows` by `cols`."""
-    return figures_of(replace(n.workload, rows=max(1, int(rows)), cols=max(1, int(cols)))).bytes
+    return figures_of(_with_tiles(n, rows, cols)).bytes
 
 
 @_known
 def shared_with(n: Numbers, rows: float, cols: float) -> int:
     """Most bytes of shared memory that tiles of `rows` by `cols` would take at once."""
-    return tile_program(
-        replace(n.workload, rows=max(1, int(rows)), cols=max(1, int(cols)))
-    ).peak_shared_bytes
+    return tile_program(_with_tiles(n, rows, cols)).peak_shared_bytes
+
+
+def _with_tiles(n: Numbers, rows: float, cols: float) -> Workload:
+    """Return the workload with other tiles, refused like those of a scenario."""
+    w = replace(n.workload, rows=max(1, int(rows)), cols=max(1, int(cols)))
+    for key, size, length in (("rows", w.rows, w.seqlen_q), ("cols", w.cols, w.seqlen_k)):
+        if -(-length // size) > MAX_BLOCKS:
+            raise refuse("", key, size, f"tiles that cut {length} into at most {MAX_BLOCKS} blocks")
+    return w
 
 
 # --- hardware ---------------------------------------------------------------------------------
@@ -319,7 +327,11 @@ def old_maximum(n: Numbers, row: int) -> float:
 @_known
 def error(n: Numbers, row: int) -> float:
     """Largest difference of a row of O, at the end of the run, from float64."""
-    _cell(n.workload, "O", row, 0)
+    w = n.workload
+    _cell(w, "O", row, 0)
+    if w.heads * w.seqlen_q * w.seqlen_k > RUN_SCORES:
+        expected = f"a run of at most {RUN_SCORES} scores in all heads"
+        raise refuse("", "error", f"{w.heads} x {w.seqlen_q} x {w.seqlen_k}", expected)
     exact, _ = reference_rows(n.workload, n.trace.inputs, n.head, range(row, row + 1))
     return float(abs(n.trace.output[n.head, row] - exact[0]).max())
 

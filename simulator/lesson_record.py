@@ -20,7 +20,7 @@ from simulator.lesson import (
     parse_lesson,
     read_text,
 )
-from simulator.lesson_expressions import PLACEHOLDER, Formats, fill
+from simulator.lesson_expressions import Formats, fill, replaced
 from simulator.lesson_numbers import Numbers, program_of
 from simulator.lesson_places import Pointer
 from simulator.lesson_tables import PlaceTable, PointTable, StepTable
@@ -80,7 +80,7 @@ def new_lesson(title: str, summary: str = "", order: int = 0) -> str:
 
 def word_count(caption: str) -> int:
     """Return how many words a caption has once its numbers are in it, each of them one."""
-    return len(PLACEHOLDER.sub("0", caption).split())
+    return len(replaced(caption, lambda _: "0").split())
 
 
 def is_shipped(path: Path) -> bool:

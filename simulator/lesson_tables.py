@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from simulator.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.models import models
 from simulator.tables import Table
 
@@ -50,8 +51,8 @@ def _place(value: object) -> object:
 class FrontTable(Table):
     """Front matter."""
 
-    title: str
-    summary: str = ""
+    title: Annotated[str, Field(max_length=TITLE_LETTERS)]
+    summary: Annotated[str, Field(max_length=TEXT_LETTERS)] = ""
     order: int = 0
 
 

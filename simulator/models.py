@@ -224,7 +224,8 @@ def load_model(path: str | os.PathLike[str]) -> AttentionModel:
     if len(tables) == 1 == len(data):
         return parse_model(tables[0], data[tables[0]], source)
     if len(tables) > 1 and len(tables) == len(data):
-        raise refuse(source, "", "", f"one model; it holds {len(tables)}: {', '.join(tables)}")
+        names = shortened(", ".join(tables))
+        raise refuse(source, "", "", f"one model; it holds {len(tables)}: {names}")
     name = data.pop("name", Path(path).stem)
     if not isinstance(name, str):
         raise refuse(source, "name", name, "text in quotes")

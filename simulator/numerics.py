@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.dtypes import F32
+from simulator.matmul import matmul
 
 Visible = Callable[[int, int], NDArray[np.bool_] | None]
 Span = tuple[int, int]
@@ -52,7 +53,7 @@ def scores_into(x: F32, scaled_q_t: F32, k: F32, ranges: Sequence[Span]) -> int:
     """
     at = 0
     for start, stop in ranges:
-        np.matmul(k[start:stop], scaled_q_t, out=x[at : at + stop - start])
+        matmul(k[start:stop], scaled_q_t, out=x[at : at + stop - start])
         at += stop - start
     return at
 

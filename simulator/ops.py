@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from simulator.dtypes import STATISTIC_WIDTH
 from simulator.masks import Mask
+from simulator.matmul import matmul
 
 F64 = NDArray[np.float64]
 Place = Literal["shared", "registers"]
@@ -218,7 +219,7 @@ class Scores(Op):
     scale: float
 
     def apply(self, machine: Machine) -> None:
-        machine.chip["S"] = machine.chip["Q"] @ machine.chip["K"].T * self.scale
+        machine.chip["S"] = matmul(machine.chip["Q"], machine.chip["K"].T) * self.scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +321,7 @@ class Accumulate(Op):
 
     def apply(self, machine: Machine) -> None:
         chip = machine.chip
-        product = chip["P"] @ chip["V"]
+        product = matmul(chip["P"], chip["V"])
         if self.normalised:
             product = _over(chip["beta"], chip["l"])[:, None] * product
         chip["O"] = chip["O"] + product

@@ -214,7 +214,9 @@ class Launch:
         return min(self._outer_block, self._outer_len - block * self._outer_block)
 
     def index(self, head: int, block: int, inner: int) -> int | None:
-        """Return the index of a visit in this launch; None if the tile is not visited."""
+        """Return the index of a visit in this launch, or None where there is no such visit."""
+        if not 0 <= block < len(self._spans):
+            return None
         nth = 0
         spans: list[int] = self._spans[block].tolist()
         for start, stop in zip(spans[::2], spans[1::2], strict=True):
@@ -337,7 +339,7 @@ class TileProgram:
         )
 
     def index(self, head: int, i: int, j: int, launch: int = 0) -> int | None:
-        """Return where tile (head, i, j) is visited in a launch; None if it is skipped."""
+        """Return where a launch visits tile (head, i, j), or None where it never does."""
         owner = self.launches[launch]
         outer, inner = (i, j) if owner.by_rows else (j, i)
         if owner.whole_rows:

@@ -210,7 +210,9 @@ def product_sum(snapshot: Snapshot, cell: Cell) -> TermSum:
 def _products(
     name: str, over: str, a: F32, b: F32, first: list[Cell], second: list[Cell], indices: range
 ) -> TermSum:
-    exact = a.astype(np.float64) * b.astype(np.float64)
+    with np.errstate(all="ignore"):  # a fault may have made some infinite
+        exact = a.astype(np.float64) * b.astype(np.float64)
+        total = float(exact.sum())
     terms = tuple(
         Term(
             indices[n],
@@ -222,7 +224,7 @@ def _products(
         )
         for n in range(min(len(exact), MOST_TERMS))
     )
-    return TermSum(name, over, terms, len(exact), float(exact.sum()))
+    return TermSum(name, over, terms, len(exact), total)
 
 
 def _tensor(cell: Cell) -> str:

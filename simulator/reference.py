@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from simulator.matmul import matmul
 from simulator.ops import F64
 from simulator.workload import Inputs, Workload
 
@@ -47,7 +48,9 @@ def _softmax_times(
     w: Workload, inputs: Inputs, head: int, rows: range, k: F64, v: F64
 ) -> tuple[F64, F64]:
     q = inputs.q[head, rows.start : rows.stop].astype(np.float64)
-    scores = np.where(w.mask.visible(rows, range(w.seqlen_k)), q @ k.T * w.logit_scale, -np.inf)
+    scores = np.where(
+        w.mask.visible(rows, range(w.seqlen_k)), matmul(q, k.T) * w.logit_scale, -np.inf
+    )
     top = scores.max(axis=1)
     finite_top = np.where(np.isneginf(top), 0.0, top)
     weights = np.exp(scores - finite_top[:, None])
@@ -55,7 +58,7 @@ def _softmax_times(
     blind = total == 0
     total = np.where(blind, 1.0, total)
     lse = np.where(blind, -np.inf, finite_top + np.log(total))
-    return weights @ v / total[:, None], lse
+    return matmul(weights, v) / total[:, None], lse
 
 
 def _parts(rows: range, size: int) -> Iterator[range]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.dtypes import F32, frozen
+from simulator.matmul import matmul
 from simulator.snapshot import Snapshot
 
 _CHUNK = 8192
@@ -53,7 +54,7 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     w, visit = snapshot.program.workload, snapshot.visit
     row = min(max(row, visit.rows.start), visit.rows.stop - 1)
     local = row - visit.rows.start
-    scores = (snapshot.k @ (snapshot.q[row] * np.float32(w.softmax_scale))).astype(np.float32)
+    scores = matmul(snapshot.k, snapshot.q[row] * np.float32(w.softmax_scale)).astype(np.float32)
     visible = w.mask.visible(range(row, row + 1), range(w.seqlen_k))[0]
     counted = _counted(snapshot, visible)
     scores = np.where(counted, scores, np.float32(-np.inf))
@@ -133,14 +134,14 @@ def _exact(snapshot: Snapshot, row: int, keys: NDArray[np.bool_]) -> NDArray[np.
         part = slice(start, start + _CHUNK)
         if not summed[part].any():
             continue
-        scores = snapshot.k[part].astype(np.float64) @ q
+        scores = matmul(snapshot.k[part].astype(np.float64), q)
         scores = np.where(summed[part], scores, -np.inf)
         new_top = max(top, float(scores.max()))
         weights = np.exp(scores - new_top)
         shrink = np.exp(top - new_top)
         total = total * shrink + float(weights.sum())
-        out = out * shrink + np.where(keys[part], weights, 0.0) @ snapshot.v[part].astype(
-            np.float64
+        out = out * shrink + matmul(
+            np.where(keys[part], weights, 0.0), snapshot.v[part].astype(np.float64)
         )
         top = new_top
     return out / total

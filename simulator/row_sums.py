@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.dtypes import F32
+from simulator.matmul import matmul
 from simulator.ops import F64, exp_shift
 from simulator.workload import Inputs, Workload
 
@@ -63,7 +64,7 @@ class HalfSums:
         scores = to_half(s.astype(np.float32))
         p = to_half(np.exp(scores))
         l = to_half(self.l + p.sum(axis=1))
-        o = to_half(self.o + p @ v)
+        o = to_half(self.o + matmul(p, v))
         return HalfSums(l, o, self.over | np.isinf(p).any(axis=1))
 
 
@@ -90,7 +91,7 @@ def tile_scores(w: Workload, inputs: Inputs, number: int, i: int, j: int) -> tup
     rows, keys, kv = w.grid.row_range(i), w.grid.col_range(j), w.kv_head_of[number]
     q = inputs.q[number, rows.start : rows.stop].astype(np.float64) * w.logit_scale
     k = inputs.k[kv, keys.start : keys.stop].astype(np.float64)
-    s = np.where(w.mask.visible(rows, keys), q @ k.T, -np.inf)
+    s = np.where(w.mask.visible(rows, keys), matmul(q, k.T), -np.inf)
     return s, inputs.v[kv, keys.start : keys.stop]
 
 
@@ -100,7 +101,7 @@ def added(state: RowSums, s: F64, v: F32) -> RowSums:
     floor = np.where(np.isneginf(m), 0.0, m)
     p = np.exp(s - floor[:, None])
     alpha = exp_shift(state.m, m)
-    o = alpha[:, None] * state.o + p @ v.astype(np.float64)
+    o = alpha[:, None] * state.o + matmul(p, v.astype(np.float64))
     return RowSums(m, alpha * state.l + p.sum(axis=1), o)
 
 

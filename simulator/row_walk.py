@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.dtypes import F32
+from simulator.matmul import matmul
 from simulator.numerics import Span, Visible, mask_into, scores_into
 
 CHUNK_KEYS = 2048
@@ -181,7 +182,7 @@ def _fold_chunk(x: F32, v: F32, pieces: list[Span], m: F32, l: F32, acc: F32) ->
     if not moderate:
         x -= level[:, None]
     np.exp(x, out=x)
-    np.matmul(np.ones(cols, dtype=np.float32), x, out=l)
+    matmul(np.ones(cols, dtype=np.float32), x, out=l)
     if moderate:  # so far relative to 0, which saves two passes over x
         np.cumsum(l, axis=0, out=l)
         l *= np.exp(-level)
@@ -193,9 +194,9 @@ def _fold_chunk(x: F32, v: F32, pieces: list[Span], m: F32, l: F32, acc: F32) ->
     for k0, k1 in pieces:
         part = keys[at : at + k1 - k0].T
         if at == 0:
-            np.matmul(part, v[k0:k1], out=acc)
+            matmul(part, v[k0:k1], out=acc)
         else:
-            acc += part @ v[k0:k1]
+            acc += matmul(part, v[k0:k1])
         at += k1 - k0
     if moderate:
         acc *= np.exp(-level[-1])[:, None]

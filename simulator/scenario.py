@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from simulator.dtypes import DType
 from simulator.files import write_atomically
 from simulator.hardware import gpus
+from simulator.limits import TITLE_LETTERS
 from simulator.tables import Table, input_error, read_toml
 
 Algorithm = Literal["naive", "flash1", "flash2"]
@@ -161,7 +162,7 @@ class Scenario(Table):
     loaded and relative again when one is saved.
     """
 
-    title: str = ""
+    title: Annotated[str, Field(max_length=TITLE_LETTERS)] = ""
     attention: Attention = Attention()
     mask: MaskTable = MaskTable()
     tiling: Tiling = Tiling()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from simulator.dtypes import frozen
 from simulator.errors import refuse
+from simulator.matmul import matmul
 
 F64 = NDArray[np.float64]
 
@@ -180,7 +181,7 @@ class _Running:
         count = upto - self.count
         # A query and its keys lie together, so that chunks of any size draw the same trials.
         drawn = self._random.standard_normal((count, self.keys + 1, self.d))
-        plain = np.matmul(drawn[:, 1:], drawn[:, 0, :, None])[:, :, 0]
+        plain = matmul(drawn[:, 1:], drawn[:, 0, :, None])[:, :, 0]
         both = (plain, plain / math.sqrt(self.d))
         for n, scores in enumerate(both):
             for m, values in enumerate(_measures(scores)):

@@ -15,6 +15,7 @@ import numpy as np
 from simulator.algorithms import ALGORITHMS
 from simulator.dtypes import STATISTIC_WIDTH
 from simulator.hardware import TimeEstimate, time_estimate
+from simulator.matmul import matmul
 from simulator.program import Cost
 from simulator.scenario import MAX_SEQLEN, Algorithm, Scenario, TilingRule, with_values
 from simulator.tiling import (
@@ -449,7 +450,7 @@ def _visited(
         inner = np.array(inners[start : start + few], dtype=np.int64)[:, None]
         spans = row_spans(w.mask, outer, inner) if by_rows else col_spans(w.mask, inner, outer)
         seen = _inner_sizes(spans, inner, across)
-        out += zip(seen.sum(axis=1).tolist(), (seen @ size).tolist(), strict=True)
+        out += zip(seen.sum(axis=1).tolist(), matmul(seen, size).tolist(), strict=True)
     return out
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from simulator.errors import InputError, Mistake, reason, refuse, shortened, shown
+from simulator.limits import MISTAKES, TOML_BYTES, check_toml, read_bounded
 
 _EXPECTED = {
     "missing": "a value, but the key is missing",
@@ -23,6 +24,7 @@ _EXPECTED = {
     "float_type": "a number",
     "bool_type": "true or false",
     "string_type": "text in quotes",
+    "string_too_long": "at most {max_length} characters",
     "literal_error": "{expected}",
     "model_type": "a table",
     "model_attributes_type": "a table",
@@ -42,25 +44,41 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        The file is missing, is not UTF-8 or is not TOML.
+        The file is missing, too long, is not UTF-8 or is not TOML.
     """
     try:
-        text = Path(path).read_bytes()
+        text = read_bounded(Path(path), TOML_BYTES, "TOML")
+    except InputError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: no such name can be
         raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
     try:
-        return tomllib.loads(text.decode("utf-8-sig"))  # a mark before it is of no meaning
+        return parse_toml(text.decode("utf-8-sig"))  # a mark before it is of no meaning
     except UnicodeDecodeError as error:
         raise refuse(str(path), f"byte {error.start}", "", "TOML in UTF-8") from None
     except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
         raise refuse(str(path), "", "", f"TOML ({reason(error)})") from None
 
 
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return what a text of TOML holds.
+
+    Raises
+    ------
+    ValueError, RecursionError
+        It is not TOML, or nests too deep.
+    """
+    check_toml(text)
+    return tomllib.loads(text)
+
+
 def input_error(source: str, error: ValidationError, root: type[BaseModel]) -> InputError:
-    """Return all that pydantic found wrong in the tables of `root`, in the project's words."""
-    found = [_mistake(e, root) for e in error.errors(include_url=False)]
+    """Return what pydantic found wrong in the tables of `root`, in the project's words."""
+    errors = error.errors(include_url=False)
+    found = [_mistake(e, root) for e in errors[:MISTAKES]]
     # A value of several possible types fails as each of them: one mistake all the same.
-    return InputError(source, list({m.key: m for m in reversed(found)}.values())[::-1])
+    mistakes = list({m.key: m for m in reversed(found)}.values())[::-1]
+    return InputError(source, mistakes, len(errors[MISTAKES:]))
 
 
 def _mistake(error: ErrorDetails, root: type[BaseModel]) -> Mistake:

@@ -11,6 +11,7 @@ import numpy as np
 from simulator.dtypes import F32
 from simulator.errors import refuse
 from simulator.files import write_atomically
+from simulator.matmul import matmul
 from simulator.scenario import scenario_toml
 from simulator.snapshot import Snapshot
 
@@ -203,8 +204,8 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
         "m_prev": t.m_prev, "m": t.m, "l_prev": t.l_prev, "l": t.l, "alpha": t.alpha,
         "beta": t.beta, "m_tile": t.m_tile, "l_tile": t.l_tile, "o_prev": t.o_prev, "o": t.o,
         "indices": np.array(places), "scale": np.float64(w.logit_scale),
-        "keys": np.int64(w.seqlen_k), "largest_qk": (np.abs(snapshot.q[rows])
-                                                     @ np.abs(snapshot.k).T).max(),
+        "keys": np.int64(w.seqlen_k), "largest_qk": matmul(np.abs(snapshot.q[rows]),
+                                                          np.abs(snapshot.k).T).max(),
         "largest_v": np.abs(snapshot.v).max(),
         "engine": np.str_(snapshot.engine), "scenario": np.str_(scenario_toml(w.scenario)),
     }  # fmt: skip

@@ -70,6 +70,18 @@ class Trace:
     def __len__(self) -> int:
         return len(self.program)
 
+    def forget(self) -> None:
+        """Keep nothing that can be worked out again: the run is not on show any more."""
+        with self._lock:
+            for cache in (self._blocks, self._heads, self._outputs):
+                cache.clear()
+            self.engine.forget()
+
+    @property
+    def kept_bytes(self) -> int:
+        """Memory of what is kept and can be worked out again."""
+        return self._blocks.bytes + self._heads.bytes + self._outputs.bytes
+
     def row_block(self, head: int, i: int) -> RowBlock:
         """Return row block `i` of a head, kept or computed now."""
         with self._lock:
@@ -356,7 +368,7 @@ def _resolved(scenario: Scenario, source: str) -> Workload:
         return resolve(scenario)
     except InputError as error:
         if source and error.source == SCENARIO:
-            raise InputError(source, error.mistakes) from None
+            raise InputError(source, error.mistakes, error.others) from None
         raise
 
 

@@ -378,9 +378,9 @@ def _check_memory(w: Workload, source: str) -> None:
 
 
 def _check_finite(source: str, name: str, tensor: F32) -> None:
-    bad = ~np.isfinite(tensor)
-    if bad.any():
-        head, row, column = (int(n) for n in np.argwhere(bad)[0])
+    finite = np.isfinite(tensor)
+    if not finite.all():
+        head, row, column = (int(n) for n in np.unravel_index(finite.argmin(), finite.shape))
         raise refuse(
             source,
             f"tensor {name}, head {head}, row {row}, column {column}",

@@ -2,13 +2,19 @@
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Qt ends the process where it finds no display; the tests never need one.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+# In the background a shell lets SIGINT be ignored, and so would all processes that tests start
+# and interrupt: those inherit what is ignored, and nothing else.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples on every run, so that a red suite means a change and not a draw.
 # HYPOTHESIS_PROFILE=explore looks for new ones, at length.
@@ -24,6 +30,13 @@ settings.register_profile(
     deadline=None,
     max_examples=1000,
     suppress_health_check=[HealthCheck.too_slow],
+)
+# For `make mutants`: a failing example need not be made small.
+settings.register_profile(
+    "mutants",
+    settings.get_profile("fixed"),
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 

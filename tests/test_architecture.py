@@ -264,3 +264,20 @@ def test_every_test_asserts_something() -> None:
 )
 def test_the_search_for_assertions(body: str, found: bool) -> None:
     assert asserts(ast.parse(body)) is found
+
+
+PRODUCTS = {"np.matmul", "np.matvec", "np.vecmat", "np.vecdot"}
+"""Functions of NumPy's that warn of flags which say nothing about the result."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_products_are_judged_by_their_result(package: str) -> None:
+    wrong = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in sources(package)
+        if name_of(path) != "simulator/matmul.py"
+        for node in ast.walk(tree(path))
+        if (isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult))
+        or (isinstance(node, ast.Attribute) and ast.unparse(node) in PRODUCTS)
+    ]
+    assert not wrong, "for simulator.matmul.matmul"

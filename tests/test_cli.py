@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,40 @@ def test_a_gpu_that_was_asked_for_and_dies_is_one_line(dying, tmp_path, capsys):
     assert main(["export", str(SCENARIOS / "causal.toml"), *wanted]) == 2
     assert capsys.readouterr().err.count("cudaErrorLaunchFailure") == 1
     assert not any(tmp_path.iterdir())
+
+
+CODES = "a\x1b]0;title\x07\x9b31m\u202eb"
+"""A name that sets a terminal's title and colour, and turns the direction of writing."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such name can be")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify", "IN.toml"),
+        ("run", "IN.toml", "-o", "OUT.json"),
+        ("export", "IN.toml", "-o", "OUT.png", "--size", "640x360"),
+        ("run", "missing IN.toml"),
+        ("run", "IN.toml", "--no\x1b[2Jsuch\u202e"),
+        ("kv-cache", "--model", "OUT", "--tokens", "1"),
+        ("kv-cache", "--model", "OUT.toml", "--tokens", "1\x1b[1m"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_names_reach_the_terminal_without_their_codes(arguments, tmp_path, capsys, qapp):
+    scenario = with_values(load_scenario(SCENARIOS / "flash2.toml"), {"title": CODES})
+    save_scenario(scenario, tmp_path / f"{CODES}.toml")
+    names = {"IN": str(tmp_path / CODES), "OUT": str(tmp_path / f"out {CODES}")}
+    typed = [arguments[0]]
+    for word in arguments[1:]:
+        for short, name in names.items():
+            word = word.replace(short, name)
+        typed.append(word)
+    with suppress(SystemExit):
+        main(typed)
+    out, err = capsys.readouterr()
+    assert not set(out + err) & set("\x1b\x07\x9b\u202e")
+    assert r"\x1b" in out + err
 
 
 def test_verify_passes_and_names_the_first_difference(monkeypatch, capsys):

@@ -117,9 +117,11 @@ def test_pictures_are_what_would_be_made_now(line, tmp_path):
     subprocess.run([sys.executable, *words[1:]], cwd=ROOT, check=True, capture_output=True)
     ours, theirs = some_frames(now), some_frames(kept)
     assert [frame.shape for frame in ours] == [frame.shape for frame in theirs]
+    # Another processor rounds otherwise: a last digit, and of a palette the colour of a few cells.
+    share = 2e-3 if kept.suffix == ".gif" else 1e-3
     for one, other in zip(ours, theirs, strict=True):
         off = (np.abs(one - other) > 8).any(axis=2)
-        assert off.mean() < 1e-3, f"{kept.name} is of another day: make docs-pictures"
+        assert off.mean() < share, f"{kept.name} is of another day: make docs-pictures"
 
 
 def test_readme_opens_with_a_film_of_our_own():

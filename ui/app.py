@@ -15,10 +15,10 @@ from ui.autosave import Autosave, offer
 from ui.cli import version
 from ui.collector import collect_here
 from ui.crash import CrashDesk
-from ui.export.metadata import READS as EXPORTS
-from ui.export.metadata import read_scenario
+from ui.heap import share_pools
 from ui.log import QtStart, follow, log_start, start_log, stop_log, take_qt_message
 from ui.main_window import MainWindow
+from ui.panels.focus import FocusRing
 from ui.panels.overrides import guarded
 from ui.session import Session
 from ui.settings import Settings
@@ -30,17 +30,18 @@ FIRST_LESSON = LESSONS / "05-online-softmax.md"
 
 def application() -> QApplication:
     """Return the Qt application, made now if there is none: Fusion, own fonts, its words logged."""
-    existing = QApplication.instance()
-    if isinstance(existing, QApplication):
-        load_fonts()
-        return existing
-    qInstallMessageHandler(QtStart())
-    app = QApplication(sys.argv[:1])
-    qInstallMessageHandler(take_qt_message)
-    app.setApplicationName("Tilescope")
-    app.setApplicationVersion(version())
-    app.setStyle("Fusion")
+    app = QApplication.instance()
+    if not isinstance(app, QApplication):
+        share_pools()  # before there are threads
+        qInstallMessageHandler(QtStart())
+        app = QApplication(sys.argv[:1])
+        qInstallMessageHandler(take_qt_message)
     load_fonts()
+    if app.findChild(FocusRing) is None:  # made now, or by somebody who asked Qt a question
+        app.setApplicationName("Tilescope")
+        app.setApplicationVersion(version())
+        app.setStyle("Fusion")
+        FocusRing(app)
     return app
 
 
@@ -142,13 +143,7 @@ def make_window(
     if scenario.suffix == ".md":
         window.lessons.open(scenario)
         return window
-    try:
-        if scenario.suffix.lower() in EXPORTS:
-            session.start(read_scenario(scenario), None)
-        else:
-            session.open(scenario)
-    except InputError as error:
-        window.show_error(error)
+    window.files.open_first(scenario)
     return window
 
 

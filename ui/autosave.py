@@ -11,8 +11,8 @@ from pathlib import Path
 from PySide6.QtCore import QLockFile, QObject, Qt, QTimer
 from PySide6.QtWidgets import QMessageBox
 
-from simulator.errors import InputError
-from simulator.files import write_atomically
+from simulator.errors import InputError, safe_text
+from simulator.files import clear_stale, write_atomically
 from simulator.scenario import Scenario, load_scenario, save_scenario, scenario_toml
 from ui.log import LOG
 from ui.main_window import MainWindow
@@ -131,7 +131,7 @@ class Orphan:
     @property
     def name(self) -> str:
         """What the user knows it by."""
-        return self.scenario.title or (self.file.stem if self.file else "Untitled")
+        return safe_text(self.scenario.title or (self.file.stem if self.file else "Untitled"))
 
     def discard(self) -> None:
         """Remove the copy."""
@@ -145,6 +145,7 @@ class Orphan:
 
 def find_orphans(folder: Path) -> list[Orphan]:
     """Return the copies in a settings folder that no running instance owns, the latest first."""
+    _clear_remains(folder / _FOLDER)
     out = []
     for path in (folder / _FOLDER).glob("*.toml"):
         lock = _lock_of(path)
@@ -160,6 +161,19 @@ def find_orphans(folder: Path) -> list[Orphan]:
         file = Path(first.removeprefix(_OF)) if first.startswith(_OF) else None
         out.append(Orphan(path, scenario, file, saved, lock))
     return sorted(out, key=lambda orphan: orphan.saved, reverse=True)
+
+
+def _clear_remains(folder: Path) -> None:
+    """Remove what instances have left that were killed before their copy was whole.
+
+    That is a lock without a copy, and what is written before it gets the copy's name.
+    """
+    for path in folder.glob("*.lock"):
+        lock = _lock_of(path)
+        if lock.tryLock(0):
+            lock.unlock()  # which removes it
+    for part in folder.glob(".*.toml.*.part"):
+        clear_stale(part.with_name(part.name[1:].partition(".")[0] + ".toml"))
 
 
 class Offer(QMessageBox):

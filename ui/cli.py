@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
-from simulator.errors import InputError, refuse
+from simulator.errors import InputError, refuse, safe_text
 from ui.streams import fit_encoding, on_terminal, send_off, tell_unwritten
 
 INTERRUPTED = 130
@@ -29,7 +29,7 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}; try {self.prog} --help", file=sys.stderr)
+        print(f"{self.prog}: {safe_text(message)}; try {self.prog} --help", file=sys.stderr)
         sys.exit(2)
 
 
@@ -94,7 +94,7 @@ def _with_engine(command: Callable[[argparse.Namespace], int], options: argparse
         if options.engine != "auto":
             expected = f"one that runs to the end: {error}"
             raise refuse("--engine", "engine", options.engine, expected) from error
-        print(f"the GPU failed ({error}): NumPy computes", file=sys.stderr)
+        print(f"the GPU failed ({safe_text(str(error))}): NumPy computes", file=sys.stderr)
         options.engine = "numpy"
         return command(options)
 
@@ -229,7 +229,8 @@ def _run(options: argparse.Namespace) -> int:
     for name, value in rows:
         print(f"{name:14} {value}")
     if output:
-        print(f"{'written':14} {output}, {output.with_name('summary.json')}")
+        written = f"{output}, {output.with_name('summary.json')}"
+        print(f"{'written':14} {safe_text(written)}")
     return 0
 
 
@@ -255,8 +256,9 @@ def _verify(options: argparse.Namespace) -> int:
     differs = False
     for path in [Path(options.scenario)] if options.scenario else demos:
         trace = simulate(path, partial(make_engine, options.engine))
-        report = verify(trace, _progress(path.stem))
-        print(f"{path.stem}: {report}")
+        name = safe_text(path.stem)
+        report = verify(trace, _progress(name))
+        print(f"{name}: {report}")
         differs |= report.difference is not None
     return 1 if differs else 0
 

@@ -27,6 +27,8 @@ class Collector(QObject):
         super().__init__(parent)
         self.setObjectName("collector")
         gc.disable()
+        # Modules and classes live as long as the program: half of what each collection would walk.
+        gc.freeze()
         self._timer = QTimer(self, interval=_EVERY_MS)
         self._timer.timeout.connect(self.collect)
         self._timer.start()

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
+from ui.dock_sizes import Shares
 from ui.layouts import LAYOUTS, LayoutSpec, layout_named
+from ui.panels.layout_buttons import LayoutButtons
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ui.main_window import MainWindow
 
 
@@ -35,19 +38,17 @@ class Desk(QObject):
         super().__init__(window)
         self._window = window
         self.lent: tuple[str, str] | None = None
+        self._shown = False
+        """Whether the docks stand as in a layout: before that there is nothing to remember."""
         self.actions: dict[str, QAction] = {}
         self._refit = QTimer(self, singleShot=True, interval=0)
-        self._refit.timeout.connect(self._fit_lent)
+        self._refit.timeout.connect(self.fit_text)
         self._make_actions()
 
     def _make_actions(self) -> None:
         """Make an action for each layout, and the row of buttons beside the menus."""
         window = self._window
         group, bar = QActionGroup(self), window.menuBar()
-        buttons = QWidget(bar)
-        row = QHBoxLayout(buttons)
-        row.setContentsMargins(0, 0, 8, 0)
-        row.setSpacing(2)
         for number, spec in enumerate(LAYOUTS, start=1):
             action = QAction(spec.title, window)
             action.setObjectName(f"layout_{spec.name}")
@@ -58,14 +59,9 @@ class Desk(QObject):
             group.addAction(action)
             window.addAction(action)
             self.actions[spec.name] = action
-            button = QToolButton()
-            button.setObjectName("layout")
-            button.setAccessibleName(f"Layout {spec.title}")
-            button.setDefaultAction(action)
-            row.addWidget(button)
         # A menu bar of the system's own has no place for them.
         bar.setNativeMenuBar(False)
-        bar.setCornerWidget(buttons)
+        bar.setCornerWidget(LayoutButtons(bar, list(self.actions.values())))
 
     @property
     def current(self) -> str:
@@ -73,6 +69,15 @@ class Desk(QObject):
         return self.lent[0] if self.lent else self._window.settings.layout
 
     # --- the user's own -------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Arrange the docks of a window that is shown for the first time."""
+        if self._shown:
+            return
+        if self.lent is None:
+            self.show()
+        else:
+            self.lend(*self.lent)
 
     def take(self, name: str) -> None:
         """Show a layout as it was left; what this one looks like is remembered."""
@@ -89,18 +94,28 @@ class Desk(QObject):
     def remember(self) -> None:
         """Write down how the docks of the user's own layout stand."""
         window = self._window
-        window.settings.save_state(window.settings.layout, window.presenter.state())
+        if self._shown:
+            layout, own = window.settings.layout, window.docks.sizes.own
+            window.settings.save_state(layout, window.presenter.state())
+            window.settings.save_shares(layout, own.to_text())
 
     def show(self) -> None:
-        """Show the user's own layout as it was left, or as a new window has it."""
+        """Show the user's own layout as it was left, or as a new window has it.
+
+        A window that is not shown yet arranges its docks when it is.
+        """
         window = self._window
         layout = layout_named(window.settings.layout)
         self.actions[layout.name].setChecked(True)
+        if not window.isVisible():
+            return
+        self._shown = True
         state = window.settings.state(layout.name)
         if state is None:
             self._arrange(layout)
         else:
-            window.docks.restore(layout, state, window.scale)
+            shares = Shares.from_text(window.settings.shares(layout.name))
+            window.docks.restore(layout, state, shares, window.scale)
         window.presenter.tidy()
 
     def reset(self) -> None:
@@ -112,13 +127,23 @@ class Desk(QObject):
 
     # --- lent -----------------------------------------------------------------------------
 
-    def lend(self, name: str, panel: str = "") -> None:
-        """Show a layout as a new window has it, with a panel in front; the user's own is kept."""
+    def lend(self, name: str, panel: str = "", extras: bool = False) -> None:
+        """Show a layout as a new window has it; the user's own is kept.
+
+        Parameters
+        ----------
+        name : str
+            Name of the layout.
+        panel : str
+            Name of the panel in front; "" for the layout's first.
+        extras : bool
+            Whether docks open that the layout opens only in a large window; else the panel alone.
+        """
         if self.lent is None:
             self.remember()
         self.lent = name, panel
         self.actions[name].setChecked(True)
-        self._arrange(layout_named(name))
+        self._arrange(layout_named(name), None if extras else (panel,))
         if panel:
             self._window.docks[panel].raise_()
         self._window.presenter.tidy()
@@ -132,29 +157,22 @@ class Desk(QObject):
     # --- room -----------------------------------------------------------------------------
 
     def fit_text(self) -> None:
-        """Arrange the layout anew where larger or smaller text wants it otherwise."""
-        if self.lent is not None:
-            self._fit_lent()
-        elif not self._suits(self._window.settings.layout):
-            self.reset()
+        """Arrange the layout anew where the size of text or window wants it otherwise."""
+        window = self._window
+        if self._shown or self.lent is not None:
+            if window.docks.suits(window.scale, self._caption()):
+                window.docks.sizes.fit()
+            else:
+                window.docks.rearrange(window.scale, self._caption())
+                if self.lent is not None and self.lent[1]:
+                    window.docks[self.lent[1]].raise_()
 
     def fit_later(self) -> None:
-        """Once the window has its size: arrange a layout that is lent anew, where it wants that.
+        """The same once the window has its size: what is arranged may resize the window."""
+        self._refit.start()
 
-        The user's own is left as it is.
-        """
-        self._refit.start()  # not at once: what is arranged may resize the window
-
-    def _fit_lent(self) -> None:
-        if self.lent is not None and not self._suits(self.lent[0]):
-            self.lend(*self.lent)
-
-    def _suits(self, name: str) -> bool:
-        window = self._window
-        return window.docks.suits(layout_named(name), window.scale, self._caption())
-
-    def _arrange(self, layout: LayoutSpec) -> None:
-        self._window.docks.arrange(layout, self._window.scale, self._caption())
+    def _arrange(self, layout: LayoutSpec, opened: Collection[str] | None = None) -> None:
+        self._window.docks.arrange(layout, self._window.scale, self._caption(), opened)
 
     def _caption(self) -> int:
         """Return the height of a lesson's caption, in pixels: the user's own layout has none."""

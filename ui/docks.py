@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QByteArray, QObject, Qt
+from PySide6.QtCore import QByteArray, QObject, QSize, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QDockWidget, QLayout, QMainWindow, QTabWidget, QWidget
 
 from simulator.lesson_tables import ChooseTable
-from ui.layouts import LayoutSpec, layout_named
+from ui.dock_sizes import DockSizes, Shares
+from ui.layouts import AT_LEFT, LayoutSpec, layout_named
 from ui.panel_specs import PANELS, Panel, PanelSpec
 from ui.panels.dock_title import DockTitle
 from ui.session import Session, View
 from ui.theme import Style
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 WIDE, TALL = 1600, 960
 """Window sizes from which there is room for the left and for a bottom that needs height."""
@@ -54,15 +57,17 @@ class Docks(QObject):
         self._styled: dict[str, Style] = {}
         self._seen: set[str] = set()
         self._fed = False
-        self._low = False
-        """Whether the window was low when its docks were arranged."""
+        self._busy = False
+        """Whether docks are being arranged."""
         self.by_name: dict[str, QDockWidget] = {}
+        self.sizes = DockSizes(window, self.by_name)
         window.setDockNestingEnabled(True)
         window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
         for corner in (Qt.Corner.BottomRightCorner, Qt.Corner.TopRightCorner):
             window.setCorner(corner, Qt.DockWidgetArea.RightDockWidgetArea)
-        for spec in PANELS:
-            self.by_name[spec.name] = self._make(spec)
+        with self._arranging():
+            for spec in PANELS:
+                self.by_name[spec.name] = self._make(spec)
 
     def _make(self, spec: PanelSpec) -> QDockWidget:
         dock = QDockWidget(spec.title, self._window)
@@ -72,9 +77,13 @@ class Docks(QObject):
         toggle = dock.toggleViewAction()
         toggle.setToolTip(spec.tip)
         toggle.setShortcut(QKeySequence(spec.key))
+        toggle.triggered.connect(partial(self._toggled, spec.name))  # after Qt's own
+        toggle.toggled.connect(self._opened)
+        dock.dockLocationChanged.connect(self._moved)
         self._window.addAction(toggle)
         self._window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
         dock.visibilityChanged.connect(partial(self._see, spec))
+        dock.topLevelChanged.connect(partial(self._float, spec))
         dock.hide()
         return dock
 
@@ -110,6 +119,13 @@ class Docks(QObject):
             if self._session.view is not None:
                 self._show(spec, self._session.view)
 
+    def _float(self, spec: PanelSpec, floating: bool) -> None:
+        """Bring a dock into sight that was behind a tab: Qt leaves it where it was hidden."""
+        dock = self.by_name[spec.name]
+        if floating and not (dock.isHidden() or spec.name in self._seen):
+            dock.move(self._window.geometry().center() - dock.rect().center())
+            self._see(spec, True)
+
     def show_view(self, view: View) -> None:
         """Show a view in every panel that is seen.
 
@@ -134,6 +150,7 @@ class Docks(QObject):
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self._style = style
+        self.sizes.scale = style.scale
         for dock in self.by_name.values():
             cast(DockTitle, dock.titleBarWidget()).set_style(style)
         for name in self._seen:
@@ -155,24 +172,64 @@ class Docks(QObject):
             panel.set_motion(self._motion)
 
     def choose(self, layout: str, choices: ChooseTable) -> None:
-        """Choose in the panels of a layout what a lesson says."""
-        for name in layout_named(layout).docks:
+        """Choose in the panels of a layout what a lesson says.
+
+        Beside the board they are of the run that it shows, which is of no model.
+        """
+        spec = layout_named(layout)
+        if spec.board:
+            choices = choices.model_copy(update={"model": None})
+        for name in spec.docks:
             panel = self.panel(name)
             if hasattr(panel, "take_choices"):
                 panel.take_choices(choices)
 
     # --- where they are -------------------------------------------------------------------
 
-    def restore(self, layout: LayoutSpec, state: QByteArray, scale: float) -> None:
-        """Arrange a layout as the user left it."""
-        self._window.centralWidget().setVisible(layout.board)
-        if self._window.restoreState(state):
-            self._low = self._is_low(scale, 0)
-            self._make_shown()
-        else:
-            self.arrange(layout, scale)
+    def restore(self, layout: LayoutSpec, state: QByteArray, shares: Shares, scale: float) -> None:
+        """Arrange a layout as the user left it, in a window that can be seen.
 
-    def arrange(self, layout: LayoutSpec, scale: float, caption: int = 0) -> None:
+        Qt keeps what it restores in a hidden window that is to be maximised, and puts it back once
+        more at a later size: with docks that have been arranged anew meanwhile, and are freed.
+
+        Parameters
+        ----------
+        layout : LayoutSpec
+            The layout.
+        state : QByteArray
+            Which docks are open and where they stand, as `QMainWindow.saveState` says it.
+        shares : Shares
+            What the user has made of their sizes.
+        scale : float
+            Scale of the window's text.
+        """
+        assert self._window.isVisible()
+        self._window.centralWidget().setVisible(layout.board)
+        sizes = self.sizes
+        sizes.layout, sizes.own, sizes.scale = layout, shares, scale
+        with self._arranging():
+            restored = self._window.restoreState(state)
+        if not restored:
+            self.arrange(layout, scale)
+        elif not self.suits(scale):
+            self.rearrange(scale)
+        else:
+            self._make_shown()
+            sizes.fit()
+
+    def put_back(self, state: QByteArray, shares: Shares) -> None:
+        """Let docks stand as they did in this layout, to the pixel where the size is the same."""
+        with self._arranging():
+            self._window.restoreState(state)
+        self.sizes.own = shares
+
+    def arrange(
+        self,
+        layout: LayoutSpec,
+        scale: float,
+        caption: int = 0,
+        opened: Collection[str] | None = None,
+    ) -> None:
         """Arrange a layout as its table says, for the window's size.
 
         Parameters
@@ -183,71 +240,140 @@ class Docks(QObject):
             Scale of the window's text.
         caption : int
             Height of a lesson's caption, in pixels.
+        opened : collection of str, optional
+            Which of the docks are open that the layout opens only where there is room; by default
+            the window's size decides.
         """
-        window, docks, size = self._window, self.by_name, self._window.size()
-        width, height = size.width(), size.height()
-        wide, tall = width >= WIDE * scale, height >= TALL * scale
+        size = self._window.size()
+        if opened is None:
+            wide, tall = size.width() >= WIDE * scale, size.height() >= TALL * scale
+            opened = (*layout.left * wide, *layout.extra * tall)
+        self.sizes.layout, self.sizes.scale = layout, scale
+        self.sizes.own = Shares(low=self._is_low(scale, caption))
         self._window.centralWidget().setVisible(layout.board)
+        needed = {*layout.stack, *layout.bottom} - set(layout.extra)
+        with self._arranging():
+            self._place({*opened, *needed})
+        self._settle(size)
+
+    def rearrange(self, scale: float, caption: int = 0) -> None:
+        """Arrange the layout anew where it needs more or fewer places; what is open stays open."""
+        size, own = self._window.size(), self.sizes.own
+        opened = {name for name, dock in self.by_name.items() if not dock.isHidden()}
+        in_front = self._seen - set(self.sizes.layout.docks)
+        self.sizes.scale = scale
+        self.sizes.own = replace(own, low=self._is_low(scale, caption))
+        with self._arranging():
+            self._place(opened)
+            for name in in_front:
+                self.by_name[name].raise_()
+        self._settle(size)
+
+    def _place(self, opened: Collection[str]) -> None:
+        """Put every dock where the layout has it; one of another layout opens where there is room.
+
+        Parameters
+        ----------
+        opened : collection of str
+            Which docks are open.
+        """
+        window, docks, layout = self._window, self.by_name, self.sizes.layout
         for dock in docks.values():
-            dock.setFloating(False)
+            if dock.isFloating():  # Qt hides and shows one that stands in the window already
+                dock.setFloating(False)
             window.removeDockWidget(dock)
-        for name in layout.left:
+        # Without the board, what stands at the left is as high as what stands under the board.
+        corner = Qt.DockWidgetArea.LeftDockWidgetArea
+        if layout.board:
+            corner = Qt.DockWidgetArea.BottomDockWidgetArea
+        window.setCorner(Qt.Corner.BottomLeftCorner, corner)
+        lefts = tuple(dict.fromkeys((*layout.left, *AT_LEFT)))
+        for name in lefts:
             window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, docks[name])
-            docks[name].setVisible(wide)
-        low = self._low = self._is_low(scale, caption)
-        places = (layout.tabs,) if low and layout.right else layout.right
-        for place in places:
+        for place in self._places():
             first = docks[place[0]]
             window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, first)
-            first.show()
             for other in place[1:]:
                 window.tabifyDockWidget(first, docks[other])
-                docks[other].show()
-            first.raise_()
         for name in layout.bottom:
             window.addDockWidget(
                 Qt.DockWidgetArea.BottomDockWidgetArea, docks[name], Qt.Orientation.Horizontal
             )
-            docks[name].setVisible(tall or not layout.bottom_tall)
-        for name in docks.keys() - set(layout.docks):
-            window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, docks[name])
-            docks[name].hide()
+        # Any key opens its panel in front of the largest place, not in a strip beside it.
+        largest = docks[layout.largest]
+        for name, dock in docks.items():
+            if name not in (*layout.docks, *lefts):
+                window.tabifyDockWidget(largest, dock)
+        for name, dock in docks.items():
+            dock.setVisible(name in opened)
+        for place in self._places():
+            docks[place[0]].raise_()
+
+    def _places(self) -> tuple[tuple[str, ...], ...]:
+        """Return the places at the right: in a low window all docks share one as tabs."""
+        layout = self.sizes.layout
+        return (layout.tabs,) if self.sizes.own.low and layout.right else layout.right
+
+    def _settle(self, size: QSize) -> None:
+        """Give docks their sizes after they were placed in a window of that size."""
+        window = self._window
         self._make_shown()
-        right = [docks[place[0]] for place in places]
-        # Side by side, the titles of tabs are wider than one over the other.
-        share = max(380, round(width * (max(layout.width, 0.4) if low else layout.width)))
-        window.resizeDocks(right, [share] * len(right), Qt.Orientation.Horizontal)
-        window.resizeDocks(right, list(layout.heights[: len(right)]), Qt.Orientation.Vertical)
-        left, bottom = ([docks[n] for n in names] for names in (layout.left, layout.bottom))
-        window.resizeDocks(left, [round(270 * scale)] * len(left), Qt.Orientation.Horizontal)
-        deep = round(height * layout.bottom_height)
-        window.resizeDocks(bottom, [deep] * len(bottom), Qt.Orientation.Vertical)
-        if layout.bottom_widths:
-            widths = [share * width // 100 for share in layout.bottom_widths]
-            window.resizeDocks(bottom, widths, Qt.Orientation.Horizontal)
+        self.sizes.fit()
         # Two layouts at once, for a moment, may have wanted more room than either.
         cast(QLayout, window.layout()).activate()
         if window.size() != size and not (window.isFullScreen() or window.isMaximized()):
             window.resize(size)
 
-    def suits(self, layout: LayoutSpec, scale: float, caption: int = 0) -> bool:
-        """Return whether a layout can stay where it stands at a text scale.
+    @contextmanager
+    def _arranging(self) -> Iterator[None]:
+        """Many docks come and go: their sizes are given once, when all are there."""
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+
+    def suits(self, scale: float, caption: int = 0) -> bool:
+        """Return whether the layout can stay where it stands at a text scale.
 
         It is put elsewhere where the window was low and is not now, or the other way round, unless
         the user has moved its docks.
         """
-        if self._low == self._is_low(scale, caption):
+        if self.sizes.own.low == self._is_low(scale, caption):
             return True
-        shown = {name for name, dock in self.by_name.items() if not dock.isHidden()}
-        at_right = all(
-            self._window.dockWidgetArea(self.by_name[name]) is Qt.DockWidgetArea.RightDockWidgetArea
-            and not self.by_name[name].isFloating()
-            for name in layout.stack
+        right = Qt.DockWidgetArea.RightDockWidgetArea
+        docks = [self.by_name[name] for name in self.sizes.layout.stack]
+        return not all(
+            self._window.dockWidgetArea(dock) is right and not dock.isFloating() for dock in docks
         )
-        return not (set(layout.stack) <= shown <= set(layout.docks) and at_right)
 
     def _is_low(self, scale: float, caption: int) -> bool:
         return self._window.height() - caption < LOW * scale
+
+    def open(self, name: str) -> None:
+        """Open a panel in front of those that share its place."""
+        dock = self.by_name[name]
+        dock.show()
+        dock.raise_()
+        self.sizes.fit()
+
+    def _toggled(self, name: str) -> None:
+        """Bring a panel to the front that its key or the menu has opened; else give its room back.
+
+        Qt has opened or closed it before.
+        """
+        if self.by_name[name].isHidden():
+            self.sizes.fit()
+        else:
+            self.open(name)
+
+    def _opened(self, on: bool) -> None:
+        if not self._busy:
+            self.sizes.fit_soon()
+
+    def _moved(self, area: Qt.DockWidgetArea) -> None:
+        if not self._busy:
+            self.sizes.moved()
 
     def _make_shown(self) -> None:
         """Make the panels of all docks that are open, those behind a tab too: they need room."""

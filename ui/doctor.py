@@ -14,7 +14,9 @@ from kernels.device import gpu_status
 from kernels.host.compiler import find_compiler
 from kernels.shipped import Entry, read_index
 from simulator.assets import ASSETS, CAPTURES, SCENARIOS
+from simulator.errors import safe_text
 from ui.cli import version
+from ui.system_libraries import PLATFORMS, advice, missing_libraries
 
 FROZEN = bool(getattr(sys, "frozen", False))
 """Whether this is the binary: it cannot be added to, so advice differs."""
@@ -42,7 +44,7 @@ class Finding:
 
     def __str__(self) -> str:
         mark = {True: "ok", False: "MISSING", None: "-"}[self.good]
-        return f"{self.what:16} {mark:8} {self.says}"
+        return f"{self.what:16} {mark:8} {safe_text(self.says)}"
 
 
 def examine() -> Iterator[Finding]:
@@ -102,10 +104,12 @@ def _qt() -> Finding:
 def _display() -> Finding:
     if not sys.platform.startswith("linux"):
         return Finding("display", True, "the system's")
-    for name in ("WAYLAND_DISPLAY", "DISPLAY"):
-        if os.environ.get(name):
-            return Finding("display", True, f"{name}={os.environ[name]}")
-    return Finding("display", None, "none: the window cannot open, `run` and `export` work")
+    named = [f"{name}={os.environ[name]}" for name in PLATFORMS if os.environ.get(name)]
+    if not named:
+        return Finding("display", None, "none: the window cannot open, `run` and `export` work")
+    missing = missing_libraries([PLATFORMS[each.partition("=")[0]] for each in named])
+    says = [*named, advice(missing)] if missing else named
+    return Finding("display", not missing, "; ".join(says))
 
 
 def _fonts() -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -29,6 +30,7 @@ def show_keys(window: MainWindow) -> None:
     parts.append(("In a talk", [(", ".join(key.keys), key.words) for key in KEYS]))
     dialog = QDialog(window)
     dialog.setObjectName("keys")
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.setWindowTitle("Keys")
     text = QTextBrowser()
     text.setHtml("".join(_table(title, rows) for title, rows in parts if rows))
@@ -68,6 +70,7 @@ def about(window: MainWindow) -> None:
 def _tell(window: MainWindow, title: str, text: str) -> None:
     box = QMessageBox(window)
     box.setObjectName("message")
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setWindowTitle(title)
     box.setText(text)
     box.open()

@@ -11,7 +11,7 @@ from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from simulator.cell_values import exists
 from simulator.playback import clamped, first_cursor
-from simulator.scenario import Scenario
+from simulator.scenario import Scenario, with_values
 from simulator.snapshot import Cell, Cursor
 from simulator.trace import Trace
 from ui.panels.overrides import guarded
@@ -20,11 +20,59 @@ if TYPE_CHECKING:
     from ui.session import Session
 
 
+MOST_STEPS = 200
+"""Of undo: each keeps two scenarios."""
+
+
 @dataclass(slots=True)
 class File:
-    """The file of a scenario and of what becomes of it, whatever is undone; saving names it."""
+    """The file of a scenario and of what becomes of it, whatever is undone; saving names it.
+
+    Attributes
+    ----------
+    path : Path or None
+        Where it lies; None when it has been saved nowhere yet.
+    opened : Scenario or None
+        What it held, under its own title.
+    """
 
     path: Path | None = None
+    opened: Scenario | None = None
+
+
+_CHANGED = " (changed)"
+
+
+def retitled(scenario: Scenario, shown: Scenario, opened: Scenario | None) -> Scenario:
+    """Return a changed scenario under a title that does not claim what no longer holds.
+
+    A title belongs to the run that it was written for. If anything but the GPU has been changed
+    since, it says so; back at what was opened, it is the title of before. One that somebody has
+    just written stays as it is.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What `shown` is to become.
+    shown : Scenario
+        What is on show.
+    opened : Scenario or None
+        What the file held.
+    """
+    if not shown.title or scenario.title != shown.title:
+        return scenario
+    plain = shown.title.removesuffix(_CHANGED)
+    own = opened is not None and opened.title.removesuffix(_CHANGED) == plain
+    if opened is not None and own and _run_of(scenario) == _run_of(opened):
+        return with_values(scenario, {"title": opened.title})
+    if _run_of(scenario) == _run_of(shown):
+        return scenario
+    return with_values(scenario, {"title": plain + _CHANGED})
+
+
+def _run_of(scenario: Scenario) -> dict[str, object]:
+    """Return all that a run depends on, the numbers and the bytes."""
+    return scenario.model_dump(exclude={"title", "hardware"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +96,7 @@ class Steps(QUndoStack):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
+        self.setUndoLimit(MOST_STEPS)
         self._shown = 0
         self.going_back = False
         """Whether steps are only counted, not shown."""

@@ -59,6 +59,18 @@ class LayoutSpec:
         return (*self.left, *self.stack, *self.bottom)
 
     @property
+    def extra(self) -> tuple[str, ...]:
+        """Names of those at the bottom that open where the window is tall enough."""
+        return self.bottom if self.bottom_tall else ()
+
+    @property
+    def largest(self) -> str:
+        """Name of the first dock of the largest place: panels of other layouts open there."""
+        if not self.right:
+            return self.bottom[0]
+        return max(zip(self.heights, self.right, strict=True))[1][0]
+
+    @property
     def tabs(self) -> tuple[str, ...]:
         """Names of the same where they share one place, the one in front first."""
         return tuple(sorted(self.stack, key=lambda name: name != self.front))
@@ -98,10 +110,12 @@ LAYOUTS = (
     ),
     LayoutSpec(
         "inspector", "Inspector", "What each token reads, in every head, and why √d.",
-        right=(("inspector", "sqrt_d"),), heights=(100,), width=0.6,
+        right=(("inspector", "sqrt_d", "heads"),), heights=(100,), width=0.6,
     ),
 )  # fmt: skip
 
+AT_LEFT = ("scenario",)
+"""Docks that open at the left in every layout."""
 LAYOUT_NAMES = tuple(spec.name for spec in LAYOUTS)
 LAYOUT_PANELS = {spec.name: spec.docks for spec in LAYOUTS}
 """What a step of a lesson may ask for."""

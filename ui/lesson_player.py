@@ -6,14 +6,16 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from simulator.assets import LESSONS
 from simulator.errors import InputError, refuse
-from simulator.lesson import Lesson, ResolvedStep, load_lesson, resolve_step
+from simulator.lesson import Lesson, ResolvedStep, lesson_after, load_lesson, resolve_step
 from simulator.playback import SECONDS_PER_OP, path_between
 from simulator.snapshot import Cursor
 from simulator.trace import Trace
 from ui.history import Aside
 from ui.layouts import LAYOUT_PANELS
 from ui.lesson_text import FORMATS
+from ui.scene.caption import LessonEnd
 from ui.scene.caption_text import typeset_text
 from ui.session import Session
 from ui.worker import Worker
@@ -22,6 +24,17 @@ WALK_STEPS, WALK_SECONDS = 24, 0.9
 """A walk from step to step: how many pictures, in how long, at most."""
 PLAY_STEPS = 96
 """Pictures of a step that plays, at most: a longer range goes by tiles."""
+
+
+def load(path: Path) -> Lesson:
+    """Read a lesson as a player shows it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read.
+    """
+    return load_lesson(path, LAYOUT_PANELS)
 
 
 class LessonPlayer(QObject):
@@ -39,6 +52,8 @@ class LessonPlayer(QObject):
     """The `ResolvedStep` that is about to be shown; None when the lesson has been left."""
     revealed_changed = Signal(bool)
     """Whether the answer of the step's question is to be seen."""
+    ended_changed = Signal(bool)
+    """Whether the end of the lesson is told, in the place of its last step's caption."""
     prepared = Signal(object)
     """A `ResolvedStep` that has been worked out, the one on show or the one to come."""
     told = Signal(str)
@@ -51,6 +66,7 @@ class LessonPlayer(QObject):
         self.lesson: Lesson | None = None
         self.step: ResolvedStep | None = None
         self.revealed = False
+        self.ended = False
         self.motion = True
         self._kept: Aside | None = None
         self._wanted = 0
@@ -67,14 +83,23 @@ class LessonPlayer(QObject):
     # --- which step -----------------------------------------------------------------------
 
     def open(self, path: Path, number: int = 0) -> None:
-        """Show a lesson from one of its steps on; its broken steps are told and left out.
+        """Read a lesson and show it from one of its steps on.
 
         Raises
         ------
         InputError
             The file cannot be read, or nothing in it can be shown.
         """
-        lesson = load_lesson(path, LAYOUT_PANELS)
+        self.begin(path, load(path), number)
+
+    def begin(self, path: Path, lesson: Lesson, number: int = 0) -> None:
+        """Show a lesson that has been read; its broken steps are told and left out.
+
+        Raises
+        ------
+        InputError
+            Nothing in it can be shown.
+        """
         if not lesson.steps:
             found = lesson.mistakes
             raise (
@@ -85,7 +110,7 @@ class LessonPlayer(QObject):
         if self.lesson is None:
             self._kept = self.session.set_aside()
         self._stop()
-        self.path, self.lesson, self.step = path, lesson, None
+        self.path, self.lesson, self.step, self.ended = path, lesson, None, False
         self._known.clear()
         if lesson.mistakes:
             more = len(lesson.mistakes) - 1
@@ -96,6 +121,7 @@ class LessonPlayer(QObject):
         """Show a step, the nearest that there is."""
         if self.lesson is None:
             return
+        self.ended = False
         self._wanted = min(max(number, 0), len(self.lesson.steps) - 1)
         if self._wanted in self._known:
             self._show(self._known[self._wanted])
@@ -103,19 +129,55 @@ class LessonPlayer(QObject):
             self._resolve(self._wanted)
 
     def next(self) -> None:
-        """Show the next step; first the answer where a question waits for it."""
+        """Show the next step; first the answer where a question waits for it.
+
+        After the last step the end of the lesson is told, and then the lesson after it opens: who
+        presses once too often sees where that would lead.
+        """
         if self.step is not None and self.step.answer and not self.revealed:
             self.reveal()
-        else:
+        elif self.end is None or self._wanted != self.step_number:
             self.go(self._wanted + 1)
+        elif not self.ended:
+            self.ended = True
+            self.ended_changed.emit(True)
+        else:
+            self._open_following()
 
     def back(self) -> None:
-        """Show the step before."""
-        self.go(self._wanted - 1)
+        """Show the step before; from the end of the lesson, its last step."""
+        if self.ended:
+            self.ended = False
+            self.ended_changed.emit(False)
+        else:
+            self.go(self._wanted - 1)
+
+    def _open_following(self) -> None:
+        following = lesson_after(self.path) if self.path is not None else None
+        if following is not None:
+            try:
+                self.open(following.path)
+            except InputError as error:
+                self.told.emit(str(error))
+
+    @property
+    def step_number(self) -> int:
+        """Number of the step on show, from 0; -1 while there is none."""
+        return self.step.number if self.step is not None else -1
+
+    @property
+    def end(self) -> LessonEnd | None:
+        """What comes after the step on show if it is the last one."""
+        step = self.step
+        if step is None or self.path is None or step.number + 1 < step.count:
+            return None
+        following = lesson_after(self.path)
+        last = following is None and self.path.parent == LESSONS
+        return LessonEnd(step.lesson, following.title if following else "", last)
 
     def reveal(self, on: bool = True) -> None:
         """Show the answer of the step's question, or hide it."""
-        if self.step is not None and self.step.answer and on != self.revealed:
+        if self.step is not None and self.step.answer and on != self.revealed and not self.ended:
             self.revealed = on
             self.revealed_changed.emit(on)
 
@@ -125,6 +187,7 @@ class LessonPlayer(QObject):
             return
         self._stop()
         self.path = self.lesson = self.step = None
+        self.ended = False
         kept, self._kept = self._kept, None
         self.step_changed.emit(None)
         if kept is not None:
@@ -154,7 +217,7 @@ class LessonPlayer(QObject):
         lesson, number, step = result
         if lesson is not self.lesson:
             return
-        wanted = number == self._wanted != (self.step.number if self.step is not None else -1)
+        wanted = number == self._wanted != self.step_number
         if isinstance(step, ResolvedStep):
             self._known[number] = step
             self.prepared.emit(step)
@@ -239,6 +302,11 @@ class LessonPlayer(QObject):
     def _stop(self) -> None:
         self._clock.stop()
         self._path.clear()
+
+    @property
+    def aside(self) -> Aside | None:
+        """What was on show before the lesson and comes back when it is left."""
+        return self._kept
 
     @property
     def following(self) -> ResolvedStep | None:

@@ -11,6 +11,11 @@ def _whole(text: str) -> str:
     return text.replace(" ", "\u00a0")
 
 
+def _factor(value: float, digits: int) -> str:
+    """Return a factor; from 100 on whole, as no more than three digits of one are told."""
+    return number_text(value, digits) if value < 100 else count_text(round(value))
+
+
 FORMATS: Formats = {
     "bytes": lambda value, _: _whole(bytes_text(int(value))),
     "decimal": lambda value, _: _whole(decimal_bytes_text(int(value))),
@@ -18,6 +23,6 @@ FORMATS: Formats = {
     "number": number_text,
     "percent": lambda value, digits: _whole(f"{number_text(100 * value, digits)} %"),
     "time": lambda value, _: _whole(time_text(value)),
-    "times": lambda value, digits: _whole(f"{number_text(value, digits)} ×"),
+    "times": lambda value, digits: _whole(f"{_factor(value, digits)} ×"),
 }
 """For `simulator.lesson.resolve_step`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,11 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from simulator.assets import ASSETS, LESSONS
 from simulator.errors import InputError
-from simulator.lesson import ResolvedStep, list_lessons
-from ui.lesson_player import LessonPlayer
+from simulator.lesson import Lesson, ResolvedStep, list_lessons
+from ui.lesson_player import LessonPlayer, load
 from ui.panels.fade import Fade
 from ui.panels.lesson_bar import LessonBar
+from ui.panels.message_bar import Kind
 
 if TYPE_CHECKING:
     from ui.main_window import MainWindow
@@ -48,7 +50,8 @@ class Lessons(QObject):
         player, bar = self.player, self.bar
         player.step_changed.connect(self._show_step)
         player.revealed_changed.connect(self._show_answer)
-        player.told.connect(window.say)
+        player.ended_changed.connect(self._show_end)
+        player.told.connect(partial(window.say, kind=Kind.FAILURE))
         bar.next_asked.connect(player.next)
         bar.back_asked.connect(player.back)
         bar.reveal_asked.connect(player.reveal)
@@ -67,13 +70,20 @@ class Lessons(QObject):
 
     def open(self, path: Path) -> None:
         """Open a lesson at its first step; one that cannot be used is told."""
-        try:
-            self.player.open(path)
-        except InputError as error:
-            self._window.show_error(error)
-        else:
-            if not path.is_relative_to(ASSETS):
-                self._window.settings.add_recent(path)
+        shipped = path.is_relative_to(ASSETS)
+
+        def begin(lesson: Lesson | InputError) -> None:
+            try:
+                if isinstance(lesson, InputError):
+                    raise lesson
+                self.player.begin(path, lesson)
+            except InputError as error:
+                self._window.show_error(error)
+            else:
+                if not shipped:
+                    self._window.settings.add_recent(path)
+
+        self._window.session.reading.read(path, load, begin, beside=not shipped)
 
     # --- menu -----------------------------------------------------------------------------
 
@@ -84,6 +94,7 @@ class Lessons(QObject):
     def _list(self, menu: QMenu) -> None:
         for action in self._listed:
             menu.removeAction(action)
+            action.deleteLater()  # the menu would keep it until it ends itself
         self._listed.clear()
         head = menu.actions()[0]
         for number, lesson in enumerate(list_lessons(), start=1):
@@ -99,7 +110,9 @@ class Lessons(QObject):
     def enable(self, on: bool) -> None:
         """Let the keys of a lesson be its own, or let panels have them."""
         for name in _OWN:
-            self._window.actions_by_name[name].setEnabled(on)
+            action = self._window.actions_by_name[name]
+            action.setEnabled(on)
+            action.setAutoRepeat(False)  # a key that is held must not run into the next lesson
 
     # --- showing --------------------------------------------------------------------------
 
@@ -123,6 +136,13 @@ class Lessons(QObject):
         if layout != window.desk.lent:
             window.desk.lend(*layout)
         window.docks.choose(layout[0], step.choices)
+
+    def _show_end(self, ended: bool) -> None:
+        end, step = self.player.end, self.player.step
+        if ended and end is not None:
+            self.bar.show_end(end)
+        elif step is not None:
+            self.bar.show_step(step, self.player.revealed)
 
     def _show_answer(self, revealed: bool) -> None:
         if self.player.step is not None:

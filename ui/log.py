@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QtMsgType
 
-from simulator.errors import InputError, reason, refuse
+from simulator.errors import InputError, reason, refuse, safe_text
 from ui.settings import settings_path
+from ui.system_libraries import advice, missing_libraries, named_platforms
 
 if TYPE_CHECKING:
     from simulator.trace import Trace
@@ -76,7 +77,7 @@ def start_log(wanted: str | None = None) -> Path | None:
             return None
         raise refuse(str(path), "", "", f"a file that can be written ({reason(error)})") from None
     if wanted == "":
-        print(f"log: {path}", file=sys.stderr)
+        print(f"log: {safe_text(str(path))}", file=sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     LOG.addHandler(handler)
     LOG.setLevel(logging.WARNING if wanted is None else logging.INFO)
@@ -122,7 +123,8 @@ class QtStart:
         take_qt_message(kind, context, message)
         self._said.append(" ".join(message.split()))
         if kind == QtMsgType.QtFatalMsg:
-            words = "; ".join(dict.fromkeys(self._said[-_REMARKS:]))
+            missing = missing_libraries(named_platforms(os.environ))
+            words = advice(missing) or "; ".join(dict.fromkeys(self._said[-_REMARKS:]))
             print(f"tilescope: Qt cannot start: {words}", file=sys.stderr, flush=True)
             os._exit(2)  # Qt would abort the process
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -16,10 +15,10 @@ from PySide6.QtGui import (
     QKeyEvent,
     QKeySequence,
     QResizeEvent,
+    QShowEvent,
 )
 from PySide6.QtWidgets import (
     QApplication,
-    QLabel,
     QMainWindow,
     QMenu,
     QToolBar,
@@ -28,9 +27,8 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.assets import DEMO
-from simulator.errors import InputError
+from simulator.errors import InputError, safe_text
 from simulator.faults import fault_labels
-from simulator.scenario import save_scenario
 from simulator.trace import Trace
 from ui.actions import ACTIONS, MENUS, ActionSpec
 from ui.desk import Desk
@@ -38,9 +36,12 @@ from ui.docks import Docks
 from ui.files import READS, Files
 from ui.icons import app_icon, icon
 from ui.lessons import Lessons
+from ui.messages import Messages
+from ui.normal_size import NormalSize
 from ui.panels.board_panel import BoardPanel
 from ui.panels.code_panel import CodePanel
 from ui.panels.header import Header, engine_words
+from ui.panels.message_bar import Kind
 from ui.panels.overrides import guarded
 from ui.panels.transport_bar import TransportBar
 from ui.panels.values_panel import ValuesPanel
@@ -57,6 +58,7 @@ from ui.theme import (
     palette,
     stylesheet,
 )
+from ui.unsaved import Unsaved
 
 FIRST_SIZE, FRAME = (1440, 900), QSize(16, 48)
 """Size of the first window where the screen has room for it and its frame."""
@@ -81,7 +83,6 @@ class MainWindow(QMainWindow):
         self.style_now = Style(THEMES[settings.theme], settings.text_scale)
         self._shown: QWidget | None = None
         self._fell_back = False
-        self._said_of_run = ""
         self._asked: float | None = None
         """Text scale that was asked for during a talk."""
         self.setObjectName("window")
@@ -90,17 +91,19 @@ class MainWindow(QMainWindow):
         self.board = BoardPanel()
         self.header = Header()
         self.transport = TransportBar()
-        self._banner = QLabel()
+        self.messages = Messages(self)
         self._blank = QWidget(self)
         self.lessons = Lessons(self)
         self._assemble()
         self.files = Files(self)
+        self.unsaved = Unsaved(self)
         self.docks = Docks(self, session)
         self._values = cast(ValuesPanel, self.docks.panel("values"))
         self.actions_by_name = self._make_actions()
         self.desk = Desk(self)
         self._make_menus()
         self.presenter = Presenter(self)
+        NormalSize(self)
         self.lessons.enable(False)
         self._connect()
         self._restore()
@@ -109,18 +112,12 @@ class MainWindow(QMainWindow):
     # --- assembly -------------------------------------------------------------------------
 
     def _assemble(self) -> None:
-        self._banner.setObjectName("banner")
-        self._banner.setWordWrap(True)
-        self._banner.setMargin(8)
-        self._banner.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._banner.hide()
         self.setCentralWidget(self.board)
         top = QWidget()
         column = QVBoxLayout(top)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
-        column.addWidget(self._banner)  # a layout may do without the board
         self._add_bar("header", top, Qt.ToolBarArea.TopToolBarArea)
         foot = QWidget()
         column = QVBoxLayout(foot)
@@ -188,16 +185,16 @@ class MainWindow(QMainWindow):
         session.view_changed.connect(self._show_view)
         session.trace_changed.connect(self._show_trace)
         session.refused.connect(self.show_error)
-        session.fell_back.connect(self.say)
         session.playing_changed.connect(self._show_playing)
         self.presenter.toggled.connect(self.actions_by_name["present"].setChecked)
         session.settings_changed.connect(self._show_pace)
         session.file_changed.connect(self._show_title)
-        session.runs.said.connect(self._say_run)
+        self.lessons.player.step_changed.connect(self._show_title)
         session.working.connect(self._show_working)
-        session.tasks.progressed.connect(self.header.progress.show_progress)
-        session.tasks.rested.connect(self.header.progress.rest)
-        self.header.progress.cancelled.connect(session.tasks.cancel)
+        for tasks in (session.tasks, session.reading):
+            tasks.progressed.connect(self.header.progress.show_progress)
+            tasks.rested.connect(self.header.progress.rest)
+            self.header.progress.cancelled.connect(tasks.cancel)
         self.header.algorithm_chosen.connect(self.files.choose_algorithm)
         self.header.scenario_asked.connect(self.docks["scenario"].show)
         self.board.tile_chosen.connect(session.go_to_tile)
@@ -220,10 +217,10 @@ class MainWindow(QMainWindow):
     def _restore(self) -> None:
         self.actions_by_name["set_motion"].setChecked(self.settings.motion)
         self.set_motion(self.settings.motion)
+        self.actions_by_name["ask_unsaved"].setChecked(self.settings.ask_unsaved)
         geometry = self.settings.geometry
         if geometry is None or not self.restoreGeometry(geometry):
             self.resize(QSize(*FIRST_SIZE).boundedTo(self.screen().availableSize() - FRAME))
-        self.desk.show()
 
     # --- showing --------------------------------------------------------------------------
 
@@ -233,10 +230,7 @@ class MainWindow(QMainWindow):
         self.docks.show_view(view)
 
     def _show_trace(self, trace: Trace) -> None:
-        if self._fell_back:
-            self._fell_back = False  # the demo stands in; the message says for what
-        else:
-            self._banner.hide()
+        self.messages.settle()
         self.header.show_trace(trace, self.style_now, self.engine_note(trace))
         self._show_title()
 
@@ -251,12 +245,14 @@ class MainWindow(QMainWindow):
     def _show_title(self) -> None:
         scenario = self.session.scenario
         path = self.session.path
-        name = (scenario.title if scenario else "") or (path.stem if path else "Untitled")
+        lesson = self.lessons.player.lesson
+        title = lesson.title if lesson else scenario.title if scenario else ""
+        title = title or (path.stem if path else "Untitled")
+        name = safe_text(title)
         trace = self.session.trace
         engine = f" · {engine_words(trace.engine.name, trace.engine.device)}" if trace else ""
-        why = f" ({self.session.why})" if engine and self.session.why else ""
         fault = f"{fault_labels(scenario.faults)[0]} — " if scenario and scenario.faults.on else ""
-        self.setWindowTitle(f"{fault}{name}[*] — Tilescope{engine}{why}")
+        self.setWindowTitle(f"{fault}{name}[*] — Tilescope{engine}")
         self.setWindowModified(not self.session.undo_stack.isClean())
 
     def open_path(self, path: Path) -> None:
@@ -282,33 +278,33 @@ class MainWindow(QMainWindow):
         self.transport.set_speed(self.session.speed)
         self.transport.set_granularity(self.session.granularity)
 
-    def say(self, line: str) -> None:
-        """Show one line under the header, until another scenario is shown."""
-        self._banner.setText(line)
-        self._banner.show()
+    def say(self, line: str, kind: Kind = Kind.HINT) -> None:
+        """Show one line over the board."""
+        self.messages.say(line, kind)
+        if self._blank.isVisible():
+            self._blank.raise_()
 
-    def _say_run(self, line: str) -> None:
-        """Show why a run went nowhere, until another begins."""
-        if line:
-            self.say(line)
-        elif self._banner.text() == self._said_of_run:
-            self._banner.hide()
-        self._said_of_run = line
-
-    def show_error(self, error: InputError) -> None:
+    def show_error(self, error: InputError, kind: Kind = Kind.REFUSAL) -> None:
         """Show one line about what cannot be used; everything else stays as it is.
 
-        With nothing on show yet, the demo takes its place.
+        With nothing on show yet, the demo takes its place, and the message says for what.
         """
-        self.say(str(error))
-        if self.session.trace is None and not self._fell_back:
+        nothing_yet = self.session.trace is None
+        self.say(str(error), Kind.FAILURE if nothing_yet else kind)
+        if nothing_yet and not self._fell_back:
             self._fell_back = True
             self.session.open(DEMO)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.desk.begin()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._blank.setGeometry(self.rect())
         self._apply_style()
+        self.docks.sizes.fit()
+        self.messages.place()
         self.desk.fit_later()
         QTimer.singleShot(0, self, self._stay_full)
 
@@ -327,7 +323,7 @@ class MainWindow(QMainWindow):
         app.setFont(style.text_font(13))  # dialogs, menus and tool tips
         self.setFont(style.text_font(13))
         self.setStyleSheet(stylesheet(style))
-        for widget in (self.board, self.header, self.transport, self.lessons.bar):
+        for widget in (self.board, self.header, self.transport, self.lessons.bar, self.messages):
             widget.set_style(style)
         self.docks.set_style(style)
         self.presenter.set_style(style)
@@ -347,7 +343,7 @@ class MainWindow(QMainWindow):
 
     def dropEvent(self, event: QDropEvent) -> None:
         for url in event.mimeData().urls():
-            self.files.open_path(Path(url.toLocalFile()))
+            self.files.open_by_hand(Path(url.toLocalFile()))
         event.acceptProposedAction()
 
     # --- view -----------------------------------------------------------------------------
@@ -413,15 +409,15 @@ class MainWindow(QMainWindow):
         view = self.session.view
         cell = self.board.hit or (view.cell if view else None)
         if cell is not None:
-            self.docks["values"].show()
-            self.docks["values"].raise_()
+            self.docks.open("values")
             self._values.pin(cell)
 
     def run_until(self) -> None:
         """Choose in the code panel what to run until."""
-        self.docks["code"].show()
-        self.docks["code"].raise_()
-        cast(CodePanel, self.docks.panel("code")).bar.until.setFocus()
+        self.docks.open("code")
+        cast(CodePanel, self.docks.panel("code")).bar.until.setFocus(
+            Qt.FocusReason.ShortcutFocusReason
+        )
 
     def blank(self, on: bool) -> None:
         """Black out the window, for a word without a picture."""
@@ -437,7 +433,8 @@ class MainWindow(QMainWindow):
         Shift, and of two Qt does neither.
         """
         if event.key() == Qt.Key.Key_Escape:
-            self.session.select(None)
+            if not self.messages.escape():
+                self.session.select(None)
         elif event.matches(QKeySequence.StandardKey.ZoomIn):
             self.board.zoom_in()
         else:
@@ -461,21 +458,17 @@ class MainWindow(QMainWindow):
         if self.windowHandle().windowStates() & full:
             self.setWindowState(self.windowState() | full)
 
-    def _keep_unsaved(self) -> None:
-        """Put a scenario that is not saved among the recent files: closing loses nothing."""
-        scenario, stack = self.session.scenario, self.session.undo_stack
-        if scenario is not None and not stack.isClean():
-            path = self.settings.folder / "unsaved.toml"
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                save_scenario(scenario, path)
-                self.settings.add_recent(path)
-            except (InputError, OSError) as error:
-                print(f"unsaved changes are lost: {error}", file=sys.stderr)
+    def quit(self) -> None:
+        """Close, once it has been asked what becomes of unsaved changes."""
+        self.unsaved.before(self.close)
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        if event.spontaneous() and self.unsaved.asks:  # a person, with the frame's own button
+            event.ignore()
+            self.quit()
+            return
+        self.unsaved.keep()
         self.lessons.player.leave()
-        self._keep_unsaved()
         self.settings.geometry = self.saveGeometry()
         self.desk.remember()
         self.settings.sync()

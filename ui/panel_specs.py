@@ -60,6 +60,9 @@ class PanelSpec:
         Shows a view in the panel; None where the panel follows the session by itself.
     model : callable or None
         What the panel needs beyond the snapshot: in ``view.models`` under the panel's name.
+    room : tuple of float
+        Shares of the window's width and of its height that the panel takes where it is opened in
+        a layout that is not its own.
     """
 
     name: str
@@ -69,11 +72,17 @@ class PanelSpec:
     make: Callable[[Session], QWidget]
     show: Callable[[Any, View], None] | None
     model: Model | None = None
+    room: tuple[float, float] = (0.4, 0.6)
+
+
+_LARGE = (0.5, 0.75)
+"""Room of panels that are a whole picture or table."""
 
 
 def _scenario(session: Session) -> QWidget:
     panel = ScenarioPanel()
     panel.proposed.connect(session.propose)
+    panel.withdrawn.connect(session.withdrawn)
     session.trace_changed.connect(panel.show_trace)
     session.refused.connect(panel.show_refusal)
     if session.trace is not None:
@@ -121,7 +130,7 @@ PANELS = (
     PanelSpec(
         "compare", "Compare", "6",
         "Naive and both FlashAttentions in lock-step on the same Q, K and V.",
-        ComparePanel, _show, compare_model,
+        ComparePanel, _show, compare_model, _LARGE,
     ),
     PanelSpec(
         "traffic", "HBM bytes over the run", "7",
@@ -151,18 +160,18 @@ PANELS = (
     PanelSpec(
         "cache", "KV cache", "K",
         "How the cache of a model grows, how many users fit, and what a decoded token reads.",
-        CachePanel, _show, cache_model,
+        CachePanel, _show, cache_model, _LARGE,
     ),
     PanelSpec(
         "heads", "Head sharing", "H",
         "Which query heads share keys and values, and what that saves (Ainslie et al. 2023).",
-        HeadsPanel, _show,
+        HeadsPanel, _show, None, _LARGE,
     ),
     PanelSpec(
         "inspector", "Attention inspector", "I",
         "What each token reads: weights of every head, temperature, mask, entropy "
         "(Vaswani et al. 2017).",
-        InspectorPanel, _show,
+        InspectorPanel, _show, None, _LARGE,
     ),
     PanelSpec(
         "sqrt_d", "Why √d", "D",

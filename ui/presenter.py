@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import (
@@ -29,6 +30,8 @@ from shiboken6 import isValid
 
 from simulator.lesson import ResolvedStep
 from ui.awake import Awake
+from ui.dock_sizes import Shares
+from ui.panels.message_bar import Kind
 from ui.panels.overrides import guarded
 from ui.panels.pen_overlay import PenOverlay
 from ui.panels.speaker_window import FIRST_SIZE, SpeakerWindow
@@ -53,6 +56,7 @@ class _Before:
     size: QSize
     screen: QScreen
     docks: QByteArray
+    shares: Shares
     layout: object
     menu: bool
     header: bool
@@ -99,6 +103,7 @@ class Presenter(QObject):
         player.step_changed.connect(self._show_step)
         player.revealed_changed.connect(self._show_speaker_step)
         player.prepared.connect(self._show_speaker_step)
+        player.ended_changed.connect(self._show_speaker_step)
         window.actions_by_name["blank"].toggled.connect(self._show_blank)
         self.overlay.changed.connect(self._wake_cursor)
 
@@ -117,8 +122,8 @@ class Presenter(QObject):
         self._settling.stop()
         self._before = _Before(
             window.windowState(), window.saveGeometry(), window.size(), window.screen(),
-            window.saveState(), self._layout(), not window.menuBar().isHidden(),
-            not window.header.isHidden(),
+            window.saveState(), window.docks.sizes.own, self._layout(),
+            not window.menuBar().isHidden(), not window.header.isHidden(),
         )  # fmt: skip
         window.menuBar().hide()
         # The contents and not the tool bar around them: the line for errors stands in it too, and
@@ -174,7 +179,7 @@ class Presenter(QObject):
         if before.screen is not window.screen() and before.screen in QGuiApplication.screens():
             window.restoreGeometry(before.geometry)
         if self._layout() == before.layout:
-            window.restoreState(before.docks)
+            self._put_back(before)
             self._settle_later(before)
         else:
             dock = window.docks["scenario"]
@@ -202,6 +207,10 @@ class Presenter(QObject):
         dock.setVisible(opened)
         return state
 
+    def _put_back(self, before: _Before) -> None:
+        """Let docks stand as they did, with the same shares of the window."""
+        self._window.docks.put_back(before.docks, before.shares)
+
     def _settle_later(self, before: _Before) -> None:
         """Put sizes back once more when the window is no longer full screen: it takes a moment."""
         self._settled_as, self._tries = before, _SETTLE_TRIES
@@ -220,7 +229,7 @@ class Presenter(QObject):
             window.resize(before.size)
         there = window.size() == before.size
         if there and self._layout() == before.layout:
-            window.restoreState(before.docks)
+            self._put_back(before)
         if there or not self._tries:
             self._settling.stop()
 
@@ -232,7 +241,7 @@ class Presenter(QObject):
         if before is not None:
             self._window.restoreGeometry(before.geometry)
             if self._layout() == before.layout:
-                self._window.restoreState(before.docks)
+                self._put_back(before)
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
@@ -292,7 +301,10 @@ class Presenter(QObject):
         self.overlay.clear()
 
     def off_or_end(self) -> None:
-        """Switch pen, spotlight and black screen off; end the talk if none was on."""
+        """Take a refusal away, else switch pen, spotlight and black screen off, else end."""
+        messages = self._window.messages
+        if messages.kind is Kind.REFUSAL and messages.escape():
+            return
         blank = self._window.actions_by_name["blank"]
         if blank.isChecked() or self.overlay.pen or self.overlay.spotlight:
             blank.setChecked(False)
@@ -313,7 +325,8 @@ class Presenter(QObject):
         """Take the keys of a talk, and notice the pointer and the end of the window."""
         kind = event.type()
         if watched is self._window:
-            if kind is QEvent.Type.Close:
+            asks = event.spontaneous() and self._window.unsaved.asks  # it may not close at all
+            if kind is QEvent.Type.Close and not asks:
                 self._close()
         elif kind is QEvent.Type.KeyPress or kind is QEvent.Type.ShortcutOverride:
             assert isinstance(event, QKeyEvent)
@@ -440,9 +453,14 @@ class Presenter(QObject):
         if other is None:
             return
         _fill(self._window, other)
-        if self.speaker is not None and self.speaker.isVisible():
-            _fill(self.speaker, here)
         self._window.activateWindow()
+        # Each takes a while to fit its new screen: in between, the window takes input.
+        QTimer.singleShot(0, self, partial(self._move_speaker, here))
+
+    def _move_speaker(self, screen: QScreen) -> None:
+        if self.on and self.speaker is not None and self.speaker.isVisible():
+            _fill(self.speaker, screen)
+            self._window.activateWindow()
 
     def _screen_gone(self) -> None:
         QTimer.singleShot(0, self, self._after_screen)
@@ -461,7 +479,7 @@ class Presenter(QObject):
         speaker, player = self.speaker, self._window.lessons.player
         if speaker is None or not self.on:
             return
-        speaker.show_step(player.step, player.following, player.revealed)
+        speaker.show_step(player.step, player.following, player.revealed, player.end, player.ended)
 
     def _show_blank(self, on: bool) -> None:
         if self.speaker is not None:

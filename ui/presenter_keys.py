@@ -34,7 +34,7 @@ class Key:
 
 
 KEYS = (
-    Key(("PgDown",), "next", "Next step, first the answer to a question; or a step of the run"),
+    Key(("PgDown",), "next", "Next step, or first an answer; at the end the next lesson; or step"),
     Key(("PgUp",), "back", "The step before"),
     Key(("B", "."), "toggle_blank", "Black screen", typed=True),
     Key(("Ctrl+P",), "toggle_pen", "Pen"),

@@ -51,6 +51,8 @@ class Runs(QObject):
     """In words, why a run did not go anywhere; empty once another begins."""
     stopped = Signal(str)
     """In words, what playing or a run has stopped at."""
+    play_ended = Signal(object)
+    """The `Stop` at which a breakpoint has ended playing."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -62,6 +64,7 @@ class Runs(QObject):
         self._player: Finder | None = None
         self._runner: Finder | None = None
         session.playing_changed.connect(self._note_playing)
+        session.trace_changed.connect(self._drop_finders)
 
     # --- breakpoints ------------------------------------------------------------------------
 
@@ -154,6 +157,9 @@ class Runs(QObject):
             self.said.emit("")
         else:
             self._halted.set()
+
+    def _drop_finders(self, trace: Trace) -> None:
+        self._trace = self._player = self._runner = None
 
     def _finders(self, trace: Trace) -> tuple[Finder, Finder]:
         if self._player is None or self._runner is None or self._trace is not trace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +15,7 @@ from PySide6.QtGui import QUndoGroup
 from kernels.errors import comes_from_device
 from simulator.cell_values import exists, moved_cell
 from simulator.compare import EngineRun, run_all
-from simulator.errors import InputError, refuse
+from simulator.errors import InputError, refuse, safe_text
 from simulator.lesson_places import Pointer
 from simulator.playback import (
     SECONDS_PER_OP,
@@ -31,7 +32,10 @@ from simulator.scenario import Scenario, load_scenario, save_scenario
 from simulator.snapshot import Cell, Cursor, Snapshot
 from simulator.trace import Trace
 from ui.engines import Engines
-from ui.history import Aside, Change, File, Steps, carried, kept_cell
+from ui.heap import give_back
+from ui.history import Aside, Change, File, Steps, carried, kept_cell, retitled
+from ui.model_choice import ModelChoice
+from ui.reading import Reading
 from ui.runs import Runs, Stop
 from ui.tasks import Report, Tasks
 from ui.worker import Worker
@@ -82,6 +86,8 @@ class Session(QObject):
     """The new `Trace`, before its first view."""
     refused = Signal(object)
     """The `InputError` of a scenario that cannot be used."""
+    withdrawn = Signal()
+    """What was refused does not stand any more where it was typed."""
     playing_changed = Signal(bool)
     settings_changed = Signal()
     """Granularity or speed."""
@@ -96,6 +102,7 @@ class Session(QObject):
         super().__init__(parent)
         self.engines = Engines(engine)
         self.file = File()
+        self.model_choice = ModelChoice(self)
         self.trace: Trace | None = None
         self.view: View | None = None
         self.granularity = Granularity.OP
@@ -115,7 +122,9 @@ class Session(QObject):
         self._worker.failed.connect(self._failed)
         self._worker.idle.connect(self._rest)
         self.tasks = Tasks(self)
-        self.tasks.failed.connect(lambda error: self._failed("task", error))
+        self.reading = Reading(self)
+        for tasks in (self.tasks, self.reading):
+            tasks.failed.connect(lambda error: self._failed("task", error))
         self.runs = Runs(self)
         self._patience = QTimer(self, singleShot=True, interval=250)
         self._patience.timeout.connect(self._tell_working)
@@ -152,15 +161,19 @@ class Session(QObject):
 
     def start(self, scenario: Scenario, path: Path | None) -> None:
         """Show another scenario; `path` None when it is not a file yet."""
-        what = f"open {path.name}" if path else "open"
-        self._replace(scenario, File(path), what, opened=True)
+        what = f"open {safe_text(path.name)}" if path else "open"
+        self._replace(scenario, File(path, scenario), what, opened=True)
 
     def propose(self, scenario: Scenario, what: str) -> None:
         """Change the scenario, as a step that can be undone; `what` names it."""
+        if self.scenario is not None:
+            scenario = retitled(scenario, self.scenario, self.file.opened)
         if scenario != self.scenario:
             self._replace(scenario, self.file, what, opened=False)
 
     def _replace(self, scenario: Scenario, file: File, what: str, *, opened: bool) -> None:
+        self.reading.cancel()  # a file that is still read comes too late
+
         def accept(trace: Trace) -> None:
             if self.trace is None:
                 self.file = file
@@ -189,7 +202,7 @@ class Session(QObject):
         save_scenario(self.scenario, path)
         if self.undo_stack.moving:  # what is written is what is on show
             self._call_off()
-        self.file.path = path
+        self.file.path, self.file.opened = path, self.scenario
         self.undo_stack.setClean()
         self.file_changed.emit()
 
@@ -228,6 +241,10 @@ class Session(QObject):
         self._take(trace)
 
     def _take(self, trace: Trace) -> None:
+        if self.trace is not None and self.trace is not trace:
+            # Panels that nobody sees, and a run set aside, may hold it for long. In the engine's
+            # thread: the trace may be at work there.
+            self._worker.submit(f"forget {id(self.trace)}", partial(_forget, self.trace))
         self.trace = trace
         self._worker.drop("view")
         self.trace_changed.emit(trace)
@@ -264,7 +281,7 @@ class Session(QObject):
             if trace is self.trace:
                 self._ask()
             else:
-                self.file = File()
+                self.file = File(opened=scenario)
                 self.undo_stack.clear()
                 self.undo_stack.show()
                 self._take(trace)
@@ -452,6 +469,7 @@ class Session(QObject):
         if stop.condition is not None:
             self.play(False)
             self.runs.stopped.emit(stop.condition.words)
+            self.runs.play_ended.emit(stop)
         if self._worker.busy:  # another view of the place that has been left
             self._ask()
         return True
@@ -535,15 +553,22 @@ class Session(QObject):
     @property
     def settled(self) -> bool:
         """Whether no work runs or waits and every result has been told."""
-        workers = (self._worker, *self._others)
-        return all(worker.settled for worker in workers) and self.tasks.settled
+        workers = all(worker.settled for worker in (self._worker, *self._others))
+        return workers and self.tasks.settled and self.reading.settled
 
     def close(self) -> None:
         """Stop playing and working."""
         self._clock.stop()
         self.tasks.close()
+        self.reading.close()
         for worker in (self._worker, *self._others):
             worker.stop()
+
+
+def _forget(trace: Trace) -> None:
+    """Keep nothing of a run that is not on show, and give its memory back."""
+    trace.forget()
+    give_back()
 
 
 def out_of_memory() -> InputError:

@@ -11,7 +11,7 @@ from ui.layouts import LAYOUT_NAMES
 from ui.theme import TEXT_SCALES, THEMES
 
 MAX_RECENT = 8
-_DOCKS_VERSION = 2
+_DOCKS_VERSION = 3
 """Raised when docks change so that an old state would hide them."""
 
 
@@ -84,6 +84,15 @@ class Settings:
         self._store.setValue("motion", "true" if on else "false")
 
     @property
+    def ask_unsaved(self) -> bool:
+        """Whether it is asked what becomes of unsaved changes."""
+        return str(self._store.value("ask_unsaved", "true")).lower() != "false"
+
+    @ask_unsaved.setter
+    def ask_unsaved(self, on: bool) -> None:
+        self._store.setValue("ask_unsaved", "true" if on else "false")
+
+    @property
     def recent(self) -> list[Path]:
         """Scenario files opened lately, the latest first."""
         value = self._store.value("recent", [])
@@ -134,6 +143,14 @@ class Settings:
     def save_state(self, layout: str, state: QByteArray) -> None:
         """Remember how the docks of a layout are."""
         self._store.setValue(f"docks{_DOCKS_VERSION}/{layout}", state)
+
+    def shares(self, layout: str) -> str:
+        """Return what the user has made of the sizes of a layout, as `Shares.to_text` says it."""
+        return str(self._store.value(f"docks{_DOCKS_VERSION}/{layout}_shares", ""))
+
+    def save_shares(self, layout: str, shares: str) -> None:
+        """Remember what the user has made of the sizes of a layout."""
+        self._store.setValue(f"docks{_DOCKS_VERSION}/{layout}_shares", shares)
 
     def sync(self) -> None:
         """Write what has changed; a file that cannot be written is no reason to fail."""

@@ -7,7 +7,7 @@ import io
 import os
 import sys
 
-from simulator.errors import reason
+from simulator.errors import reason, safe_text
 
 
 def fit_encoding() -> None:
@@ -47,7 +47,7 @@ def send_off() -> bool:
 
 def tell_unwritten(error: OSError) -> None:
     """Say in one line what could not be read or written."""
-    what = error.filename or "standard output"
+    what = safe_text(str(error.filename or "standard output"))
     print(f"{what}: expected a file that can be used ({reason(error)})", file=sys.stderr)
 
 

@@ -55,7 +55,7 @@ class Theme:
     empty, used : str
         Pending tiles; veil over tiles that were used and dropped.
     hatch : str
-        Lines over skipped tiles.
+        Lines over skipped tiles, which a projector must not wash out.
     tensors : mapping
         Colour of each tensor and statistic as it is written in text: readable on `panel`.
     """
@@ -95,7 +95,7 @@ DARK = Theme(
     text="#F0F3F6", muted="#9DA7B3", faint="#636D79",
     accent="#182D4A", current="#FFD24A", good="#3FB950", bad="#FF6B63",
     hbm_ground="#1D140C", hbm_line="#9A6324", sram_ground="#0D1A13", sram_line="#2E8B57",
-    empty="#0D1117", used="#0D1117", hatch="#30363D",
+    empty="#0D1117", used="#0D1117", hatch="#6B7683",
     tensors={**TENSOR_COLOURS, "V": "#1FBF92"},
 )  # fmt: skip
 
@@ -106,7 +106,7 @@ LIGHT = Theme(
     text="#14181D", muted="#4A5561", faint="#8A949F",
     accent="#D6E8FB", current="#B84400", good="#177432", bad="#B01030",
     hbm_ground="#FFF4E2", hbm_line="#B7791F", sram_ground="#E9F7EF", sram_line="#2F855A",
-    empty="#F6F8FA", used="#FFFFFF", hatch="#C4CCD4",
+    empty="#F6F8FA", used="#FFFFFF", hatch="#7F8A96",
     tensors={
         "Q": "#186A9F", "K": "#8F5A00", "V": "#00704F", "O": "#A03C78", "S": "#5B3FC4",
         "P": "#1A7246", "m": "#6B6400", "l": "#2E5F99", "LSE": "#2E5F99",
@@ -120,7 +120,7 @@ CONTRAST = Theme(
     text="#FFFFFF", muted="#E6E6E6", faint="#9A9A9A",
     accent="#003C8F", current="#FFE600", good="#5CFF7A", bad="#FF7A70",
     hbm_ground="#241500", hbm_line="#FFB000", sram_ground="#00210F", sram_line="#4DFF9A",
-    empty="#000000", used="#000000", hatch="#7A7A7A",
+    empty="#000000", used="#000000", hatch="#9A9A9A",
     tensors={
         "Q": "#7CCBFF", "K": "#FFB833", "V": "#2BE3AE", "O": "#FF9FD6", "S": "#D3C4FF",
         "P": "#6BE6A0", "m": "#FFE600", "l": "#B5D6FF", "LSE": "#B5D6FF",
@@ -299,7 +299,6 @@ def stylesheet(style: Style) -> str:
     }}
     QSlider::handle:horizontal:disabled {{ background: {t.faint}; }}
     QScrollArea {{ border: none; background: {t.panel}; }}
-    #banner {{ background: {t.panel}; border: 1px solid {t.bad}; color: {t.text}; }}
     #algorithm {{
         border: 1px solid {t.border}; border-radius: {px(5)}; color: {t.text};
         padding: {px(4)} {px(10)}; background: {t.field};
@@ -308,12 +307,12 @@ def stylesheet(style: Style) -> str:
         background: {t.accent}; border: 2px solid {t.current};
         padding: {style.px(4) - 1:.0f}px {style.px(10) - 1:.0f}px;  /* as large as the others */
     }}
-    #algorithm:focus {{ border-color: {t.text}; }}
+    #algorithm[ring="true"] {{ border-color: {t.text}; }}
     #layout {{
         border: none; border-radius: {px(4)}; color: {t.muted}; padding: {px(1)} {px(10)};
     }}
     #layout:hover {{ color: {t.text}; }}
-    #layout:focus {{ border: 1px solid {t.text}; }}
+    #layout[ring="true"] {{ border: 1px solid {t.text}; }}
     #layout:checked {{ background: {t.accent}; color: {t.text}; border: 1px solid {t.current}; }}
     QTabBar::tab {{
         background: {t.window}; color: {t.muted}; padding: {px(4)} {px(12)};

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from simulator.hardware import LAUNCH_SECONDS
+
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -36,10 +38,30 @@ def time_text(seconds: float) -> str:
     return f"{seconds / 1e-9:.1f} ns"
 
 
+LAUNCH = f"{LAUNCH_SECONDS / 1e-6:.0f} µs"
+"""What a kernel launch takes, in words."""
+
+
+def estimate_text(seconds: float, gpu: str) -> str:
+    """Return an estimated time, ``≈ 6.1 µs on T4``; where a launch takes longer, that as well."""
+    said = f"≈ {time_text(seconds)} on {gpu}"
+    if seconds >= LAUNCH_SECONDS:
+        return said
+    return f"{said}, less than a launch takes (some {LAUNCH})"
+
+
 def rate_text(rate: float, unit: str) -> str:
     """Return a rate in powers of ten, three digits of it: ``989 TFLOP/s``, ``3.35 TB/s``."""
     size, prefix = next((pair for pair in _PREFIXES if rate >= pair[0]), _PREFIXES[-1])
     return f"{rate / size:.3g} {prefix}{unit}"
+
+
+def factor_text(ratio: float) -> str:
+    """Return how many times as much, in three digits: ``1.04×``, ``12.0×``, ``130×``."""
+    for least, digits in ((99.95, 0), (9.995, 1), (0.9995, 2)):
+        if ratio >= least:
+            return f"{ratio:,.{digits}f}×".replace(",", "\u2009")
+    return f"{ratio:.3g}×"
 
 
 def number_text(value: float, digits: int = 3) -> str:

@@ -156,6 +156,7 @@ def test_dram_bytes_are_read_back_for_their_workload() -> None:
     assert measured_dram(other, said) is None
 
 
+@needs_compiler
 def test_curves_are_read_back_for_their_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
     class Card(HostDevice):
         """Stands for a GPU as far as tiles are chosen; nothing is launched."""

@@ -309,3 +309,41 @@ def test_a_search_in_a_million_visits_looks_at_few(algorithm, monkeypatch):
     assert find_first(trace, AtOp("no such op")) is None
     assert len(looked) < 3000
     assert find_first(trace, AtEnd()) == end_of_visit(program, len(program) - 1)
+
+
+def test_conditions_say_what_they_wait_for() -> None:
+    assert [
+        condition.words
+        for condition in (
+            AtOp("row max"), AtTurn(outer=True), AtTurn(outer=False), AtEnd(), AtTile(2, 1),
+            AtRow(12), TileSkipped(), OverLimit(), MaximumChanged(),
+        )
+    ] == [
+        "op “row max”", "next turn of the outer loop", "next tile", "end of the run",
+        "tile (2, 1)", "row 12", "a skipped tile", "SRAM over the limit", "a maximum changed",
+    ]  # fmt: skip
+
+
+def test_a_search_tells_the_share_that_it_has_passed() -> None:
+    """Of row blocks that begin at visits 0, 1, 3 and 6 of ten."""
+    trace = trace_of(scenario("flash2", nq=8, rows=2, cols=2, mask={"causal": True}))
+    assert len(trace) == 10
+    never = [AtRow(10**6)]
+    for start, forward, told in (
+        (Cursor(0, 0), True, [0.0, 0.1, 0.3, 0.6]),
+        (Cursor(2, 0), True, [0.125, 0.125, 0.5]),
+        (Cursor(9, 0), False, [3 / 9, 6 / 9, 8 / 9, 1.0]),
+    ):
+        found: list[float] = []
+        assert Finder(trace).find(start, never, found.append, forward=forward) is None
+        assert found == pytest.approx(told)
+
+
+def test_a_search_ends_at_its_farthest_place() -> None:
+    trace = trace_of(scenario("flash2", nq=8, rows=2, cols=2, mask={"causal": True}))
+    find, start, tile = Finder(trace).find, Cursor(0, 0), [AtTile(2, 1)]
+    assert find(start, tile, until=Cursor(4, 0)) == Hit(Cursor(4, 0), AtTile(2, 1))
+    assert find(start, tile, until=Cursor(3, 99)) is None
+    end = Cursor(9, 0)
+    assert find(end, tile, forward=False, until=Cursor(4, 0)) == Hit(Cursor(4, 0), AtTile(2, 1))
+    assert find(end, tile, forward=False, until=Cursor(4, 1)) is None

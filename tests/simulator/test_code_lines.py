@@ -63,6 +63,17 @@ def test_lines_are_numbered_as_on_the_page(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_lines_are_set_in_by_the_loops_around_them(algorithm):
+    depth = 0
+    for line in PAPERS[algorithm].lines:
+        ends, begins = line.text.startswith("End for"), line.text.startswith("For each")
+        depth -= ends
+        assert line.level == depth, line
+        depth += begins
+    assert depth == 0
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_op_stands_on_the_lines_that_the_page_gives_it(algorithm):
     code, found = code_of(algorithm), {}
     for op in forms(algorithm):
@@ -272,3 +283,14 @@ def test_a_statement_of_cuda_is_one_place():
 @pytest.mark.parametrize("cites", ["Dao 2023, Algorithm 7, line 1", "Dao 2023", ""])
 def test_a_citation_of_something_else_names_no_line(cites):
     assert cited_lines("flash2", cites) == ()
+
+
+def test_why_a_line_never_runs_is_told_of_each_text():
+    code = code_of("flash2")
+    first = next(n for n, line in enumerate(code.paper.lines) if line.label == "1")
+    assert code.why_never(Tab.PAPER, first) == "Line 1 of the paper is done before the first step."
+    assert code.why_never(Tab.CUDA, 3) == "flash2.cu:3: no op stands at it or below it."
+    numpy = f"{numpy_lines.SOURCE.name}:3"
+    assert code.why_never(Tab.NUMPY, 3) == f"{numpy}: no step of this algorithm runs it."
+    mask = next(n for n, line in enumerate(code.paper.lines) if not line.label.isdigit())
+    assert code.place(Tab.PAPER, mask) == "The paper's line on masking"

@@ -1,6 +1,7 @@
 """The comparison's figures are the counters', its places in step are what a plain search finds."""
 
 import json
+import math
 from dataclasses import replace
 from functools import cache
 
@@ -15,12 +16,14 @@ from simulator.assets import SCENARIOS
 from simulator.compare import (
     NAMES,
     Comparison,
+    at_scale,
     comparison_of,
     run_all,
     same_numbers_key,
     visit_shared_bytes,
 )
 from simulator.engine import NumpyEngine
+from simulator.faults import numpy_engine
 from simulator.hardware import time_estimate
 from simulator.scenario import load_scenario, save_scenario, with_values
 from simulator.trace import Trace
@@ -142,6 +145,38 @@ def test_shared_memory_of_a_visit_is_the_most_over_its_ops(name):
         assert visit_shared_bytes(program, visit) == max(held) <= program.peak_shared_bytes
 
 
+def requested(w, algorithm: str, keys: int, rows: int, cols: int) -> int:
+    """Count the bytes of a run of another length and with other tiles by its tile program."""
+    mask = replace(w.mask, seqlen_q=keys, seqlen_k=keys)
+    at = replace(w, algorithm=algorithm, seqlen_q=keys, seqlen_k=keys, mask=mask)
+    return tile_program(replace(at, rows=rows, cols=cols)).totals.bytes
+
+
+@pytest.mark.parametrize("name", ["flash2", "flash1", "causal", "large-logits"])
+def test_a_short_run_is_held_against_a_long_one(name):
+    program = demo(name).program
+    scale, w = at_scale(program), program.workload
+    assert scale is not None
+    assert (scale.keys, scale.rows, scale.cols) == (16384, 128, 128)
+
+    def count(algorithm: str, keys: int) -> int:
+        return requested(w, algorithm, keys, scale.rows, scale.cols)
+
+    assert scale.bytes == {each: count(each, 16384) for each in NAMES}
+    assert scale.times("flash2") == count("naive", 16384) / count("flash2", 16384)
+    assert scale.times("flash2") > scale.times("flash1") > 1, "what the lessons claim"
+    assert count("flash1", scale.since) < count("naive", scale.since)
+    assert count("flash1", scale.since - 1) >= count("naive", scale.since - 1)
+
+
+def test_a_run_that_shows_it_itself_is_held_against_nothing():
+    long = scenario("flash2", 4096, d=64, rows=128, cols=128, dtype="float16")
+    assert at_scale(program_of(long)) is None
+    assert at_scale(demo("kv-cache").program) is None, "decoding never saves much"
+    small_tiles = scenario("flash2", 32768, d=64, rows=16, cols=16, dtype="float16")
+    assert at_scale(program_of(small_tiles)) is None, "nothing longer to hold it against"
+
+
 def test_everything_is_made_once_for_a_run():
     program = demo("causal").program
     assert comparison_of(program) is comparison_of(program)
@@ -199,3 +234,31 @@ def test_time_of_float32_is_the_bytes_alone():
     total = Comparison(program).totals[NAMES.index("flash2")]
     gpu = resolve(scenario("flash2", 64, d=8)).gpu
     assert np.isclose(total.time.seconds, total.counters.bytes / (gpu.tbps * 1e12), rtol=1e-12)
+
+
+def test_an_error_that_a_fault_has_made_infinite_is_no_number() -> None:
+    chosen = with_values(
+        scenario("flash2", nq=8, d=4, temperature=1e-4), {"faults": {"no_maximum": True}}
+    )
+    told: list[float] = []
+    runs = run_all(simulate(chosen), numpy_engine, told.append)
+    assert list(runs) == ["naive", "flash1", "flash2"]
+    assert all(math.isnan(run.max_abs_error) for run in runs.values())
+    clean = run_all(simulate(scenario("flash2", nq=8, d=4)), numpy_engine, told.append)
+    assert all(0 <= run.max_abs_error < 1e-5 for run in clean.values())
+    assert all(0 <= share <= 1 for share in told)
+    assert told[-1] == 1
+
+
+def test_a_position_tells_what_its_last_visit_holds_on_chip():
+    program = program_of(scenario("flash2", nq=10, nk=10, mask={"causal": True}))
+    comparison = Comparison(program)
+    for name in NAMES:
+        own = comparison.programs[name]
+        start = comparison.after(name, 0)
+        assert (start.visit, start.on_chip, start.finished) == (None, 0, False)
+        for visits in range(1, len(own) + 1):
+            found = comparison.after(name, visits)
+            assert found.visit == own.visit(visits - 1)
+            assert found.on_chip == visit_shared_bytes(own, visits - 1) > 0
+            assert found.finished == (visits == len(own))

@@ -33,6 +33,13 @@ def test_large_logits_agree(algorithm: str, scale: float) -> None:
     assert verdict.difference is None, str(verdict)
 
 
+def test_how_far_it_is_is_told_every_sixteen_visits() -> None:
+    trace, told = trace_of(scenario(nq=40, nk=4, d=1, rows=1, cols=4)), []
+    verify(trace, told.append)
+    assert len(trace) == 40
+    assert told == [16 / 40, 32 / 40, 1.0]
+
+
 class WrongEngine(NumpyEngine):
     """Right but for one array of one visit."""
 

@@ -196,6 +196,8 @@ def test_every_visit_is_the_interpreters(chosen: Scenario) -> None:
         ({"nq": 8, "nk": 8, "heads": 6, "kv_heads": 2, "head": [5, 0, 3]}, {}),
         # More tiles than lie between two checkpoints of the walk, with a gap among them.
         ({"nq": 5, "nk": 150, "rows": 5, "cols": 1}, {"window": 70, "sinks": 3}),
+        # So many sinks that a chunk begins among them and ends in the window.
+        ({"nq": 3, "nk": 150, "rows": 3, "cols": 1}, {"causal": True, "window": 5, "sinks": 70}),
     ],
 )
 def test_every_visit_of_corner_cases(

@@ -187,6 +187,27 @@ def test_a_long_way_is_left_to_the_work_beside_the_view(monkeypatch: pytest.Monk
     assert (model.now.states[:18] == RowState.KNOWN).all()
 
 
+def test_of_very_long_heads_some_row_blocks_are_worked_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As many as the scores of one row block go into the limit, spread from first to last."""
+    monkeypatch.setattr(module, "SMALL_COST", 0)
+    for fit, wanted in ((3, {0, 4, 8}), (1, {0, 8}), (4, {0, 3, 5, 8})):
+        trace = simulate(run("flash2", {}, nq=54))  # nine row blocks of six rows, 18 keys
+        monkeypatch.setattr(module, "MOST_SCORES", fit * 6 * 18)
+        now, _ = at(trace, trace.program.index(0, 6, 4) or 0)
+        fill_errors(trace, now, lambda share: None)
+        _, model = at(trace, now.cursor.visit)
+        assert not model.missing
+        known = {row // 6 for row in np.flatnonzero(model.half.states >= RowState.KNOWN).tolist()}
+        assert known == wanted | {6}  # and the current one
+    monkeypatch.setattr(module, "MOST_SCORES", 54 * 18)
+    trace = simulate(run("flash2", {}, nq=54))
+    now, _ = at(trace, 0)
+    fill_errors(trace, now, lambda share: None)
+    assert (at(trace, 0)[1].half.states >= RowState.KNOWN).all()
+
+
 # --- figures -----------------------------------------------------------------------------------
 
 
@@ -292,3 +313,14 @@ def test_the_first_wrong_step_is_that_of_verify() -> None:
                     {"faults": {"no_maximum": True}})
     )  # fmt: skip
     assert first_wrong_step(huge, lambda share: None) is None
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
+def test_two_tiles_have_an_alpha_between_them(algorithm: str) -> None:
+    trace = simulate(run(algorithm, {}, nq=6, nk=8, heads=1))
+    m = trace.row_block(0, 0).m.astype(np.float64)
+    turns = m[:, 0] - m[:, 1]
+    assert at(trace, 0)[1].rescale is None
+    found = at(trace, len(trace) - 1)[1].rescale
+    assert found == pytest.approx(np.exp(turns[np.argmax(np.abs(turns))]))
+    assert found != 1.0

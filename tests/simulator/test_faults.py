@@ -1,7 +1,7 @@
 """Faults: each does what it says, `verify` names its first step, and nothing breaks of NaN."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from simulator.scenario import (
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
 from simulator.workload import Inputs, Workload, read_inputs, resolve
+from simulator.wrong import exact_engine, wrong_numbers
 from tests.simulator.helpers import ALGORITHMS, check_close, pairs_of, scenario, scenarios, trace_of
 
 NAMES = tuple(fault.name for fault in FAULTS)
@@ -317,3 +318,87 @@ def test_labels_go_from_long_to_short() -> None:
     assert fault_labels(parse_scenario({"faults": {"no_maximum": True}}).faults)[0] == (
         "FAULT: no maximum"
     )
+
+
+@pytest.mark.parametrize(
+    ("fault", "chosen", "why"),
+    [
+        ("late_mask", scenario("flash2"), "there is no mask here"),
+        ("late_mask", scenario("flash2", mask={"causal": True}), ""),
+        ("late_mask", scenario("flash2", mask={"window": 1}), ""),
+        ("late_scale", scenario("flash2", scale=1.0), "the scale is 1 here"),
+        ("late_scale", scenario("flash2", scale=2.0, temperature=2.0), "the scale is 1 here"),
+        ("late_scale", scenario("flash2", scale=1.0, temperature=2.0), ""),
+        ("no_maximum", scenario("flash2"), ""),
+    ],
+)
+def test_why_a_fault_does_nothing_here(fault: str, chosen: Scenario, why: str) -> None:
+    row = next(each for each in FAULTS if each.name == fault)
+    assert without_effect(row, resolve(chosen)) == why
+
+
+def test_why_a_fault_does_nothing_in_an_algorithm() -> None:
+    for row in FAULTS:
+        for algorithm in ALGORITHMS:
+            why = without_effect(row, resolve(scenario(algorithm, mask={"causal": True})))
+            assert why == ("" if algorithm in row.algorithms else row.instead)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("fault", NAMES)
+def test_large_problems_mark_the_current_rows_as_small_ones_do(fault: str, algorithm: str) -> None:
+    chosen = with_values(causal(algorithm, temperature=0.3), {"faults": {fault: True}})
+    trace = trace_of(chosen)
+    w, inputs = trace.workload, trace.inputs
+    marked = Trace(trace.program, FaultyEngine(w, inputs), inputs)
+    exact = Trace(trace.program, exact_engine(w, inputs), inputs)
+    for visit in range(2, len(trace), 7):
+        now, right = marked.snapshot(visit), exact.snapshot(visit)
+        rows = slice(now.visit.rows.start, now.visit.rows.stop)
+        small = wrong_numbers(now, right)
+        large = wrong_numbers(replace(now, head=None), replace(right, head=None))
+        assert small.s is not None
+        assert large.s is large.p is None
+        # The tolerance of a large problem is that of the tile's largest score, not of the head's.
+        pairs = [(small.tile_s, large.tile_s), (small.tile_p, large.tile_p)]
+        if algorithm != "naive":
+            own = (small.m[rows], small.l[rows], small.o[rows])
+            pairs += zip(own, (large.m, large.l, large.o), strict=True)
+        for one, other in pairs:
+            assert (one is None) == (other is None)
+            if one is not None and other is not None:
+                assert one.shape == other.shape
+                assert not (one & ~other).any()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_large_run_without_faults_marks_nothing(algorithm: str) -> None:
+    trace = trace_of(causal(algorithm))
+    exact = Trace(trace.program, exact_engine(trace.workload, trace.inputs), trace.inputs)
+    for visit in range(len(trace)):
+        now, right = (replace(t.snapshot(visit), head=None) for t in (trace, exact))
+        found = wrong_numbers(now, right)
+        for marks in (found.tile_s, found.tile_p, found.m, found.l, found.o):
+            assert marks is None or not marks.any()
+
+
+@pytest.mark.parametrize(("dtype", "unit"), [("float16", 2.0**-10), ("bfloat16", 2.0**-7)])
+@pytest.mark.parametrize("algorithm", ["naive", "flash2"])
+def test_rounding_of_what_is_stored_is_no_mistake(algorithm: str, dtype: str, unit: float) -> None:
+    trace = trace_of(causal(algorithm, dtype=dtype))
+    exact = Trace(trace.program, exact_engine(trace.workload, trace.inputs), trace.inputs)
+    now, right = (t.snapshot(len(trace) - 1, 0) for t in (trace, exact))  # rows before are stored
+    assert now.head is not None
+    assert right.head is not None
+    assert not wrong_numbers(now, right).o.any()
+    stored = slice(0, now.visit.rows.start)
+    for units, marked in ((0.9, False), (1.1, True)):
+        o = right.head.o.astype(np.float64) * (1 + units * unit)
+        moved = replace(now, head=replace(now.head, o=o.astype(np.float32)))
+        marks = wrong_numbers(moved, right).o
+        size = np.abs(right.head.o[stored])
+        assert (marks[stored][size > 0.1] == marked).all()
+        # On chip nothing has been rounded.
+        assert marks[now.visit.rows.start :][
+            np.abs(right.head.o[now.visit.rows.start :]) > 0.1
+        ].all()

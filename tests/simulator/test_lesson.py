@@ -1,7 +1,5 @@
-"""Lessons: the format, mistakes with file, line and key, numbers in texts, and recording."""
+"""Lessons: the format, and mistakes with file, line and key."""
 
-import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,48 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator import InputError, lesson_record
-from simulator.assets import LESSONS
-from simulator.lesson import FIRST_LAYOUT, Lesson, load_lesson, parse_lesson, resolve_step
-from simulator.lesson_expressions import FORMATS as FORMAT_NAMES
-from simulator.lesson_expressions import fill
-from simulator.lesson_numbers import FUNCTIONS, QUANTITIES, Numbers
-from simulator.lesson_places import Pointer
-from simulator.lesson_record import (
-    NewStep,
-    filled,
-    is_shipped,
-    new_lesson,
-    record_step,
-    with_step,
-    word_count,
+from simulator import InputError
+from simulator.lesson import (
+    FIRST_LAYOUT,
+    find_lesson,
+    list_lessons,
+    load_lesson,
+    parse_lesson,
+    resolve_step,
 )
-from simulator.lesson_tables import PlaceTable, StepTable
+from simulator.lesson_places import Pointer
 from simulator.paper import PAPERS
-from simulator.playback import clamped, first_cursor, last_cursor
-from simulator.scenario import Scenario, load_scenario, scenario_tables, with_values
+from simulator.playback import first_cursor
 from simulator.snapshot import Cell, Cursor
-from simulator.trace import simulate
-from tests.simulator.helpers import program_of, scenarios, textbook
+from tests.simulator.helpers import program_of
+from tests.simulator.lesson_texts import FRONT, good, opened, step
 from ui.lesson_text import FORMATS
-
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "writing-lessons.md"
-FRONT = '+++\ntitle = "T"\nsummary = "S"\norder = 3\n+++\n'
-
-
-def step(title: str, keys: str = "", caption: str = "Words.") -> str:
-    return f"\n## {title}\n\n```toml step\n{keys}\n```\n\n{caption}\n"
-
-
-def opened(*steps: str) -> Lesson:
-    return parse_lesson(FRONT + "".join(steps), "a.md", layouts=("steps", "memory"))
-
-
-def good(*steps: str) -> Lesson:
-    lesson = opened(*steps)
-    assert [str(mistake) for mistake in lesson.mistakes] == []
-    return lesson
-
 
 # --- format -----------------------------------------------------------------------------------
 
@@ -167,6 +139,7 @@ MISTAKES = [
     (BASE + "point = [{ colum = 1 }]", 11, "expected one of tile, row, cell, line"),
     (BASE + "visits = 3", 11, "visits = 3: expected one of scenario, clear, change"),
     (BASE + 'question = "Why?"', 11, 'question = "Why?": expected answer beside it'),
+    (BASE + 'answer = "So."', 11, 'answer = "So.": expected question beside it'),
     (BASE + "\n\nchange.mask.window = -1", 13, "change.mask.window = -1: expected at least 0"),
     (BASE + "change.maks.window = 1", 11, "change.maks"),
     (BASE + "change.mask = 1", 11, "change.mask = 1: expected a table"),
@@ -295,294 +268,48 @@ def test_any_text_opens(text):
         assert all(str(mistake).isprintable() for mistake in lesson.mistakes)
 
 
-# --- numbers ----------------------------------------------------------------------------------
+def test_lessons_are_found_by_name_with_or_without_their_number(tmp_path):
+    for name in ("02-two", "10-two-more", "plain"):
+        (tmp_path / f"{name}.md").write_text("## A step\n\nWords.\n", encoding="utf-8")
+    (tmp_path / "03-broken.md").write_bytes(b"\xff\xfe")
+    for name, stem in (
+        ("02-two", "02-two"), ("two", "02-two"), ("two-more", "10-two-more"), ("plain", "plain"),
+        ("10-two-more", "10-two-more"), ("broken", "03-broken"),
+    ):  # fmt: skip
+        assert find_lesson(name, tmp_path) == tmp_path / f"{stem}.md"
+    assert find_lesson("elsewhere/x.MD", tmp_path) == Path("elsewhere/x.MD")
+    with pytest.raises(InputError, match="one of 02-two, 03-broken, 10-two-more, plain"):
+        find_lesson("three", tmp_path)
+    assert [found.path.stem for found in list_lessons(tmp_path)] == [
+        "02-two", "10-two-more", "plain",
+    ]  # fmt: skip
 
 
-def computed(expression: str, scenario: Scenario, cursor: Cursor | None = None) -> float:
-    """Return an expression with all its digits."""
-    at = cursor or last_cursor(program_of(scenario))
-    written = {"number": lambda value, _: repr(value)}
-    return float(fill(f"{{{{ {expression} | number }}}}", Numbers(scenario, at), written))
+def test_a_title_at_the_end_of_the_file_is_a_step():
+    for text in ("\n## The end", "\n## The end\n\n  \n"):
+        lesson = parse_lesson(FRONT + step("A", BASE) + text, "a.md")
+        assert [(s.title, s.caption) for s in lesson.steps[1:]] == [("The end", "")]
+        assert lesson.mistakes == ()
 
 
-@pytest.fixture(scope="module")
-def sentence() -> Scenario:
-    return load_scenario(Path(__file__).resolve().parents[2] / "assets/scenarios/flash2.toml")
+def test_a_panel_is_one_of_its_layout():
+    layouts = {"steps": ("board", "softmax"), "memory": ("memory",), "free": ()}
+    for keys, panels, mistakes in (
+        ('panel = "softmax"', ["softmax"], []),
+        ('layout = "memory"\npanel = "memory"', ["memory"], []),
+        ('layout = "memory"\npanel = "softmax"', [], ['panel = "softmax": expected one of memory']),
+        ('layout = "free"\npanel = "any"', ["any"], []),
+    ):
+        lesson = parse_lesson(FRONT + step("A", BASE + keys), "a.md", layouts=layouts)
+        assert [s.panel for s in lesson.steps] == panels
+        assert [str(m.mistake) for m in lesson.mistakes] == mistakes
+    assert good(step("A", BASE + 'panel = "any"')).steps[0].panel == "any"
 
 
-def test_numbers_of_the_run_are_those_of_a_textbook(sentence):
-    trace = simulate(sentence)
-    w = trace.workload
-    scores = trace.inputs.k[0].astype(float) @ trace.inputs.q[0, 8].astype(float) * w.scale
-    weights = np.exp(scores - scores.max())
-    weights /= weights.sum()
-    o, _ = textbook(w, trace.inputs, 0)
-    assert computed("weight(8, 10)", sentence) == pytest.approx(weights[10], abs=1e-6)
-    assert computed("strongest(8)", sentence) == weights.argmax()
-    bits = -(weights * np.log2(weights)).sum()
-    assert computed("entropy(8)", sentence) == pytest.approx(bits, abs=1e-5)
-    assert computed('value("m", 8)', sentence) == pytest.approx(scores.max(), abs=1e-5)
-    assert computed('value("O", 8, 3)', sentence) == pytest.approx(o[8, 3], abs=2e-3)
-    assert computed("error(8)", sentence) == pytest.approx(
-        np.abs(trace.output[0, 8] - o[8]).max(), rel=1e-6
-    )
-    jump = Cursor(13, 5)
-    before, after = scores[:9].max(), scores[:12].max()
-    assert computed("old_maximum(8)", sentence, jump) == pytest.approx(before, abs=1e-5)
-    assert computed("alpha(8)", sentence, jump) == pytest.approx(math.exp(before - after), rel=1e-5)
-
-
-@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2"])
-def test_counts_are_those_of_the_run_itself(sentence, algorithm):
-    own = simulate(with_values(sentence, {"attention": {"algorithm": algorithm}}))
-    summary = own.summary()["hbm"]
-    total = summary["read_bytes"] + summary["write_bytes"]
-    assert computed(f'requested("{algorithm}")', sentence) == total
-    assert computed("requested_so_far()", own.workload.scenario) == total
-    parts = sum(
-        computed(f'requested_of("{tensor}", "{algorithm}")', sentence)
-        for tensor in own.program.tensors
-    )
-    assert parts == total
-    assert computed(f'visits("{algorithm}")', sentence) == len(own)
-    assert computed(f'compulsory("{algorithm}")', sentence) == summary["compulsory_bytes"]
-    assert computed(f'shared("{algorithm}")', sentence) == own.summary()["sram"]["peak_bytes"]
-
-
-def test_other_tiles_are_those_of_another_scenario(sentence):
-    other = with_values(sentence, {"tiling": {"rows": 7, "cols": 2}})
-    assert computed("requested_with(7, 2)", sentence) == computed("requested()", other)
-    assert computed("shared_with(7, 2)", sentence) == computed("shared()", other)
-
-
-def test_formats(sentence):
-    numbers = Numbers(sentence, first_cursor())
-    text = (
-        "{{ 2 ** 20 | bytes }}, {{ 10 ** 9 | decimal }}, {{ 10 ** 6 }}, {{ 1 / 8 }}, "
-        "{{ 1 / 8 | percent 1 }}, {{ 7 / 2 | times }}, {{ 1 / 4 | number 1 }}, "
-        "{{ 1 / 1000 | time }}, {{ token(8) | text }}"
-    )
-    thin, nb = "\u2009", "\u00a0"
-    assert fill(text, numbers, FORMATS) == (
-        f"1.0{nb}MiB, 1.00{nb}GB, 1{thin}000{thin}000, 0.125, 12.5{nb}%, 3.5{nb}×, 0.2, "
-        f"1.0{nb}ms, it"
-    )
-    assert set(FORMATS) == set(FORMAT_NAMES) - {"text"}
-
-
-def test_the_page_names_everything():
-    page = DOCS.read_text(encoding="utf-8")
-    keys = [*StepTable.model_fields, *(k for k in PlaceTable.model_fields if k != "end")]
-    for name in [*QUANTITIES, *FORMAT_NAMES, *keys]:
-        assert f"`{name}" in page, name
-    for name in FUNCTIONS:
-        assert f"`{name}(" in page, name
-
-
-# --- recording --------------------------------------------------------------------------------
-
-WORDS = st.text(
-    st.characters(codec="utf-8", exclude_characters="\r{}", exclude_categories=("Cs",)), max_size=40
-).map(str.strip)
-CAPTIONS = WORDS.filter(lambda text: "## " not in text and "```" not in text)
-TITLES = st.text(st.sampled_from("abc é$#`+"), min_size=1, max_size=12).map(str.strip).filter(bool)
-
-
-@st.composite
-def views(draw):
-    scenario = draw(scenarios(longest=9))
-    program = program_of(scenario)
-    if not len(program):
-        return None
-    ends = sorted(
-        clamped(program, Cursor(draw(st.integers(0, len(program))), draw(st.integers(0, 12))))
-        for _ in range(2)
-    )
-    w = program.workload
-    points = [
-        Pointer(row=draw(st.integers(0, w.seqlen_q - 1))),
-        Pointer(tile=(draw(st.integers(0, w.grid.Tr - 1)), 0)),
-        Pointer(cell=Cell("S", 0, draw(st.integers(0, w.seqlen_k - 1)))),
-        Pointer(line=draw(st.integers(0, len(PAPERS[w.algorithm].lines) - 1))),
-    ]
-    asked = draw(st.booleans())
-    return NewStep(
-        title=draw(TITLES),
-        scenario=scenario,
-        cursor=ends[1],
-        start=draw(st.sampled_from([None, ends[0]])),
-        row=draw(st.integers(0, w.seqlen_q - 1)),
-        layout=draw(st.sampled_from(["steps", "memory"])),
-        panel=draw(st.sampled_from(["sweep", "roofline"])),
-        points=tuple(draw(st.lists(st.sampled_from(points), max_size=3))),
-        caption=draw(CAPTIONS),
-        question=draw(WORDS.filter(bool)) if asked else "",
-        answer=draw(WORDS.filter(bool)) if asked else "",
-        notes=draw(WORDS),
-    )
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(views().filter(bool), min_size=1, max_size=3))
-def test_recorded_views_come_back(found):
-    text = new_lesson("T")
-    for view in found:
-        longer = with_step(text, view)
-        assert longer.startswith(text.rstrip())
-        text = longer
-    lesson = parse_lesson(text, "a.md")
-    assert [str(mistake) for mistake in lesson.mistakes] == []
-    for one, view in zip(lesson.steps, found, strict=True):
-        assert scenario_tables(one.scenario) == scenario_tables(view.scenario)
-        assert (one.title, one.caption) == (view.title, view.caption)
-        assert (one.start, one.cursor, one.row) == (view.start, view.cursor, view.row)
-        assert (one.layout, one.panel, one.points) == (view.layout, view.panel, view.points)
-        said = one.said
-        assert (said.question, said.answer) == (view.question, view.answer)
-        assert said.notes == view.notes
-
-
-def test_recording_to_a_file(tmp_path, sentence):
-    path = tmp_path / "mine.md"
-    one = NewStep("One", sentence, Cursor(3, 1), row=2, caption="First.")
-    assert record_step(path, one) == 1
-    first = path.read_text(encoding="utf-8")
-    assert record_step(path, replace(one, title="Two", cursor=Cursor(3, 2))) == 2
-    assert path.read_text(encoding="utf-8").startswith(first.rstrip())
-    lesson = load_lesson(path)
-    assert lesson.title == "Mine"
-    assert [(s.title, s.cursor) for s in lesson.steps] == [
-        ("One", Cursor(3, 1)),
-        ("Two", Cursor(3, 2)),
-    ]
-    assert lesson.steps[1].said.change == {}
-
-
-def test_recorded_inputs_are_named_relative_to_the_lesson(tmp_path):
-    np.savez(tmp_path / "x.npz", **{n: np.ones((1, 3, 2), np.float32) for n in "qkv"})
-    scenario = with_values(
-        Scenario(), {"input": {"source": "file", "path": str(tmp_path / "x.npz")}}
-    )
-    record_step(tmp_path / "mine.md", NewStep("One", scenario, first_cursor()))
-    assert 'path = "x.npz"' in (tmp_path / "mine.md").read_text()
-    assert load_lesson(tmp_path / "mine.md").steps[0].scenario == scenario
-
-
-@pytest.mark.parametrize(
-    ("texts", "words"),
-    [
-        ({"title": ""}, "title"),
-        ({"title": "a\nb"}, "title"),
-        ({"caption": "x\n## b"}, "caption"),
-        ({"caption": "```toml step\n```"}, "caption"),
-        ({"caption": "{{ Nk + }}"}, "expression"),
-        ({"notes": "{{ secret }}"}, "secret"),
-        ({"question": "Why?"}, "answer: expected text"),
-        ({"question": " ", "answer": "So."}, "question: expected text"),
-        ({"row": 99}, "row = 99"),
-        ({"start": Cursor(5, 0)}, "play"),
-        ({"points": (Pointer(cell=Cell("S", 0, 99)),)}, "cell"),
-    ],
-)
-def test_steps_that_cannot_stand_in_a_lesson(tmp_path, sentence, texts, words):
-    path = tmp_path / "mine.md"
-    step = replace(NewStep("a", sentence, Cursor(3, 1), caption="x"), **texts)
-    for content in (None, new_lesson("T") + "\n## Broken\n\n```toml step\nat = 1e9\n"):
-        if content is not None:
-            path.write_text(content)
-        with pytest.raises(InputError, match=words):
-            record_step(path, step)
-        assert path.read_text() == content if content else not path.exists()
-
-
-@pytest.mark.parametrize("content", ["# A page\n\nWords.\n", "+++\ntitle = 3\n+++\n", "\x00"])
-def test_nothing_is_added_to_what_is_no_lesson(tmp_path, sentence, content):
-    path = tmp_path / "README.md"
-    path.write_text(content)
-    with pytest.raises(InputError, match=r"README\.md:\d+: "):
-        record_step(path, NewStep("One", sentence, first_cursor()))
-    assert path.read_text() == content
-
-
-def test_an_empty_file_becomes_a_lesson(tmp_path, sentence):
-    path = tmp_path / "why_it-works.md"
-    path.touch()
-    assert record_step(path, NewStep("One", sentence, first_cursor())) == 1
-    assert load_lesson(path).title == "Why it works"
-
-
-def test_shipped_lessons_are_not_written_to(tmp_path, monkeypatch, sentence):
-    assert is_shipped(LESSONS / "05-online-softmax.md")
-    assert is_shipped(LESSONS / ".." / "lessons" / "new.md")
-    assert not is_shipped(tmp_path / "new.md")
-    # Should the guard be broken, what it writes to is not the real thing.
-    monkeypatch.setattr(lesson_record, "ASSETS", tmp_path / "assets")
-    folder = tmp_path / "assets" / "lessons"
-    folder.mkdir(parents=True)
-    (folder / "a.md").write_text(FRONT)
-    for name in ("a.md", "new.md"):
-        with pytest.raises(InputError, match="a file of yours"):
-            record_step(folder / name, NewStep("One", sentence, first_cursor()))
-    assert (folder / "a.md").read_text() == FRONT
-    assert not (folder / "new.md").exists()
-
-
-@pytest.mark.parametrize("name", ["a\x00.md", "n" * 300 + ".md", "gone/a.md"])
-def test_names_that_cannot_be_are_refused(tmp_path, sentence, name):
-    with pytest.raises(InputError, match="a file that can be written"):
-        record_step(tmp_path / name, NewStep("One", sentence, first_cursor()))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_copy_takes_no_file_that_is_there(tmp_path, sentence):
-    path = tmp_path / "mine.md"
-    path.write_text("mine")
-    with pytest.raises(InputError, match="a new file"):
-        record_step(path, NewStep("One", sentence, first_cursor()), LESSONS / "03-causal-mask.md")
-    assert path.read_text() == "mine"
-
-
-def test_a_copy_that_would_mean_something_else_is_refused(tmp_path, sentence):
-    there, here = tmp_path / "there", tmp_path / "here"
-    there.mkdir()
-    here.mkdir()
-    (there / "mine.toml").write_text("[attention]\nseqlen_q = 9\nhead_dim = 2\n")
-    (there / "a.md").write_text(FRONT + step("One", 'scenario = "mine.toml"'))
-    view = NewStep("Two", sentence, first_cursor())
-    with pytest.raises(InputError, match=r"a file beside a\.md"):
-        record_step(here / "b.md", view, there / "a.md")
-    assert not (here / "b.md").exists()
-    assert record_step(there / "b.md", view, there / "a.md") == 2
-
-
-def test_numbers_are_put_in_at_the_cursor_of_the_step(sentence):
-    view = NewStep(
-        "At {{ Nk }}", sentence, Cursor(13, 5), caption="{{ alpha(8) }}",
-        question="{{ 1 }}?", answer="{{ 2 }}", notes="{{ 3 }}",
+def test_a_panel_stays_while_the_layout_does():
+    lesson = good(
+        step("A", BASE + 'layout = "memory"\npanel = "memory"'), step("B"),
+        step("C", 'layout = "steps"'), step("D", 'layout = "memory"'),
     )  # fmt: skip
-    alpha = computed("alpha(8)", sentence, Cursor(13, 5))
-    assert filled(view, FORMATS) == replace(
-        view, title="At 13", caption=f"{alpha:.3f}", question="1?", answer="2", notes="3"
-    )
-    with pytest.raises(InputError, match=r"alpha\(0\)"):
-        filled(replace(view, caption="{{ alpha(0) }}"), FORMATS)
-
-
-def test_a_number_counts_as_one_word():
-    assert word_count("It asks for {{ requested() | bytes }},\n$x^2$ in all.") == 7
-    assert word_count("") == 0
-
-
-def test_recording_forgets_what_the_step_before_had(sentence):
-    folder = Path(__file__).resolve().parents[2] / "assets/scenarios"
-    found = [
-        load_scenario(folder / f"{name}.toml")
-        for name in ("window-sinks", "causal", "large-logits")
-    ]
-    text = new_lesson("T")
-    for scenario in (*found, sentence, *found[::-1]):
-        text = with_step(text, NewStep("One", scenario, first_cursor()))
-    lesson = parse_lesson(text, "a.md")
-    assert not lesson.mistakes
-    recorded = [scenario_tables(one.scenario) for one in lesson.steps]
-    assert recorded == [scenario_tables(s) for s in (*found, sentence, *found[::-1])]
+    assert [s.panel for s in lesson.steps] == ["memory", "memory", "", ""]
+    assert [s.layout for s in lesson.steps] == ["memory", "memory", "steps", "memory"]

@@ -1,5 +1,7 @@
 """Masks and tiles against the definition, pair by pair; the published tile sizes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -47,6 +49,7 @@ def test_mask_is_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
         rows, cols = grid.row_range(i), grid.col_range(j)
         part = whole[rows.start : rows.stop, cols.start : cols.stop]
         np.testing.assert_array_equal(mask.visible(rows, cols), part)
+    assert mask.hides == (pairs.causal or pairs.window > 0)
     if not mask.hides:
         assert whole.all()
 
@@ -113,6 +116,33 @@ def test_fa2_tiles(head_dim: int, causal: bool, preset: str, tiles: tuple[int, i
     assert fa2_tiles(head_dim, causal, False, gpus()[preset]) == tiles
 
 
+@pytest.mark.parametrize(
+    ("head_dim", "smem_kib", "capability", "causal", "tiles"),
+    [
+        # Where one choice ends and the next begins.
+        (64, 99, 8.9, True, (128, 128)),
+        (65, 99, 8.9, True, (64, 64)),
+        (65, 99, 9.0, True, (128, 64)),
+        (65, 100, 8.9, True, (128, 64)),
+        (96, 99, 8.9, False, (128, 64)),
+        (97, 99, 8.9, False, (128, 32)),
+        (97, 100, 8.9, False, (128, 64)),
+        (128, 99, 8.9, False, (128, 32)),
+        (129, 99, 8.9, False, (128, 64)),
+        (129, 99, 8.9, True, (128, 64)),
+        (193, 127, 8.0, False, (64, 64)),
+        (193, 128, 8.0, False, (128, 64)),
+        (193, 190, 8.0, False, (128, 64)),
+        (193, 191, 8.0, False, (64, 64)),
+    ],
+)
+def test_fa2_tiles_at_the_edges(
+    head_dim: int, smem_kib: int, capability: float, causal: bool, tiles: tuple[int, int]
+) -> None:
+    card = replace(gpus()["T4"], smem_kib=smem_kib, capability=capability)
+    assert fa2_tiles(head_dim, causal, False, card) == tiles
+
+
 def test_with_a_window_fa2_takes_no_causal_kernel() -> None:
     card = gpus()["RTX-4090"]
     assert fa2_tiles(96, True, True, card) == fa2_tiles(96, False, False, card) == (128, 64)
@@ -134,6 +164,13 @@ def test_with_a_window_fa2_takes_no_causal_kernel() -> None:
         ((64, 128), False, False, (128, 112)),
         ((64, 300), False, False, (64, 64)),
         ((64, 256), False, False, (128, 112)),
+        ((64, 257), False, False, (64, 64)),
+        ((64, 65), False, False, (128, 112)),
+        ((65, 300), False, False, (192, 144)),
+        ((97, 97), False, False, (128, 176)),
+        ((129, 128), False, False, (128, 128)),
+        ((192, 129), False, False, (128, 112)),
+        ((193, 193), False, False, (128, 80)),
         ((64, 512), True, False, (64, 64)),
         ((96, 96), False, False, (192, 144)),
         ((96, 96), False, True, (192, 128)),

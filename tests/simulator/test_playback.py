@@ -1,5 +1,7 @@
 """Where a step goes: by op, tile, row block and head, from anywhere, to either end."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +11,7 @@ from simulator.playback import (
     end_of_visit,
     first_cursor,
     last_cursor,
+    path_between,
     step,
 )
 from simulator.program import TileProgram
@@ -97,3 +100,29 @@ def test_clamping(chosen: Scenario, visit: int, op: int) -> None:
     cursor = clamped(program, Cursor(visit, op))
     assert cursor.visit == min(max(visit, 0), len(program) - 1)
     assert cursor.op == min(max(op, 0), len(program.ops(cursor.visit)) - 1)
+
+
+@given(SMALL, st.integers(1, 40), st.data())
+def test_a_walk_goes_op_by_op_then_by_tiles_then_evenly(
+    chosen: Scenario, most: int, data: st.DataObject
+) -> None:
+    program = program_of(chosen)
+    start, end = any_cursor(program, data), any_cursor(program, data)
+    every = [Cursor(v, op) for v in range(len(program)) for op in range(len(program.ops(v)))]
+    one, two = every.index(start), every.index(end)
+    between = every[one + 1 : two + 1] if two >= one else every[two:one][::-1]
+    path = path_between(program, start, end, most)
+    if len(between) <= most:
+        assert path == tuple(between)
+        return
+    across = abs(end.visit - start.visit)
+    assert path[-1] == end
+    assert len(path) == max(min(across, most), 1)
+    assert all(cursor == end_of_visit(program, cursor.visit) for cursor in path[:-1])
+    stops = [start.visit, *(cursor.visit for cursor in path)]
+    for here, there in pairwise(stops):
+        gap = there - here if end >= start else here - there
+        assert abs(gap - across / len(path)) < 1
+    # Evenly from the start on: each where an even walk would be, to the nearest visit.
+    for n, visit in enumerate(stops):
+        assert abs(abs(visit - start.visit) - across * n / len(path)) <= 0.5

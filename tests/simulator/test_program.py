@@ -17,7 +17,7 @@ from simulator.scenario import Scenario
 from simulator.tiling import TileKind
 from simulator.trace import tile_counts
 from simulator.traffic import compulsory_bytes, floor_bytes
-from simulator.workload import Workload, read_inputs
+from simulator.workload import Workload, read_inputs, resolve
 from tests.simulator.helpers import (
     ALGORITHMS,
     WIDTHS,
@@ -69,7 +69,8 @@ def test_index_inverts_visit(chosen: Scenario) -> None:
     w = program.workload
     where = {place: index for index, place in enumerate(visits_in_order(w))}
     for launch, head in product(range(len(program.launches)), range(w.heads)):
-        for i, j in product(range(w.grid.Tr), range(w.grid.Tc)):
+        # A picture of a larger run may be asked, too: its other tiles are none of this one.
+        for i, j in product(range(-1, w.grid.Tr + 2), range(-1, w.grid.Tc + 2)):
             column = 0 if program.launches[launch].whole_rows else j
             assert program.index(head, i, j, launch) == where.get((launch, head, i, column))
 
@@ -367,3 +368,9 @@ def test_counts_beyond_what_floats_hold(monkeypatch: pytest.MonkeyPatch) -> None
     assert program.totals.bytes == 4 * heads * elements_of_a_head > 2**53
     assert program.totals.flops == heads * 4 * N * N * d
     assert len(program) == heads * tiles**2
+
+
+def test_the_floor_is_q_k_v_and_o_once() -> None:
+    w = resolve(scenario(nq=10, nk=7, d=4, dv=3, heads=6, kv_heads=2, dtype="float16"))
+    # Q 6 x 10 x 4 and O 6 x 10 x 3; K 2 x 7 x 4 and V 2 x 7 x 3; two bytes each.
+    assert floor_bytes(w) == 2 * (240 + 180 + 56 + 42)

@@ -2,15 +2,18 @@
 
 import csv
 import json
+from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 
 from simulator.assets import SCENARIOS
 from simulator.errors import InputError
 from simulator.results import check_output, write_results
-from simulator.scenario import parse_scenario
+from simulator.scenario import parse_scenario, with_values
 from simulator.trace import simulate
+from simulator.workload import resolve
 from ui.cli import main
 
 
@@ -87,3 +90,24 @@ def test_what_cannot_be_written_to_is_refused_beforehand(name, tmp_path):
     with pytest.raises(InputError):
         check_output(tmp_path / name, hidden_rows().workload)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "numbers"),
+    # o and lse of 2 heads and 12 rows; but for naive m and l after each of two column blocks.
+    [("naive", 2 * 12 * (4 + 1)), ("flash2", 2 * 12 * (4 + 1 + 2 * 2)),
+     ("flash1", 2 * 12 * (4 + 1 + 2 * 2))],
+)  # fmt: skip
+def test_arrays_that_do_not_fit_in_memory_are_refused(algorithm, numbers, tmp_path, monkeypatch):
+    scenario = with_values(hidden_rows().workload.scenario, {"attention": {"algorithm": algorithm}})
+    workload = resolve(scenario)
+    for free, fits in ((4 * numbers / 0.9 + 1, True), (4 * numbers / 0.9 - 1, False)):
+        monkeypatch.setattr(
+            psutil, "virtual_memory", lambda free=free: SimpleNamespace(available=free)
+        )
+        check_output(tmp_path / "a.csv", workload)  # it holds no arrays
+        if fits:
+            check_output(tmp_path / "a.npz", workload)
+        else:
+            with pytest.raises(InputError, match="arrays that fit in memory: these need 0"):
+                check_output(tmp_path / "a.npz", workload)

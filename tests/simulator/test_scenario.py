@@ -332,3 +332,14 @@ def test_places_that_cannot_be_written(name: str, tmp_path: Path) -> None:
         save_scenario(parse_scenario({}), tmp_path / name)
     assert "expected a file that can be written" in one_line(error)
     assert os.listdir(tmp_path) == ["plain"]
+
+
+@pytest.mark.parametrize("side", ["rows", "cols"])
+def test_as_many_blocks_as_there_may_be_and_one_more(side: str) -> None:
+    table = {"head_dim": 8, "seqlen_q": 4 * 262_144, "seqlen_k": 4 * 262_144}
+    tiles = {"rows": 64, "cols": 64, side: 4}
+    w = resolve(parse_scenario({"attention": table, "tiling": tiles}))
+    assert (w.grid.Tr if side == "rows" else w.grid.Tc) == 262_144
+    longer = {**table, "seqlen_q": 4 * 262_144 + 1, "seqlen_k": 4 * 262_144 + 1}
+    with pytest.raises(InputError, match="into at most 262144 blocks"):
+        resolve(parse_scenario({"attention": longer, "tiling": tiles}))

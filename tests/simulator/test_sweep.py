@@ -175,6 +175,42 @@ def test_map_sizes_are_few_evenly_spread_and_can_be_resolved(length: int) -> Non
     assert all(-(-length // size) <= MAX_BLOCKS for size in sizes)
 
 
+def test_a_map_has_a_full_side_before_its_steps_double() -> None:
+    assert map_sizes(64) == tuple(range(1, 65))
+    assert map_sizes(65) == tuple(range(2, 66, 2))
+    assert map_sizes(128) == tuple(range(2, 129, 2))
+    assert map_sizes(1024) == map_sizes(4096) == tuple(range(16, 1025, 16))
+
+
+def test_head_dimensions_are_those_that_kernels_take() -> None:
+    """Multiples of eight, ever wider apart; powers of two and those of models are there."""
+    assert all(dim % 8 == 0 for dim in HEAD_DIMS)
+    assert {16, 32, 64, 80, 96, 112, 128, 192, 256, 512} <= set(HEAD_DIMS)
+    gaps = [b - a for a, b in pairwise(HEAD_DIMS)]
+    assert gaps == sorted(gaps)
+    assert min(gaps) > 0
+
+
+@pytest.mark.parametrize(
+    ("length", "axis", "values"),
+    [
+        # Powers of two, those times three, and its own: from 16 or a 64th of it to 8 times it.
+        (100, "N", (16, 24, 32, 48, 64, 96, 100, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048,
+                    3072, 4096)),
+        (8192, "N", (128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192,
+                     12288, 16384, 24576, 32768, 49152, 65536)),
+        (10, "N", (10, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048,
+                   3072, 4096)),
+        (100, "Br", (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)),
+        (255, "Bc", (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)),
+        (256, "Bc", (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)),
+        (4096, "Br", (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)),
+    ],
+)  # fmt: skip
+def test_places_along_an_axis(length: int, axis: str, values: tuple[int, ...]) -> None:
+    assert axis_values(resolve(scenario(nq=length, d=16)), axis) == values
+
+
 @given(scenarios(), st.sampled_from(AXES))
 def test_axes_hold_the_scenarios_own_value(chosen: Scenario, axis: str) -> None:
     w = resolve(chosen)

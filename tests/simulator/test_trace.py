@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator import Cursor, Snapshot, Trace, simulate
+from simulator.assets import SCENARIOS
 from simulator.cache import BoundedCache
 from simulator.errors import InputError
 from simulator.interpreter import Interpreter
@@ -503,3 +504,33 @@ def test_inputs_are_the_traces_own(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = scenario("flash2", nq=4)
     numbers = Inputs(*(np.zeros((1, 4, 4), np.float32) for _ in "qkv"))
     assert not trace_of(chosen, numbers).output.any()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_trace_that_has_forgotten_tells_the_same_again(algorithm: str) -> None:
+    trace = simulate(SCENARIOS / f"{algorithm}.toml")
+    middle = len(trace) // 2
+    before = trace.snapshot(middle)
+    assert trace.kept_bytes > 0
+    trace.forget()
+    assert trace.kept_bytes == 0
+    after = trace.snapshot(middle)
+    assert after.tile is not before.tile
+    for name in ("s", "p", "m", "l", "o"):
+        np.testing.assert_array_equal(getattr(after.tile, name), getattr(before.tile, name))
+
+
+def test_a_row_outside_the_row_block_is_taken_into_it() -> None:
+    trace = trace_of(scenario(nq=12, rows=4))
+    now = trace.snapshot(trace.program.index(0, 1, 0) or 0)
+    assert [row_report(now, row).row for row in (-5, 3, 4, 5, 7, 8, 99)] == [4, 4, 4, 5, 7, 7, 7]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_numbers_of_a_head_are_float32(algorithm: str) -> None:
+    trace = trace_of(scenario(algorithm, nq=8, mask={"causal": True}))
+    for visit in range(len(trace)):
+        head = trace.snapshot(visit).head
+        assert head is not None
+        for values in (head.s, head.p, head.m, head.l, head.o):
+            assert values.dtype == np.float32

@@ -1,5 +1,9 @@
 """Unsaved changes after a crash: copied, offered once, restored or thrown away; never lost."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from PySide6.QtWidgets import QMessageBox
 
@@ -15,6 +19,14 @@ if once("change"):
     change(algorithm="flash1")
 if w.isWindowModified() and copies(w) and once("told"):
     say("copied")
+"""
+LOCK_AND_BE_KILLED = """
+import os, signal, sys
+from PySide6.QtCore import QLockFile
+
+locks = [QLockFile(os.path.join(sys.argv[1], name)) for name in ("1-aaaa.lock", "2-bbbb.lock")]
+assert all(lock.tryLock(0) for lock in locks)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 CHANGE_AND_CLOSE = """
 if once("change"):
@@ -217,7 +229,7 @@ def test_changes_whose_input_is_gone_stay_for_later(tmp_path, opened):
     box = offer(window, autosave)
     box.findChild(type(box.defaultButton()), "restore").click()
     window.session.settle()
-    assert "gone.npz" in window._banner.text()
+    assert "gone.npz" in window.messages.text()
     assert not window.isWindowModified()
     assert len(find_orphans(tmp_path)) == 1
 
@@ -248,3 +260,19 @@ def test_the_question_is_one_box_over_the_demo(tmp_path, opened):
     assert window.findChildren(QMessageBox) == [box]
     assert {b.text() for b in box.buttons()} == {"Restore", "Discard", "Later"}
     box.reject()
+
+
+def test_what_was_killed_before_its_copy_was_whole_leaves_nothing(tmp_path, opened):
+    """A lock of a process that has ended, and a copy that has not got its name yet."""
+    folder = tmp_path / "autosave"
+    folder.mkdir()
+    subprocess.run([sys.executable, "-c", LOCK_AND_BE_KILLED, str(folder)], check=False)
+    part = folder / ".2-bbbb.toml.0123abcd.part"
+    part.write_bytes(b"half")
+    os.utime(part, (0, 0))
+    window, autosave = opened()
+    change(window)
+    autosave.flush()
+    assert len(copies(tmp_path)) >= 4
+    assert find_orphans(tmp_path) == []
+    assert {path.stem for path in copies(tmp_path)} == {autosave.path.stem}

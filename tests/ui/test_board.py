@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.assets import ASSETS
@@ -19,7 +17,7 @@ from simulator.snapshot import Cell, Snapshot, tile_states
 from simulator.trace import Trace, simulate
 from simulator.workload import Workload, resolve
 from ui.scene.board import paint_board
-from ui.scene.board_layout import View, board_layout, clamped, is_detailed, locate, zoomed
+from ui.scene.board_layout import View, board_layout
 from ui.scene.board_state import current_values, past_areas
 from ui.scene.board_text import wrapped
 from ui.scene.board_words import caption_phrases, describe, formula, header_choices
@@ -79,149 +77,6 @@ def colours(image: QImage, rect: QRectF) -> set[str]:
     part = image.copy(rect.toRect())
     words = np.frombuffer(part.constBits(), dtype=np.uint32)  # RGB32 has no padding
     return {QColor(int(word) & 0xFFFFFF).name() for word in np.unique(words)}
-
-
-# --- geometry ---------------------------------------------------------------------------------
-
-SIZES = st.integers(1, 600)
-RECTS = st.tuples(
-    st.integers(420, 3000), st.integers(320, 2000), st.sampled_from([1.0, 1.25, 1.5, 2.0])
-)
-
-
-@given(Nq=SIZES, Nk=SIZES, d=st.integers(1, 300), dv=st.integers(1, 300), rect=RECTS)
-def test_everything_is_inside_and_nothing_overlaps(
-    Nq: int, Nk: int, d: int, dv: int, rect: tuple[int, int, float]
-) -> None:
-    width, height, scale = rect
-    _check_apart(workload(Nq, Nk, d, dv), QRectF(7, 5, width, height), Style(DARK, scale))
-
-
-@given(rect=RECTS, name=st.sampled_from(["flash2", "real-scale", "causal"]))
-def test_demos_have_room_for_tokens_legend_and_inset(
-    rect: tuple[int, int, float], name: str
-) -> None:
-    width, height, scale = rect
-    w = resolve(load_scenario(ASSETS / "scenarios" / f"{name}.toml"))
-    _check_apart(w, QRectF(0, 0, width, height), Style(DARK, scale))
-
-
-def _check_apart(w: Workload, room: QRectF, style: Style) -> None:
-    lay = board_layout(w, style, room)
-    parts = {f"box {name}": box for name, box in lay.boxes.items()}
-    parts |= {f"title {name}": box for name, box in lay.labels.items()}
-    for name in ("row_margin", "key_margin", "header", "caption", "inset", "legend"):
-        parts[name] = getattr(lay, name)
-    shown = {name: rect for name, rect in parts.items() if not rect.isNull()}
-    for name, rect in shown.items():
-        assert rect.width() > 0, name
-        assert rect.height() > 0, name
-        assert room.adjusted(-1, -1, 1, 1).contains(rect), f"{name} {rect} outside {room}"
-    for (one, a), (other, b) in itertools.combinations(shown.items(), 2):
-        shared = a.intersected(b)
-        assert min(shared.width(), shared.height()) <= 1, f"{one} {a} overlaps {other} {b}"
-    assert min(lay.boxes["S"].width(), lay.boxes["S"].height()) >= 10 * style.scale
-    for name in ("Q", "K", "V", "O", "m", "l"):
-        title = {"K": "Kᵀ", "V": "Vᵀ", "l": "ℓ"}.get(name, name)
-        assert text_width(style.text_font(13, bold=True), title) <= lay.labels[name].width()
-
-
-@given(Nq=SIZES, Nk=SIZES, rect=RECTS, zoom=st.floats(1, 40), x=st.floats(0, 1), y=st.floats(0, 1))
-def test_bands_share_rows_and_columns(
-    Nq: int, Nk: int, rect: tuple[int, int, float], zoom: float, x: float, y: float
-) -> None:
-    w = workload(Nq, Nk)
-    lay = board_layout(w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), View(zoom, x * Nk, y * Nq))
-    for i in range(w.grid.Tr):
-        bands = [lay.row_band(name, w.grid.row_range(i)) for name in ("Q", "S", "m", "l", "O")]
-        if bands[0].isNull():
-            assert all(band.isNull() for band in bands)
-            continue
-        assert len({(band.top(), band.bottom()) for band in bands}) == 1
-    for j in range(w.grid.Tc):
-        bands = [lay.col_band(name, w.grid.col_range(j)) for name in ("K", "S", "V")]
-        if not bands[0].isNull():
-            assert len({(band.left(), band.right()) for band in bands}) == 1
-    i, j = w.grid.Tr // 2, w.grid.Tc // 2
-    rows, keys = w.grid.row_range(i), w.grid.col_range(j)
-    tile = lay.tile(rows, keys)
-    if not tile.isNull():
-        assert tile.top() == lay.row_band("Q", rows).top()
-        assert tile.left() == lay.col_band("K", keys).left()
-
-
-@given(
-    Nq=SIZES, Nk=SIZES, rect=RECTS, zoom=st.floats(1, 40),
-    at=st.tuples(st.floats(0, 1), st.floats(0, 1)), pick=st.tuples(SIZES, SIZES),
-)  # fmt: skip
-def test_locate_finds_the_cell_that_is_drawn(
-    Nq: int,
-    Nk: int,
-    rect: tuple[int, int, float],
-    zoom: float,
-    at: tuple[float, float],
-    pick: tuple[int, int],
-) -> None:
-    w = workload(Nq, Nk, 8, 5)
-    lay = board_layout(
-        w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), View(zoom, at[0] * Nk, at[1] * Nq)
-    )
-    rows, keys = lay.visible_rows(), lay.visible_keys()
-    row, key = rows[pick[0] % len(rows)], keys[pick[1] % len(keys)]
-    y = (max(lay.row_y(row), lay.row_y(lay.view.y)) + _end(lay.row_y, row, lay.view.y, 0, lay)) / 2
-    x = (max(lay.col_x(key), lay.col_x(lay.view.x)) + _end(lay.col_x, key, lay.view.x, 1, lay)) / 2
-    assert locate(lay, QPointF(x, y)) == Cell("S", row, key)
-    for name in ("Q", "O", "m"):
-        box, depth = lay.boxes[name], lay.depth(name)
-        col = pick[0] % depth
-        across = box.left() + (col + 0.5) * box.width() / depth
-        assert locate(lay, QPointF(across, y)) == Cell(name, row, col)
-    for name in ("K", "V"):
-        box, depth = lay.boxes[name], lay.depth(name)
-        col = pick[1] % depth
-        down = box.top() + (col + 0.5) * box.height() / depth
-        assert locate(lay, QPointF(x, down)) == Cell(name, key, col)
-
-
-def _end(place: Any, index: int, start: float, axis: int, lay: Any) -> float:
-    return float(min(place(index + 1), place(start + lay.visible[axis])))
-
-
-def test_locate_finds_nothing_beside_the_boxes() -> None:
-    lay = board_layout(workload(64, 64), Style(DARK), QRectF(0, 0, 900, 700))
-    assert locate(lay, QPointF(1, 1)) is None
-    assert locate(lay, lay.boxes["S"].topLeft() - QPointF(4, 4)) is None
-
-
-@given(Nq=SIZES, Nk=SIZES, zoom=st.floats(0.1, 1e6), x=st.floats(-1e6, 1e6), y=st.floats(-1e6, 1e6))
-def test_a_view_never_leaves_the_matrix(Nq: int, Nk: int, zoom: float, x: float, y: float) -> None:
-    shape = (Nq, Nk, 8, 8)
-    view = clamped(shape, View(zoom, x, y))
-    lay = board_layout(workload(Nq, Nk), Style(DARK), QRectF(0, 0, 900, 700), view)
-    assert lay.view == view
-    assert 0 <= view.y <= Nq - lay.visible[0] + 1e-6
-    assert 0 <= view.x <= Nk - lay.visible[1] + 1e-6
-
-
-def test_zooming_keeps_the_cell_under_the_pointer() -> None:
-    trace, style, room = passage(), Style(DARK), QRectF(0, 0, 1180, 740)
-    view = View()
-    lay = board_layout(trace.workload, style, room, view)
-    point = lay.boxes["S"].topLeft() + QPointF(
-        0.4 * lay.boxes["S"].width(), 0.6 * lay.boxes["S"].height()
-    )
-    before = locate(lay, point)
-    for _ in range(20):  # on the way tokens appear beside the matrices and move the boxes
-        view = zoomed(trace.workload, style, room, view, point, 1.2)
-    lay = board_layout(trace.workload, style, room, view)
-    assert lay.tokens
-    assert view.zoom > 20
-    assert locate(lay, point) == before
-
-
-def test_whether_cells_are_drawn_follows_what_snapshots_carry() -> None:
-    for trace in (demo("causal"), demo("real-scale"), blocks_of_4096()):
-        assert is_detailed(trace.workload) == trace.has_detail
 
 
 # --- what is shown ----------------------------------------------------------------------------
@@ -553,3 +408,18 @@ def test_the_magnified_tile_leaves_the_legend_its_room(size) -> None:
     assert lay.legend.width() >= 76
     assert not lay.legend.intersects(lay.inset)
     assert lay.rect.contains(lay.legend)
+
+
+def test_no_line_to_the_magnifier_crosses_the_matrix() -> None:
+    tables: dict[str, Any] = {
+        "attention": {"seqlen_q": 4096, "head_dim": 16}, "tiling": {"rows": 128, "cols": 128},
+    }  # fmt: skip
+    snapshot, size = simulate(parse_scenario(tables)).snapshot(5, 3), (900, 640)
+    lay = board_layout(snapshot.program.workload, Style(LIGHT), QRectF(0, 0, *size))
+    image = painted(snapshot, Style(LIGHT), *size)
+    tile, inset = lay.tile(snapshot.visit.rows, snapshot.visit.cols), lay.inset
+    below = lay.boxes["S"].adjusted(0, tile.bottom() + 12 - lay.boxes["S"].top(), 0, 0)
+    assert not inset.isNull()
+    assert colours(image, below) <= {LIGHT.empty.lower(), LIGHT.grid.lower()}
+    frames = [colours(image, box) for box in (tile.adjusted(-3, -3, 3, 3), inset)]
+    assert all(LIGHT.current.lower() in found for found in frames)

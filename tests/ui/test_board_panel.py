@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from simulator.assets import ASSETS
+from simulator.snapshot import Cell
 from simulator.trace import Trace, simulate
 from ui.panels.board_panel import BoardPanel, readout_lines, readout_rect
 from ui.scene.board_layout import View, locate
@@ -147,6 +148,66 @@ def test_another_problem_starts_unzoomed(panel: BoardPanel, trace: Trace) -> Non
     assert panel.view == View()
 
 
+def in_sight(panel: BoardPanel, trace: Trace, visit: int) -> bool:
+    """Return whether the whole tile of a visit is in the view."""
+    at, lay = trace.program.visit(visit), panel.board_layout()
+    rows, keys = lay.visible
+    return (
+        lay.view.y <= at.rows.start
+        and at.rows.stop <= lay.view.y + rows
+        and lay.view.x <= at.cols.start
+        and at.cols.stop <= lay.view.x + keys
+    )
+
+
+def test_a_zoomed_view_follows_the_tile(panel: BoardPanel, trace: Trace) -> None:
+    wheel(panel, cell(panel, 40, 20), 5)
+    zoom = panel.view.zoom
+    for visit in range(len(trace.program)):
+        panel.show_snapshot(trace.snapshot(visit), 0)
+        assert in_sight(panel, trace, visit)
+        still = panel.view
+        panel.show_snapshot(trace.snapshot(visit, 2), 0)
+        assert panel.view == still
+    assert panel.view.zoom == zoom
+
+
+def test_the_keys_zoom_to_the_tile(panel: BoardPanel, trace: Trace) -> None:
+    panel.show_snapshot(trace.snapshot(0), 0)
+    for _ in range(5):
+        panel.zoom_in()
+        assert in_sight(panel, trace, 0)
+
+
+def test_a_view_that_was_panned_away_stays_until_the_tile_is_seen(
+    panel: BoardPanel, trace: Trace
+) -> None:
+    last = len(trace.program) - 1
+    panel.show_snapshot(trace.snapshot(0), 0)
+    wheel(panel, cell(panel, 8, 8), 6)
+    middle = panel.board_layout().boxes["S"].center().toPoint()
+    for _ in range(4):  # to the other end
+        drag(panel, middle, middle - QPoint(190, 190))
+    there = panel.view
+    assert not in_sight(panel, trace, 0)
+    panel.show_snapshot(trace.snapshot(1), 0)
+    assert panel.view == there
+    panel.show_snapshot(trace.snapshot(last), 0)  # comes into sight, and is followed again
+    panel.show_snapshot(trace.snapshot(0), 0)
+    assert in_sight(panel, trace, 0)
+
+
+def test_a_fitted_view_follows_again(panel: BoardPanel, trace: Trace) -> None:
+    panel.show_snapshot(trace.snapshot(0), 0)
+    wheel(panel, cell(panel, 60, 60), 6)
+    assert not in_sight(panel, trace, 0)
+    panel.zoom_fit()
+    panel.zoom_in()
+    panel.zoom_in()
+    panel.show_snapshot(trace.snapshot(2), 0)
+    assert in_sight(panel, trace, 2)
+
+
 def test_an_empty_panel_takes_every_gesture(qtbot: QtBot) -> None:
     panel = BoardPanel()
     qtbot.addWidget(panel)
@@ -172,3 +233,42 @@ def test_the_readout_stays_inside(qapp: object, at: tuple[int, int]) -> None:
     lines = readout_lines(text, style, room)
     assert len(lines) > 1
     assert room.contains(readout_rect(lines, style, room, QPointF(*at)))
+
+
+def test_the_card_makes_way_when_the_run_goes_on_without_the_pointer(
+    panel: BoardPanel, trace: Trace
+) -> None:
+    mouse(panel, QEvent.Type.MouseMove, cell(panel, 41, 17), Qt.MouseButton.NoButton)
+    assert panel.reads_out
+    assert panel.moving.isActive()
+    panel.show_snapshot(trace.snapshot(6), 41)  # playing, while somebody points
+    assert panel.reads_out
+    panel.moving.stop()  # the pointer rests
+    with_card = panel.grab().toImage()
+    panel.show_snapshot(trace.snapshot(6), 41)  # the same place: nothing has happened
+    assert panel.grab().toImage() == with_card
+    panel.show_snapshot(trace.snapshot(7), 41)
+    assert not panel.reads_out
+    assert panel.hit is not None  # P still pins it
+    bare = panel.grab().toImage()
+    mouse(panel, QEvent.Type.MouseMove, cell(panel, 41, 17), Qt.MouseButton.NoButton)
+    assert panel.grab().toImage() != bare
+
+
+def test_a_selection_leaves_the_numbers_beside_it_alone(panel: BoardPanel, trace: Trace) -> None:
+    snapshot = trace.snapshot(5)
+    rows, keys = snapshot.visit.rows, snapshot.visit.cols
+    chosen = Cell("S", rows.start + 1, keys.start + 1)
+    panel.show_snapshot(snapshot, rows.start)
+    while panel.board_layout().cell[0] < 60:
+        panel.zoom_in()
+    panel.show_snapshot(snapshot, rows.start, chosen)
+    marked = panel.grab().toImage()
+    panel.show_snapshot(snapshot, rows.start)
+    plain = panel.grab().toImage()
+    for down, across in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+        beside = Cell("S", chosen.row + down, chosen.col + across)
+        inside = panel.board_layout().place(beside).adjusted(5, 5, -5, -5).toRect()
+        assert marked.copy(inside) == plain.copy(inside)
+    own = panel.board_layout().place(chosen).adjusted(-3, -3, 3, 3).toRect()
+    assert marked.copy(own) != plain.copy(own)

@@ -12,11 +12,22 @@ from simulator.hardware import gpus
 from simulator.kv_cache import ELEMENT_TYPES, cache_bytes, decode_step, fit, weight_bytes
 from simulator.models import find_model, models
 from simulator.scenario import with_values
-from ui.scene.cache import cache_state, context_of, fit_words, shown_tokens, state_words, time_words
+from ui.scene.cache import (
+    cache_state,
+    context_of,
+    count_words,
+    fit_words,
+    group_words,
+    shown_tokens,
+    state_words,
+    step_words,
+    time_words,
+)
 from ui.scene.cache_plot import CONVENTION_NAMES, CacheChoice, cache_plot, ways
+from ui.scene.heads import model_state, rows
 from ui.scene.plot_layout import plot_layout
 from ui.theme import DARK, Style
-from ui.units import bytes_text, count_text, decimal_bytes_text, time_text
+from ui.units import count_text, decimal_bytes_text, time_text
 
 H100 = gpus()["H100-SXM"]
 
@@ -92,9 +103,10 @@ def test_published_figures_are_shown(panel, name, tokens, convention, shown):
     panel.take_tokens(tokens)
     assert panel.plot.model.marks[0].label == shown
     words = panel.picture.accessibleDescription()
-    assert f"{CONVENTION_NAMES[convention]} {shown}" in words
-    assert CONVENTION_NAMES[convention] in panel.plot.model.y.title
-    assert panel.plot.model.note.startswith(CONVENTION_NAMES[convention])
+    said = CONVENTION_NAMES[convention] if name.startswith("Gemma") else "every token"
+    assert f"{said} {shown}" in words
+    assert said in panel.plot.model.y.title
+    assert panel.plot.model.note.startswith(said)
 
 
 def test_every_choice_counts(panel):
@@ -114,16 +126,17 @@ def test_every_choice_counts(panel):
         for x, y, details in zip(curve.xs, curve.ys, curve.details, strict=True):
             there = cache_bytes(way.model, int(x), "fp8", 16, 64)
             assert y == there.allocated
-            assert f"logical {decimal_bytes_text(there.logical)}" in " ".join(details)
+            said = "logical" if way.model.windowed_layers else "every token"
+            assert f"{said} {decimal_bytes_text(there.logical)}" in " ".join(details)
     words = panel.picture.accessibleDescription()
     for key, name in CONVENTION_NAMES.items():
         assert f"{name} {decimal_bytes_text(getattr(counts, key))}" in words
     users = fit(model, 4096, gpu, "fp8", 64, "int4").sequences
     assert f"{count_text(users)} sequences of {count_text(4096)} tokens fit one H200" in words
     step = decode_step(model, 4096, "fp8", 16, "int4")
-    assert f"{bytes_text(step.written)} written" in words
+    assert f"{decimal_bytes_text(step.written)} written" in words
     assert f"{decimal_bytes_text(step.read)} read" in words
-    assert not re.search(r"\d [MGT]iB", words)  # a token in KiB, all else in powers of ten
+    assert not re.search(r"\d [KMGT]iB", words)  # all in powers of ten
     assert time_text(step.cache_seconds(gpu)) in words
     assert f"{count_text(round(step.tokens_per_second(gpu)))} tokens/s (upper bound" in words
     assert not panel.plot.model.x.log
@@ -180,7 +193,7 @@ def test_a_click_on_a_point_takes_its_tokens(panel):
     curve = panel.plot.model.curves[0]
     at = panel.plot.where(curve.xs[10], curve.ys[10]).toPoint()
     QTest.mouseMove(panel.plot._canvas.viewport(), at)
-    assert "logical" in " ".join(panel.plot.spot.details)
+    assert "allocated" in " ".join(panel.plot.spot.details)
     QTest.mouseClick(panel.plot._canvas.viewport(), Qt.MouseButton.LeftButton, pos=at)
     assert panel.choice.tokens == 1024
 
@@ -224,6 +237,73 @@ def test_every_model_has_a_plot_and_words(name, dtype):
         assert sum("own" in curve.name for curve in plot.curves) == 1
         assert {way.name for way in ways(choice.model)} >= {"MHA", "MQA", "MLA", "windowed"}
     assert name in state_words(cache_state(choice))
+
+
+@pytest.mark.parametrize("convention", CONVENTION_NAMES)
+@pytest.mark.parametrize("name", models())
+def test_a_model_without_a_window_is_not_called_capped(name, convention):
+    choice = CacheChoice(models()[name], H100, convention=convention)
+    plot, words = cache_plot(choice), state_words(cache_state(choice))
+    capped = bool(choice.model.windowed_layers)
+    assert ("window-capped" in words) == capped
+    assert ("window-capped" in f"{plot.y.title} {plot.note} {plot.summary}") == (
+        capped and convention != "logical"
+    )
+    assert ("window-capped" in " ".join(plot.marks[0].details)) == capped
+    assert ("every token" in count_words(cache_state(choice))[0][0]) != capped
+    assert [on for _, on in count_words(cache_state(choice))].count(True) == 1
+
+
+@pytest.mark.parametrize("name", models())
+def test_a_line_keeps_to_one_system_of_units(name):
+    state = cache_state(CacheChoice(models()[name], H100))
+    heads = model_state(models()[name], None, 4096, "float16")
+    lines = [
+        *step_words(state), *time_words(state), *fit_words(state),
+        *(text for group in state.step.groups for text in group_words(group)[1]),
+        *(f"{row.token} {row.read}" for row in rows(heads)),
+    ]  # fmt: skip
+    for line in lines:
+        binary = re.search(r"\d [KMGT]iB\b", line)
+        assert not (binary and re.search(r"\d [kMGT]B\b", line.split(" TB/s")[0])), line
+
+
+@pytest.mark.parametrize("size", [(340, 300), (560, 400), (720, 600), (1200, 600)], ids=str)
+def test_fit_stands_at_the_end_of_a_line_and_never_begins_one(panel, qapp, size):
+    panel.setParent(None)
+    panel.resize(*size)
+    panel.show()
+    qapp.processEvents()
+    fit, bar = panel.bar.fit_button, panel.bar
+    assert fit.y() == 0
+    assert bar.rect().contains(fit.geometry())
+    for other in bar.shown():
+        assert other is fit or not other.geometry().intersects(fit.geometry())
+        if other.y() == 0:
+            assert other.x() <= fit.x()
+    panel.deleteLater()
+
+
+def test_head_sharing_follows_the_model_that_is_chosen(window, panel, tmp_path):
+    heads = window.docks.panel("heads")
+    assert heads.of == "scenario"
+    pick(panel, "model", "Falcon-7B")
+    assert (heads.of, heads.model) == ("model", "Falcon-7B")
+    assert heads.state.title == "Falcon-7B"
+    assert heads.bar.buttons["of", "model"].isChecked()
+    assert heads.bar.lists["model"].currentData() == "Falcon-7B"
+    heads.bar.choose("of", "scenario")
+    assert heads.state.title == "this scenario"
+    assert panel.choice.model.name == "Falcon-7B"
+    heads.bar.choose("of", "model")
+    heads.bar.choose("model", "DeepSeek-V3")
+    assert panel.choice.model.name == "DeepSeek-V3"
+    assert panel.bar.lists["model"].currentData() == "DeepSeek-V3"
+    own = tmp_path / "mine.toml"
+    own.write_text("layers = 2\nheads = 4\nkv_heads = 2\nhead_dim = 8\n")
+    panel.open_model(own)
+    assert heads.state.title == "mine"
+    assert heads.bar.lists["model"].currentText() == "own model"
 
 
 def test_a_model_too_large_says_so():

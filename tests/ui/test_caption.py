@@ -23,6 +23,7 @@ from ui.scene.caption import (
     paint_caption,
 )
 from ui.scene.caption_text import blocks, plain_text, words_of
+from ui.scene.draw import text_width
 from ui.scene.flow import Face, Piece, Word, flow, width_of
 from ui.theme import DARK, THEMES, Style, load_fonts
 
@@ -242,6 +243,17 @@ def test_the_answer_appears_in_room_that_was_kept_for_it(theme) -> None:
     assert not changed.any()
     bar = asked.pixelColor(card.left() + 2, card.center().y())
     assert bar.name() == QColor(theme.current).name()
+
+
+def test_the_lesson_is_named_where_there_is_room_beside_the_title() -> None:
+    style, named = Style(DARK), replace(CAPTION, lesson="A lesson with a long title")
+    wide = caption_layout(named, style, 900, 130)
+    assert wide.place == f"A lesson with a long title  ·  {CAPTION.place}"
+    assert caption_layout(named, style, 300, 400).place == CAPTION.place
+    assert caption_layout(CAPTION, style, 900, 130).place == CAPTION.place
+    title = max(piece.x for piece in wide.title)
+    assert {piece.baseline for piece in wide.title} == {wide.title[0].baseline}
+    assert title < 900 - text_width(style.text_font(13), wide.place)
 
 
 def test_which_step_of_how_many_stands_at_the_right() -> None:

@@ -193,11 +193,11 @@ def test_a_line_that_never_runs_says_so_and_the_cursor_stays(open_window, qapp, 
     qtbot.mouseClick(panel.paper.page, Qt.MouseButton.LeftButton, pos=row_centre(panel, 0))
     window.session.settle()
     assert window.session.cursor == before
-    assert window._banner.isVisible()
-    assert "before the first step" in window._banner.text()
+    assert window.messages.isVisible()
+    assert "before the first step" in window.messages.text()
     qtbot.mouseClick(panel.paper.page, Qt.MouseButton.LeftButton, pos=row_centre(panel, 4))
     window.session.settle()
-    assert not window._banner.isVisible()
+    assert not window.messages.isVisible()
     assert window.session.cursor != before
 
 

@@ -45,3 +45,12 @@ def test_there_is_one_collector(qapp):
     collect_here(qapp)
     collect_here(qapp)
     assert len(qapp.findChildren(QObject, "collector")) == 1
+
+
+def test_what_was_there_before_the_window_is_not_walked_each_time(qapp):
+    collect_here(qapp)
+    assert gc.get_freeze_count() > 10_000
+    gc.collect()
+    walked = {id(each) for each in gc.get_objects()}
+    assert id(gc.__dict__) not in walked
+    assert id(QObject) not in walked

@@ -11,7 +11,7 @@ from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 from pytestqt.qtbot import QtBot
 
-from simulator.compare import NAMES, Comparison, Lockstep, Position, comparison_of
+from simulator.compare import NAMES, Comparison, Lockstep, Position, at_scale, comparison_of
 from simulator.playback import end_of_visit, last_cursor
 from simulator.program import TileProgram
 from simulator.scenario import Algorithm
@@ -23,10 +23,10 @@ from ui.panels.compare_panel import ComparePanel
 from ui.scene import compare, compare_table
 from ui.scene.compare import compare_layout, paint_compare
 from ui.scene.compare_table import flops_text, paint_table, table_rows
-from ui.scene.compare_words import pace_words, place_words, times_text, verdicts
+from ui.scene.compare_words import pace_words, place_words, sentences, verdicts
 from ui.scene.mini_board import board_areas, board_box, paint_mini_board
 from ui.theme import DARK, THEMES, Style
-from ui.units import bytes_text
+from ui.units import bytes_text, factor_text
 
 pytestmark = pytest.mark.usefixtures("qapp")
 DEMOS = ("naive", "flash1", "flash2", "causal", "grouped-heads", "window-sinks")
@@ -57,15 +57,54 @@ def lockstep(name: str, share: float) -> tuple[Comparison, Lockstep]:
 def test_the_slower_one_is_named_with_its_reason() -> None:
     said = [texts[0] for texts in verdicts(large(128, 128, 64))]
     assert said[0] == (
-        "FlashAttention-1 requests 1.7× as much as naive attention here and is estimated 1.7× as "
+        "FlashAttention-1 requests 1.69× as much as naive attention here and is estimated 1.69× as "
         "slow: d = 128 and Bc = 64 make it read O 64 times."
     )
     assert said[1] == (
-        "FlashAttention-2 requests least, 66.0 MiB; naive attention 2.9×, FlashAttention-1 5.0×."
+        "FlashAttention-2 requests least, 66.0 MiB; naive attention 2.94×, FlashAttention-1 4.97×."
     )
     said = [texts[0] for texts in verdicts(large(64, 128, 128))]
-    assert said[0].endswith("33.0 MiB; FlashAttention-1 2.5×, naive attention 4.9×.")
+    assert said[0].endswith("33.0 MiB; FlashAttention-1 2.55×, naive attention 4.88×.")
     assert said[1] == "80 % of naive's bytes are S and P, 4\u2009096 × 4\u2009096 numbers each."
+
+
+def test_few_tokens_are_held_against_many() -> None:
+    comparison, _ = lockstep("flash2", 1.0)
+    scale = at_scale(comparison.programs["flash2"])
+    assert scale is not None
+    assert scale.since is not None
+    said = [texts[0] for texts in verdicts(comparison)]
+    assert said[1] == (
+        "13 tokens in 4 × 3 tiles save little. In 128 × 128 tiles, as kernels ship them, "
+        f"FlashAttention-1 requests less than naive attention from N ≈ {scale.since} on; at "
+        "N = 16\u2009384 naive attention requests "
+        f"{factor_text(scale.times('flash1'))} as much as FlashAttention-1, "
+        f"{factor_text(scale.times('flash2'))} as much as FlashAttention-2."
+    )
+    assert not any("save little" in texts[0] for texts in verdicts(large(64, 128, 128)))
+
+
+@pytest.mark.parametrize("width", [900, 1260])
+def test_the_few_tokens_are_told_in_two_lines(width: int) -> None:
+    comparison, _ = lockstep("flash2", 1.0)
+    said = " ".join(sentences(comparison, Style(DARK).text_font(12), width, 2))
+    assert "FlashAttention-1 requests 2.61×" in said
+    assert "N = 16\u2009384" in said
+
+
+def test_times_below_that_of_a_launch_rank_nobody() -> None:
+    comparison, step = lockstep("flash2", 1.0)
+    said = " ".join(texts[0] for texts in verdicts(comparison))
+    assert "FlashAttention-1 requests 2.61× as much as naive attention here: d = 32" in said
+    assert "is estimated" not in said
+    assert "All three estimated times are less than a kernel launch takes: some 3 µs." in said
+    assert pace_words(comparison, step.by_time, by_time=True)[0].startswith(
+        "Same simulated time: whole visits that fit into ≈ 2.5 ns on H100-SXM, less than a launch"
+    )
+    assert any(row.names[0] == "estimated time (a launch alone: 3 µs)"
+               for row in table_rows(comparison))  # fmt: skip
+    longer = [row.names[0] for row in table_rows(large(64, 128, 128))]
+    assert "estimated time on H100-SXM" in longer
 
 
 def test_even_flash2_may_request_more_than_flash1() -> None:
@@ -78,7 +117,6 @@ def test_even_flash2_may_request_more_than_flash1() -> None:
 
 
 def test_ratios_and_rates_in_words() -> None:
-    assert [times_text(r) for r in (1.04, 1.72, 99.9, 130.2)] == ["1.04×", "1.7×", "99.9×", "130×"]
     assert [flops_text(n) for n in (12, 1_500, 8_600_000_000)] == [
         "12 FLOP", "1.5 kFLOP", "8.6 GFLOP",
     ]  # fmt: skip

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from simulator.scenario import with_values
+from simulator.workload import resolve
+from tests.simulator.helpers import scenario
+from ui.panels.header import scenario_words
 from ui.theme import TEXT_SCALES
 
 
@@ -13,6 +16,22 @@ def with_fault(window):
     changed = with_values(window.session.scenario, {"faults": {"forget_alpha": True}})
     window.session.propose(changed, "fault")
     window.session.settle()
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "head", "words"),
+    [
+        (12, 4, [3], "GQA 12:4 · head 3"),
+        (12, 4, [0, 3, 11], "GQA 12:4 · heads 0, 3, 11"),
+        (12, 1, [0, 1, 2, 3, 4], "MQA 12:1 · 5 of the heads"),
+        (12, 4, None, "GQA 12:4"),
+        (12, 12, [0], "MHA 12:12 · head 0"),
+        (1, 1, None, "MHA 1:1"),
+    ],
+)
+def test_a_chip_tells_how_the_heads_share_whichever_of_them_run(heads, kv_heads, head, words):
+    chosen = scenario(heads=heads, kv_heads=kv_heads, head=head)
+    assert words in scenario_words(resolve(chosen))
 
 
 @pytest.mark.parametrize("scale", TEXT_SCALES)

@@ -2,8 +2,10 @@
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 
+from simulator.assets import LESSONS
 from simulator.head_sharing import all_sharings, head_sharing, kv_head_counts
 from simulator.models import models
 from simulator.scenario import parse_scenario, with_values
@@ -23,7 +25,7 @@ from ui.scene.heads import (
     way_name,
 )
 from ui.theme import THEMES
-from ui.units import bytes_text, count_text, decimal_bytes_text
+from ui.units import bytes_text, count_text
 
 
 @pytest.fixture
@@ -58,8 +60,10 @@ def test_dragging_the_slider_changes_the_scenario_and_undo_brings_it_back(window
     assert session.trace.workload.kv_heads == 1
     assert session.undo_stack.count() == count + 1  # one step, however far it was dragged
     assert "KV heads 1" in session.undo_stack.undoText()
+    assert "caches 1/6 of what MHA does" in notes(panel.state)
     drag(panel.slider, 0.0)
     session.settle()
+    assert "caches as much as MHA" in notes(panel.state)
     assert (session.trace.workload.heads, session.trace.workload.kv_heads) == (6, 6)
     session.undo_stack.undo()
     session.settle()
@@ -101,7 +105,7 @@ def test_the_figures_of_a_scenario_are_the_simulators(window, panel):
     for way, row in zip(panel.state.ways, rows(panel.state), strict=True):
         groups = len(way.shared_by)
         assert row.token == bytes_text(2 * groups * w.head_dim * 2)
-        assert row.read == decimal_bytes_text(2 * groups * w.head_dim * 2 * w.seqlen_k)
+        assert row.read == bytes_text(2 * groups * w.head_dim * 2 * w.seqlen_k)
         assert set(row.weights) == {"not known"}
     assert "weights not known: a scenario has no hidden width" in notes(panel.state)
     assert "not known" in panel.picture.accessibleDescription()
@@ -116,6 +120,35 @@ def test_values_of_another_width_are_counted(open_window, qapp):
     assert token_bytes(state, state.way) == 2 * (32 + 48) * 2
     assert read_bytes(state, state.way) == 2 * (32 + 48) * 2 * 70
     assert not any("of what MHA does" in note for note in notes(state))
+
+
+def test_the_lesson_on_sharing_shows_groups_and_the_head_on_the_board(open_window, qapp):
+    window = open_window("causal", (1280, 720))
+    session, panel = window.session, window.docks.panel("heads")
+    window.lessons.open(LESSONS / "10-sharing-heads.md")
+    player = window.lessons.player
+    titles = [step.title for step in player.lesson.steps]
+    for title, groups in (("A head of one's own", 8), ("GQA: groups share", 2)):
+        player.go(titles.index("What that keeps"))  # a model is chosen there
+        session.settle()
+        assert panel.of == "model"
+        player.go(titles.index(title))
+        session.settle()
+        qapp.processEvents()
+        assert panel.of == "scenario"
+        assert panel.isVisible()
+        assert window.board.isVisible()
+        assert session.view.snapshot.weights is not None, "the board is not empty"
+        assert [len(each) for each in panel.state.way.shared_by] == [8 // groups] * groups
+        assert panel.state.current == session.view.snapshot.visit.head == 5
+        assert "board shows query head 5" in panel.picture.accessibleDescription()
+    image = panel.picture.grab().toImage()
+    current = QColor(window.style_now.theme.current)
+    heads = range(image.height() // 3)  # below, the table marks its row in the same colour
+    marked = [x for x in range(image.width()) if any(image.pixelColor(x, y) == current
+                                                     for y in heads)]  # fmt: skip
+    assert 0.6 < min(marked) / image.width() < 0.65
+    assert 0.74 < max(marked) / image.width() < 0.78
 
 
 def test_where_the_heads_are_those_of_a_file_it_says_why(open_window, qapp):
@@ -144,7 +177,7 @@ def test_a_model_is_drawn_and_changes_nothing(window, panel):
     found = rows(panel.state)[-1]
     own = head_sharing(model)
     assert found.token == bytes_text(own.bytes_per_token()) == "68.6 KiB"
-    assert found.read == decimal_bytes_text(own.read_bytes(4096))
+    assert found.read == bytes_text(own.read_bytes(4096))
     parts = [own.parameters(part) for part in ("W_Q", "W_K", "W_V", "W_O")]
     assert list(found.weights) == [count_text(n) for n in (*parts, own.parameters())]
     drag(panel.slider, 0.0)

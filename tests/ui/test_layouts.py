@@ -2,6 +2,7 @@
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QToolButton
 
 from simulator.assets import LESSONS, SCENARIOS
 from ui.app import make_window
@@ -102,8 +103,8 @@ def test_keys_and_buttons_take_layouts(open_window, qtbot, qapp):
         qapp.processEvents()
         assert window.settings.layout == layout.name
         assert window.desk.actions[layout.name].isChecked()
-    buttons = window.menuBar().cornerWidget().children()
-    button = next(b for b in buttons if getattr(b, "text", lambda: "")() == LAYOUTS[0].title)
+    buttons = window.menuBar().cornerWidget().row.findChildren(QToolButton)
+    button = next(b for b in buttons if b.text() == LAYOUTS[0].title)
     assert button.isVisible()
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert window.settings.layout == LAYOUTS[0].name

@@ -21,7 +21,14 @@ from ui.panels.lesson_bar import (
     text_rect,
     text_style,
 )
-from ui.scene.caption import BODY, SMALLEST, caption_height, caption_layout, caption_of
+from ui.scene.caption import (
+    BODY,
+    SMALLEST,
+    LessonEnd,
+    caption_height,
+    caption_layout,
+    caption_of,
+)
 from ui.theme import DARK, THEMES, Style, load_fonts
 
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
@@ -154,6 +161,8 @@ def test_it_follows_the_size_of_the_window(bar, qapp, size) -> None:
 def test_the_parts_are_inside_and_apart(bar, size, scale) -> None:
     bar.set_style(Style(DARK, scale))
     bar.window().resize(*size)
+    bar.show_end(LessonEnd("This", "The next", last=False))
+    assert bar.buttons["next"].text() == "Next lesson"
     parts = [bar.caption, bar.ticks, *bar.buttons.values()]
     inside = QRect(0, 0, bar.width(), bar.height())
     for n, part in enumerate(parts):
@@ -188,6 +197,10 @@ def test_buttons_are_off_where_they_lead_nowhere(bar, step) -> None:
     bar.show_step(replace(step, number=0, question="", answer=""), False)
     assert on() == ["next", "leave"]
     bar.show_step(replace(step, number=step.count - 1), True)
+    assert on() == ["back", "next", "leave"]
+    bar.show_end(LessonEnd("This", "The next", last=False))
+    assert on() == ["back", "next", "leave"]
+    bar.show_end(LessonEnd("This", "", last=True))
     assert on() == ["back", "leave"]
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -17,6 +18,7 @@ from ui.app import make_window
 from ui.layouts import LAYOUT_PANELS
 from ui.lessons import Lessons
 from ui.main_window import MainWindow
+from ui.scene.caption import caption_of
 from ui.session import View
 from ui.settings import Settings
 
@@ -128,12 +130,87 @@ def test_a_lesson_shows_its_steps_by_the_keys_of_a_clicker(open_window: Open, le
 
     QTest.keyClick(window, Qt.Key.Key_PageDown)
     window.session.settle()
-    assert player.step.title == "Three", "after the last step nothing more comes"
+    assert player.step.title == "Three"
+    assert player.ended, "after the last step the end is told"
+    caption = bar.caption.shown
+    assert caption is not None
+    assert caption.title == "End of lesson: Short"
+    assert "Next" not in caption.body, "it is none of those that ship"
+    assert "last lesson" not in caption.body
+    assert not bar.buttons["next"].isEnabled()
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    window.session.settle()
+    assert player.step.title == "Three", "nothing more comes"
+    QTest.keyClick(window, Qt.Key.Key_PageUp)
+    assert not player.ended
+    assert bar.caption.shown == caption_of(player.step, False)
     QTest.keyClick(window, Qt.Key.Key_PageUp)
     window.session.settle()
     assert player.step.title == "Two"
     assert player.revealed, "going back, the answer is known"
     assert window.desk.lent == ("steps", "")
+
+
+def at_its_last_step(window: MainWindow, name: str) -> Lessons:
+    lessons = begin(window, LESSONS / name)
+    lesson = lessons.player.lesson
+    assert lesson is not None
+    lessons.player.go(len(lesson.steps) - 1)
+    wait(window)
+    lessons.player.reveal()
+    return lessons
+
+
+def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: Open) -> None:
+    window = open_window("grouped-heads")
+    lessons = at_its_last_step(window, "01-soft-lookup.md")
+    player, bar = lessons.player, lessons.bar
+    assert window.windowTitle().startswith("Soft lookup[*] — Tilescope")
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    assert player.path == LESSONS / "01-soft-lookup.md", "one key too many only tells the end"
+    caption, button = bar.caption.shown, bar.buttons["next"]
+    assert caption is not None
+    assert caption.title == "End of lesson: Soft lookup"
+    assert "Next: **Why √d**" in caption.body
+    assert (button.text(), button.isEnabled()) == ("Next lesson", True)
+    assert button.toolTip() == "Next lesson: Why √d (PgDn)"
+    QTest.keyClick(window, Qt.Key.Key_A)
+    assert bar.caption.shown == caption, "no answer in the place of the end"
+
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    wait(window)
+    assert player.path == ROOT_D
+    assert player.step_number == 0
+    assert not player.ended
+    assert button.text() == "Next"
+    assert bar.caption.shown is not None
+    assert bar.caption.shown.lesson == "Why √d"
+    assert window.windowTitle().startswith("Why √d[*] — Tilescope")
+
+    player.leave()
+    wait(window)
+    assert window.windowTitle().startswith("Grouped heads: six query heads share two")
+
+
+def test_the_last_lesson_says_that_it_was(open_window: Open) -> None:
+    window = open_window("causal")
+    lessons = at_its_last_step(window, "11-window-and-sinks.md")
+    for _ in range(3):
+        QTest.keyClick(window, Qt.Key.Key_PageDown)
+        wait(window)
+    assert lessons.player.path == LESSONS / "11-window-and-sinks.md"
+    caption = lessons.bar.caption.shown
+    assert caption is not None
+    assert caption.body.startswith("This was the last lesson.")
+    assert not lessons.bar.buttons["next"].isEnabled()
+    lessons.player.go(0)
+    wait(window)
+    assert not lessons.player.ended
+
+
+def test_a_key_that_is_held_does_not_run_into_the_next_lesson(open_window: Open) -> None:
+    window = open_window("causal")
+    assert not window.actions_by_name["lesson_next"].autoRepeat()
 
 
 def test_leaving_puts_back_what_was_on_show(open_window: Open) -> None:
@@ -281,12 +358,12 @@ def test_a_broken_step_is_told_and_the_rest_opens(open_window: Open, tmp_path: P
     lessons = begin(window, path)
     assert lessons.player.lesson is not None
     assert len(lessons.player.lesson.steps) == 2
-    told = window._banner.text()
+    told = window.messages.text()
     assert "broken.md:" in told
     assert "layout" in told
     assert "exactness" in told
     assert lessons.bar.isVisible()
-    assert window._banner.isVisible()
+    assert window.messages.isVisible()
 
 
 @pytest.mark.parametrize(
@@ -304,8 +381,8 @@ def test_what_is_no_lesson_changes_nothing(
     lessons = begin(window, path)
     assert lessons.player.lesson is None
     assert not lessons.bar.isVisible()
-    assert words in window._banner.text()
-    assert "none.md" in window._banner.text()
+    assert words in window.messages.text()
+    assert "none.md" in window.messages.text()
     assert window.session.scenario == scenario
     assert window.desk.lent is None
 
@@ -352,6 +429,16 @@ def test_the_menu_lists_the_shipped_lessons(open_window: Open) -> None:
     assert [a.text() for a in menu.actions() if a.isChecked()] == ["5  Online softmax"]
 
 
+def test_a_menu_keeps_no_actions_of_the_times_before(open_window: Open) -> None:
+    menu = open_window().menus["Lesson"]
+    counts = []
+    for _ in range(3):
+        menu.aboutToShow.emit()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        counts.append(len(menu.findChildren(QAction)))
+    assert counts[0] == counts[1] == counts[2]
+
+
 def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:
     window = open_window()
     names = ("lesson_next", "lesson_back", "reveal", "leave_lesson")
@@ -387,6 +474,7 @@ def test_opening_a_scenario_leaves_the_lesson(open_window: Open, lesson: Path) -
     window = open_window("grouped-heads")
     begin(window, lesson)
     window.open_path(lesson.with_suffix(".toml"))
+    window.session.settle()
     assert window.lessons.player.lesson is not None, "what cannot be opened changes nothing"
     window.open_path(SCENARIOS / "causal.toml")
     window.session.settle()

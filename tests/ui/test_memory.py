@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter
 
 from simulator import simulate
 from simulator.assets import SCENARIOS
+from simulator.compare import at_scale
 from simulator.scenario import load_scenario, with_values
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
@@ -22,7 +23,7 @@ from ui.scene.draw import CENTRE, LEFT, RIGHT, text_width
 from ui.scene.memory import MIN_SIZE, paint_memory
 from ui.scene.memory_model import comparison, memory_model, naive_total
 from ui.theme import DARK, THEMES, Style
-from ui.units import bytes_text
+from ui.units import bytes_text, factor_text
 
 ALGORITHMS = ("naive", "flash1", "flash2")
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -157,9 +158,16 @@ def test_naive_of_the_same_workload(name: str) -> None:
 
 def test_comparison_is_of_whole_runs() -> None:
     assert comparison(66 * 2**20, 194 * 2**20)[0] == (
-        "whole run: 66.0 MiB requested  ·  naive 194.0 MiB, 2.9× more"
+        "whole run: 66.0 MiB requested  ·  naive 194.0 MiB, 2.94× as much"
     )
-    assert comparison(17 * 2**10, 10 * 2**10)[1].endswith("naive 10.0 KiB, 1.7× less")
+    assert comparison(17 * 2**10, 10 * 2**10)[1].endswith("naive 10.0 KiB, 0.588× as much")
+    assert "3\u2009257× as much" in comparison(2**10, 3257 * 2**10)[0]
+    scale = at_scale(demo("flash2").program)
+    assert scale is not None
+    long = comparison(8192, 9626, scale, "flash2")
+    there = f"at N = 16\u2009384 in 128 × 128 tiles {factor_text(scale.times('flash2'))}"
+    assert all(text.endswith(there) for text in long[:4])
+    assert long[4:] == comparison(8192, 9626)
     assert comparison(1024, 1024)[0] == comparison(1024, None)[0] == "whole run 1.0 KiB requested"
 
 

@@ -237,7 +237,7 @@ def test_a_panel_that_cannot_be_drawn_is_not_exported(open_window, monkeypatch, 
             act()
     assert not list(tmp_path.glob("a.*"))
     window.files.copy_panel("memory")
-    assert "Memory traffic" in window._banner.text()
+    assert "Memory traffic" in window.messages.text()
     monkeypatch.undo()
     WidgetPicture(panel).save(tmp_path / "a.png")
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
 from simulator.assets import LESSONS
 from ui.actions import ACTIONS
 from ui.main_window import MainWindow
+from ui.panels.message_bar import Kind
 from ui.presenter import Presenter
 from ui.presenter_keys import IN_SPEAKER, KEYS
 
@@ -62,11 +63,14 @@ def test_start_and_end_are_told_once(window) -> None:
     assert told == [True, False]
 
 
-def test_errors_are_seen_during_a_talk_in_the_width_of_the_window(talk, window, qapp) -> None:
-    window.say("d=96 needs 210 KiB")
+def test_errors_are_seen_during_a_talk(talk, window, qapp) -> None:
+    window.say("d=96 needs 210 KiB", Kind.REFUSAL)
     qapp.processEvents()
-    assert window._banner.isVisible()
-    assert window._banner.width() == window.width()
+    assert window.messages.isVisible()
+    assert window.rect().contains(window.messages.geometry())
+    talk.off_or_end()
+    assert not window.messages.isVisible()
+    assert talk.on
 
 
 def test_the_screen_is_kept_on_for_as_long_as_the_talk(talk, qtbot) -> None:
@@ -132,6 +136,12 @@ def test_a_clicker_goes_through_a_lesson(talk, window) -> None:
             press(window, Key.Key_PageDown)
         assert player.step.number == before.number + 1
     assert asked > 0
+    path = player.path
+    player.reveal()
+    press(window, Key.Key_PageDown)
+    assert (player.path, player.ended) == (path, True)
+    press(window, Key.Key_PageUp)
+    assert not player.ended
     press(window, Key.Key_PageUp)
     assert player.step.number == count - 2
 

@@ -112,7 +112,7 @@ def test_a_recorded_step_is_the_very_view(window, qtbot, home):
     click(qtbot, dialog.point_boxes[Pointer(tile=(2, 3))])
     assert add(qtbot, dialog) == ""
     path = home / "my-lesson.md"
-    assert str(path) in window._banner.text()
+    assert str(path) in window.messages.text()
     step = last_step(path)
     m, alpha = (f"{float(x):.3f}" for x in (view.snapshot.head.m[8], view.snapshot.tile.alpha[0]))
     assert (step.number, step.title) == (0, "The maximum jumps")
@@ -250,7 +250,7 @@ def test_a_mistake_is_told_in_a_line_and_nothing_is_lost(window, qtbot, home, fi
     assert "\n" not in told
     assert dialog.isVisible()
     assert edit.toPlainText() == text
-    assert not window._banner.isVisible()
+    assert not window.messages.isVisible()
     assert list(home.iterdir()) == []
     retype(qtbot, edit, "")
     assert add(qtbot, dialog) == ""
@@ -379,7 +379,6 @@ def test_files_are_chosen_beside_the_dialog(window, qtbot, home):
         chooser.accept()
         QApplication.processEvents()
         assert dialog.target.path() == (home / name).with_suffix(".md")
-        chooser.deleteLater()
         qtbot.waitUntil(lambda: dialog.findChild(QFileDialog) is None)
     assert not dialog.target.copy_box.isVisible()
 

@@ -12,6 +12,7 @@ from simulator.hardware import gpus, time_estimate
 from simulator.roofline import roofline_of
 from simulator.scenario import with_values
 from simulator.traffic import compulsory_bytes
+from tests.simulator.helpers import program_of, scenario
 from ui.scene.roofline_plot import roofline_plot
 from ui.units import bytes_text, time_text
 
@@ -64,6 +65,13 @@ def test_six_runs_stand_under_the_scenarios_roof(window, panel):
     assert curve.name == "989 TFLOP/s"
     assert found["3.35 TB/s"].label == "HBM 3.35 TB/s"
     assert "estimate" in panel.plot.model.note.lower()
+
+
+def test_short_runs_are_held_against_a_launch():
+    plot = roofline_plot(roofline_of(program_of(scenario(nq=64, d=16, dtype="float16"))), "flash2",
+                         None, ())  # fmt: skip
+    assert plot.note.endswith("A launch alone takes some 3 µs.")
+    assert "less than a launch takes" in plot.summary
 
 
 def test_the_point_of_the_run_so_far_moves(window, panel):

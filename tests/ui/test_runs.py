@@ -17,6 +17,7 @@ from simulator.breakpoints import (
 from simulator.playback import Granularity, last_cursor
 from simulator.snapshot import Cursor
 from ui.panels.code_panel import CodePanel
+from ui.panels.message_bar import Kind
 
 UNTIL = {
     "breakpoint": 0, "tile": 1, "row": 2, "op": 3, "maximum": 4, "skipped": 5, "limit": 6,
@@ -86,19 +87,19 @@ def test_nothing_found_says_so_and_the_cursor_stays(open_window, qtbot):
         qtbot.mouseClick(bar.run_button, Qt.MouseButton.LeftButton)
         session.settle()
         assert session.cursor == Cursor(3, 2)
-        assert window._banner.isVisible()
-        assert window._banner.text() == f"Nothing further on to stop at: {words}."
+        assert window.messages.isVisible()
+        assert window.messages.text() == f"Nothing further on to stop at: {words}."
     bar.until.setCurrentIndex(UNTIL["skipped"])
     qtbot.mouseClick(bar.run_button, Qt.MouseButton.LeftButton)
     session.settle()
-    assert not window._banner.isVisible()
+    assert not window.messages.isVisible()
 
 
 def test_keys_run_to_breakpoints_both_ways(open_window, qtbot):
     window = open_window("causal", (1920, 1080))
     session = window.session
     press(qtbot, window, Qt.Key.Key_F8)
-    assert "No breakpoint" in window._banner.text()
+    assert "No breakpoint" in window.messages.text()
     assert session.cursor == Cursor(0, 0)
     session.runs.toggle(AtTile(2, 1))
     session.runs.toggle(AtTile(3, 2))
@@ -108,10 +109,10 @@ def test_keys_run_to_breakpoints_both_ways(open_window, qtbot):
         places.append((session.view.snapshot.visit.i, session.view.snapshot.visit.j))
     assert places == [(2, 1), (3, 2)]
     press(qtbot, window, Qt.Key.Key_F8)
-    assert window._banner.text() == "Nothing further on to stop at: a breakpoint."
+    assert window.messages.text() == "Nothing further on to stop at: a breakpoint."
     press(qtbot, window, Qt.Key.Key_F8, Qt.KeyboardModifier.ShiftModifier)
     assert (session.view.snapshot.visit.i, session.view.snapshot.visit.j) == (2, 1)
-    assert not window._banner.isVisible()
+    assert not window.messages.isVisible()
 
 
 def test_run_until_opens_the_panel_and_takes_the_keyboard(open_window, qtbot, qapp):
@@ -127,7 +128,7 @@ def test_run_until_opens_the_panel_and_takes_the_keyboard(open_window, qtbot, qa
     bar.run_button.setFocus()
     qtbot.keyClick(bar.run_button, Qt.Key.Key_Return)
     window.session.settle()
-    assert window._banner.isVisible() or window.session.cursor > Cursor(0, 0)
+    assert window.messages.isVisible() or window.session.cursor > Cursor(0, 0)
 
 
 def test_breakpoints_are_listed_and_removed(open_window, qtbot):
@@ -171,6 +172,26 @@ def test_playing_stops_at_every_breakpoint(open_window, qtbot, by, condition):
         assert session.view.snapshot.cursor == expected
         hit = Finder(session.trace).find(expected, [condition])
         expected = hit.cursor if hit else last_cursor(session.trace.program)
+
+
+def test_playing_says_why_it_stopped_and_where(open_window, qtbot):
+    window = open_window("causal")
+    session = window.session
+    assert not window.docks["code"].isVisible()
+    session.set_speed(20.0)
+    session.set_granularity(Granularity.TILE)
+    session.runs.toggle(AtTile(1, 0))
+    press(qtbot, window, Qt.Key.Key_Space)
+    qtbot.waitUntil(lambda: not session.playing, timeout=20_000)
+    session.settle()
+    at = session.cursor
+    op = session.trace.program.ops(at.visit)[at.op].name
+    assert window.messages.isVisible()
+    assert window.messages.kind is Kind.HINT
+    for words in ("breakpoint: tile (1, 0)", f"visit {at.visit + 1}:", op):
+        assert words in window.messages.text()
+    press(qtbot, window, Qt.Key.Key_Space)
+    assert not window.messages.isVisible()
 
 
 def test_playing_passes_breakpoints_that_never_stop(open_window, qtbot):
@@ -244,7 +265,7 @@ def test_a_long_search_is_cancelled_and_leaves_everything(open_window, qtbot, mo
     qtbot.mouseClick(strip._button, Qt.MouseButton.LeftButton)
     session.settle()
     assert session.cursor == Cursor(0, 0)
-    assert not window._banner.isVisible()
+    assert not window.messages.isVisible()
 
 
 def test_stopping_to_play_ends_a_long_search(open_window, qtbot, monkeypatch):

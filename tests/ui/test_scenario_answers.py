@@ -180,7 +180,8 @@ def test_an_answer_leaves_the_cursor_and_newer_typing_alone(desk: Desk, qtbot: Q
     line = desk.line("attention.seqlen_q")
     line.setFocus()
     desk.answers = False
-    desk.type("attention.seqlen_q", "712")
+    desk.type("attention.seqlen_q", "712", enter=False)
+    line.commit()  # as after a pause: Enter leaves the field
     line.setCursorPosition(1)
     desk.answer(desk.proposals[0])
     assert (line.text(), line.cursorPosition(), line.hasFocus()) == ("712", 1, True)
@@ -336,3 +337,38 @@ def test_editing_is_pure() -> None:
     kept = dict(said)
     edited(said, "tiling.rule", "fa2", resolve(scenario))
     assert said == kept
+
+
+def test_the_title_follows_what_is_done_to_the_run(qtbot: QtBot) -> None:
+    session = Session("numpy")
+    panel = ScenarioPanel()
+    qtbot.addWidget(panel)
+    panel.proposed.connect(session.propose)
+    session.trace_changed.connect(panel.show_trace)
+    try:
+        session.start(parse_scenario({**RANDOM, "title": "Seventy tokens"}), None)
+        session.settle()
+        length, title = (panel.fields[name].editor for name in ("attention.seqlen_q", "title"))
+        assert isinstance(length, LineEditor)
+        assert isinstance(title, LineEditor)
+
+        def typed(line: LineEditor, text: str) -> None:
+            line.selectAll()
+            QTest.keyClicks(line, text)
+            QTest.keyClick(line, Qt.Key.Key_Return)
+            session.settle()
+
+        typed(length, "60")
+        assert title.text() == "Seventy tokens (changed)"
+        assert session.scenario is not None
+        assert session.scenario.title == title.text()
+        typed(length, "70")
+        assert title.text() == session.scenario.title == "Seventy tokens"
+        typed(length, "60")
+        typed(title, "Sixty tokens")
+        assert session.scenario.title == "Sixty tokens"
+        typed(panel.fields["attention.head_dim"].editor, "16")  # type: ignore[arg-type]
+        assert title.text() == session.scenario.title == "Sixty tokens (changed)"
+        assert session.scenario.attention.seqlen_q == 60
+    finally:
+        session.close()

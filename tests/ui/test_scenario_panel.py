@@ -9,10 +9,11 @@ from pydantic import BaseModel
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from simulator.scenario import Scenario, parse_scenario, scenario_tables
+from simulator.snapshot import Cell, Cursor
 from tests.ui.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
 from ui.panels.scenario_fields import (
     FIELDS,
@@ -327,6 +328,88 @@ def test_escape_puts_back_what_is_in_effect(desk: Desk) -> None:
     assert desk.choice("input.source").currentData() == "random"
     assert desk.wrong() == {}
     assert desk.proposals == []
+
+
+def form(open_window):
+    """Return a window with its form, and where docks stand that keys would toggle."""
+    window = open_window("causal", (1440, 900))
+    window.docks["scenario"].show()
+    window.activateWindow()
+    QApplication.processEvents()
+    panel = window.docks.panel("scenario")
+    return window, panel, {name: dock.isHidden() for name, dock in window.docks.by_name.items()}
+
+
+def test_enter_gives_the_keys_back_to_the_board(open_window) -> None:
+    window, panel, _ = form(open_window)
+    session = window.session
+    editor = panel.fields["attention.seqlen_q"].editor
+    editor.setFocus()
+    editor.selectAll()
+    QTest.keyClicks(editor, "32")
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    session.settle()
+    assert session.scenario.attention.seqlen_q == 32
+    for key, cursor in ((Qt.Key.Key_Right, Cursor(0, 1)), (Qt.Key.Key_Home, Cursor(0, 0))):
+        QTest.keyClick(QApplication.focusWidget() or window, key)
+        session.settle()
+        assert session.cursor == cursor
+    QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_Space)
+    assert session.playing
+    session.play(False)
+    assert editor.text() == "32"
+
+
+def test_enter_stays_in_a_field_that_is_wrong(open_window) -> None:
+    _, panel, _ = form(open_window)
+    editor = panel.fields["attention.seqlen_q"].editor
+    editor.setFocus()
+    editor.selectAll()
+    QTest.keyClicks(editor, "0")
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    assert panel.fields["attention.seqlen_q"].message.text
+    assert editor.hasFocus()
+
+
+def test_escape_leaves_the_field_and_ends_no_more(open_window) -> None:
+    window, panel, _ = form(open_window)
+    window.session.select(Cell("S", 0, 0))
+    window.session.settle()
+    editor = panel.fields["attention.heads"].editor
+    for text in ("7x", ""):  # with something to put back, and without
+        editor.setFocus()
+        QTest.keyClicks(editor, text)
+        QTest.keyClick(editor, Qt.Key.Key_Escape)
+        window.session.settle()
+        assert not editor.hasFocus()
+        assert "x" not in editor.text()
+        assert window.session.view.cell is not None
+    QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_Escape)
+    window.session.settle()
+    assert window.session.view.cell is None
+
+
+def test_what_is_typed_beside_a_field_toggles_no_dock(open_window) -> None:
+    window, panel, before = form(open_window)
+    theme = window.settings.theme
+    heading = panel.findChild(QScrollArea)
+    QTest.mouseClick(heading.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
+    for place in (heading, panel.fields["attention.algorithm"].editor):
+        place.setFocus()
+        for typed in "2", "7", "T", "k":
+            QTest.keyClicks(QApplication.focusWidget(), typed)
+    assert {name: dock.isHidden() for name, dock in window.docks.by_name.items()} == before
+    assert window.settings.theme == theme
+    panel.fields["attention.seqlen_q"].editor.setFocus()
+    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
+    QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_2)
+    assert window.docks["memory"].isHidden() is not before["memory"]
+
+
+def test_a_click_on_the_name_of_a_field_goes_into_it(desk: Desk) -> None:
+    field = desk.panel.fields["attention.seqlen_q"]
+    QTest.mouseClick(field.label, Qt.MouseButton.LeftButton)
+    assert QApplication.focusWidget() is field.editor
 
 
 def test_choices_follow_the_keyboard(desk: Desk) -> None:

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor
 
 from simulator import simulate
 from simulator.assets import SCENARIOS
 from simulator.row_report import RowReport, row_report
-from simulator.scenario import load_scenario, with_values
+from simulator.scenario import load_scenario, parse_scenario, with_values
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
 from tests.ui.test_memory import (
@@ -38,6 +39,7 @@ from ui.scene.softmax import (
     row_scores,
     running_maximum,
     score_bars,
+    softmax_layout,
 )
 from ui.scene.update_lines import NOT_YET, softmax_lines
 from ui.theme import DARK, Style
@@ -223,9 +225,34 @@ def test_legend_words_are_about_the_keys_of_their_shade() -> None:
     report = row_report(now, 41)
     words = {word.text: word.keys for word in legend_words(now, report)}
     assert words == {
-        "seen": (0, 16), "tile j = 1": (16, 32), "not loaded yet": (32, 42),
+        "seen": (0, 16), "tile j = 1": (16, 32), "not computed yet": (32, 42),
         "hidden by the mask": (42, 64),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", [48, 1024])
+def test_a_score_that_is_not_computed_yet_is_an_empty_outline(keys: int) -> None:
+    tables = {
+        "attention": {"seqlen_q": 16, "seqlen_k": keys, "head_dim": 16},
+        "tiling": {"rows": 8, "cols": 16},
+    }
+    now = simulate(parse_scenario(tables)).snapshot(1, 1)
+    report, style, rect = row_report(now, 3), Style(DARK), QRectF(0, 0, 560, 400)
+    image = painted(lambda painter: paint_softmax(painter, now, report, style, rect), 560, 400)
+    plot = softmax_layout(rect, style, softmax_lines(now, report)).plot
+    bars = score_bars(now, report, int(plot.width()))
+    ink = {KeyState.SEEN: 0, KeyState.LATER: 0}
+    share = dict.fromkeys(ink, 0.0)
+    for n, (value, state) in enumerate(zip(bars.values, bars.states, strict=True)):
+        if state in ink and value > 0.1 * bars.high:
+            x = plot.x() + (n + 0.4) * plot.width() / len(bars.values)
+            y = plot.bottom() - (value / 2 - bars.low) / (bars.high - bars.low) * plot.height()
+            ink[KeyState(state)] += 1
+            empty = image.pixelColor(round(x), round(y)) == QColor("#000000")
+            share[KeyState(state)] += not empty
+    assert min(ink.values()) > 0
+    assert share[KeyState.SEEN] / ink[KeyState.SEEN] > 0.9
+    assert share[KeyState.LATER] / ink[KeyState.LATER] < 0.1
 
 
 @given(st.lists(st.tuples(st.floats(10, 90), st.floats(-50, 500)), min_size=1, max_size=4))

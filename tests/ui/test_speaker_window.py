@@ -17,7 +17,7 @@ from ui.panels.speaker_window import (
     next_caption,
     now_caption,
 )
-from ui.scene.caption import caption_layout
+from ui.scene.caption import LessonEnd, caption_layout, end_caption
 from ui.theme import THEMES, Style
 
 SIZES = [(560, 360), (1000, 640), (1280, 720), (1920, 1080), (3840, 2160)]
@@ -102,6 +102,16 @@ def test_there_is_no_step_before_the_first_and_after_the_last(window, steps) -> 
     assert window.buttons["next"].isEnabled()
     window.show_step(replace(steps[-1], question="", answer=""), None, False)
     assert window.buttons["back"].isEnabled()
+    assert not window.buttons["next"].isEnabled()
+    end = LessonEnd("Soft lookup", "Why √d", last=False)
+    window.show_step(replace(steps[-1], question="", answer=""), None, False, end)
+    assert window.buttons["next"].isEnabled()
+    assert "Why √d" in window.following.prose.caption.body
+    window.show_step(steps[-1], None, False, end, ended=True)
+    assert window.now.prose.caption == end_caption(end)
+    assert window.following.prose.caption.title == "Why √d"
+    assert window.buttons["next"].isEnabled()
+    window.show_step(steps[-1], None, False, replace(end, following=""), ended=True)
     assert not window.buttons["next"].isEnabled()
     window.show_step(None, None, False)  # the run goes on without a lesson
     assert window.buttons["back"].isEnabled()
@@ -193,7 +203,7 @@ def test_no_text_of_a_lesson_is_cut_off_at_any_size(window, qapp, zoom) -> None:
             qapp.processEvents()
             for pane in (window.now, window.following):
                 prose = pane.prose
-                style, room = prose._style, prose._room(prose.width())
+                style, room = prose._style, prose.room_in(prose._style, prose.width())
                 laid = caption_layout(prose.caption, style, room, prose.height())
                 wide = caption_layout(prose.caption, style, room, 1e6)
                 assert laid.scale == wide.scale  # no smaller than its longest formula makes it

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from simulator.algorithms import tile_program
+from simulator.hardware import LAUNCH_SECONDS
 from simulator.scenario import parse_scenario
 from simulator.sweep import Sweep, TilingMap, rule_tiles
 from simulator.workload import resolve
@@ -153,12 +154,33 @@ def test_quantities(window):
     program = window.session.trace.program
     [mark] = panel.plot.model.marks
     assert mark.y == panel.found.figures["flash2"][panel.found.values.index(64)].time.seconds
+    [launch] = panel.plot.model.levels
+    assert (launch.value, launch.label) == (LAUNCH_SECONDS, "a launch: some 3 µs")
+    assert "less than a launch takes" in " ".join(mark.details)
     press(panel, "quantity", "shared")
     [mark] = panel.plot.model.marks
     assert mark.y == program.peak_shared_bytes
     [level] = panel.plot.model.levels
     assert level.value == program.workload.gpu.smem_bytes
     assert "227.0 KiB" in level.label
+
+
+def test_times_above_that_of_a_launch_are_told_alone(open_window, qapp):
+    window = open_window("real-scale", (1280, 720))
+    show(window, qapp)
+    panel = panel_of(window)
+    press(panel, "quantity", "time")
+    assert "launch" not in " ".join(panel.plot.model.marks[0].details)
+    press(panel, "over", "map")
+    assert "launch" not in panel.plot.model.note
+
+
+def test_the_map_of_short_times_says_what_a_launch_takes(window):
+    panel = panel_of(window)
+    press(panel, "over", "map")
+    assert "launch" not in panel.plot.model.note
+    press(panel, "quantity", "time")
+    assert panel.plot.model.note.endswith("A launch alone takes some 3 µs.")
 
 
 def test_float32_times_say_what_they_lack(open_window, qapp):

@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPdfWriter
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from simulator.compare import at_scale
 from simulator.playback import end_of_visit
 from simulator.program import TileProgram
 from simulator.snapshot import Cursor
@@ -28,6 +29,7 @@ from ui.scene.traffic import (
     EndLabel,
     axis_text,
     end_labels,
+    notes,
     paint_curves,
     placed_labels,
     tick_labels,
@@ -35,7 +37,7 @@ from ui.scene.traffic import (
 )
 from ui.scene.traffic_place import figures, figures_place, paint_place
 from ui.theme import DARK, Style
-from ui.units import bytes_text
+from ui.units import bytes_text, factor_text
 
 pytestmark = pytest.mark.usefixtures("qapp")
 DEMOS = ("naive", "flash1", "flash2", "causal", "grouped-heads", "window-sinks", "real-scale")
@@ -231,6 +233,18 @@ def test_a_press_and_a_drag_seek(window: MainWindow, qtbot: QtBot) -> None:
     assert f"{bytes_text(so_far.bytes)} requested" in panel.accessibleDescription()
 
 
+def test_the_figures_go_on_with_the_run_when_the_pointer_rests(window: MainWindow) -> None:
+    panel = panel_of(window)
+    move(panel, place_of(panel, 7), Qt.MouseButton.NoButton)
+    window.session.step()
+    window.session.settle()
+    assert panel.hovered == 7  # it is being pointed at
+    panel.moving.stop()
+    window.session.step()
+    window.session.settle()
+    assert panel.hovered is None
+
+
 def test_the_pointer_reads_and_is_forgotten(window: MainWindow) -> None:
     panel = panel_of(window)
     before = panel.grab().toImage()
@@ -296,3 +310,14 @@ def test_pdf_has_lines_as_well(window: MainWindow, tmp_path) -> None:  # type: i
     with QPainter(writer) as painter:
         panel.render(painter, QPoint())
     assert path.read_bytes().count(b"/Subtype /Image") == 0
+
+
+def test_curves_of_few_tokens_say_what_many_would_show() -> None:
+    scale = at_scale(program("flash2"))
+    assert scale is not None
+    said = notes(program("flash2"))
+    for name, title in (("flash1", "FlashAttention-1"), ("flash2", "FlashAttention-2")):
+        assert f"{factor_text(scale.times(name))} {title}'s" in said[0]
+    assert "N = 16\u2009384 in 128 × 128 tiles" in said[0]
+    assert "N =" not in said[-1], "where there is no room"
+    assert not any("N =" in text for text in notes(program("real-scale")))

@@ -1,6 +1,7 @@
 """The transport bar shows where the run is and says what the user chose."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from PySide6.QtTest import QTest
 
 from simulator.playback import SPEEDS, Granularity, end_of_visit
 from simulator.snapshot import Cursor
+from tests.simulator.helpers import scenario, trace_of
 from tests.ui.test_memory import ALGORITHMS, assert_tidy, demo, painted, record_texts, snapshots
 from ui.panels.transport_bar import TransportBar
 from ui.scene import transport
@@ -30,6 +32,7 @@ from ui.scene.transport import (
 from ui.theme import DARK, THEMES, Style
 from ui.units import time_text
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("qapp")
 
 
@@ -259,15 +262,32 @@ def test_buttons_and_choices_say_what_the_user_wants(bar: TransportBar) -> None:
     assert out == [Granularity.ROW_BLOCK, SPEEDS[0]]
 
 
+def test_a_time_below_that_of_a_launch_is_not_told_in_figures(bar: TransportBar) -> None:
+    now = demo("flash2").snapshot(4, 1)
+    bar.show_snapshot(now)
+    assert now.time.seconds < 1e-9
+    assert bar.time.text() == "less than a launch: 3 µs"
+    # The figures are in the tool tip, with what they leave out and where to read on.
+    tip = bar.time.toolTip()
+    assert f"bandwidth: {time_text(now.time.memory)}" in tip
+    assert "a launch alone takes some 3 µs" in tip
+    assert (ROOT / "docs/time-model.md").exists()
+    assert "docs/time-model.md" in tip
+
+    trace = trace_of(scenario("flash2", 4096, d=64, rows=128, cols=128, dtype="float16"))
+    end = trace.snapshot(len(trace) - 1)
+    bar.show_snapshot(end)
+    # 34.6 MB at 3.35 TB/s. The hyphen has no wide form.
+    assert time_words(end) == "≈ 10.3 µs on H100-SXM"
+    assert bar.time.text() == "≈ 10.3 µs on H100\u2010SXM"
+    assert f"matrix rate: {time_text(end.time.compute)}" in bar.time.toolTip()
+
+
 def test_words_are_those_of_the_snapshot(bar: TransportBar) -> None:
     now = demo("flash2").snapshot(4, 1)
     bar.show_snapshot(now)
     assert bar.place.text() == position_words(now) == "visit 5 of 20"
-    gpu = now.program.workload.gpu.name
-    assert time_words(now) == f"≈ {time_text(now.time.seconds)} on {gpu}"
-    # The hyphen that has no wide form.
-    assert bar.time.text() == time_words(now).replace("-", "\u2010")
-    assert "bandwidth" in bar.time.toolTip()
+    assert bar.time.text() == time_words(now)
     assert bar.scrubber.words_at(bar.scrubber.place().x() + 1, 5) == "visit 1: tile (0, 0), full"
     chip = chip_layout(now, bar.chips.style_now, bar.chips.place()).chips[0].rect.center()
     assert "line 7" in bar.chips.words_at(chip.x(), chip.y())

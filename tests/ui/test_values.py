@@ -12,9 +12,11 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 
 from simulator.assets import SCENARIOS
 from simulator.playback import end_of_visit, last_cursor
+from simulator.scenario import load_scenario
 from simulator.snapshot import Cell
 from ui.cli import main
-from ui.panels.values_panel import COLUMNS, NO_VALUE
+from ui.panels.values_panel import COLUMNS, NO_VALUE, ValuesPanel
+from ui.session import Session
 from ui.units import copied_text, exact_text, number_text
 
 LEFT = Qt.MouseButton.LeftButton
@@ -124,6 +126,44 @@ def test_cells_that_another_run_lacks_are_forgotten(window):
     assert [row[0] for row in table(panel)] == ["m[2]"]
 
 
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_cell_pinned_while_another_run_arrives_is_forgotten(window, hooked, seen):
+    panel, session = window.docks.panel("values"), window.session
+
+    def pin(trace) -> None:
+        assert session.view.snapshot.program is not trace.program  # what is seen is the old run
+        panel.pin(Cell("S", 60, 60))
+        panel.pin(Cell("m", 2, 0))
+
+    session.trace_changed.connect(pin)
+    if not seen:
+        window.docks["values"].hide()
+    session.open(SCENARIOS / "flash2.toml")
+    session.settle()
+    window.next_theme()
+    window.docks["values"].show()
+    window.docks["values"].raise_()
+    session.last()
+    session.settle()
+    assert hooked == []
+    assert panel.pinned == [Cell("m", 2, 0)]
+    assert [row[0] for row in table(panel)] == ["m[2]"]
+
+
+def test_a_panel_that_has_ended_hears_nothing_of_a_session_that_lives(qapp, hooked):
+    session = Session("numpy")
+    panel = ValuesPanel(session)
+    session.open(SCENARIOS / "flash2.toml")
+    session.settle()
+    panel.deleteLater()
+    QApplication.sendPostedEvents(panel, QEvent.Type.DeferredDelete)
+    session.open(SCENARIOS / "causal.toml")
+    session.settle()
+    session.close()
+    assert session.scenario == load_scenario(SCENARIOS / "causal.toml")
+    assert hooked == []
+
+
 def test_controls_have_names_and_everything_fits(window):
     panel = window.docks.panel("values")
     for action in panel.commands.values():
@@ -153,7 +193,7 @@ def test_open_in_numpy_saves_a_tile_that_agrees(window, tmp_path, monkeypatch):
     )
     panel.commands["open_in_numpy"].trigger()
     session.settle()
-    assert "t.npz" in window._banner.text()
+    assert "t.npz" in window.messages.text()
 
 
 def test_exact_text_gives_the_number_back():

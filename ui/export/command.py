@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernels.registry import make_engine
+from simulator.errors import safe_text
 from simulator.lesson import find_lesson, load_lesson
 from simulator.playback import Granularity
 from simulator.trace import simulate
@@ -124,7 +125,7 @@ def run(options: argparse.Namespace, version: str) -> int:
         tell_made(export.words)
     else:
         seconds = time.perf_counter() - started
-        print(f"{options.output}: {export.words}; made in {seconds:.1f} s")
+        print(f"{safe_text(options.output)}: {export.words}; made in {seconds:.1f} s")
     return 0
 
 

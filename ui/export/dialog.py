@@ -39,6 +39,7 @@ from ui.export.window_job import KIND, Made, still_options, submit, words_of
 from ui.layouts import LAYOUTS
 from ui.lesson_player import LessonPlayer
 from ui.panels.overrides import guarded
+from ui.replace import ask_replace
 from ui.session import Session
 from ui.theme import Style
 from ui.units import count_text, plural
@@ -50,6 +51,7 @@ _READ = "as long as it takes to read"
 """The usual pace of a lesson."""
 _LESSON = "lesson"
 """Of the choices of a scene, the one that is a lesson."""
+_COUNTED = "Counted from 1, as in the window. (The command's --visits counts from 0.)"
 _QUICK = 20 * OPS_BY_DEFAULT
 """Visits whose ops are counted while the user types."""
 
@@ -88,6 +90,8 @@ class ExportDialog(QDialog):
         self._visits = len(session.trace)
         self._running: ExportOptions | None = None
         self._frames = 0
+        self._agreed = ""
+        """The target that may be written over."""
         self._make_fields()
         self._assemble()
         self._connect()
@@ -105,8 +109,9 @@ class ExportDialog(QDialog):
             self.scene_box.addItem("The whole lesson", _LESSON)
             self.scene_box.setCurrentIndex(self.scene_box.count() - 1)
         self.range_box = _choice("Range", [(text, text) for text in (_RUN, _PART, _VIEW)])
-        self.start_box = _number("First visit", 0, self._visits - 1, 0)
-        self.stop_box = _number("Last visit", 0, self._visits - 1, self._visits - 1)
+        # Counted as the transport bar does; `_range` makes of it what the options want.
+        self.start_box = _number("First visit", 1, self._visits, 1)
+        self.stop_box = _number("Last visit", 1, self._visits, self._visits)
         self.size_box = _choice("Size", [(size.replace("x", " × "), size) for size in SIZES])
         self.size_box.setEditable(True)
         self.size_box.setCurrentIndex(1)
@@ -133,6 +138,8 @@ class ExportDialog(QDialog):
             (self.format_box, "The ending of the file says the same."),
             (self.scene_box, "Pictures made for export, or the window, its layout as new."),
             (self.range_box, "Visits are the tiles in the order in which they are worked on."),
+            (self.start_box, _COUNTED),
+            (self.stop_box, _COUNTED),
             (self.step_box, "What happens from one state to the next: an op, or a whole tile."),
             (self.pace_box, "How long each step is seen; long runs are thinned to fit."),
             (self.clear_box, "Leaves out the ground, for a slide of any colour."),
@@ -193,7 +200,7 @@ class ExportDialog(QDialog):
         self.target_edit.textEdited.connect(self._take_ending)
         self.target_edit.textChanged.connect(self._check)
         self.browse_button.clicked.connect(self._browse)
-        self.export_button.clicked.connect(self.start)
+        self.export_button.clicked.connect(self.ask)
         self.close_button.clicked.connect(self._close_or_cancel)
         self._session.trace_changed.connect(self._take_trace)
         tasks = self._session.tasks
@@ -202,12 +209,12 @@ class ExportDialog(QDialog):
 
     def _take_trace(self, trace: Trace) -> None:
         """Take another run, which was still being built when the dialog was opened."""
-        to_the_end = self.stop_box.value() == self._visits - 1
+        to_the_end = self.stop_box.value() == self._visits
         self._visits = len(trace)
         for box in (self.start_box, self.stop_box):
-            box.setMaximum(self._visits - 1)
+            box.setMaximum(self._visits)
         if to_the_end:
-            self.stop_box.setValue(self._visits - 1)
+            self.stop_box.setValue(self._visits)
         if self._running is None:
             self._check()
 
@@ -260,7 +267,7 @@ class ExportDialog(QDialog):
 
     def _range(self) -> tuple[int | None, int | None] | None:
         if self.range_box.currentData() == _PART:
-            return self.start_box.value(), self.stop_box.value() + 1
+            return self.start_box.value() - 1, self.stop_box.value()
         return None
 
     def _step(self) -> tuple[int, int] | None:
@@ -318,6 +325,8 @@ class ExportDialog(QDialog):
         if name:
             self.target_edit.setText(name)
             self.target_edit.setText(self._named(kind))
+            if kind.ending != "frames" and self.target_edit.text() == name:
+                self._agreed = name  # the file dialog has asked
 
     def _check(self) -> None:
         """Say what it will be, or what is wrong."""
@@ -338,6 +347,14 @@ class ExportDialog(QDialog):
         assert self._session.trace is not None
         visits = options.range_of(self._visits)
         size = "{} × {}".format(*options.size)
+        if options.visits is not None and self.range_box.currentData() == _PART:
+            # Numbers as the window has them: from 1, the last one with them.
+            total = count_text(self._visits)
+            if options.format.film:
+                ends = f"{count_text(visits.start + 1)} to {count_text(visits.stop)}"
+                size += f"; visits {ends} of {total}"
+            else:
+                size += f"; visit {count_text(visits.stop)} of {total}"
         if not options.format.film:
             return f"One picture, {size}."
         if options.by is Granularity.OP and len(visits) > _QUICK:
@@ -370,14 +387,24 @@ class ExportDialog(QDialog):
 
     # --- making it ------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begin the export."""
+    def ask(self) -> None:
+        """Begin the export, once the user agrees where it would write over something."""
         try:
             options = self.options()
         except InputError as error:
             self._say(_told(error), bad=True)
             return
-        self._running = options
+        agreed = self._agreed == options.target
+        ask_replace(self, [] if agreed else options.there, self.start)
+
+    def start(self) -> None:
+        """Begin the export, whatever lies where it goes."""
+        try:
+            options = self.options()
+        except InputError as error:
+            self._say(_told(error), bad=True)
+            return
+        self._running, self._agreed = options, options.target
         self._form.setEnabled(False)
         self.export_button.setEnabled(False)
         self.close_button.setText("Cancel")
@@ -399,6 +426,7 @@ class ExportDialog(QDialog):
             self._say(f"{done} of {frames} frames{soon}")
 
     def _finish(self, made: Made) -> None:
+        self._agreed = ""  # that was for the file before
         self._rest(f"Written: {made.target} ({made.words}).")
 
     def _show_failure(self, error: object) -> None:
@@ -439,6 +467,8 @@ class ExportDialog(QDialog):
 def _told(error: InputError) -> str:
     """Return what is wrong in the dialog's words: it has fields, not options."""
     mistake = error.mistakes[0]
+    if mistake.key == "--visits":  # the range itself: the fields allow no others
+        return "Visits: expected a first one that does not come after the last"
     key = "File" if mistake.key == "-o" else mistake.key.removeprefix("--").capitalize()
     return f"{key}: expected {mistake.expected}"
 

@@ -7,7 +7,10 @@ GIF89a, sections 18, 20, 24 and 27.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import IO
+
+from simulator.limits import BLOCKS, CHUNKS, NOTE_BYTES
 
 _TRAILER, _EXTENSION, _IMAGE, _COMMENT = b"\x3b", b"\x21", b"\x2c", b"\xfe"
 
@@ -30,17 +33,21 @@ def read_comment(file: IO[bytes]) -> str | None:
         return None
     file.seek(_table(head[10]), 1)
     found = None
-    while (kind := file.read(1)) in (_EXTENSION, _IMAGE):
+    blocks = iter(range(BLOCKS))
+    for _ in range(CHUNKS):
+        kind = file.read(1)
+        if kind not in (_EXTENSION, _IMAGE):
+            break
         if kind == _IMAGE:
             place = file.read(9)
             if len(place) < 9:
                 break
             file.seek(_table(place[8]) + 1, 1)  # colours, and the code size
-            _skip(file)
+            _skip(file, blocks)
         elif file.read(1) == _COMMENT:
             found = _blocks(file).decode("utf-8", errors="replace")
         else:
-            _skip(file)
+            _skip(file, blocks)
     return found
 
 
@@ -49,8 +56,11 @@ def _table(flags: int) -> int:
     return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
 
 
-def _skip(file: IO[bytes]) -> None:
-    while length := int.from_bytes(file.read(1), "little"):
+def _skip(file: IO[bytes], blocks: Iterator[int]) -> None:
+    for _ in blocks:
+        length = int.from_bytes(file.read(1), "little")
+        if not length:
+            return
         file.seek(length, 1)
 
 
@@ -58,4 +68,6 @@ def _blocks(file: IO[bytes]) -> bytes:
     parts = []
     while length := int.from_bytes(file.read(1), "little"):
         parts.append(file.read(length))
+        if 255 * len(parts) > NOTE_BYTES + 255:
+            break
     return b"".join(parts)

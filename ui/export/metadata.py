@@ -6,10 +6,7 @@ saved as text, it opens as one.
 
 from __future__ import annotations
 
-import re
-import tomllib
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from os.path import normpath
 from pathlib import Path
@@ -17,10 +14,15 @@ from typing import IO
 from xml.sax.saxutils import escape
 
 from simulator.errors import InputError, reason, refuse
+from simulator.limits import EXPORT_BYTES, NOTE_BYTES
 from simulator.scenario import Scenario, parse_scenario, scenario_toml, with_values
+from simulator.tables import parse_toml
 
 _FIRST = "# Tilescope "
-_MOST_BYTES = 512 * 2**20
+_AT_ONCE = 2**18
+"""Bytes of a file that are read at once."""
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_IN_XMP = ("http://purl.org/dc/elements/1.1/ description", f"{_RDF} Alt", f"{_RDF} li")
 _XMP = (
     '<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>\n'
     '<x:xmpmeta xmlns:x="adobe:ns:meta/">'
@@ -81,17 +83,15 @@ def read_note(path: Path) -> Note:
     """
     reader = _READERS.get(path.suffix.lower())
     try:
-        too_long = reader in _WHOLE and path.stat().st_size > _MOST_BYTES
-        if reader is None or too_long:
-            text = None
-        else:
+        text = None
+        if reader is not None:
             with path.open("rb") as file:
                 text = reader(file)
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
-    if text is None or not text.startswith(_FIRST):
+    if text is None or not text.startswith(_FIRST) or len(text) > NOTE_BYTES:
         raise refuse(str(path), "", "", "a file that Tilescope exported, its metadata kept")
     first, _, rest = text.partition("\n")
     command, _, scenario = rest.partition("\n")
@@ -108,7 +108,7 @@ def read_scenario(path: Path) -> Scenario:
     """
     note = read_note(path)
     try:
-        data = tomllib.loads(note.scenario)
+        data = parse_toml(note.scenario)
     except (ValueError, RecursionError) as error:
         raise refuse(str(path), "scenario", "", f"TOML ({reason(error)})") from None
     scenario = parse_scenario(data, str(path))
@@ -146,7 +146,9 @@ def _read_film(file: IO[bytes]) -> str | None:
     except ImportError:
         raise refuse(file.name, "", "", "the library PyAV, which reads films") from None
     try:
-        with av.open(file) as box:
+        # Named: FFmpeg would else take a list of other files, or of addresses, for a film.
+        kind = "webm" if file.name.lower().endswith(".webm") else "mp4"
+        with av.open(file, format=kind) as box:
             tags = {key.lower(): value for key, value in box.metadata.items()}
     except (av.FFmpegError, OSError):  # it seeks wherever a broken file says
         return None
@@ -155,29 +157,50 @@ def _read_film(file: IO[bytes]) -> str | None:
 
 
 def _read_svg(file: IO[bytes]) -> str | None:
-    try:
-        for _, element in ElementTree.iterparse(file, events=("end",)):
-            if element.tag.rpartition("}")[2] == "metadata":
-                text: str | None = element.text
-                return text
-    except ElementTree.ParseError:
-        pass
-    return None
+    from ui.export.xml_text import text_of
+
+    return text_of(_parts(file), ("metadata",))
 
 
 def _read_pdf(file: IO[bytes]) -> str | None:
-    found = re.search(rb"<x:xmpmeta.*?</x:xmpmeta>", file.read(), re.DOTALL)
-    return None if found is None else _from_xmp(found[0])
+    packet = _between(_parts(file), b"<x:xmpmeta", b"</x:xmpmeta>")
+    return None if packet is None else _from_xmp(packet)
+
+
+def _parts(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a file piece by piece, as far as one of ours goes."""
+    for _ in range(EXPORT_BYTES // _AT_ONCE):
+        part = file.read(_AT_ONCE)
+        if not part:
+            return
+        yield part
+
+
+def _between(parts: Iterator[bytes], start: bytes, end: bytes) -> bytes | None:
+    """Return what stands from the first `start` to the next `end`, both with it.
+
+    Every byte is looked at a bounded number of times, however often `start` is repeated.
+    """
+    seen = b""
+    for part in parts:
+        seen += part
+        at = seen.find(start)
+        if at < 0:
+            seen = seen[-len(start) :]
+            continue
+        seen = seen[at:]
+        stop = seen.find(end)
+        if stop >= 0:
+            return seen[: stop + len(end)]
+        if len(seen) > NOTE_BYTES:
+            return None
+    return None
 
 
 def _from_xmp(packet: bytes) -> str | None:
-    try:
-        tree = ElementTree.fromstring(packet)
-    except ElementTree.ParseError:
-        return None
-    rdf = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
-    found = tree.find(f".//{{http://purl.org/dc/elements/1.1/}}description/{rdf}Alt/{rdf}li")
-    return None if found is None else found.text
+    from ui.export.xml_text import text_of
+
+    return text_of([packet], _IN_XMP)
 
 
 _READERS: dict[str, Callable[[IO[bytes]], str | None]] = {
@@ -190,7 +213,5 @@ _READERS: dict[str, Callable[[IO[bytes]], str | None]] = {
     ".svg": _read_svg,
     ".pdf": _read_pdf,
 }
-_WHOLE = (_read_svg, _read_pdf)
-"""Those that take the whole file into memory."""
 READS = tuple(_READERS)
 """Endings of files that a scenario can be read from."""

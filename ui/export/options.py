@@ -83,6 +83,18 @@ class ExportOptions:
             return Path(self.target) / "frame-%05d.png"
         return Path(self.target)
 
+    @property
+    def there(self) -> list[Path]:
+        """The files that are there already and would be written over, sorted."""
+        path = self.path
+        if self.format.ending != "frames":
+            return [path] if path.exists() else []
+        if not path.parent.is_dir():
+            return []
+        before, _, after = NUMBER.sub("\n", path.name).partition("\n")
+        frame = re.compile(rf"{re.escape(before)}\d+{re.escape(after)}")
+        return sorted(found for found in path.parent.iterdir() if frame.fullmatch(found.name))
+
     def check(self) -> None:
         """Refuse what cannot be.
 

@@ -18,13 +18,13 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.limits import CHUNKS, NOTE_BYTES
 from ui.export.pixels import Patch
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 KEYWORD = "Tilescope"
 """Of the text chunk that holds the note."""
 _LEVEL = 4
-_MOST_TEXT = 2**20
 
 Pixels = NDArray[np.uint8]
 """(height, width, 4) uint8: blue, green, red, alpha (not premultiplied) or nothing."""
@@ -108,17 +108,20 @@ def read_note(file: IO[bytes]) -> str | None:
     for kind, length in _chunks(file):
         if kind == b"IEND":
             break
-        if kind == b"iTXt" and length < _MOST_TEXT:
+        if kind == b"iTXt" and length <= NOTE_BYTES:
             keyword, _, rest = file.read(length).partition(b"\0")
+            *_, text = rest[2:].split(b"\0", 2)
             if keyword == KEYWORD.encode() and rest[:2] == b"\0\0":
-                return rest[2:].split(b"\0", 2)[2].decode("utf-8", errors="replace")
+                return text.decode("utf-8", errors="replace")
     return None
 
 
 def _chunks(file: IO[bytes]) -> Iterator[tuple[bytes, int]]:
     """Yield kind and length of each chunk, the file at its data."""
     place = file.tell()
-    while len(head := file.read(8)) == 8:
+    for _ in range(CHUNKS):
+        if len(head := file.read(8)) < 8:
+            return
         length, kind = struct.unpack(">I4s", head)
         place += 12 + length
         yield kind, length

@@ -180,7 +180,7 @@ class Stage:
         window.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
         window.resize(size)
         window.show()
-        window.desk.lend(place.layout, place.panel)
+        window.desk.lend(place.layout, place.panel, extras=said is None)
         if self._trace is not None and self._trace.workload.scenario == place.scenario:
             session.show_trace(self._trace)
         return window

@@ -9,8 +9,8 @@ from itertools import accumulate
 
 from simulator.errors import refuse
 from simulator.lesson import Lesson
-from simulator.lesson_expressions import PLACEHOLDER
 from simulator.lesson_numbers import program_of
+from simulator.lesson_record import word_count
 from simulator.playback import SECONDS_PER_OP, path_between
 from simulator.snapshot import Cursor
 from ui.export.timeline import MOST_FRAMES
@@ -158,5 +158,5 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
 
 def _reading(*texts: str) -> float:
     """Return how long some texts take to read; a number counts as a word."""
-    words = sum(len(PLACEHOLDER.sub("0", text).split()) for text in texts)
+    words = sum(word_count(text) for text in texts)
     return max(SHORTEST, words / READING)

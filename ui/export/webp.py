@@ -17,6 +17,7 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.limits import CHUNKS, NOTE_BYTES
 from ui.export.pixels import Patch
 
 _SECOND = Fraction(1, 1000)
@@ -82,10 +83,12 @@ def read_xmp(file: IO[bytes]) -> bytes | None:
     head = file.read(12)
     if head[:4] != b"RIFF" or head[8:] != b"WEBP":
         return None
-    while len(head := file.read(8)) == 8:
+    for _ in range(CHUNKS):
+        if len(head := file.read(8)) < 8:
+            return None
         kind, length = struct.unpack("<4sI", head)
         if kind == b"XMP ":
-            return file.read(length)
+            return file.read(length) if length <= NOTE_BYTES else None
         file.seek(length + length % 2, 1)
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
@@ -15,11 +15,13 @@ from ui.scene.board_layout import (
     BoardLayout,
     View,
     board_layout,
+    following,
     locate,
     panned,
     revealing,
     zoomed,
 )
+from ui.scene.board_marks import visible_band
 from ui.scene.board_words import DOT, describe, header_choices
 from ui.scene.draw import LEFT, card, draw_text, text_width
 from ui.scene.point_marks import pointed_cell, pointed_words
@@ -27,6 +29,8 @@ from ui.theme import DARK, Style
 
 STEP = 1.25
 """Zoom of one notch of the wheel, or one press of a key."""
+STILL_MS = 700
+"""How long after its last move the pointer counts as left where it is."""
 NOTCH = 120
 """What Qt reports for one notch of a wheel, in eighths of a degree."""
 
@@ -34,6 +38,9 @@ NOTCH = 120
 @guarded
 class BoardPanel(QWidget):
     """Shows a snapshot's matrices; zooms, pans, reads cells, and picks rows and tiles.
+
+    A view that is zoomed follows the current tile, unless the tile was moved or left out of
+    sight with the pointer. It follows again once the tile is in sight, or all of the matrix is.
 
     Parameters
     ----------
@@ -54,6 +61,10 @@ class BoardPanel(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.moving = QTimer(self, singleShot=True, interval=STILL_MS)
+        """Runs while the pointer moves, and a moment longer."""
+        self.reads_out = False
+        """Whether a card says what is under the pointer: until the run goes on without it."""
         self._style = Style(DARK)
         self._snapshot: Snapshot | None = None
         self._row: int | None = None
@@ -64,6 +75,7 @@ class BoardPanel(QWidget):
         self._points: tuple[Pointer, ...] = ()
         self._pressed: tuple[QPointF, BoardLayout] | None = None
         self._dragging = False
+        self._follows = True
         self.setObjectName("board")
         self.setAccessibleName("Tile board")
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
@@ -87,12 +99,19 @@ class BoardPanel(QWidget):
             # Another problem: the old view, and a drag of it, mean nothing there.
             self._view, self._pressed, self._dragging = View(), None, False
             self.unsetCursor()
+        stepped = before is not None and before.cursor != snapshot.cursor
+        if stepped and not self.moving.isActive():
+            self.reads_out = False  # it would lie over what the step does
         self._snapshot, self._row = snapshot, row
+        self._follows = self._follows or self._sees_tile()
+        if before is None or before.visit != snapshot.visit:
+            self._follow()
         words = header_choices(snapshot)[0]
         if selected is not None:
             words += f"{DOT}selected: {describe(snapshot, selected)}"
             if selected != self._selected:  # where it is out of sight, the view goes there
                 self._view = revealing(self.board_layout(), selected)
+                self._follows = self._sees_tile()
         self._selected = selected
         if points != self._points:
             self._points = points
@@ -120,8 +139,9 @@ class BoardPanel(QWidget):
         return self._view
 
     def zoom_in(self) -> None:
-        """Show less, larger, about the middle."""
+        """Show less, larger, about the middle, but with the current tile where it is followed."""
         self._zoom(None, STEP)
+        self._follow()
 
     def zoom_out(self) -> None:
         """Show more, smaller, about the middle."""
@@ -130,6 +150,7 @@ class BoardPanel(QWidget):
     def zoom_fit(self) -> None:
         """Show the whole matrix."""
         self._set_view(View())
+        self._follows = True
 
     def board_layout(self) -> BoardLayout:
         """Return where everything lies now.
@@ -151,6 +172,19 @@ class BoardPanel(QWidget):
         w, rect = self._snapshot.program.workload, QRectF(self.rect())
         self._set_view(zoomed(w, self._style, rect, self._view, about, factor))
 
+    def _follow(self) -> None:
+        """Move a zoomed view to the current tile, where it is to follow it."""
+        if self._snapshot is not None and self._follows and not self._dragging:
+            visit = self._snapshot.visit
+            self._set_view(following(self.board_layout(), visit.rows, visit.cols))
+
+    def _sees_tile(self) -> bool:
+        """Return whether any of the current tile is in sight."""
+        if self._snapshot is None:
+            return True
+        layout, visit = self.board_layout(), self._snapshot.visit
+        return visible_band(layout.tile(visit.rows, visit.cols), layout.boxes["S"])
+
     def _set_view(self, view: View) -> None:
         if view != self._view:
             self._view = view
@@ -164,6 +198,7 @@ class BoardPanel(QWidget):
         turns = event.angleDelta().y() / NOTCH
         if turns:
             self._zoom(event.position(), STEP**turns)
+            self._follows = self._sees_tile()
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -175,6 +210,8 @@ class BoardPanel(QWidget):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan while the button is down, else read the cell under the pointer."""
         self._pointer = event.position()
+        self.reads_out = True
+        self.moving.start()
         if self._pressed is not None:
             start, layout = self._pressed
             moved = event.position() - start
@@ -183,6 +220,7 @@ class BoardPanel(QWidget):
                 self.setCursor(Qt.CursorShape.ClosedHandCursor)
             if self._dragging:
                 self._set_view(panned(layout, moved))
+                self._follows = self._sees_tile()
         self._read_pointer()
         event.accept()
 
@@ -251,7 +289,7 @@ class BoardPanel(QWidget):
                     view=self._view, row=self._row, hover=self._hit, selected=self._selected,
                     points=self._points,
                 )  # fmt: skip
-                if self._hit is not None and self._pointer is not None:
+                if self._hit is not None and self._pointer is not None and self.reads_out:
                     text = describe(self._snapshot, self._hit)
                     paint_readout(painter, text, self._style, rect, self._pointer)
 

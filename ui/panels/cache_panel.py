@@ -15,10 +15,11 @@ from simulator.errors import InputError
 from simulator.hardware import gpus
 from simulator.kv_cache import CONVENTIONS, ELEMENT_TYPES, Convention
 from simulator.lesson_tables import ChooseTable
-from simulator.models import AttentionModel, load_model, models
+from simulator.models import load_model, models
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
+from ui.model_choice import FIRST_MODEL
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.panels.plot import load_plots
@@ -38,7 +39,6 @@ from ui.session import Session, View
 from ui.theme import DARK, Style
 from ui.units import count_text
 
-FIRST_MODEL = "Llama-3-8B"
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PAGES = (1, 8, 16, 32, 64, 128, 256)
 _OWN = "own"
@@ -160,8 +160,9 @@ class CachePanel(PlotPanel):
         super().__init__("cache_panel", "KV cache", CHOICES)
         self._session = session
         self._gpu_seen: str | None = None
-        self._own: AttentionModel | None = None
-        self.choice = CacheChoice(models()[FIRST_MODEL], next(iter(gpus().values())))
+        self._model = session.model_choice
+        self._model.changed.connect(self._follow)
+        self.choice = CacheChoice(self._model.model, next(iter(gpus().values())))
         self.state: CacheState | None = None
         self.play_button = Button(self)
         self.play_button.setText("Decode")
@@ -195,9 +196,10 @@ class CachePanel(PlotPanel):
             self.ask_file()
             return
         if name == "model":
-            model = self._own if value == _OWN else models()[value]
+            model = self._model.own if value == _OWN else models()[value]
             assert model is not None  # the entry is off until a file has been read
-            choice = replace(choice, model=model)
+            self._model.take(model, by_hand=True)
+            return
         elif name == "axes":
             choice = replace(choice, log=value == "log")
             choice = replace(choice, tokens=min(choice.tokens, choice.most))
@@ -216,6 +218,7 @@ class CachePanel(PlotPanel):
     def take_choices(self, choices: ChooseTable) -> None:
         """Take what a lesson has chosen; what it leaves open is as in a new window."""
         first = CacheChoice(models()[choices.model or FIRST_MODEL], self.choice.gpu)
+        self._model.take(first.model)
         self._take(replace(first, tokens=min(choices.tokens or first.tokens, first.most)))
 
     def ask_file(self) -> None:
@@ -228,16 +231,26 @@ class CachePanel(PlotPanel):
     def open_model(self, path: Path) -> None:
         """Show the model in a file; one that cannot be used is told, and nothing changes."""
         try:
-            self._own = load_model(path)
+            model = load_model(path)
         except InputError as error:
             self._session.refused.emit(error)
             return
-        box = self.bar.lists["model"]
-        place = box.findData(_OWN)
-        widest = max(text_width(box.font(), name) for name in models())
-        box.setItemText(place, fitted(box.font(), self._own.name, widest))
-        box.model().item(place).setEnabled(True)  # type: ignore[attr-defined]
-        self._take(replace(self.choice, model=self._own))
+        self._model.take(model, by_hand=True)
+
+    def _follow(self) -> None:
+        """Show the model that was chosen, here or in another panel."""
+        own = self._model.own
+        if own is not None:
+            box = self.bar.lists["model"]
+            place = box.findData(_OWN)
+            widest = max(text_width(box.font(), name) for name in models())
+            box.setItemText(place, fitted(box.font(), own.name, widest))
+            box.model().item(place).setEnabled(True)  # type: ignore[attr-defined]
+        choice = replace(self.choice, model=self._model.model)
+        if self.state is None:  # nobody has seen it yet
+            self.choice = choice
+        else:
+            self._take(choice)
 
     def take_tokens(self, tokens: int) -> None:
         """Show the cache at another length."""
@@ -255,7 +268,7 @@ class CachePanel(PlotPanel):
 
     def _show_choices(self) -> None:
         c, bar = self.choice, self.bar
-        own = c.model is self._own
+        own = c.model is self._model.own
         chosen = {
             "model": _OWN if own else c.model.name,
             "file": "open" if own else "",

@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QFrame, QWidget
 
 from ui.icons import icon
+from ui.panels.focus import has_ring
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.draw import card, draw_text, text_width
@@ -65,7 +66,7 @@ class ChoiceBox(QComboBox):
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
             px, theme = self.style_now.px, self.style_now.theme
-            lit = self.hasFocus() or self.underMouse()
+            lit = has_ring(self) or self.underMouse()
             ink = theme.text if self.isEnabled() else theme.faint
             place, arrow = QRectF(self.rect()), px(_ARROW)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)

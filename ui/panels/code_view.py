@@ -27,6 +27,7 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit, QToolTip, QWidget
 from simulator.code_lines import CodeLine
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
+from ui.panels.sheet import set_sheet
 from ui.scene.draw import mixed, outline, text_width
 from ui.scene.highlight import spans
 from ui.scene.paper import CURRENT_SHARE, paint_margin
@@ -83,8 +84,9 @@ class CodeView(QPlainTextEdit):
         letters = QFont(style.code_font(_LETTERS))
         letters.setFeature(QFont.Tag("calt"), 0)  # what stands in the file, no ligatures
         self.setFont(letters)
-        self.setStyleSheet(
-            f"QPlainTextEdit {{ background: {style.theme.panel}; color: {style.theme.text}; }}"
+        set_sheet(
+            self,
+            f"QPlainTextEdit {{ background: {style.theme.panel}; color: {style.theme.text}; }}",
         )
         self._colours.set_style(style)
         self._make_room()

@@ -30,6 +30,7 @@ from simulator.trace import Trace
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.panels.plot_bar import Button, bar_sheet
+from ui.panels.sheet import set_sheet
 from ui.scene.compare import MIN_SIZE, compare_layout, paint_compare
 from ui.scene.compare_table import paint_table
 from ui.scene.compare_words import place_words, title, verdicts
@@ -48,9 +49,9 @@ _BUTTONS = (
     ("race", "Race", "Race", "The runs beside each other, up to the cursor."),
     ("table", "Table", "Table",
      "The whole runs in figures: requested bytes as Dao et al. 2022, Theorem 2, count them."),
-    ("run", "Run all three", "Run",
-     "Computes all three from end to end and holds each O against float64; with progress and "
-     "Cancel in the header."),
+    ("run", "Compute errors and seconds", "Compute",
+     "Computes all three from end to end and holds each O against float64: the table then has "
+     "their errors and seconds. With progress and Cancel in the header."),
 )  # fmt: skip
 _GROUPS = (("tiles", "time"), ("race", "table"), ("run",))
 
@@ -213,7 +214,7 @@ class ComparePanel(QWidget):
                 button.setGeometry(round(x), 5, round(widths[name]), height)
                 x += widths[name] + gap
             x += group_gap - gap
-        self.setStyleSheet(bar_sheet(style))
+        set_sheet(self, bar_sheet(style))
 
     def place(self) -> QRectF:
         """Return where to paint: under the buttons."""

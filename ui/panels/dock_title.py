@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QToolButton
 from ui.icons import icon
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
+from ui.panels.sheet import set_sheet
 from ui.scene.draw import LEFT, draw_text, text_width
 from ui.theme import DARK, Style
 
@@ -60,9 +61,10 @@ class DockTitle(QWidget):
             button.setIcon(icon(button.objectName(), theme.muted))
             button.setIconSize(QSize(glyph, glyph))
             button.setFixedSize(side, side)
-        self.setStyleSheet(
+        set_sheet(
+            self,
             f"QToolButton {{ border: none; border-radius: {round(px(4))}px; }}"
-            f"QToolButton:hover {{ background: {theme.accent}; }}"
+            f"QToolButton:hover {{ background: {theme.accent}; }}",
         )
         self.updateGeometry()
         self.update()

@@ -31,6 +31,7 @@ from simulator.snapshot import Cursor, Snapshot
 from simulator.trace import Trace
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
+from ui.panels.sheet import set_sheet
 from ui.scene.exactness import paint_exactness, row_at, row_words
 from ui.scene.names import op_label
 from ui.session import Session, View
@@ -174,11 +175,12 @@ class ExactnessPanel(QWidget):
         self._grid.setContentsMargins(edge + 2, 0, edge, edge // 2)
         self._grid.setHorizontalSpacing(edge * 2)
         self._grid.setVerticalSpacing(max(1, edge // 3))
-        self.step.setStyleSheet(
+        set_sheet(
+            self.step,
             f"QPushButton {{ text-align: left; padding: {edge // 3}px 0; border: none;"
             f" color: {theme.tensors['Q']}; text-decoration: underline; }}"
             f" QPushButton:disabled {{ color: {theme.muted}; text-decoration: none; }}"
-            f" QPushButton:focus {{ border: 1px solid {theme.text}; }}"
+            f' QPushButton[ring="true"] {{ border: 1px solid {theme.text}; }}',
         )
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -25,14 +25,14 @@ class Fade(QWidget):
     def __init__(self, over: QWidget) -> None:
         super().__init__(over)
         self._over = over
-        self._picture = QPixmap()
+        self.picture = QPixmap()
         self._left = QVariantAnimation(self)
         self._left.setDuration(FADE_MS)
         self._left.setStartValue(1.0)
         self._left.setEndValue(0.0)
         self._left.setEasingCurve(QEasingCurve.Type.InOutQuad)
         self._left.valueChanged.connect(self.update)
-        self._left.finished.connect(self.hide)
+        self._left.finished.connect(self._end)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
 
@@ -40,7 +40,7 @@ class Fade(QWidget):
         """Take a picture of the widget and lay it over."""
         self._left.stop()
         self.hide()
-        self._picture = self._over.grab()
+        self.picture = self._over.grab()
         self.setGeometry(self._over.rect())
         self.show()
         self.raise_()
@@ -50,9 +50,14 @@ class Fade(QWidget):
         if self.isVisible():
             self._left.start()
 
+    def _end(self) -> None:
+        """Go, and keep no picture: it is as large as the window."""
+        self.hide()
+        self.picture = QPixmap()
+
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw what is left of the picture."""
         with painting(self, covers=False) as painter:
             running = self._left.state() is QVariantAnimation.State.Running
             painter.setOpacity(float(self._left.currentValue()) if running else 1.0)
-            painter.drawPixmap(0, 0, self._picture)
+            painter.drawPixmap(0, 0, self.picture)

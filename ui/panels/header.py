@@ -27,16 +27,18 @@ from ui.units import count_text
 
 SHORT_TITLES = {"naive": "Naive", "flash1": "FlashAttention-1", "flash2": "FlashAttention-2"}
 
+_MOST_NAMED = 4
+"""Heads that are named one by one, at most."""
+
 
 def scenario_words(w: Workload) -> list[str]:
     """Return what is special about a workload, a few words each, most important first."""
     mask = w.mask
-    kind = "MHA" if w.kv_heads == w.heads else "MQA" if w.kv_heads == 1 else "GQA"
     words = [
         f"Nq {count_text(w.seqlen_q)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
         f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}",
         "causal" if mask.causal else "not causal",
-        f"{kind} {w.heads}:{w.kv_heads}",
+        sharing_words(w),
         w.dtype,
     ]
     if mask.window:
@@ -48,14 +50,25 @@ def scenario_words(w: Workload) -> list[str]:
     return words
 
 
+def sharing_words(w: Workload) -> str:
+    """Return how the heads of the input share, ``GQA 12:4``, and which of them run if not all."""
+    heads, kv_heads = w.input_heads
+    kind = "MHA" if kv_heads == heads else "MQA" if kv_heads == 1 else "GQA"
+    said = f"{kind} {heads}:{kv_heads}"
+    if w.picked == tuple(range(heads)):
+        return said
+    if len(w.picked) > _MOST_NAMED:
+        return f"{said} · {len(w.picked)} of the heads"
+    return f"{said} · head{'s' * (len(w.picked) > 1)} {', '.join(map(str, w.picked))}"
+
+
 def input_words(w: Workload) -> str:
     """Return where Q, K and V come from."""
     said = w.scenario.input
     if w.file is None:
         return f"random input, seed {said.seed}"
     name = w.file.path.stem
-    heads = f", head {w.picked[0]}" if len(w.picked) == 1 and w.input_heads[0] > 1 else ""
-    return f"real layer “{name}”{heads}" if w.file.model else f"file “{name}”{heads}"
+    return f"real layer “{name}”" if w.file.model else f"file “{name}”"
 
 
 @guarded

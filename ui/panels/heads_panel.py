@@ -30,6 +30,7 @@ from ui.session import Session, View
 from ui.theme import DARK, Style
 from ui.units import count_text
 
+_OWN = "own model"
 _TOKENS = (1024, 4096, 8192, 32768, 131072)
 _SIDE = 8
 _ROOM = QSizeF(480, 360)
@@ -37,13 +38,14 @@ _ROOM = QSizeF(480, 360)
 _SMALLEST = 0.92
 CHOICES = (
     Choice("of", (
-        Option("scenario", "This scenario", "Scenario",
+        Option("scenario", "This run", "Run",
                "The heads of this run: the slider changes them, and the board follows."),
-        Option("model", "A model", "Model",
-               "The heads of a published model: the slider supposes another sharing."),
+        Option("model", "Model of the KV cache", "Model",
+               "The heads of the model whose cache is shown: the slider supposes another sharing."),
     )),
     Choice("model", tuple(
-        Option(name, name, name, "Whose heads, as its configuration says.") for name in models()
+        Option(name, name, name, "Whose heads, as its configuration says; for the KV cache, too.")
+        for name in (*models(), _OWN)
     ), listed=True),
     Choice("tokens", tuple(
         Option(str(n), f"{count_text(n)} tokens", "", "How many tokens a decoded one reads.")
@@ -91,9 +93,11 @@ class HeadsPanel(QWidget):
         self.setMinimumSize(320, 150)
         self._session = session
         self._workload: Workload | None = None
+        self._head: int | None = None
         self.style_now = Style(DARK)
-        self.of = "scenario"
-        self.model = "Llama-3-8B"
+        self._chosen = session.model_choice
+        self._chosen.changed.connect(self._follow)
+        self.of = "model" if self._chosen.by_hand else "scenario"
         self.tokens, self.dtype = _TOKENS[1], "float16"
         self.state: HeadsState | None = None
         self.bar = PlotBar(CHOICES)
@@ -110,17 +114,16 @@ class HeadsPanel(QWidget):
         self.left, self.right = QLabel(self), QLabel(self)
         self.right.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.picture = _Picture(self)
-        for name, value in (("of", self.of), ("model", self.model), ("tokens", str(self.tokens)),
-                            ("dtype", self.dtype)):  # fmt: skip
-            self.bar.show_chosen(name, value)
+        self._show_choices()
 
     # --- what is shown --------------------------------------------------------------------
 
     def show_view(self, view: View) -> None:
-        """Show a view: only another scenario changes anything."""
+        """Show a view: another scenario, and of it the head that the board shows."""
         workload = view.snapshot.program.workload
-        if workload is not self._workload:
-            self._workload = workload
+        head = workload.picked[view.snapshot.visit.head]
+        if workload is not self._workload or head != self._head:
+            self._workload, self._head = workload, head
             if self.of == "scenario" or self.state is None:
                 self._refresh()
 
@@ -129,7 +132,10 @@ class HeadsPanel(QWidget):
         if name == "of":
             self.of = value
         elif name == "model":
-            self.model = value
+            model = self._chosen.own if value == _OWN else models()[value]
+            assert model is not None  # the entry is off until a file has been read
+            self._chosen.take(model, by_hand=True)
+            return
         elif name == "tokens":
             self.tokens = int(value)
         else:
@@ -140,20 +146,38 @@ class HeadsPanel(QWidget):
     def take_choices(self, choices: ChooseTable) -> None:
         """Take what a lesson has chosen: its model, or the scenario's heads."""
         self.of = "model" if choices.model else "scenario"
-        self.model = choices.model or self.model
         self.tokens = choices.tokens if choices.tokens in _TOKENS else _TOKENS[1]
-        for name, value in (("of", self.of), ("model", self.model), ("tokens", str(self.tokens))):
-            self.bar.show_chosen(name, value)
+        self._chosen.take(models()[choices.model] if choices.model else self._chosen.model)
+
+    @property
+    def model(self) -> str:
+        """Name of the model that is chosen, here or for the KV cache."""
+        return self._chosen.model.name
+
+    def _follow(self) -> None:
+        """Show the model that somebody has chosen beside it; that of a lesson where it is asked."""
+        if self._chosen.by_hand:
+            self.of = "model"
+        self._show_choices()
         self._refresh()
+
+    def _show_choices(self) -> None:
+        own = self._chosen.own
+        box = self.bar.lists["model"]
+        box.model().item(box.findData(_OWN)).setEnabled(own is not None)  # type: ignore[attr-defined]
+        listed = _OWN if self._chosen.model is own else self.model
+        for name, value in (("of", self.of), ("model", listed), ("tokens", str(self.tokens)),
+                            ("dtype", self.dtype)):  # fmt: skip
+            self.bar.show_chosen(name, value)
 
     def _refresh(self, at: int | None = None) -> None:
         """Show the scenario's or the model's heads, in their own way unless `at` says another."""
         if self._workload is None:
             return
         if self.of == "scenario":
-            state = scenario_state(self._workload, self._fixed(self._workload))
+            state = scenario_state(self._workload, self._fixed(self._workload), self._head)
         else:
-            state = model_state(models()[self.model], at, self.tokens, self.dtype)
+            state = model_state(self._chosen.model, at, self.tokens, self.dtype)
         self._take(state)
         self.arrange()
 

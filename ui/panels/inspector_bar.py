@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
 from simulator.attention_map import MapSettings
 from ui.panels.overrides import guarded
 from ui.panels.plot_bar import Button, bar_sheet, lines_of
+from ui.panels.sheet import set_sheet
 from ui.scene.draw import text_width
 from ui.theme import DARK, Style
 from ui.units import count_text
@@ -151,7 +152,8 @@ class InspectorBar(QWidget):
         self.style_now = style
         t, px = style.theme, style.px
         deep = round(px(4))
-        self.setStyleSheet(
+        set_sheet(
+            self,
             bar_sheet(style) + f"QLabel {{ color: {t.text}; background: transparent; }}"
             f"QSlider::groove:horizontal {{ height: {deep}px; background: {t.border};"
             f" border-radius: {deep // 2}px; }}"
@@ -160,7 +162,7 @@ class InspectorBar(QWidget):
             f"QSlider::handle:horizontal {{ background: {t.current}; width: {round(px(10))}px;"
             f" margin: -{round(px(5))}px 0; border-radius: {round(px(5))}px;"
             f" border: 1px solid {t.panel}; }}"
-            f"QSlider:focus {{ border: 1px solid {t.text}; }}"
+            f'QSlider[ring="true"] {{ border: 1px solid {t.text}; }}',
         )
 
     def arrange(self, width: float) -> int:

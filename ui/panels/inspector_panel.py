@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
-    QKeyEvent,
-    QMouseEvent,
     QPaintEvent,
     QResizeEvent,
 )
@@ -31,6 +28,7 @@ from simulator.scenario import with_values
 from simulator.snapshot import Cell
 from simulator.trace import Trace
 from ui.panels.inspector_bar import InspectorBar
+from ui.panels.inspector_canvas import STOPPED, InspectorCanvas
 from ui.panels.inspector_settings import (
     bound_by_file,
     changes_of,
@@ -39,9 +37,7 @@ from ui.panels.inspector_settings import (
 )
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
-from ui.scene.compare_words import wrapped
-from ui.scene.draw import draw_text
-from ui.scene.inspector import paint_inspector, pointed
+from ui.scene.inspector import pointed
 from ui.scene.inspector_layout import InspectorLayout, inspector_layout
 from ui.scene.inspector_model import (
     InspectorModel,
@@ -63,10 +59,10 @@ _SMALLEST = 0.9
 _SMALL_MAP = 96
 """Most rows and columns of a small map."""
 
-_STOPPED = "The weights were not computed. Click here or press Enter to compute them."
 _TIP = (
     "Attention weights softmax(QKᵀ·scale) of a head (Vaswani et al. 2017, eq. 1). Point at a cell "
-    "to read it, click to send the board there. Keys: Up and Down another row, Page Up and Page "
+    "to read it, click to send the board there. The wheel zooms the map, a drag moves it, Ctrl+0 "
+    "shows all of it. Keys: Up and Down another row, Page Up and Page "
     "Down another key, [ and ] another head, Enter sends the board there."
 )
 
@@ -77,59 +73,6 @@ class _Scores:
 
     trace: Trace
     scores: HeadScores
-
-
-@guarded
-class _Canvas(QWidget):
-    """The painted part."""
-
-    def __init__(self, panel: InspectorPanel) -> None:
-        super().__init__(panel)
-        self._panel = panel
-        self.setObjectName("inspector_canvas")
-        self.setAccessibleName("Attention weights")
-        self.setWhatsThis(_TIP)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-
-    def place(self) -> QRectF:
-        """Return where to paint."""
-        return QRectF(self.rect()).adjusted(2, 0, -2, -4)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            panel, style = self._panel, self._panel.fitted
-            painter.fillRect(self.rect(), QColor(style.theme.panel))
-            if panel.model is not None:
-                paint_inspector(painter, panel.model, panel.pointer, style, self.place())
-            elif panel.stopped:
-                font, line = style.text_font(13), style.px(19)
-                place = self.place().adjusted(style.px(8), 0, -style.px(8), 0)
-                for n, words in enumerate(wrapped(_STOPPED, font, place.width())):
-                    box = QRectF(place.x(), place.y() + n * line, place.width(), line)
-                    draw_text(painter, box, words, font, style.theme.text)
-            if self.hasFocus():
-                painter.setPen(QColor(style.theme.text))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._panel.point(event.position())
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton:
-            self._panel.press(event.position())
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self._panel.point_at(None)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self.update()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not self._panel.key(event.key()):
-            super().keyPressEvent(event)
 
 
 @guarded
@@ -162,7 +105,8 @@ class InspectorPanel(QWidget):
         """Whether the scores are missing and nobody makes them: after Cancel, or a failure."""
         self._board_head = -1
         self.bar = InspectorBar(self)
-        self.canvas = _Canvas(self)
+        self.canvas = InspectorCanvas(self)
+        self.canvas.setWhatsThis(_TIP)
         self.bar.changed.connect(self.take_settings)
         self.bar.compared.connect(self.compare)
         self.bar.reset_pressed.connect(self.reset)
@@ -200,10 +144,13 @@ class InspectorPanel(QWidget):
             self._remap()
         elif before is None or before.report.row != view.report.row:
             self._tell()
+            self.canvas.reveal(self.pointer.row)
 
     def _take_trace(self, trace: Trace) -> None:
         w, old = trace.workload, self._trace
         self._trace = trace
+        if old is None or _shape(old) != _shape(trace):
+            self.canvas.fit()
         said = settings_of(w)
         # What was put into the scenario comes back as its own; only causal may differ then.
         if old is None or (
@@ -347,7 +294,7 @@ class InspectorPanel(QWidget):
             self.canvas.setAccessibleDescription(f"{words}. {rest}.")
             self.setAccessibleDescription(words)
         else:
-            words = _STOPPED if self.stopped else ""
+            words = STOPPED if self.stopped else ""
             self.canvas.setAccessibleDescription(words)
             self.setAccessibleDescription(words)
         self.canvas.update()
@@ -407,7 +354,7 @@ class InspectorPanel(QWidget):
     def layout_now(self) -> InspectorLayout:
         """Return where everything is painted."""
         assert self.model is not None
-        return inspector_layout(self.model, self.fitted, self.canvas.place())
+        return inspector_layout(self.model, self.fitted, self.canvas.place(), self.canvas.view)
 
     def point(self, at: QPointF) -> None:
         """Read what is at a point."""
@@ -480,6 +427,7 @@ class InspectorPanel(QWidget):
             if across:
                 at = 0 if at is None else min(max(at + across, 0), model.keys - 1)
             self.point_at(Pointer(row, at))
+            self.canvas.reveal(row)
         elif turn:
             count = model.workload.heads
             shown = self.head if self.other is None else self.other
@@ -521,3 +469,7 @@ class InspectorPanel(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
             painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+
+
+def _shape(trace: Trace) -> tuple[int, int]:
+    return trace.workload.seqlen_q, trace.workload.seqlen_k

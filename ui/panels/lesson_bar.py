@@ -21,15 +21,19 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from simulator.lesson import ResolvedStep
 from ui.icons import icon
+from ui.panels.focus import has_ring
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.panels.plot_bar import Button, bar_sheet
+from ui.panels.sheet import set_sheet
 from ui.scene.caption import (
     BODY,
     Caption,
+    LessonEnd,
     caption_height,
     caption_layout,
     caption_of,
+    end_caption,
     paint_caption,
 )
 from ui.scene.caption_text import plain_text
@@ -53,6 +57,9 @@ _BUTTONS = (
     ("reveal", "Reveal answer", "Show the answer to the question (A)"),
     ("leave", "", "Leave the lesson: what was on show before comes back (Ctrl+W)"),
 )
+
+
+_ONWARD = "Next lesson"
 
 
 def text_style(style: Style, window: QSize, *, large: bool) -> Style:
@@ -96,9 +103,12 @@ def strip_height(style: Style, window: QSize, *, large: bool) -> int:
 
 
 def _controls_width(style: Style) -> float:
-    """Return how wide the controls are: Back and Next, or the answer's button if that is wider."""
+    """Return how wide the controls are: Back and Next, or the answer's button if that is wider.
+
+    There is room for what Next is called at the end of a lesson.
+    """
     font = style.text_font(13)
-    pair = 2 * max(text_width(font, "Back"), text_width(font, "Next")) + style.px(52)
+    pair = text_width(font, "Back") + text_width(font, _ONWARD) + style.px(48 + _BETWEEN)
     return max(pair, text_width(font, "Reveal answer") + style.px(24), style.px(160))
 
 
@@ -153,8 +163,26 @@ class LessonBar(QWidget):
         self.caption.show_caption(caption_of(step, revealed))
         self.ticks.show_place(step.number, step.count)
         self.buttons["back"].setEnabled(step.number > 0)
-        self.buttons["next"].setEnabled(step.number + 1 < step.count)
         self.buttons["reveal"].setEnabled(bool(step.question) and not revealed)
+        self._name_next("Next", "The next step (PgDn)")
+
+    def show_end(self, end: LessonEnd) -> None:
+        """Say that the lesson is over, and which one comes next."""
+        self.caption.show_caption(end_caption(end))
+        self.buttons["back"].setEnabled(True)
+        self.buttons["reveal"].setEnabled(False)
+        if end.following:
+            self._name_next(_ONWARD, f"Next lesson: {end.following} (PgDn)")
+        else:
+            self._name_next("Next", "There is no lesson after this one", on=False)
+
+    def _name_next(self, words: str, tip: str, *, on: bool = True) -> None:
+        button = self.buttons["next"]
+        button.setText(words)
+        button.setAccessibleName(words)
+        button.setAccessibleDescription(tip)
+        button.setToolTip(tip)
+        button.setEnabled(on)
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
@@ -198,11 +226,11 @@ class LessonBar(QWidget):
         left, small = self.width() - round(px(_GAP)) - wide, round(px(_TICKS))
         self.ticks.style_now = style
         self.ticks.setGeometry(QRect(left, top, wide - small - gap, small))
-        half = (wide - gap) // 2
+        back = (wide - gap) // 3
         below = top + small + gap
         places = {
-            "back": QRect(left, below, half, row),
-            "next": QRect(left + wide - half, below, half, row),
+            "back": QRect(left, below, back, row),
+            "next": QRect(left + back + gap, below, wide - back - gap, row),
             "reveal": QRect(left, below + row + gap, wide, row),
             "leave": QRect(left + wide - small, top, small, small),
         }
@@ -212,7 +240,7 @@ class LessonBar(QWidget):
         leave = self.buttons["leave"]
         leave.setIcon(icon("close", style.theme.text))
         leave.setIconSize(QSize(small, small) * 0.6)
-        self.setStyleSheet(bar_sheet(style))
+        set_sheet(self, bar_sheet(style))
 
     # --- Qt ---------------------------------------------------------------------------------
 
@@ -262,7 +290,8 @@ class _CaptionView(QWidget):
     def show_caption(self, caption: Caption) -> None:
         """Show a caption, and say it."""
         self.shown = caption
-        parts = [f"{caption.title}, {caption.place}", caption.body, caption.question]
+        head = ", ".join(filter(None, (caption.title, caption.place, caption.lesson)))
+        parts = [head, caption.body, caption.question]
         if caption.revealed:
             parts.append(caption.answer)
         self.setAccessibleDescription("\n".join(plain_text(part) for part in parts if part))
@@ -338,7 +367,7 @@ class _Ticks(QWidget):
                     card(painter, box, theme.muted, theme.muted, px(2))
                 else:
                     card(painter, box, theme.field, theme.muted, px(2))
-            if self.hasFocus():
+            if has_ring(self):
                 painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
                 painter.setPen(QColor(theme.text))
                 painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -23,8 +23,9 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QToolTip, QWidget
 
+from ui.panels.focus import has_ring
 from ui.panels.overrides import guarded
 from ui.panels.painting import contained, cover, painting
 from ui.scene.plot import DASHES, heat_words, paint_ground, paint_over, paint_readout
@@ -122,13 +123,12 @@ class PlotView(QWidget):
         same = before is not None and _axes(before) == _axes(model)
         self.spot = self._same_spot(self.spot) if same else None
         keep = same and self.is_zoomed
-        with self._held():
+        with self.laid_out_once():
             self._limit()
             if not keep:
                 self.fit()
             if before is None or (before.curves, before.heat) != (model.curves, model.heat):
                 self._make_items()
-        self._relayout()
         self._tell()
 
     def set_style(self, style: Style) -> None:
@@ -243,6 +243,13 @@ class PlotView(QWidget):
         finally:
             self._holding = before
 
+    @contextmanager
+    def laid_out_once(self) -> Iterator[None]:
+        """Lay out once after several changes of style, size and model."""
+        with self._held():
+            yield
+        self._relayout()
+
     def _relayout(self) -> None:
         if self.model is None or self._holding or self.width() < 40 or self.height() < 40:
             return
@@ -286,7 +293,7 @@ class PlotView(QWidget):
             return
         paint_over(painter, self.model, self._layout)
         rect = QRectF(self.rect())
-        if self.hasFocus():
+        if has_ring(self):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(self.style_now.theme.text), 1))
             painter.drawRect(self._layout.frame.plot.adjusted(-1, -1, 1, 1))
@@ -360,6 +367,13 @@ class PlotView(QWidget):
     def _pick(self) -> None:
         if self.spot is not None and self.spot.pick is not None:
             self.picked.emit(self.spot.pick)
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the tool tip of what is around it from lying over the plot and its card."""
+        if event.type() is QEvent.Type.ToolTip:
+            QToolTip.hideText()
+            return True
+        return super().event(event)
 
     # --- keys -----------------------------------------------------------------------------
 

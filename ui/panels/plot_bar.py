@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QToolButton, QWidget
 
 from ui.panels.choice_box import ChoiceBox
 from ui.panels.overrides import guarded
+from ui.panels.sheet import set_sheet
 from ui.scene.draw import text_width
 from ui.theme import DARK, Style
 
@@ -63,7 +64,7 @@ def bar_sheet(style: Style) -> str:
         f"QToolButton:hover {{ color: {t.text}; }}"
         f"QToolButton:checked {{ color: {t.text}; background: {t.accent};"
         f" border-color: {t.current}; }}"
-        f"QToolButton:focus {{ border: 1px solid {t.text}; color: {t.text}; }}"
+        f'QToolButton[ring="true"] {{ border: 1px solid {t.text}; color: {t.text}; }}'
         f"QToolButton:disabled {{ color: {t.faint}; }}"
     )
 
@@ -153,7 +154,7 @@ class PlotBar(QWidget):
     def set_style(self, style: Style) -> None:
         """Take theme and text scale; `arrange` follows."""
         self.style_now = style
-        self.setStyleSheet(bar_sheet(style))
+        set_sheet(self, bar_sheet(style))
         for box in self.lists.values():
             box.set_style(style)
 
@@ -161,9 +162,12 @@ class PlotBar(QWidget):
         """Place everything in lines of at most `width` pixels; return the height that takes."""
         style = self.style_now
         font = style.text_font(12)
+        fit = self.fit_button
+        fit_width = text_width(font, fit.text()) + style.px(16)
+        kept = 0.0 if fit.isHidden() else fit_width + style.px(10)
         for long in (True, False):
             groups = self._groups(font, long=long)
-            lines = lines_of([sum(sizes) for _, sizes in groups], style.px(10), width)
+            lines = lines_of([sum(sizes) for _, sizes in groups], style.px(10), width, kept)
             if lines[-1] == 0:
                 break
         height, gap = round(style.px(24)), round(style.px(3))
@@ -176,6 +180,10 @@ class PlotBar(QWidget):
                 widget.setGeometry(round(x), line * (height + gap), round(size - 2), height)
                 x += size
             x += style.px(10)
+        # At the end of the first line, or beside what stands there: it never begins a line.
+        left = width - fit_width if lines[-1] else x
+        fit.setFont(font)
+        fit.setGeometry(round(left), 0, round(fit_width), height)
         return (lines[-1] + 1) * (height + gap)
 
     def _groups(self, font: QFont, *, long: bool) -> list[tuple[list[QWidget], list[float]]]:
@@ -201,16 +209,14 @@ class PlotBar(QWidget):
                 sizes.append(text_width(font, button.text()) + px(16 if long else 11) + 2)
             if shown:
                 out.append((widgets, sizes))
-        fit = self.fit_button
-        out.append(([fit], [text_width(font, fit.text()) + px(16)]))
         return out
 
 
-def lines_of(widths: Sequence[float], gap: float, room: float) -> list[int]:
-    """Return on which line each of some boxes goes."""
+def lines_of(widths: Sequence[float], gap: float, room: float, kept: float = 0.0) -> list[int]:
+    """Return on which line each of some boxes goes; `kept` pixels of the first are not theirs."""
     out, x, line = [], 0.0, 0
     for width in widths:
-        if x > 0 and x + width > room:
+        if x > 0 and x + width > room - (kept if line == 0 else 0.0):
             x, line = 0.0, line + 1
         out.append(line)
         x += width + gap

@@ -65,8 +65,9 @@ class PlotPanel(QWidget):
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self.style_now = style
-        self.plot.set_style(style)
-        self.arrange()
+        with self.plot.laid_out_once():
+            self.plot.set_style(style)
+            self.arrange()
         self.update()
 
     def arrange(self) -> None:
@@ -83,7 +84,8 @@ class PlotPanel(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.arrange()
+        with self.plot.laid_out_once():
+            self.arrange()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:

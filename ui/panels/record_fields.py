@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from PySide6.QtCore import QRectF, QSize, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPaintEvent, QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -231,6 +231,7 @@ class Target(QWidget):
         """Ask for a file, beside what goes on."""
         title = "New lesson" if new else "Add to lesson"
         chooser = QFileDialog(self, title, str(self._folder(new=new)), f"Lessons (*{ENDING})")
+        chooser.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         if new:
             chooser.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
             chooser.setOption(QFileDialog.Option.DontConfirmOverwrite)  # a step is added to it

@@ -24,6 +24,7 @@ from ui.icons import icon
 from ui.panels.choice_box import ChoiceBox
 from ui.panels.overrides import guarded
 from ui.panels.plot_bar import Button, bar_sheet
+from ui.panels.sheet import set_sheet
 from ui.scene.draw import fitted, text_width
 from ui.session import Session
 from ui.theme import DARK, Style
@@ -236,7 +237,7 @@ class RunBar(QWidget):
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self.style_now = style
-        self.setStyleSheet(bar_sheet(style) + f"QLabel {{ color: {style.theme.muted}; }}")
+        set_sheet(self, bar_sheet(style) + f"QLabel {{ color: {style.theme.muted}; }}")
         for box in (self.until, self.op):
             box.set_style(style)
         self.run_button.setIcon(icon("play", style.theme.text))

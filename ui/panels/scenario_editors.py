@@ -10,6 +10,7 @@ from PySide6.QtGui import (
     QColor,
     QKeyEvent,
     QKeySequence,
+    QMouseEvent,
     QPaintEvent,
     QPalette,
     QWheelEvent,
@@ -323,6 +324,10 @@ class Field(QWidget):
             self.browse.setIcon(icon("open", style.theme.text))
             size = round(style.px(16))
             self.browse.setIconSize(QSize(size, size))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Go into the editor: a click beside it means the same."""
+        self.editor.setFocus(Qt.FocusReason.MouseFocusReason)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):

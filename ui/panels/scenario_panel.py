@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QKeyEvent,
@@ -18,6 +18,7 @@ from PySide6.QtGui import (
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
+    QApplication,
     QFileDialog,
     QLabel,
     QScrollArea,
@@ -45,6 +46,8 @@ from ui.scene.draw import text_width
 from ui.theme import DARK, Style, palette
 from ui.units import count_text, plural
 
+_KEYPAD = Qt.KeyboardModifier.KeypadModifier
+
 
 @guarded
 class ScenarioPanel(QWidget):
@@ -56,6 +59,8 @@ class ScenarioPanel(QWidget):
 
     proposed = Signal(object, str)
     """A valid `Scenario` that differs from the one on show, and what was changed."""
+    withdrawn = Signal()
+    """What was wrong has been typed over or put back."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -162,11 +167,14 @@ class ScenarioPanel(QWidget):
         What the user is typing stays while the scenario is one that was proposed here; any
         other (undone, opened) replaces all that stands in the fields.
         """
-        answer = workload.scenario in self._pending
+        at = self._asked(workload.scenario)
+        answer = at is not None
         self._workload = workload
         self._notice, self._refused = "", {}
-        if answer:
-            del self._pending[: self._pending.index(workload.scenario) + 1]
+        if at is not None:
+            if self._draft["title"] == self._pending[at].title:  # it may have got another one
+                self._draft["title"] = workload.scenario.title
+            del self._pending[: at + 1]
         else:
             self._pending.clear()
             self._draft = texts(workload.scenario)
@@ -174,6 +182,14 @@ class ScenarioPanel(QWidget):
         self.summary.setText(_summary(workload, visits))
         self._show_draft(force=not answer)
         self._check()
+
+    def _asked(self, scenario: Scenario) -> int | None:
+        """Return which proposal this is the answer to: it may have got another title."""
+        if scenario in self._pending:
+            return self._pending.index(scenario)
+        asked = [_untitled(one) for one in self._pending]
+        run = _untitled(scenario)
+        return asked.index(run) if run in asked else None
 
     def show_refusal(self, error: InputError) -> None:
         """Say why a proposal, or something else that was tried, cannot be used."""
@@ -210,6 +226,7 @@ class ScenarioPanel(QWidget):
         self._refused.pop(name, None)
         self._notice = ""
         self._show_draft(force=False)
+        self.withdrawn.emit()
         self._check()
 
     def _check(self, *, propose: bool = True) -> None:
@@ -237,19 +254,52 @@ class ScenarioPanel(QWidget):
             self._pending.append(news)
             self.proposed.emit(news, change_words(shown, news))
 
+    def event(self, event: QEvent) -> bool:
+        """Keep what is typed beside a field from being taken for a shortcut of the window."""
+        if event.type() is QEvent.Type.ShortcutOverride:
+            assert isinstance(event, QKeyEvent)
+            if _typed(event):
+                event.accept()
+                return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """On Escape, put back what is in effect, in all fields."""
-        if event.key() != Qt.Key.Key_Escape or self._workload is None:
+        """On Enter, leave the field; on Escape, put back what is in effect, and leave."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if any(
+                field.message.text and field.editor.hasFocus() for field in self.fields.values()
+            ):
+                return  # what is wrong is repaired where it stands
+            self._leave()
+        elif event.key() == Qt.Key.Key_Escape and self._workload is not None:
+            if not self._put_back() and not self._leave():
+                event.ignore()  # somebody else may wait for it, to end full screen
+        else:
             super().keyPressEvent(event)
-            return
-        lines = [f.editor for f in self.fields.values() if isinstance(f.editor, LineEditor)]
+
+    def _put_back(self) -> bool:
+        """Put back what is in effect, in all fields; return whether anything else stood there."""
+        assert self._workload is not None
+        lines = [
+            field.editor for field in self.fields.values() if isinstance(field.editor, LineEditor)
+        ]
         shown = texts(self._workload.scenario)
         if self._draft == shown and not any(line.unfinished for line in lines):
-            event.ignore()  # somebody else may wait for it, to end full screen
-            return
+            return False
         self._draft, self._refused, self._notice = shown, {}, ""
         self._show_draft(force=True)
+        self._leave()
+        self.withdrawn.emit()
         self._check()
+        return True
+
+    def _leave(self) -> bool:
+        """Give the keys back to the window; return whether the form had them."""
+        focused = QApplication.focusWidget()
+        inside = focused is not None and self.isAncestorOf(focused)
+        if focused is not None and inside:
+            focused.clearFocus()
+        return inside
 
     def _tell(self, wrong: dict[str, str]) -> None:
         for name, field in self.fields.items():
@@ -268,6 +318,16 @@ class ScenarioPanel(QWidget):
         """Ask for a tensor file, starting in `folder`; return its path, or nothing."""
         kinds = "Tensors (*.safetensors *.npz)"
         return QFileDialog.getOpenFileName(self, "Input file", folder, kinds)[0]
+
+
+def _typed(event: QKeyEvent) -> bool:
+    """Return whether a key is one that somebody may be typing; Space plays, as everywhere."""
+    plain = event.modifiers() & ~(Qt.KeyboardModifier.ShiftModifier | _KEYPAD)
+    return not plain and event.text().isprintable() and bool(event.text().strip())
+
+
+def _untitled(scenario: Scenario) -> dict[str, object]:
+    return scenario.model_dump(exclude={"title"})
 
 
 def _expected(mistake: Mistake) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import replace
 
 from PySide6.QtCore import QElapsedTimer, QRectF, QSize, Qt, QTime, QTimer, Signal
@@ -20,7 +21,15 @@ from PySide6.QtWidgets import (
 from simulator.lesson import ResolvedStep
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
-from ui.scene.caption import BODY, Caption, caption_height, paint_caption
+from ui.panels.sheet import set_sheet
+from ui.scene.caption import (
+    BODY,
+    Caption,
+    LessonEnd,
+    caption_height,
+    end_caption,
+    paint_caption,
+)
 from ui.scene.caption_text import plain_text
 from ui.theme import DARK, Style, palette
 
@@ -66,13 +75,17 @@ def now_caption(step: ResolvedStep | None) -> Caption:
     return Caption(step.title, body, step.number, step.count, question, answer, revealed=True)
 
 
-def next_caption(step: ResolvedStep | None, following: ResolvedStep | None) -> Caption:
-    """Return what the speaker reads about the step to come."""
+def next_caption(
+    step: ResolvedStep | None, following: ResolvedStep | None, end: LessonEnd | None = None
+) -> Caption:
+    """Return what the speaker reads about the step to come, or the end of the lesson."""
     if following is not None:
         return Caption(
             following.title, following.caption, following.number, following.count,
             following.question,
         )  # fmt: skip
+    if end is not None:
+        return end_caption(end)
     last = step is not None and step.number + 1 == step.count
     return Caption("The last step is on show" if last else "", "")
 
@@ -107,6 +120,8 @@ class SpeakerWindow(QWidget):
         self.resize(FIRST_SIZE)
         self._style = Style(DARK)
         self._zoom = ZOOMS.index(1.6)
+        self._styled: tuple[Style, int] | None = None
+        """What is on show: resizing seldom changes it."""
         self._spent = 0
         self._since = QElapsedTimer()
         self.clock, self.elapsed = _label("clock", "Time"), _label("elapsed", "Time of the talk")
@@ -163,7 +178,12 @@ class SpeakerWindow(QWidget):
     # --- what is shown --------------------------------------------------------------------
 
     def show_step(
-        self, step: ResolvedStep | None, following: ResolvedStep | None, revealed: bool
+        self,
+        step: ResolvedStep | None,
+        following: ResolvedStep | None,
+        revealed: bool,
+        end: LessonEnd | None = None,
+        ended: bool = False,
     ) -> None:
         """Show where the lesson stands.
 
@@ -175,15 +195,23 @@ class SpeakerWindow(QWidget):
             The step after it; None after the last one, and while it is not known yet.
         revealed : bool
             Whether the audience sees the answer.
+        end : LessonEnd or None
+            What comes after the step, if it is the last one.
+        ended : bool
+            Whether the audience is told that already.
         """
-        self.now.show_caption(now_caption(step))
-        self.following.show_caption(next_caption(step, following))
-        asks = step is not None and bool(step.question)
+        over = end if ended else None
+        self.now.show_caption(end_caption(over) if over else now_caption(step))
+        self.following.show_caption(
+            Caption(over.following, "") if over else next_caption(step, following, end)
+        )
+        asks = step is not None and bool(step.question) and not ended
         button = self.buttons["reveal"]
         button.setEnabled(asks)
         button.setText("Hide answer" if asks and revealed else "Reveal answer")
-        self.buttons["back"].setEnabled(step is None or step.number > 0)
-        self.buttons["next"].setEnabled(step is None or step.number + 1 < step.count or asks)
+        self.buttons["back"].setEnabled(step is None or step.number > 0 or ended)
+        onward = bool(over.following) if over else end is not None or asks
+        self.buttons["next"].setEnabled(step is None or step.number + 1 < step.count or onward)
 
     def show_blank(self, on: bool) -> None:
         """Show whether the screen is black."""
@@ -253,6 +281,9 @@ class SpeakerWindow(QWidget):
         fits = min(self.width() / ROOMY.width(), self.height() / ROOMY.height())
         scale = min(self._style.scale * max(1.0, int(room * 4) / 4), fits)
         style = replace(self._style, scale=scale)
+        if (style, self._zoom) == self._styled:
+            return  # panes see to their own sizes
+        self._styled = style, self._zoom
         theme, edge = style.theme, round(style.px(10))
         self.setPalette(palette(theme))
         self._column.setContentsMargins(edge, edge, edge, edge)
@@ -276,12 +307,13 @@ class SpeakerWindow(QWidget):
         self.buttons["smaller"].setEnabled(self._zoom > 0)
         self.buttons["larger"].setEnabled(self._zoom + 1 < len(ZOOMS))
         px = style.px
-        self.setStyleSheet(
+        set_sheet(
+            self,
             f"#speaker_window {{ background: {theme.window}; }}"
             f"QPushButton {{ background: {theme.field}; border: 1px solid {theme.border};"
             f" border-radius: {px(5):.0f}px; padding: {px(6):.0f}px {px(12):.0f}px;"
             f" color: {theme.text}; }}"
-            f"QPushButton:hover, QPushButton:focus {{ border-color: {theme.text}; }}"
+            f'QPushButton:hover, QPushButton[ring="true"] {{ border-color: {theme.text}; }}'
             f"QPushButton:pressed, QPushButton:checked {{ background: {theme.accent};"
             f" border-color: {theme.current}; }}"
             f"QPushButton:disabled {{ color: {theme.faint}; }}"
@@ -293,7 +325,7 @@ class SpeakerWindow(QWidget):
             f"QScrollBar {{ background: {theme.panel}; width: {px(8):.0f}px; border: none; }}"
             f"QScrollBar::handle {{ background: {theme.faint}; border-radius: {px(4):.0f}px;"
             f" min-height: {px(24):.0f}px; }}"
-            "QScrollBar::add-line, QScrollBar::sub-line { height: 0; }"
+            "QScrollBar::add-line, QScrollBar::sub-line { height: 0; }",
         )
 
 
@@ -341,11 +373,17 @@ class _Pane(QFrame):
         """Make the text smaller if that shows all of it; else it scrolls."""
         self._column.activate()
         place = self.area.contentsRect()
-        for step in range(20, round(20 * _LEAST) - 1, -1):
-            style = replace(self._text, scale=self._text.scale * step / 20)
-            self.prose.set_style(style)
-            if self.prose.heightForWidth(place.width()) <= place.height():
-                return
+        styles = [
+            replace(self._text, scale=self._text.scale * step / 20)
+            for step in range(round(20 * _LEAST), 21)
+        ]
+
+        def overflows(style: Style) -> bool:
+            return self.prose.height_in(style, place.width()) > place.height()
+
+        # A long text takes milliseconds to lay out, so few sizes are tried, the wanted one first.
+        fitting = bisect(styles, 0, key=overflows) if overflows(styles[-1]) else len(styles)
+        self.prose.set_style(styles[max(fitting, 1) - 1])
 
 
 @guarded
@@ -378,11 +416,17 @@ class _Prose(QWidget):
             self.updateGeometry()
             self.update()
 
-    def _room(self, width: int) -> float:
-        return max(width - self._style.px(8), self._style.px(BODY))
+    @staticmethod
+    def room_in(style: Style, width: int) -> float:
+        """Return how wide a line may be in a style, in pixels."""
+        return max(width - style.px(8), style.px(BODY))
+
+    def height_in(self, style: Style, width: int) -> int:
+        """Return how high the text would be in a style, in pixels, for a width."""
+        return round(caption_height(self.caption, style, self.room_in(style, width))) + 2
 
     def heightForWidth(self, width: int) -> int:
-        return round(caption_height(self.caption, self._style, self._room(width))) + 2
+        return self.height_in(self._style, width)
 
     def sizeHint(self) -> QSize:
         return QSize(320, self.heightForWidth(320))
@@ -392,7 +436,7 @@ class _Prose(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
-            place = QRectF(0, 0, self._room(self.width()), self.height())
+            place = QRectF(0, 0, self.room_in(self._style, self.width()), self.height())
             paint_caption(painter, self.caption, self._style, place)
 
 

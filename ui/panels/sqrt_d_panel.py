@@ -16,6 +16,7 @@ from ui.panels.overrides import guarded
 from ui.panels.plot import load_plots
 from ui.panels.plot_bar import Button, Choice, Option, bar_sheet
 from ui.panels.plot_panel import PlotPanel
+from ui.panels.sheet import set_sheet
 from ui.scene.draw import text_width
 from ui.scene.sqrt_d_plot import Measured, sqrt_d_plot
 from ui.session import Session, View
@@ -158,8 +159,8 @@ class SqrtDPanel(PlotPanel):
 
     def set_style(self, style: Style) -> None:
         super().set_style(style)
-        self.again.setStyleSheet(bar_sheet(self.bar.style_now))
-        self._seed_label.setStyleSheet(f"color: {style.theme.text}; background: transparent;")
+        set_sheet(self.again, bar_sheet(self.bar.style_now))
+        set_sheet(self._seed_label, f"color: {style.theme.text}; background: transparent;")
 
     def arrange(self) -> None:
         """Give seed and button the end of the last line of choices, or a line of their own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QRectF, Qt
+from PySide6.QtCore import QEvent, QRectF, Qt, QTimer
 from PySide6.QtGui import (
     QColor,
     QHelpEvent,
@@ -21,6 +21,8 @@ from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace
 from simulator.traffic_curve import RunTraffic, run_traffic
+from ui.panels.board_panel import STILL_MS
+from ui.panels.focus import has_ring
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
 from ui.scene.traffic import paint_curves, traffic_layout
@@ -56,6 +58,8 @@ class TrafficPanel(QWidget):
         self.setMouseTracking(True)
         self.style_now = Style(DARK)
         self.hovered: int | None = None
+        self.moving = QTimer(self, singleShot=True, interval=STILL_MS)
+        """Runs while the pointer moves, and a moment longer."""
         self._session = session
         self._snapshot: Snapshot | None = None
         self._traffic: RunTraffic | None = None
@@ -71,8 +75,11 @@ class TrafficPanel(QWidget):
         """Show a view."""
         traffic = view.models["traffic"]
         assert isinstance(traffic, RunTraffic)
-        if self._snapshot is None or self._snapshot.program is not view.snapshot.program:
+        before = self._snapshot
+        if before is None or before.program is not view.snapshot.program:
             self.hovered = None
+        elif before.cursor != view.snapshot.cursor and not self.moving.isActive():
+            self.hovered = None  # the figures of the place that the run has come to
         self._traffic, self._snapshot = traffic, view.snapshot
         now = figures(view.snapshot.program, view.snapshot.cursor.visit, view.snapshot.counters)
         whole = f"whole run {bytes_text(traffic.own.end)}"
@@ -103,7 +110,7 @@ class TrafficPanel(QWidget):
                     painter, now.program, self._traffic, now.cursor.visit, now.counters,
                     style, place, hovered=self.hovered,
                 )  # fmt: skip
-            if self.hasFocus():
+            if has_ring(self):
                 painter.setPen(QColor(self.style_now.theme.text))
                 painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
@@ -131,6 +138,7 @@ class TrafficPanel(QWidget):
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._choose(event.position().x())
         self.hovered = self.visit_at(event.position().x())
+        self.moving.start()
         self.update()
 
     def event(self, event: QEvent) -> bool:

@@ -20,16 +20,20 @@ from simulator.playback import SPEEDS, Granularity, end_of_visit
 from simulator.snapshot import Cursor, Snapshot
 from ui.icons import icon
 from ui.panels.choice_box import ChoiceBox
+from ui.panels.focus import has_ring
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
+from ui.panels.sheet import set_sheet
 from ui.scene.draw import text_width, with_narrow_hyphens
 from ui.scene.names import op_words, outer_block_word, visit_words
 from ui.scene.transport import (
+    BELOW_LAUNCH,
     chip_layout,
     paint_chips,
     paint_scrubber,
     position_words,
     scrubber_layout,
+    time_tip,
     time_words,
 )
 from ui.theme import DARK, Style
@@ -42,10 +46,6 @@ _BUTTONS = (
     ("play", "Play or pause", "Space"),
     ("forward", "One step on", "→"),
     ("last", "End of the run", "End"),
-)
-_TIME_TIP = (
-    "Estimate: requested bytes / HBM bandwidth, or matmul FLOPs / matrix rate, whichever is "
-    "longer. No launch latency, no caches."
 )
 
 
@@ -80,7 +80,7 @@ class _Painted(QWidget):
             if self.snapshot is None:
                 return
             self.paint(painter, self.snapshot)
-            if self.hasFocus():
+            if has_ring(self):
                 painter.setPen(self.style_now.theme.text)
                 painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
@@ -222,7 +222,6 @@ class TransportBar(QWidget):
         self.scrubber, self.chips = Scrubber(), OpChips()
         self.place = _label("place", "Place in the run")
         self.time = _label("time", "Simulated time, estimated")
-        self.time.setToolTip(_TIME_TIP)
         self.step_box = _box("step", "What one step is", "Step by op, tile, row block or head")
         for granularity in Granularity:
             self.step_box.addItem(f"by {granularity.value}", granularity)
@@ -282,6 +281,7 @@ class TransportBar(QWidget):
             part.show_snapshot(snapshot)
         self.place.setText(position_words(snapshot))
         self.time.setText(with_narrow_hyphens(self.time.font(), time_words(snapshot)))
+        self.time.setToolTip(time_tip(snapshot))
         at = visit_words(snapshot.program, snapshot.cursor.visit)
         self.scrubber.setAccessibleDescription(at)
         self.chips.setAccessibleDescription(snapshot.op.name)
@@ -336,13 +336,14 @@ class TransportBar(QWidget):
             part.setMinimumSize(round(style.px(200)), round(style.px(30)))
             part.update()
         theme = style.theme
-        self.setStyleSheet(
+        set_sheet(
+            self,
             f"QToolButton {{ background: {theme.field}; border: 1px solid {theme.border};"
             f" border-radius: {round(style.px(6))}px; }}"
             f"QToolButton#play {{ background: {theme.accent}; }}"
-            f"QToolButton:hover, QToolButton:focus {{ border-color: {theme.text}; }}"
+            f'QToolButton:hover, QToolButton[ring="true"] {{ border-color: {theme.text}; }}'
             f"QToolButton:pressed {{ background: {theme.accent}; }}"
-            f"QLabel#place {{ color: {theme.text}; }} QLabel#time {{ color: {theme.muted}; }}"
+            f"QLabel#place {{ color: {theme.text}; }} QLabel#time {{ color: {theme.muted}; }}",
         )
         if self._snapshot is not None:
             # Wide enough for the end of the run: the bar must not move as figures grow.
@@ -352,6 +353,7 @@ class TransportBar(QWidget):
             widest = max(
                 text_width(self.place.font(), longest),
                 text_width(small, f"≈ 999.9 ms on {gpu}"),
+                text_width(small, BELOW_LAUNCH),
                 self.step_box.sizeHint().width() + self.speed_box.sizeHint().width() + 4,
             )
             for label in (self.place, self.time):

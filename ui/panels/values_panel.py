@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from simulator.cell_values import CellValue, cell_value, exists, tile_of
 from simulator.snapshot import Cell, Snapshot
 from simulator.tile_script import save_tile
+from simulator.trace import Trace
 from simulator.workload import Workload
 from ui.panels.overrides import guarded
 from ui.panels.painting import painting
@@ -154,7 +155,7 @@ class ValuesPanel(QWidget):
         column.setSpacing(0)
         for widget in (self.live, self.table, self.bar):
             column.addWidget(widget)
-        session.trace_changed.connect(lambda trace: self._keep(trace.workload))
+        session.trace_changed.connect(self._take_run)
         self._tell_commands()
 
     def _command(self, name: str, text: str, tip: str) -> QAction:
@@ -233,7 +234,8 @@ class ValuesPanel(QWidget):
         snapshot = self._snapshot()
         if snapshot is None:
             return
-        self.table.setRowCount(len(self.pinned))
+        # A cell of the run before may have been pinned after this run was made, before it was seen.
+        self._keep(snapshot.program.workload)
         for row, cell in enumerate(self.pinned):
             texts = value_row(snapshot, cell)
             for column, text in enumerate(texts):
@@ -250,7 +252,6 @@ class ValuesPanel(QWidget):
             first = self.table.item(row, 0)
             assert first is not None
             first.setForeground(self.style_now.theme.tensor(shown))
-
         self._widen()
 
     def _widen(self) -> None:
@@ -266,6 +267,9 @@ class ValuesPanel(QWidget):
         """Fit the last column."""
         super().resizeEvent(event)
         self._widen()
+
+    def _take_run(self, trace: Trace) -> None:
+        self._keep(trace.workload)
 
     def _keep(self, w: Workload) -> None:
         """Forget the cells that another run does not have."""

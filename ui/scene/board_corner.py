@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QPainter
 
 from simulator.snapshot import Snapshot
 from ui.scene.board_layout import LEGEND_WIDTH, BoardLayout
-from ui.scene.board_marks import at_least, visible_band
 from ui.scene.board_scores import shown_current, value_range
-from ui.scene.draw import LEFT, RIGHT, draw_text, mixed, outline, text_width
+from ui.scene.draw import LEFT, RIGHT, draw_text, outline, text_width
 from ui.scene.fault_marks import paint_inset_marks, paint_mark_swatch
 from ui.scene.heat import KEPT, colour_map, word_image
 from ui.scene.names import first_that_fits
@@ -23,7 +22,10 @@ _Row = tuple[str, tuple[str, ...], str, str]
 
 
 def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Magnify the current tile of a large problem, with lines from where it lies."""
+    """Magnify the current tile of a large problem, in a frame like the one around it.
+
+    No line joins the two: it would cross the matrix as the edge of a mask does.
+    """
     if lay.inset.isNull():
         return
     theme, visit = style.theme, snapshot.visit
@@ -33,13 +35,6 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     share = min(room.width() / shape[1], room.height() / shape[0])
     width, height = round(shape[1] * share), round(shape[0] * share)
     box = QRectF(round(room.left()), round(room.top()), width, height)
-    tile = lay.tile(visit.rows, visit.cols)
-    if visible_band(tile, lay.boxes["S"]):
-        tile = at_least(tile, style.px(9))
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        painter.setPen(QPen(mixed(theme.panel, theme.current, 0.6), style.px(1)))
-        painter.drawLine(tile.bottomRight(), box.topLeft())  # crosses nothing but pending tiles
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     painter.fillRect(box, QColor(theme.empty))
     shown = shown_current(snapshot, theme)
     if shown is not None:
@@ -52,8 +47,8 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     font = style.text_font(11)
     end = lay.labels["O"].right() if lay.legend.isNull() else lay.inset.right()
     place = QRectF(lay.inset.left(), box.bottom() + 2, end - lay.inset.left(), line)
-    if text_width(font, text) > place.width():
-        text = text.removeprefix("tile ")
+    choices = (f"{text}, magnified", text, text.removeprefix("tile "))
+    text = first_that_fits(choices, place.width(), font)
     draw_text(painter, place, text, font, theme.muted, LEFT)
 
 

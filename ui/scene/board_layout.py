@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import floor
+from enum import Enum, auto
+from math import ceil, floor
 
 from PySide6.QtCore import QPointF, QRectF
 
@@ -28,10 +29,32 @@ LEGEND_WIDTH = 184.0
 """From which width, at scale 1, the legend has its names beside the bars, not over them."""
 _NARROW_LEGEND = (76.0, 100.0)
 """Room that it needs with its names over the bars."""
-TOKEN_CELL = 11.0
-"""Smallest cell, in pixels at scale 1, that gets its token written beside it."""
+TOKEN_SIZE = 11.0
+"""Size of tokens, at scale 1, beside cells that are as high."""
+SMALL_TOKEN = (5.0, 10.0)
+"""Least size of tokens beside smaller cells: at scale 1, and in pixels whatever the scale is."""
+MOST_THINNED = 4
+"""Of so many tokens one at least is written; where that is too many, numbers of blocks are."""
 NUMBER_CELL = (34.0, 20.0)
 """Smallest width and height of a cell, at scale 1, with its number inside."""
+NUMBER_SIZES = (11.0, 28.0)
+"""Size of the number in the smallest such cell and in the largest, at scale 1."""
+_NUMBER_LETTERS, _LETTER = 6.0, 0.6
+"""Letters that a cell keeps room for when its number grows, and how wide one is at size 1."""
+_FULL_GROWTH = 24.0
+"""By how much a number grows until titles are twice as large, which none does."""
+_SMALL_MARGIN, _SMALL_SHARE = 6.0, 0.15
+"""Room for small tokens, in their sizes, and as a share of the board's width."""
+_STRIPS = (34.0, 22.0)
+"""Least width of Q and O at scale 1, and where small tokens need the room more."""
+
+
+class Tokens(Enum):
+    """How tokens may stand beside the cells, the best first."""
+
+    ROOMY = auto()
+    SMALL = auto()
+    NONE = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +98,14 @@ class BoardLayout:
         Titles of all boxes but S.
     row_margin, key_margin : QRectF
         Beside Q and above Kᵀ: tokens, or numbers of blocks; null where there is no room.
+    growth : float
+        How much larger titles, tokens and numbers of blocks are beside large cells.
     tokens : bool
-        Whether cells are large enough for their tokens.
+        Whether there is room for tokens.
+    token_size : float
+        Their size at scale 1.
+    token_step : int
+        Of how many tokens one is written.
     header, caption : QRectF
         Lines of text above and below; null where there is no room.
     inset : QRectF
@@ -95,7 +124,10 @@ class BoardLayout:
     labels: dict[str, QRectF]
     row_margin: QRectF
     key_margin: QRectF
+    growth: float
     tokens: bool
+    token_size: float
+    token_step: int
     header: QRectF
     caption: QRectF
     inset: QRectF
@@ -181,21 +213,34 @@ def board_layout(
     Notes
     -----
     What matters less goes first when there is little room: the legend, the numbers of blocks,
-    the second line of the caption, the caption, the line above, the sizes in titles.
+    the second line of the caption, the caption, the line above, the sizes in titles. Tokens are
+    the last to go: they are made smaller first, then every second one is left out.
     """
     w = workload
     shape = w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim
     view = clamped(shape, view or View())
-    # With margins for tokens the cells may turn out too small to need them: then without.
-    first = _arranged(w, style, rect, view, bool(w.tokens))
-    return first if first.tokens or not w.tokens else _arranged(w, style, rect, view, False)
+    # With margins for tokens the cells are smaller, maybe too small to need them.
+    for tokens in Tokens if w.tokens else (Tokens.NONE,):
+        out = _arranged(w, style, rect, view, tokens)
+        if out.tokens:
+            break
+    growth = int(4 + 4 * (number_size(style, *out.cell) - NUMBER_SIZES[0]) / _FULL_GROWTH) / 4
+    return out if growth == 1 else _arranged(w, style, rect, view, tokens, growth)
+
+
+def number_size(style: Style, width: float, height: float) -> float:
+    """Return the size, at scale 1, of the number in a cell: it grows with the cell."""
+    least, most = NUMBER_SIZES
+    across = (width / style.scale - 3) / (_NUMBER_LETTERS * _LETTER)
+    down = least * height / style.scale / NUMBER_CELL[1]
+    return min(max(min(across, down), least), most)
 
 
 def clamped(shape: tuple[int, int, int, int], view: View) -> View:
     """Return the view with nothing outside the matrix."""
     most = max(1.0, max(shape[:2]) / FEWEST_CELLS)
     zoom = min(max(view.zoom, 1.0), most)
-    rows, keys = _visible(shape[0], zoom), _visible(shape[1], zoom)
+    rows, keys = visible_count(shape[0], zoom), visible_count(shape[1], zoom)
     x = min(max(view.x, 0.0), shape[1] - keys)
     y = min(max(view.y, 0.0), shape[0] - rows)
     return View(zoom, x, y)
@@ -211,6 +256,30 @@ def revealing(layout: BoardLayout, cell: Cell) -> View:
     if key is not None and not x <= key <= x + keys - 1:
         x = key + 0.5 - keys / 2
     return clamped(layout.shape, View(layout.view.zoom, x, y))
+
+
+def following(layout: BoardLayout, rows: range, keys: range) -> View:
+    """Return the view moved to a tile that is not all in sight, so that it is in the middle.
+
+    A tile that is larger than the view is in sight where it fills it; else the view goes to its
+    beginning.
+    """
+    places = [
+        _followed(start, length, span)
+        for start, length, span in (
+            (layout.view.x, layout.visible[1], keys),
+            (layout.view.y, layout.visible[0], rows),
+        )
+    ]
+    return clamped(layout.shape, View(layout.view.zoom, *places))
+
+
+def _followed(start: float, length: float, span: range) -> float:
+    if len(span) > length:
+        return start if span.start <= start <= span.stop - length else float(span.start)
+    if start <= span.start and span.stop <= start + length:
+        return start
+    return (span.start + span.stop - length) / 2
 
 
 def zoomed(
@@ -258,7 +327,8 @@ def _index(place: float, count: int) -> int:
     return min(max(floor(place), 0), count - 1)
 
 
-def _visible(count: int, zoom: float) -> float:
+def visible_count(count: int, zoom: float) -> float:
+    """Return how many rows, or keys, a zoomed view shows."""
     return max(count / zoom, min(count, FEWEST_CELLS))
 
 
@@ -289,7 +359,14 @@ def _snapped_in(box: QRectF, rect: QRectF) -> QRectF:
     return out.intersected(box)
 
 
-def _arranged(w: Workload, style: Style, rect: QRectF, view: View, tokens: bool) -> BoardLayout:
+def _arranged(
+    w: Workload,
+    style: Style,
+    rect: QRectF,
+    view: View,
+    tokens: Tokens,
+    growth: float = 1.0,
+) -> BoardLayout:
     px = style.px
     Nq, Nk, d, dv = w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim
     large = not is_detailed(w)
@@ -302,25 +379,33 @@ def _arranged(w: Workload, style: Style, rect: QRectF, view: View, tokens: bool)
     lines = 0 if high < 280 else 1 if wide >= 900 or high < 400 else 2
     caption = lines * px(18)
     numbers = wide >= 420 and high >= 320
-    if tokens:
-        left, top = px(78 if wide >= 560 else 52), px(64 if high >= 420 else 44)
+    small, token = _least_token(style), TOKEN_SIZE * growth
+    if tokens != Tokens.NONE:
+        left = px((78 if wide >= 560 else 52) * growth)
+        top = px((64 if high >= 420 else 44) * growth)
+        if tokens == Tokens.SMALL:
+            side = max(_SMALL_MARGIN * small, _SMALL_SHARE * wide)
+            left, top, token = min(left, px(side)), min(top, px(side)), side / _SMALL_MARGIN
+            token = min(token, TOKEN_SIZE)
     else:
-        left = px(8 + 7 * len(str(w.grid.Tr - 1))) if numbers else 0.0
-        top = px(16) if numbers else 0.0
+        left = px((8 + 7 * len(str(w.grid.Tr - 1))) * growth) if numbers else 0.0
+        top = px(16 * growth) if numbers else 0.0
 
     content = rect.adjusted(pad, pad + header, -pad, -pad - caption)
     room_h = content.height() - top - 2 * gap - (gap / 2 if caption else 0)
-    statistic = px(18 if wide >= 420 else 12)
-    if wide >= 620 and room_h / 2 >= Nq * px(NUMBER_CELL[1]):
-        statistic = px(46)  # few rows: m and l hold their numbers, too
+    visible = visible_count(Nq, view.zoom), visible_count(Nk, view.zoom)
+    statistic = px(18 if wide >= 420 else 12) * growth
+    if wide >= 620 and room_h / 2 >= visible[0] * px(NUMBER_CELL[1]):
+        statistic = px(46) * growth  # few rows: m and l hold their numbers, too
     room_w = content.width() - left - 3 * gap - 2 * statistic - gap / 2
-    columns = _shares(room_w, d, dv, Nk, low=0.12, high=0.20, least=px(34))
+    strip = px(_STRIPS[tokens == Tokens.SMALL])
+    columns = _shares(room_w, d, dv, Nk, low=0.12, high=0.20, least=strip)
     # The magnified tile of a large problem stands beside Vᵀ, so that is made taller.
     below = 0.27 if large and high >= 320 else 0.12
     rows = _shares(room_h, d, dv, Nq, low=0.12, high=0.18, least=px(24), last=below)
     s_w, s_h = _within(columns[1], rows[1], Nk / Nq)
     q_w, o_w = (
-        min(share, max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_w, px(34)))
+        min(share, max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_w, strip))
         for share, n in ((columns[0], d), (columns[2], dv))
     )
     tall_v = min(below * room_h, 0.6 * s_w) if large else 0.0
@@ -349,11 +434,16 @@ def _arranged(w: Workload, style: Style, rect: QRectF, view: View, tokens: bool)
     }
     boxes = {name: _snapped(box) for name, box in boxes.items()}
     s = boxes["S"]
-    visible = _visible(Nq, view.zoom), _visible(Nk, view.zoom)
     cell = s.width() / visible[1], s.height() / visible[0]
     low = boxes["V"]
     corner = QRectF(boxes["m"].left(), low.top(), content.right() - boxes["m"].left(), low.height())
     inset, legend = _corner(corner, px, large)
+    room = min(cell) / style.scale
+    named = {
+        Tokens.ROOMY: room >= TOKEN_SIZE,
+        Tokens.SMALL: ceil(small / room) <= MOST_THINNED,
+        Tokens.NONE: False,
+    }
     return BoardLayout(
         rect=rect,
         scale=style.scale,
@@ -362,14 +452,17 @@ def _arranged(w: Workload, style: Style, rect: QRectF, view: View, tokens: bool)
         visible=visible,
         cell=cell,
         boxes=boxes,
-        labels=_labels(boxes, px, content),
+        labels=_labels(boxes, lambda size: px(size) * growth, content),
         row_margin=QRectF(boxes["Q"].left() - left, s.top(), left - px(4), s.height())
         if left
         else QRectF(),
         key_margin=QRectF(s.left(), boxes["K"].top() - top, s.width(), top - px(3))
         if top
         else QRectF(),
-        tokens=tokens and min(cell) >= px(TOKEN_CELL),
+        growth=growth,
+        tokens=named[tokens],
+        token_size=min(max(room, small), token),
+        token_step=ceil(small / room),
         header=QRectF(rect.left() + pad, rect.top() + pad / 2, rect.width() - 2 * pad, header)
         if header
         else QRectF(),
@@ -403,6 +496,11 @@ def _within(width: float, height: float, ratio: float) -> tuple[float, float]:
     """Return the largest size of a width to height `ratio`, within limits, that fits."""
     ratio = min(max(ratio, 1 / MOST_ELONGATED), MOST_ELONGATED)
     return (width, width / ratio) if width / ratio <= height else (height * ratio, height)
+
+
+def _least_token(style: Style) -> float:
+    """Return the least size of tokens, at scale 1."""
+    return min(max(SMALL_TOKEN[0], SMALL_TOKEN[1] / style.scale), TOKEN_SIZE)
 
 
 def _labels(

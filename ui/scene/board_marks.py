@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from simulator.snapshot import Cell, Snapshot
 from ui.scene.board_layout import BoardLayout
+from ui.scene.board_scores import numbers_fit
 from ui.scene.board_state import moved_rows, tensors_at_work
 from ui.scene.draw import hairline, outline
 from ui.theme import Style, Theme
@@ -99,7 +100,11 @@ def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) 
 
 
 def paint_selection(painter: QPainter, style: Style, lay: BoardLayout, cell: Cell) -> None:
-    """Mark the selected cell: a double outline, and a tick outwards from each of its sides."""
+    """Mark the selected cell: a double outline, and a tick outwards from each of its sides.
+
+    A cell that is large enough for its number is found without ticks, and they would lie over the
+    numbers beside it: a tick before 0.09 makes it -0.09.
+    """
     place = lay.place(cell)
     if not visible_band(place, lay.boxes[cell.tensor]) or place.height() <= 0:
         return
@@ -115,8 +120,9 @@ def paint_selection(painter: QPainter, style: Style, lay: BoardLayout, cell: Cel
         QLineF(middle.x(), box.bottom(), middle.x(), box.bottom() + reach),
     ]
     for colour, wide in ((ground, px(5)), (ink, px(2.5))):
-        painter.setPen(QPen(QColor(colour), wide))
-        painter.drawLines(ticks)
+        if not numbers_fit(style, place.width(), place.height()):
+            painter.setPen(QPen(QColor(colour), wide))
+            painter.drawLines(ticks)
     outline(painter, box, ink, width)
 
 

@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 from simulator.dtypes import F32
 from simulator.snapshot import Snapshot
 from simulator.tiling import I64, TileGrid
-from ui.scene.board_layout import NUMBER_CELL, BoardLayout
+from ui.scene.board_layout import NUMBER_CELL, BoardLayout, number_size
 from ui.scene.board_state import Area, current_values, past_areas
 from ui.scene.draw import hairline, mixed, text_width
 from ui.scene.heat import (
@@ -26,6 +26,7 @@ from ui.scene.heat import (
     hatching,
     heat_image,
     indices,
+    inks,
     prefers_white,
     word_image,
 )
@@ -93,8 +94,7 @@ def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         if snapshot.is_naive or not w.mask.hides:
             painter.fillRect(box, QColor(theme.empty))
         else:
-            line = mixed(theme.empty, theme.hatch, 0.9).name()
-            painter.fillRect(box, hatching(theme.empty, line, style.scale))
+            painter.fillRect(box, hatching(theme.empty, theme.hatch, style.scale))
             kind = "empty" if snapshot.head is not None else "pending"
             pending = _tile_window(w.grid, theme, kind, lay)
             pending.draw(painter, lay, box)
@@ -309,7 +309,7 @@ def paint_numbers(
     if name == "S":
         seen, width, left = lay.visible_keys(), lay.cell[0], lay.col_x(0)
         cols = range(max(cols.start, seen.start), min(cols.stop, seen.stop))
-    font = style.code_font(11)
+    font = style.code_font(number_size(style, width, lay.cell[1]))
     digit = text_width(font, "0")
     room = int((width - style.px(3)) / digit)
     key = ("texts", room, id(shown.words), shown.low, shown.high)
@@ -317,8 +317,8 @@ def paint_numbers(
     painter.setFont(font)
     drop = QFontMetricsF(font).capHeight() / 2 + lay.cell[1] / 2
     # All black ones, then all white ones: changing pens is what costs.
-    for ink, colour in enumerate(("#000000", "#FFFFFF")):
-        painter.setPen(mixed(colour, "#808080", 0.45 if shown.faded else 0.0))
+    for ink, colour in enumerate(inks(shown.words, faded=shown.faded)):
+        painter.setPen(colour)
         for row in rows:
             line = texts[row - corner[0]]
             y = lay.row_y(row) + drop

@@ -16,7 +16,7 @@ from ui.units import count_text
 
 def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     """Name the boxes, with their sizes where these fit."""
-    w, font = snapshot.program.workload, style.text_font(13, bold=True)
+    w, font = snapshot.program.workload, style.text_font(13 * lay.growth, bold=True)
     rows = count_text(w.seqlen_q)
     titles = {"Q": "Q", "K": "Kᵀ", "V": "Vᵀ", "m": "m", "l": "ℓ", "O": "O"}
     sized = {"Q": f"Q {rows}×{w.head_dim}", "O": f"O {rows}×{w.value_dim}"}
@@ -35,7 +35,7 @@ def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
 
 def _paint_sharing(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     """Say beside Kᵀ and Vᵀ which query heads use them, where heads share and there is room."""
-    choices, font = sharing_choices(snapshot), style.text_font(11)
+    choices, font = sharing_choices(snapshot), style.text_font(11 * lay.growth)
     titles = lay.labels["Q"]
     for name in "KV":
         label = lay.labels[name]
@@ -110,16 +110,16 @@ def paint_margins(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boar
 
 def _paint_tokens(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     w, visit, theme = snapshot.program.workload, snapshot.visit, style.theme
-    font = style.text_font(11)
+    font, step = style.text_font(lay.token_size), lay.token_step
     cell_w, cell_h = lay.cell
     margin = lay.row_margin
-    for row in lay.visible_rows():
+    for row in _every(step, lay.visible_rows()):
         place = QRectF(margin.left(), lay.row_y(row), margin.width(), cell_h)
         if margin.top() <= place.center().y() <= margin.bottom():
             colour = theme.text if row in visit.rows else theme.muted
             draw_text(painter, place, w.query_token(row), font, colour, RIGHT)
     margin = lay.key_margin
-    for key in lay.visible_keys():
+    for key in _every(step, lay.visible_keys()):
         x = lay.col_x(key) + cell_w / 2
         if not margin.left() <= x <= margin.right() or key >= len(w.tokens):
             continue
@@ -132,15 +132,20 @@ def _paint_tokens(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boar
         painter.restore()
 
 
+def _every(step: int, seen: range) -> range:
+    """Return every so many of what is visible, the same ones wherever it begins."""
+    return range(-(-seen.start // step) * step, seen.stop, step)
+
+
 def _paint_block_numbers(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
 ) -> None:
     grid, visit = snapshot.program.workload.grid, snapshot.visit
     cell_w, cell_h = lay.cell
-    digit = style.px(7.5)
+    digit, line = style.px(7.5 * lay.growth), style.px(16 * lay.growth)
     whole = snapshot.in_softmax_launch
     sides = (
-        (True, visit.i, lay.visible_rows(), grid.rows, cell_h, style.px(16)),
+        (True, visit.i, lay.visible_rows(), grid.rows, cell_h, line),
         (False, -1 if whole else visit.j, lay.visible_keys(), grid.cols, cell_w,
          digit * (len(str(grid.Tc)) + 1)),
     )  # fmt: skip
@@ -164,7 +169,7 @@ def _paint_block_numbers(
                 place = QRectF(room.left(), middle - least / 2, room.width(), least)
             else:
                 place = QRectF(middle - least / 2, room.top(), least, room.height())
-            font = style.text_font(11, bold=block == current)
+            font = style.text_font(11 * lay.growth, bold=block == current)
             colour = style.theme.text if block == current else style.theme.muted
             draw_text(painter, place, str(block), font, colour, RIGHT if upright else CENTRE)
 

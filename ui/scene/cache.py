@@ -9,11 +9,11 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter
 
 from simulator.kv_cache import CacheBytes, DecodeStep, Fit, GroupStep, decode_step, fit
-from ui.scene.cache_plot import CONVENTION_NAMES, CacheChoice
+from ui.scene.cache_plot import CacheChoice, counted
 from ui.scene.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, text_width
 from ui.scene.names import first_that_fits
 from ui.theme import Style
-from ui.units import bytes_text, count_text, decimal_bytes_text, time_text
+from ui.units import count_text, decimal_bytes_text, time_text
 
 _NARROW, _WIDE, _GROWTH = 300.0, 700.0, 1.35
 """Widths from which text keeps its size, and grows, and by how much."""
@@ -87,12 +87,12 @@ def fit_words(state: CacheState) -> list[str]:
 
 
 def count_words(state: CacheState) -> list[tuple[str, bool]]:
-    """Return the three counts by name, and whether each is the one that the plot shows."""
+    """Return the counts by name, and whether each is the one that the plot shows."""
     c = state.choice
     out = []
-    for key, name in CONVENTION_NAMES.items():
-        size = decimal_bytes_text(getattr(state.counts, key))
-        out.append((f"{name} {size}", key == c.convention))
+    for name, keys in counted(c.model).items():
+        size = decimal_bytes_text(getattr(state.counts, keys[0]))
+        out.append((f"{name} {size}", c.convention in keys))
     return out
 
 
@@ -101,11 +101,12 @@ def step_words(state: CacheState) -> list[str]:
     step = state.step
     many = f"{count_text(step.batch)} tokens" if step.batch > 1 else "token"
     number = f"{many} number {count_text(step.tokens)}" if step.batch == 1 else f"a step of {many}"
-    written, read = bytes_text(step.written), decimal_bytes_text(step.read)
+    written, read = decimal_bytes_text(step.written), decimal_bytes_text(step.read)
     once = "all heads" if state.choice.model.is_latent else "each KV head"
+    capped = "window-capped, " if state.choice.model.windowed_layers else ""
     return [
-        f"{number}: {written} written to the cache, {read} read (window-capped, once for {once})",
-        f"{number}: {written} written, {read} read (window-capped)",
+        f"{number}: {written} written to the cache, {read} read ({capped}once for {once})",
+        f"{number}: {written} written, {read} read{' (window-capped)' if capped else ''}",
         f"{written} written, {read} read",
         f"{read} read",
     ]
@@ -148,7 +149,7 @@ def group_words(group: GroupStep) -> tuple[list[str], list[str]]:
     name = f"{layers} layer{'' if layers == 1 else 's'}"
     kept = f"window {count_text(window)}" if window else "every token"
     held = f"holds {count_text(group.held)} tokens"
-    written, read = bytes_text(group.written), decimal_bytes_text(group.read)
+    written, read = decimal_bytes_text(group.written), decimal_bytes_text(group.read)
     said = [
         f"{held} · + {written} written · {read} read",
         f"+ {written} · {read} read",
@@ -247,7 +248,7 @@ def paint_cache(painter: QPainter, state: CacheState, style: Style, rect: QRectF
 def _paint_counts(
     painter: QPainter, state: CacheState, style: Style, place: QRectF, rect: QRectF
 ) -> None:
-    """Write the three counts in three columns, the chosen one strong."""
+    """Write the counts in columns, the chosen one strong."""
     if place.bottom() > rect.bottom() + 1:
         return
     words = count_words(state)

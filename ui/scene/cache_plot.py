@@ -27,6 +27,8 @@ CONVENTION_NAMES: dict[Convention, str] = {
     "window_capped": "window-capped",
     "allocated": "allocated",
 }
+EVERY_TOKEN = "every token"
+"""What two counts are called where no layer has a window: they are the same."""
 LINEAR_MOST, LOG_MOST = 2**17, 2**20
 """Tokens at the right end of either axis."""
 _SUPPOSED_WINDOW = 4096
@@ -105,6 +107,19 @@ class Way:
     own: bool
 
 
+def counted(model: AttentionModel) -> dict[str, tuple[Convention, ...]]:
+    """Return the names of the counts of a model, and which conventions each stands for."""
+    if model.windowed_layers:
+        return {name: (key,) for key, name in CONVENTION_NAMES.items()}
+    allocated = CONVENTION_NAMES["allocated"]
+    return {EVERY_TOKEN: ("logical", "window_capped"), allocated: ("allocated",)}
+
+
+def _name(choice: CacheChoice) -> str:
+    """Return what the count on show is called for the model."""
+    return next(name for name, keys in counted(choice.model).items() if choice.convention in keys)
+
+
 def ways(model: AttentionModel) -> tuple[Way, ...]:
     """Return MHA, GQA, MQA, MLA and windowed, with usual shapes where the model has none.
 
@@ -155,7 +170,7 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
     if weights is not None:
         text = f"weights {decimal_bytes_text(weights)} in {choice.weights_dtype}"
         levels.insert(0, Level(weights, text, "weights", "muted"))
-    name = CONVENTION_NAMES[choice.convention]
+    name = _name(choice)
     many = f", {count_text(choice.batch)} sequences" if choice.batch > 1 else ""
     room = 100.0 if choice.log else 1.2  # for the words over the higher line
     top = max(room * max(memory, weights or 0), *(max(curve.ys) for curve in curves))
@@ -180,6 +195,11 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
 
 
 def _note(choice: CacheChoice) -> str:
+    if not choice.model.windowed_layers:
+        if choice.convention == "allocated":
+            return f"allocated: in whole pages of {choice.page_size} tokens; no layer has a window"
+        supposed = "; one curve supposes a window" * (choice.convention == "window_capped")
+        return f"every token in every layer: no layer has a window{supposed}"
     return {
         "logical": "logical: every token in every layer, no cap",
         "window_capped": "window-capped: a windowed layer holds its window at most",
@@ -230,12 +250,13 @@ def _size(way: Way, choice: CacheChoice) -> int:
 def _details(way: Way, choice: CacheChoice) -> tuple[str, ...]:
     """Return a way's figures at some length: all three conventions."""
     counts = cache_bytes(way.model, choice.tokens, choice.dtype, choice.batch, choice.page_size)
+    named = counted(way.model).items()
     made = "as the model is made" if way.own else "if the model were made so"
     row = bytes_per_token(way.model, choice.dtype)
     return (
         f"{way.name}, {way.words}: {made}",
         f"{count_text(choice.tokens)} tokens × {count_text(choice.batch)}, {choice.dtype}",
-        *(f"{name} {_exact(getattr(counts, key))}" for key, name in CONVENTION_NAMES.items()),
+        *(f"{name} {_exact(getattr(counts, keys[0]))}" for name, keys in named),
         f"pages of {choice.page_size} tokens",
         f"{bytes_text(row)} a token in all layers, no cap",
     )

@@ -13,6 +13,7 @@ from simulator.lesson import ResolvedStep
 from ui.scene.caption_text import Block, blocks, words_of
 from ui.scene.draw import RIGHT, card, draw_text, mixed, text_width
 from ui.scene.flow import Face, Flow, Piece, flow, paint_pieces, width_of
+from ui.scene.names import first_that_fits
 from ui.theme import DARK, Style
 
 BODY = 17.0
@@ -27,6 +28,7 @@ _SIDE = 44.0
 _SPLITS = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7)
 """Shares of the width that the text may get beside a question."""
 _LEADING = 2.0
+_ENDLESS = 1e6
 _GAP, _PARAGRAPH, _INDENT = 20.0, 5.0, 18.0
 _PAD = (12.0, 5.0)
 _BAR = 4.0
@@ -48,6 +50,8 @@ class Caption:
         Markdown as well; "" where there is none.
     revealed : bool
         Whether the answer is shown. Its room is kept all the time.
+    lesson : str
+        Title of the whole lesson, which stands before the place where it fits.
     """
 
     title: str
@@ -57,18 +61,55 @@ class Caption:
     question: str = ""
     answer: str = ""
     revealed: bool = False
+    lesson: str = ""
 
     @property
     def place(self) -> str:
         """Which step of how many, in words."""
         return f"{self.number + 1} of {self.count}" if self.count else ""
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The same, longest first: with the lesson's title, and without."""
+        whole = f"{self.lesson}  ·  {self.place}" if self.lesson and self.place else ""
+        return (whole, self.place) if whole else (self.place,)
+
 
 def caption_of(step: ResolvedStep, revealed: bool) -> Caption:
     """Return the caption of a step of a lesson."""
     return Caption(
-        step.title, step.caption, step.number, step.count, step.question, step.answer, revealed
-    )
+        step.title, step.caption, step.number, step.count, step.question, step.answer, revealed,
+        step.lesson,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LessonEnd:
+    """What comes after the last step of a lesson.
+
+    Attributes
+    ----------
+    lesson : str
+        Title of the lesson.
+    following : str
+        Title of the lesson after it; "" where there is none.
+    last : bool
+        Whether it was the last of those that ship.
+    """
+
+    lesson: str
+    following: str
+    last: bool
+
+
+def end_caption(end: LessonEnd) -> Caption:
+    """Return what the strip says after the last step of a lesson."""
+    if end.following:
+        said = f"Next: **{end.following}**\n\nPgDn opens it. PgUp goes back to the last step."
+    else:
+        said = "This was the last lesson.\n\n" if end.last else ""
+        said += "PgUp goes back to the last step. Ctrl+W leaves the lesson."
+    return Caption(f"End of lesson: {end.lesson}", said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +120,8 @@ class CaptionLayout:
     ----------
     scale : float
         Text scale.
+    place : str
+        Which step of how many, as long as there is room for it beside the title.
     title, body, question, answer : tuple of Piece
         Words and formulas.
     card : QRectF
@@ -88,6 +131,7 @@ class CaptionLayout:
     """
 
     scale: float
+    place: str
     title: tuple[Piece, ...]
     body: tuple[Piece, ...]
     question: tuple[Piece, ...]
@@ -155,7 +199,7 @@ def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRect
         painter.fillRect(QRectF(box.left(), box.top(), own.px(_BAR), box.height()), theme.current)
     font = own.text_font(_COUNT)
     place = QRectF(0, 0, rect.width(), QFontMetricsF(own.text_font(_TITLE, bold=True)).height())
-    draw_text(painter, place, caption.place, font, theme.muted, RIGHT)
+    draw_text(painter, place, laid.place, font, theme.muted, RIGHT)
     paint_pieces(painter, laid.title, own, theme.text, _TITLE)
     said = laid.question + (laid.answer if caption.revealed else ())
     for pieces in (laid.body, said):
@@ -181,37 +225,40 @@ def _unrevealed(caption: Caption) -> Caption:
 # --- layout -----------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
     style = Style(DARK, scale)  # places do not depend on colours
     px = style.px
-    aside = text_width(style.text_font(_COUNT), caption.place)
+    words = words_of(caption.title, bold=True)
+    across = flow(words, style, 0, _ENDLESS, 0, _TITLE).right
+    place = first_that_fits(caption.places, width - across - px(_GAP), style.text_font(_COUNT))
+    aside = text_width(style.text_font(_COUNT), place)
     room = max(width - aside - px(_GAP), px(BODY))
-    title = flow(words_of(caption.title, bold=True), style, 0, room, 0, _TITLE)
+    title = flow(words, style, 0, room, 0, _TITLE)
     top = title.bottom + px(3)
     longest = px(_LONGEST * BODY)
     if not caption.question:
         text = _text(caption.body, style, min(width, longest), top)
         return CaptionLayout(
-            scale, title.pieces, text.pieces, (), (), QRectF(),
+            scale, place, title.pieces, text.pieces, (), (), QRectF(),
             max(title.right + aside, text.right), text.bottom,
         )  # fmt: skip
     if width < px(_SIDE * BODY):
         text = _text(caption.body, style, min(width, longest), top)
         box = QRectF(0, text.bottom + px(_PARAGRAPH), min(width, longest), 0)
-        return _with_card(caption, style, title, text, box)
+        return _with_card(caption, style, place, title, text, box)
     wide = min(width, 2 * longest)
     choices = []
     for share in _SPLITS:
         own = min(share * wide, longest) - px(_GAP) / 2
         text = _text(caption.body, style, own, top)
         box = QRectF(own + px(_GAP), top, min(wide - own - px(_GAP), longest), 0)
-        choices.append(_with_card(caption, style, title, text, box))
+        choices.append(_with_card(caption, style, place, title, text, box))
     return min(choices, key=lambda laid: laid.height)
 
 
 def _with_card(
-    caption: Caption, style: Style, title: Flow, text: Flow, box: QRectF
+    caption: Caption, style: Style, place: str, title: Flow, text: Flow, box: QRectF
 ) -> CaptionLayout:
     """Return the layout with the question on a card as wide as `box` and as high as it needs."""
     across, down = style.px(_PAD[0]), style.px(_PAD[1])
@@ -224,7 +271,8 @@ def _with_card(
     box.setBottom(both.bottom + down)
     count = len(asked.pieces)
     return CaptionLayout(
-        style.scale, title.pieces, text.pieces, both.pieces[:count], both.pieces[count:], box,
+        style.scale, place, title.pieces, text.pieces,
+        both.pieces[:count], both.pieces[count:], box,
         max(text.right, both.right + across), max(text.bottom, box.bottom()),
     )  # fmt: skip
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from simulator.limits import FORMULA_LETTERS, FORMULA_STEPS
 from ui.scene.flow import Face, Word
-from ui.scene.formula import formula, typeset
+from ui.scene.formula import formula, steps, typeset
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -23,6 +24,20 @@ _RULES = ("list", "emphasis", "backticks", "escape", "newline")
 _BULLET = "•"
 _ANY_SIZE = 48.0
 _BREAKS = " \t\n"
+
+
+class _Room:
+    """What the formulas of one text may still take to typeset."""
+
+    def __init__(self) -> None:
+        self._left = FORMULA_STEPS
+
+    def takes(self, latex: str) -> bool:
+        """Return whether a formula is set: its author may have made a mistake in it."""
+        if len(latex) > FORMULA_LETTERS or (needed := _steps(latex)) > self._left:
+            return False
+        self._left -= needed
+        return _can_be_typeset(latex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +64,7 @@ def blocks(markdown: str) -> tuple[Block, ...]:
     """Return the paragraphs and list items of a text."""
     out: list[Block] = []
     numbers: list[int] = []  # of the lists that are open: the next item's, or 0 for a bullet
-    mark = ""
+    mark, room = "", _Room()
     for token in _parser().parse(markdown):
         match token.type:
             case "bullet_list_open":
@@ -62,7 +77,7 @@ def blocks(markdown: str) -> tuple[Block, ...]:
                 mark = f"{numbers[-1]}." if numbers[-1] else _BULLET
                 numbers[-1] += 1 if numbers[-1] else 0
             case "inline":
-                words = _words(token.children or ())
+                words = _words(token.children or (), room)
                 out.append(Block(words, len(numbers), mark))
                 mark = ""
     return tuple(out)
@@ -101,7 +116,7 @@ def _parser() -> MarkdownIt:
     return parser.disable("math_block")
 
 
-def _words(tokens: Sequence[Token]) -> tuple[Word, ...]:
+def _words(tokens: Sequence[Token], room: _Room) -> tuple[Word, ...]:
     out: list[Word] = []
     bold = italic = 0
     glued = False  # whether a word that begins here has nothing before it but the last one
@@ -119,7 +134,7 @@ def _words(tokens: Sequence[Token]) -> tuple[Word, ...]:
                 italic += token.nesting
             case "math_inline":
                 latex = token.content.strip()
-                if _can_be_typeset(latex):
+                if room.takes(latex):
                     add(latex, Face.MATHS)
                 else:
                     add(f"${token.content}$", Face.CODE)
@@ -145,9 +160,16 @@ def _parts(text: str) -> list[str]:
     return [part for part in re.split(f"[{_BREAKS}]", text) if part]
 
 
+def _steps(latex: str) -> int:
+    """Return how many steps a formula takes; more than there may be where it is none."""
+    try:
+        return steps(latex)
+    except Exception:  # what the typesetter raises has no class in common
+        return FORMULA_STEPS + 1
+
+
 @lru_cache(maxsize=256)
 def _can_be_typeset(latex: str) -> bool:
-    """Return whether a formula can be set: a lesson's author may have made a mistake in it."""
     try:
         set_in: Any = formula(latex, _ANY_SIZE)
     except Exception:  # what the typesetter raises has no class in common

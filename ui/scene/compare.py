@@ -9,12 +9,13 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, Qt
 
 from simulator.compare import Comparison, Position, Totals
+from simulator.hardware import LAUNCH_SECONDS
 from ui.scene.compare_words import pace_words, place_words, sentences, title
 from ui.scene.draw import RIGHT, card, draw_text, mixed, outline, text_width
 from ui.scene.mini_board import paint_mini_board
 from ui.scene.names import first_that_fits, fitting
 from ui.theme import Style
-from ui.units import bytes_text, time_text
+from ui.units import LAUNCH, bytes_text, time_text
 
 MIN_SIZE = QSizeF(540, 220)
 _BOARDS = (
@@ -237,6 +238,7 @@ def _rows(position: Position, total: Totals, scales: _Scales, style: Style) -> t
     held, peak = bytes_text(position.on_chip), bytes_text(total.peak)
     limit = bytes_text(scales.limit)
     over = total.peak > scales.limit
+    short = (f"simulated time, a launch: {LAUNCH}",) if scales.seconds < LAUNCH_SECONDS else ()
     chip = (
         (f"{held}, up to {peak}: over {limit}", f"up to {peak}: over {limit}",
          f"{peak} > {limit}", "over the limit")
@@ -249,7 +251,7 @@ def _rows(position: Position, total: Totals, scales: _Scales, style: Style) -> t
             (f"{moved} of {most}", f"{moved} / {most}", moved), theme.text,
         ),
         _Row(
-            ("simulated time", "time"),
+            (*short, "simulated time", "time"),
             (f"≈ {spent} of {end}", f"{spent} / {end}", spent), theme.text,
         ),
         _Row(

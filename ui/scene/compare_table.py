@@ -11,11 +11,11 @@ from PySide6.QtGui import QColor, QPainter
 
 from simulator.compare import NAMES, Comparison, EngineRun, Totals
 from ui.scene.compare import paint_verdicts
-from ui.scene.compare_words import times_text, title
+from ui.scene.compare_words import title
 from ui.scene.draw import RIGHT, draw_text, text_width
 from ui.scene.names import first_that_fits, fitting
 from ui.theme import Style
-from ui.units import bytes_text, count_text, time_text
+from ui.units import LAUNCH, bytes_text, count_text, factor_text, time_text
 
 MIN_SIZE = QSizeF(540, 220)
 _SAME = 1.005
@@ -72,6 +72,9 @@ def table_rows(
     def size(names: tuple[str, ...], amount: Callable[[Totals], int], rank: int) -> TableRow:
         return row(names, amount, lambda total: bytes_text(amount(total)), rank)
 
+    short: tuple[str, ...] = ()
+    if any(total.time.below_launch for total in totals):
+        short = (f"estimated time (a launch alone: {LAUNCH})", f"time (a launch: {LAUNCH})")
     rows = (
         size(("requested, read", "read"), lambda t: t.counters.read_bytes, 1),
         size(("requested, written", "written"), lambda t: t.counters.write_bytes, 1),
@@ -81,7 +84,7 @@ def table_rows(
             lambda t: flops_text(t.counters.flops), 2),
         row(("FLOPs for each requested byte", "FLOPs / byte"), lambda t: t.intensity,
             lambda t: f"{t.intensity:.1f}", 3, ranked=False),
-        row((f"estimated time on {gpu.name}", "estimated time", "time"),
+        row((*short, f"estimated time on {gpu.name}", "estimated time", "time"),
             lambda t: t.time.seconds,
             lambda t: f"≈ {time_text(t.time.seconds)}", 0),
         row(("what takes longer", "bound by"), lambda t: 0.0,
@@ -178,7 +181,7 @@ def paint_table(
 
 
 def _ratio_width(style: Style) -> float:
-    return text_width(style.text_font(11), "9999×") + style.px(6)
+    return text_width(style.text_font(11), "9\u2009999×") + style.px(6)
 
 
 def _paint_cell(painter: QPainter, row: TableRow, n: int, style: Style, box: QRectF) -> None:
@@ -191,7 +194,7 @@ def _paint_cell(painter: QPainter, row: TableRow, n: int, style: Style, box: QRe
         smallest = min(row.amounts)
         least = row.amounts[n] <= smallest * _SAME
         if smallest and not least:
-            ratio = times_text(row.amounts[n] / smallest)
+            ratio = factor_text(row.amounts[n] / smallest)
     reserved = _ratio_width(style)
     if box.width() < text_width(bold, row.texts[n]) + reserved:
         reserved, ratio = 0.0, ""

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from PySide6.QtGui import QFont
 
 from simulator.algorithms import ALGORITHMS
-from simulator.compare import Comparison, Position, Totals
+from simulator.compare import AtScale, Comparison, Position, Totals, at_scale
 from simulator.dtypes import STATISTIC_WIDTH
+from simulator.workload import Workload
 from ui.scene.draw import text_width
-from ui.units import bytes_text, count_text, time_text
+from ui.units import LAUNCH, bytes_text, count_text, estimate_text, factor_text, plural, time_text
 
 _SAME = 1.005
 """Ratios up to here count as equal."""
@@ -28,11 +29,6 @@ def _named(name: str) -> str:
     return "naive attention" if name == "naive" else title(name)
 
 
-def times_text(ratio: float) -> str:
-    """Return how many times as much, with two digits or more that tell it from 1."""
-    return f"{ratio:.2f}×" if ratio < 1.1 else f"{ratio:.1f}×" if ratio < 100 else f"{ratio:.0f}×"
-
-
 def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
     """Return sentences about the whole runs, most important first, each in long and short."""
     unexpected = [
@@ -41,7 +37,35 @@ def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
         if (sentence := _more_than_expected(comparison, slower, other))
     ]
     why = () if unexpected else _why_naive(comparison)
-    return tuple(texts for texts in (*unexpected, _least(comparison), why) if texts)
+    scale = at_scale(comparison.programs[comparison.shown])
+    long = scale_sentences(scale, comparison.programs[comparison.shown].workload) if scale else ()
+    if unexpected:
+        said = (unexpected[0], long, *unexpected[1:], _least(comparison), _launch(comparison))
+    else:
+        said = (_least(comparison), long, why, _launch(comparison))
+    return tuple(texts for texts in said if texts)
+
+
+def scale_sentences(scale: AtScale, w: Workload) -> tuple[str, ...]:
+    """Return what a run that is too short to save would save if it were long."""
+    tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
+    base = scale.baseline
+    times = {name: factor_text(scale.times(name)) for name in scale.bytes if name != base}
+    since = ""
+    if scale.since is not None:
+        from_n = f"from N ≈ {count_text(scale.since)} on"
+        since = f"{title(scale.last)} requests less than {_named(base)} {from_n}; "
+    where = f"at N = {count_text(scale.keys)} {_named(base)} requests"
+    ratios = ", ".join(f"{factor} as much as {title(name)}" for name, factor in times.items())
+    brief = ", ".join(f"{factor} {name}" for name, factor in times.items())
+    few = f"{plural(w.seqlen_k, 'token')} in {count_text(w.rows)} × {count_text(w.cols)} tiles"
+    few += " save little."
+    return (
+        f"{few} In {tiles}, as kernels ship them, {since}{where} {ratios}.",
+        f"{few} In {tiles} {where} {ratios}.",
+        f"In {tiles} {where} {ratios}.",
+        f"In {tiles} at N = {count_text(scale.keys)}: {base} {brief}.",
+    )
 
 
 def _of(comparison: Comparison, name: str) -> Totals:
@@ -51,12 +75,19 @@ def _of(comparison: Comparison, name: str) -> Totals:
 def _least(comparison: Comparison) -> tuple[str, ...]:
     first, *rest = sorted(comparison.totals, key=lambda total: total.counters.bytes)
     parts = [
-        f"{_named(one.algorithm)} {times_text(one.counters.bytes / first.counters.bytes)}"
+        f"{_named(one.algorithm)} {factor_text(one.counters.bytes / first.counters.bytes)}"
         for one in rest
     ]
     least = bytes_text(first.counters.bytes)
     long = f"{title(first.algorithm)} requests least, {least}; {', '.join(parts)}."
     return long, f"{title(first.algorithm)} requests least, {least}."
+
+
+def _launch(comparison: Comparison) -> tuple[str, ...]:
+    """Return a sentence if no run is estimated to take longer than a launch."""
+    if not all(total.time.below_launch for total in comparison.totals):
+        return ()
+    return (f"All three estimated times are less than a kernel launch takes: some {LAUNCH}.",)
 
 
 def _more_than_expected(comparison: Comparison, name: str, other: str) -> tuple[str, ...]:
@@ -66,11 +97,13 @@ def _more_than_expected(comparison: Comparison, name: str, other: str) -> tuple[
     if ratio <= _SAME:
         return ()
     slower = one.time.seconds / two.time.seconds
-    if slower > _SAME:
-        pace = f" and is estimated {times_text(slower)} as slow"
+    if one.time.below_launch and two.time.below_launch:
+        pace = ""  # neither would take longer than its launch
+    elif slower > _SAME:
+        pace = f" and is estimated {factor_text(slower)} as slow"
     else:
         pace = ", yet is estimated no slower: the matrix products take longer than the bytes"
-    times, reason = times_text(ratio), _reason(comparison, name)
+    times, reason = factor_text(ratio), _reason(comparison, name)
     return (
         f"{title(name)} requests {times} as much as {_named(other)} here{pace}: {reason}.",
         f"{title(name)} requests {times} as much as {other} here: {reason}.",
@@ -117,9 +150,11 @@ def pace_words(
     if by_time:
         gpu = comparison.programs[shown.algorithm].workload.gpu.name
         spent = f"≈ {time_text(shown.time.seconds)} on {gpu}"
+        said = estimate_text(shown.time.seconds, gpu)
         return (
-            f"Same simulated time: whole visits that fit into {spent}, the longer of requested "
+            f"Same simulated time: whole visits that fit into {said}; the longer of requested "
             "bytes over bandwidth and FLOPs over matrix rate",
+            f"Same simulated time: whole visits that fit into {said}",
             f"Same simulated time: whole visits that fit into {spent}",
             f"Same simulated time, {spent}",
             "Same simulated time",
@@ -180,7 +215,7 @@ def sentences(comparison: Comparison, font: QFont, width: float, room: int) -> l
 def wrapped(text: str, font: QFont, width: float) -> list[str]:
     """Return a text as lines of at most `width` pixels, broken between words."""
     lines: list[str] = []
-    for word in text.split():
+    for word in text.split(" "):  # not at the thin spaces of a number
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and text_width(font, longer) <= width:
             lines[-1] = longer

@@ -234,7 +234,7 @@ def _paint_strip(painter: QPainter, whole: Strip, lay: ExactnessLayout, box: QRe
     shares = (decades - DECADES[0]) / (DECADES[1] - DECADES[0])
     heights = np.clip(shares, 0.0, 1.0) * box.height()
     heights = np.maximum(heights, lay.style.px(2))
-    hatched = hatching(theme.empty, mixed(theme.empty, theme.muted, 0.5).name(), lay.style.scale)
+    hatched = hatching(theme.empty, theme.hatch, lay.style.scale)
     broken = QBrush(QColor(theme.bad), Qt.BrushStyle.DiagCrossPattern)
     shown: dict[int, list[QRectF]] = {}
     steps = np.rint(np.clip(shares, 0, 1) * _SHADES)

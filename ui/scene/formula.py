@@ -24,6 +24,8 @@ _EM = 48.0
 """Pixels at which formulas are typeset, once; other sizes are made from the same outlines."""
 
 
+_ROWS = ("math", "mrow", "mtd")
+"""Elements of MathML whose parts the library makes twice, to know their height."""
 _ONE = threading.Lock()
 """One formula at a time: the library reads glyphs from one place in one font file."""
 
@@ -87,6 +89,19 @@ def formula(latex: str, pixels: float) -> Formula:
     box = path.boundingRect()
     path.translate(-box.x(), 0)
     return Formula(path, box.width(), -box.top(), box.bottom())
+
+
+@lru_cache(maxsize=256)
+def steps(latex: str) -> int:
+    """Return how many steps it takes to typeset a formula: each row measures its parts twice."""
+    from latex2mathml.converter import convert
+
+    def count(element: ElementTree.Element, times: int) -> int:
+        if element.tag.rpartition("}")[2] in _ROWS:
+            times *= 2
+        return times + sum(count(child, times) for child in element)
+
+    return count(ElementTree.fromstring(convert(latex)), 1)
 
 
 def typeset(formulas: Iterable[str]) -> None:

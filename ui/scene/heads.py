@@ -14,7 +14,7 @@ from simulator.workload import Workload
 from ui.scene.draw import CENTRE, LEFT, RIGHT, draw_text, fitted, mixed, outline, text_width
 from ui.scene.names import first_that_fits, fitting
 from ui.theme import Style, Theme
-from ui.units import bytes_text, count_text, decimal_bytes_text
+from ui.units import bytes_text, count_text
 
 MIN_SIZE = QSizeF(300, 140)
 PARTS = ("W_Q", "W_K", "W_V", "W_O")
@@ -48,6 +48,8 @@ class HeadsState:
         Width of a value, where it is not that of a key.
     fixed : str
         Why the heads cannot be changed; empty: they can.
+    current : int or None
+        The query head that the board shows; None where it shows none of these.
     """
 
     title: str
@@ -57,6 +59,7 @@ class HeadsState:
     dtype: str
     value_dim: int | None = None
     fixed: str = ""
+    current: int | None = None
 
     @property
     def way(self) -> HeadSharing:
@@ -74,14 +77,14 @@ class Row:
     weights: tuple[str, ...]
 
 
-def scenario_state(w: Workload, fixed: str) -> HeadsState:
+def scenario_state(w: Workload, fixed: str, current: int | None = None) -> HeadsState:
     """Return the heads of a scenario: one layer, no projections, as there is no hidden width."""
     heads, kv_heads = w.input_heads
     model = AttentionModel("this scenario", 1, heads, w.head_dim, kv_heads)
     ways = all_sharings(model)
     at = next(n for n, way in enumerate(ways) if way.model.kv_heads == kv_heads)
     wide = w.value_dim if w.value_dim != w.head_dim else None
-    return HeadsState("this scenario", ways, at, w.seqlen_k, w.dtype, wide, fixed)
+    return HeadsState("this scenario", ways, at, w.seqlen_k, w.dtype, wide, fixed, current)
 
 
 def model_state(model: AttentionModel, at: int | None, tokens: int, dtype: str) -> HeadsState:
@@ -128,7 +131,7 @@ def rows(state: HeadsState) -> tuple[Row, ...]:
             Row(
                 way_name(way),
                 bytes_text(token_bytes(state, way)),
-                decimal_bytes_text(read_bytes(state, way)),
+                bytes_text(read_bytes(state, way)),
                 tuple(UNKNOWN if n is None else count_text(n) for n in weights),
             )
         )
@@ -150,8 +153,8 @@ def notes(state: HeadsState) -> list[str]:
         out.append(state.fixed)
     share = way.share_of_mha
     if state.value_dim is None:
-        size = "all" if share == 1 else f"{share.numerator}/{share.denominator}"
-        out.append(f"caches {size} of what MHA does")
+        part = f"{share.numerator}/{share.denominator} of what MHA does"
+        out.append(f"caches {'as much as MHA' if share == 1 else part}")
     layers = way.model.layers
     if layers > 1:
         out.append(f"bytes of all {layers} layers, weights of one")
@@ -170,9 +173,10 @@ def state_words(state: HeadsState) -> str:
     """Return the whole picture in words, for those who do not see it."""
     row = rows(state)[state.at]
     parts = ", ".join(f"{part} {n}" for part, n in zip((*PARTS, "all"), row.weights, strict=True))
+    shown = f" The board shows query head {state.current}." if state.current is not None else ""
     return (
-        f"{title_words(state)[0]}. {row.token} a token, {row.read} read for a decoded token. "
-        f"Weights of a layer: {parts}. {'. '.join(notes(state))}"
+        f"{title_words(state)[0]}.{shown} {row.token} a token, {row.read} read for a decoded "
+        f"token. Weights of a layer: {parts}. {'. '.join(notes(state))}"
     )
 
 
@@ -281,7 +285,10 @@ def _paint_groups(painter: QPainter, state: HeadsState, style: Style, rect: QRec
             box = QRectF(rect.left() + head * one, q_top, one, high)
             box = box.adjusted(min(px(1), 0.1 * one), 0, -min(px(1), 0.1 * one), 0)
             painter.fillRect(box, mixed(theme.panel, colour, 0.4))
-            if one > px(6):
+            if head == state.current:
+                _mark(painter, style, box, QPointF(box.center().x(), q_top + high),
+                      QPointF(block.center().x(), kv_top))  # fmt: skip
+            elif one > px(6):
                 outline(painter, box, colour)
             if numbered:
                 draw_text(painter, box, str(head), font, theme.text, CENTRE)
@@ -289,9 +296,18 @@ def _paint_groups(painter: QPainter, state: HeadsState, style: Style, rect: QRec
             _paint_latent(painter, way, style, block, (q_top + high + kv_top) / 2)
         else:
             _paint_kv(painter, group, style, block)
+            if state.current in members:
+                outline(painter, block.adjusted(-1, -1, 1, 1), theme.current, px(2.5))
     below = QRectF(rect.left(), kv_top + high, rect.width(), label)
     draw_text(painter, below, _kept_words(way, style, rect.width()), font, theme.muted, LEFT)
     painter.restore()
+
+
+def _mark(painter: QPainter, style: Style, box: QRectF, start: QPointF, end: QPointF) -> None:
+    """Frame the head that is on the board, and draw its line to what it reads."""
+    painter.setPen(QPen(QColor(style.theme.current), style.px(2)))
+    painter.drawLine(start, end)
+    outline(painter, box, style.theme.current, style.px(2.5))
 
 
 def _kept_words(way: HeadSharing, style: Style, width: float) -> str:

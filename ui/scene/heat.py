@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
 from typing import Any, TypeVar
@@ -31,6 +31,8 @@ _VIRIDIS = (
     "#440154", "#482475", "#414487", "#355F8D", "#2A788E", "#21918C",
     "#22A884", "#44BF70", "#7AD151", "#BDDF26", "#FDE725",
 )  # fmt: skip
+_PALE = (0.55, 0.4, 0.2)
+"""Shares of white in its bright end on a light ground, where pure yellow would shout "zero"."""
 # The themes are few and live as long as the program, so their names stand for them.
 _MAPS: dict[tuple[str, str, bool], U32] = {}
 
@@ -41,10 +43,10 @@ def colour_map(theme: Theme, name: str, *, dim: bool = False) -> U32:
     Parameters
     ----------
     theme : Theme
-        Light themes run from pale to strong, dark ones from dark to bright.
+        More is darker in light themes and brighter in dark ones.
     name : str
-        ``P`` viridis, ``S`` violet; a tensor or statistic: from the ground (most negative) to
-        its own colour (most positive), so that sign can be seen.
+        ``P`` viridis, from its pale end in light themes; ``S`` violet; a tensor or statistic: from
+        the ground (most negative) to its own colour (most positive), so that sign can be seen.
     dim : bool
         As it looks once it was used and dropped.
     """
@@ -62,8 +64,11 @@ def colour_map(theme: Theme, name: str, *, dim: bool = False) -> U32:
 
 
 def _anchors(theme: Theme, name: str) -> list[QColor]:
-    if name == "P":
+    if name == "P" and theme.dark:
         return [QColor(colour) for colour in _VIRIDIS]
+    if name == "P":
+        pale = (*_PALE, *[0.0] * (len(_VIRIDIS) - len(_PALE)))
+        return [mixed(c, "#FFFFFF", s) for c, s in zip(reversed(_VIRIDIS), pale, strict=True)]
     ground, colour = theme.empty, theme.tensor(name)
     far = QColor("#FFFFFF" if theme.dark else "#000000")
     if name == "S":
@@ -149,12 +154,19 @@ class Kept:
 
     An array is known by its memory, since every snapshot makes a new view of the same inputs.
     Arrays may only be asked about here if nothing writes to them.
+
+    Parameters
+    ----------
+    most, most_bytes : int
+        Things kept, and their bytes; the newest is kept whatever its size.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._items: OrderedDict[Any, tuple[weakref.ref[Any], Any]] = OrderedDict()
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._items: OrderedDict[Any, tuple[weakref.ref[Any], Any, int]] = OrderedDict()
         self._lock = Lock()
+        self.bytes = 0
+        """What is kept takes so many, about."""
 
     def get(self, array: NDArray[Any], key: object, make: Callable[[], T]) -> T:
         """Return what `make` gave for this array and key, now or earlier."""
@@ -171,15 +183,34 @@ class Kept:
                 return value
         value = make()
         with self._lock:
-            for dead in [k for k, (known, _) in self._items.items() if known() is None]:
-                del self._items[dead]
-            self._items[place] = (weakref.ref(owner), value)
-            while len(self._items) > self._most:
-                self._items.popitem(last=False)
+            for dead in [k for k, (known, *_) in self._items.items() if known() is None]:
+                self.bytes -= self._items.pop(dead)[2]
+            if place in self._items:
+                self.bytes -= self._items.pop(place)[2]
+            size = _bytes_of(value)
+            self._items[place] = (weakref.ref(owner), value, size)
+            self.bytes += size
+            while len(self._items) > self._most or (
+                self.bytes > self._most_bytes and len(self._items) > 1
+            ):
+                self.bytes -= self._items.popitem(last=False)[1][2]
         return value
 
 
-KEPT = Kept(64)
+def _bytes_of(value: object) -> int:
+    """Return about how much memory a thing that is kept takes."""
+    if isinstance(value, Sheet):
+        return 2 * value.image.sizeInBytes()  # and the sizes that it is shown in
+    if isinstance(value, QImage):
+        return value.sizeInBytes()
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, list | tuple) and value:  # lines of texts: one is like another
+        return 64 + len(value) * _bytes_of(value[0])
+    return 64
+
+
+KEPT = Kept(64, 64 * 2**20)
 """Images and ranges of inputs and of a head's S and P, shared by all boards."""
 
 
@@ -188,6 +219,8 @@ class Sheet:
     """An image of a whole matrix, of which boxes show a part."""
 
     image: QImage
+    _small: dict[tuple[int, int], QImage] = field(default_factory=dict, repr=False)
+    """The latest sizes that it was shown in: they end with it."""
 
     def draw(self, painter: QPainter, box: QRectF, source: QRectF) -> None:
         """Draw the part `source`, in shares of the matrix (0 to 1), over `box`."""
@@ -199,7 +232,7 @@ class Sheet:
         )  # fmt: skip
         image = self.image
         if width > 1.3 * full_w or height > 1.3 * full_h:
-            image = _shrunk(self, min(width, round(full_w)), min(height, round(full_h)))
+            image = self._shrunk(min(width, round(full_w)), min(height, round(full_h)))
             width, height = image.width(), image.height()
         part = QRectF(
             source.x() * width, source.y() * height, source.width() * width,
@@ -207,31 +240,82 @@ class Sheet:
         )  # fmt: skip
         painter.drawImage(box, image, part)
 
+    def _shrunk(self, width: int, height: int) -> QImage:
+        size = max(width, 1), max(height, 1)
+        found = self._small.get(size)
+        if found is None:
+            found = self.image.scaled(
+                *size, Qt.AspectRatioMode.IgnoreAspectRatio,
+                Qt.TransformationMode.SmoothTransformation,
+            )  # fmt: skip
+            if len(self._small) >= _SIZES:
+                self._small.clear()
+            self._small[size] = found
+        return found
 
-@lru_cache(maxsize=24)
-def _shrunk(sheet: Sheet, width: int, height: int) -> QImage:
-    return sheet.image.scaled(
-        max(width, 1), max(height, 1), Qt.AspectRatioMode.IgnoreAspectRatio,
-        Qt.TransformationMode.SmoothTransformation,
-    )  # fmt: skip
+
+_SIZES = 3
+"""Of a sheet that is shown smaller than it is: in the window, in a corner, in a film."""
 
 
 @lru_cache(maxsize=16)
 def hatching(ground: str, line: str, scale: float) -> QBrush:
     """Return slanted lines on a ground, for tiles that are skipped."""
-    step = max(round(7 * scale), 4)
+    step = max(round(9 * scale), 5)
     image = QImage(step, step, QImage.Format.Format_RGB32)
     image.fill(QColor(ground))
     with QPainter(image) as painter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(QColor(line), max(scale, 1.0)))
+        # Smoothing spreads a thinner line over its neighbours, and no pixel has its colour.
+        painter.setPen(QPen(QColor(line), 1.4 * max(scale, 1.0)))
         for shift in (-step, 0, step):  # the neighbours' lines, so that the pattern has no seams
             painter.drawLine(shift, step, shift + step, 0)
     return QBrush(image)
 
 
+READABLE = 4.5
+"""Least contrast of a number with its cell, as the guidelines for accessible text ask for."""
+_FADED = (0.45, 0.3, 0.15, 0.0)
+"""Shares of grey in the digits of numbers that are gone, the first that can be read."""
+
+
+def inks(words: U32, *, faded: bool = False) -> tuple[QColor, QColor]:
+    """Return the dark and the light ink for numbers on the colours of a map.
+
+    Parameters
+    ----------
+    words : ndarray
+        The map.
+    faded : bool
+        Whether the digits stand back, as far as they can be read on every shade.
+    """
+    return KEPT.get(words, ("inks", faded), lambda: _inks(words, faded))
+
+
+def _inks(words: U32, faded: bool) -> tuple[QColor, QColor]:
+    ground, white = luminance(words[:NOTHING]), prefers_white(words[:NOTHING])
+
+    def ink(colour: str, under: NDArray[np.float64]) -> QColor:
+        shades = [mixed(colour, "#808080", share) for share in _FADED if faded or not share]
+        return next((shade for shade in shades if _least_contrast(shade, under) >= READABLE),
+                    QColor(colour))  # fmt: skip
+
+    return ink("#000000", ground[~white]), ink("#FFFFFF", ground[white])
+
+
+def _least_contrast(ink: QColor, under: NDArray[np.float64]) -> float:
+    own = float(luminance(np.array([ink.rgba()], dtype=np.uint32))[0])
+    pairs = (np.maximum(under, own) + 0.05) / (np.minimum(under, own) + 0.05)
+    return float(pairs.min(initial=np.inf))
+
+
 def prefers_white(words: U32) -> NDArray[np.bool_]:
-    """Return where white is easier to read than black on colours, by their luminance."""
+    """Return where white is easier to read than black on colours."""
+    return luminance(words) < 0.18
+
+
+def luminance(words: U32) -> NDArray[np.float64]:
+    """Return how bright colours look, 0 (black) to 1 (white), as sRGB defines it."""
     parts = np.stack([words >> 16 & 255, words >> 8 & 255, words & 255]) / 255
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    return np.asarray(np.tensordot([0.2126, 0.7152, 0.0722], linear, 1) < 0.18)
+    return np.asarray(np.tensordot([0.2126, 0.7152, 0.0722], linear, 1))

@@ -9,6 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
 from simulator.dtypes import F32
+from ui.scene.board_layout import View
 from ui.scene.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, text_width
 from ui.scene.heat import HIDDEN, U32, Sheet, colour_map, hatching, heat_image, word_image
 from ui.scene.inspector_layout import LABEL, InspectorLayout, inspector_layout, label_step
@@ -34,10 +35,15 @@ _MOST_READ = 12
 
 
 def paint_inspector(
-    painter: QPainter, model: InspectorModel, pointer: Pointer, style: Style, rect: QRectF
+    painter: QPainter,
+    model: InspectorModel,
+    pointer: Pointer,
+    style: Style,
+    rect: QRectF,
+    view: View | None = None,
 ) -> None:
-    """Paint everything that has room."""
-    layout = inspector_layout(model, style, rect)
+    """Paint everything that has room; `view` says what part of the map is shown."""
+    layout = inspector_layout(model, style, rect, view)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     t = style.theme
     font = style.text_font(13, bold=True)
@@ -105,17 +111,18 @@ def _paint_map(
     if not layout.caption.isEmpty():
         _paint_caption(painter, model, style, layout)
     _paint_labels(painter, model, pointer, style, layout)
-    r = model.rows.index(pointer.row) // grid.tall
-    band = layout.cell_box(r, 0)
-    band.setWidth(box.width())
+    r, c = grid.cell_of(model.rows.index(pointer.row), pointer.key or 0)
     thick = max(style.px(1.5), 1.0)
     # A band thinner than its border would hide what it marks.
     least = style.px(5)
-    if band.height() < least:
-        band.adjust(0, -(least - band.height()) / 2, 0, (least - band.height()) / 2)
-    _marked(painter, band, QColor(t.current), thick, box)
-    if pointer.key is not None:
-        column = layout.cell_box(0, pointer.key // grid.wide)
+    if 0 <= r < grid.rows:
+        band = layout.cell_box(r, 0)
+        band.setWidth(box.width())
+        if band.height() < least:
+            band.adjust(0, -(least - band.height()) / 2, 0, (least - band.height()) / 2)
+        _marked(painter, band, QColor(t.current), thick, box)
+    if pointer.key is not None and 0 <= c < grid.cols:
+        column = layout.cell_box(0, c)
         column.setHeight(box.height())
         if column.width() < least:
             more = (least - column.width()) / 2
@@ -149,12 +156,13 @@ def _paint_labels(
 ) -> None:  # fmt: skip
     font, t, grid = style.text_font(LABEL), style.theme, layout.grid
     need = style.px(14)
-    here = model.rows.index(pointer.row) // grid.tall
-    at = None if pointer.key is None else pointer.key // grid.wide
+    r, c = grid.cell_of(model.rows.index(pointer.row), pointer.key or 0)
+    here = r if 0 <= r < grid.rows else None
+    at = c if pointer.key is not None and 0 <= c < grid.cols else None
     tall, wide = layout.cells.height() / grid.rows, layout.cells.width() / grid.cols
     step = label_step(tall, need)
     for n in _shown(grid.rows, step, tall, need, here):
-        row = pointer.row if n == here else model.rows[n * grid.tall]
+        row = pointer.row if n == here else model.rows[grid.row_at(n)]
         y = layout.cells.y() + (n + 0.5) * tall
         box = QRectF(layout.row_labels.x(), y - need / 2, layout.row_labels.width(), need)
         colour = t.current if n == here else t.muted
@@ -166,7 +174,7 @@ def _paint_labels(
     need = widest if flat else need
     deep = layout.key_labels.height()
     for n in _shown(grid.cols, label_step(wide, need), wide, need, at):
-        key = pointer.key if n == at and pointer.key is not None else n * grid.wide
+        key = pointer.key if n == at and pointer.key is not None else grid.key_at(n)
         x = layout.cells.x() + (n + 0.5) * wide
         colour = t.text if n == at else t.muted
         if flat:
@@ -401,6 +409,6 @@ def pointed(
         return Pointer(at, key)
     label = layout.grid_row(point)
     if label is not None:
-        return Pointer(model.rows[min(label * layout.grid.tall, len(model.rows) - 1)])
+        return Pointer(model.rows[min(layout.grid.row_at(label), len(model.rows) - 1)])
     dim = layout.dim_at(point, model.v.shape[1])
     return None if dim is None else Pointer(row, None, dim)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF
 
+from ui.scene.board_layout import View
 from ui.scene.draw import text_width
-from ui.scene.inspector_model import Grid, InspectorModel, grid_of
+from ui.scene.inspector_model import Grid, InspectorModel, grid_of, map_view
 from ui.theme import Style
 
 STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
@@ -31,7 +32,7 @@ class InspectorLayout:
     cells : QRectF
         The coloured cells of the map.
     grid : Grid
-        How many there are.
+        How many there are, and of what.
     row_labels, key_labels : QRectF
         Where the tokens stand.
     bar : QRectF
@@ -95,7 +96,9 @@ class InspectorLayout:
         return None
 
 
-def inspector_layout(model: InspectorModel, style: Style, rect: QRectF) -> InspectorLayout:
+def inspector_layout(
+    model: InspectorModel, style: Style, rect: QRectF, view: View | None = None
+) -> InspectorLayout:
     """Return where everything stands; parts without room are left out."""
     px = style.px
     line = px(19)
@@ -112,7 +115,7 @@ def inspector_layout(model: InspectorModel, style: Style, rect: QRectF) -> Inspe
         )
         heads = QRectF()
     titled, boxes = _heads(model, style, heads)
-    caption, cells, grid, rows, keys, bar = _map(model, style, area)
+    caption, cells, grid, rows, keys, bar = _map(model, style, area, view)
     return InspectorLayout(
         title, notes, caption, cells, grid, rows, keys, bar, boxes, titled, read, blend,
         _strips(style, blend),
@@ -200,8 +203,38 @@ def _heads(
     return title, tuple(out)
 
 
+def zoomed_map(
+    model: InspectorModel, layout: InspectorLayout, view: View, at: QPointF, factor: float
+) -> View:
+    """Return the view of the map zoomed with what is shown at a point staying there."""
+    box, before = layout.cells, layout.grid
+    across = min(max((at.x() - box.x()) / box.width(), 0.0), 1.0)
+    down = min(max((at.y() - box.y()) / box.height(), 0.0), 1.0)
+    zoom = map_view(model, View(view.zoom * factor)).zoom
+    after = grid_of(model, int(box.height()), int(box.width()), View(zoom))
+    x = before.left + across * (before.cols * before.wide - after.cols * after.wide)
+    y = before.top + down * (before.rows * before.tall - after.rows * after.tall)
+    return map_view(model, View(zoom, x, y))
+
+
+def panned_map(model: InspectorModel, layout: InspectorLayout, view: View, by: QPointF) -> View:
+    """Return the view of the map moved by some pixels, as a drag does."""
+    cell = layout.cell_box(0, 0)
+    keys, rows = by.x() / cell.width() * layout.grid.wide, by.y() / cell.height() * layout.grid.tall
+    return map_view(model, View(view.zoom, view.x - keys, view.y - rows))
+
+
+def revealing_row(model: InspectorModel, layout: InspectorLayout, view: View, row: int) -> View:
+    """Return the view of the map moved as far as it takes to show a query row."""
+    at, grid = model.rows.index(row), layout.grid
+    shown = grid.rows * grid.tall
+    if grid.top <= at < grid.top + shown:
+        return view
+    return map_view(model, View(view.zoom, view.x, at + 0.5 - shown / 2))
+
+
 def _map(
-    model: InspectorModel, style: Style, area: QRectF
+    model: InspectorModel, style: Style, area: QRectF, view: View | None
 ) -> tuple[QRectF, QRectF, Grid, QRectF, QRectF, QRectF]:
     """Return caption, cells, grid, labels of rows and keys, and colour bar."""
     px, font = style.px, style.text_font(LABEL)
@@ -223,7 +256,7 @@ def _map(
     ratio = min(max(model.keys / len(model.rows), 0.6), 1.8)
     width = max(min(box.width(), box.height() * ratio), 1.0)
     height = max(min(box.height(), width / ratio), 1.0)
-    grid = grid_of(model, int(height), int(width))
+    grid = grid_of(model, int(height), int(width), view)
     cells = QRectF(box.x(), box.y(), width, height)
     rows = QRectF(area.x(), cells.y(), left - px(6), height)
     cols = QRectF(cells.x(), cells.bottom() + px(6), width, stand)

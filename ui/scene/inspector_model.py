@@ -13,10 +13,11 @@ from simulator.attention_map import AttentionMaps, HeadDifference, MapSettings, 
 from simulator.dtypes import F32, frozen
 from simulator.masks import Mask
 from simulator.workload import Workload
+from ui.scene.board_layout import View, clamped, visible_count
 from ui.scene.heat import Kept
 from ui.units import count_text, exact_text, number_text
 
-KEPT = Kept(64)
+KEPT = Kept(64, 64 * 2**20)
 """Shrunk maps and their images, while the weights that they are of live."""
 
 
@@ -128,12 +129,24 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How a map is shrunk to the room that it has: blocks of `tall` rows and `wide` keys."""
+    """How a map is shrunk to the room that it has.
+
+    Attributes
+    ----------
+    tall, wide : int
+        Rows and keys of the block that one cell shows.
+    rows, cols : int
+        How many cells there are.
+    top, left : int
+        First row of the map and first key that are shown.
+    """
 
     tall: int
     wide: int
     rows: int
     cols: int
+    top: int = 0
+    left: int = 0
 
     @property
     def words(self) -> str:
@@ -142,12 +155,38 @@ class Grid:
             return ""
         return f"each cell the largest of {self.tall} × {count_text(self.wide)}"
 
+    def cell_of(self, row: int, key: int) -> tuple[int, int]:
+        """Return the cell of a row of the map and a key, which may lie outside."""
+        return (row - self.top) // self.tall, (key - self.left) // self.wide
 
-def grid_of(model: InspectorModel, rows: int, cols: int) -> Grid:
-    """Return the grid that fits into so many rows and columns."""
+    def row_at(self, r: int) -> int:
+        """Return the first row of the map in a row of cells."""
+        return self.top + r * self.tall
+
+    def key_at(self, c: int) -> int:
+        """Return the first key in a column of cells."""
+        return self.left + c * self.wide
+
+
+def map_view(model: InspectorModel, view: View) -> View:
+    """Return a view of the map with nothing outside it: x counts keys, y rows of the map."""
     height, width = model.values.shape
-    tall, wide = pool_block(height, max(rows, 1)), pool_block(width, max(cols, 1))
-    return Grid(tall, wide, math.ceil(height / tall), math.ceil(width / wide))
+    return clamped((height, width, 1, 1), view)
+
+
+def grid_of(model: InspectorModel, rows: int, cols: int, view: View | None = None) -> Grid:
+    """Return the grid of what a view shows that fits into so many rows and columns."""
+    view = map_view(model, view or View())
+
+    def along(count: int, start: float, most: int) -> tuple[int, int, int]:
+        shown = math.ceil(visible_count(count, view.zoom))
+        block = pool_block(shown, max(most, 1))
+        return block, math.ceil(shown / block), min(round(start), count - shown)
+
+    height, width = model.values.shape
+    tall, down, top = along(height, view.y, rows)
+    wide, across, left = along(width, view.x, cols)
+    return Grid(tall, wide, down, across, top, left)
 
 
 def shrunk(model: InspectorModel, grid: Grid) -> F32:
@@ -155,10 +194,13 @@ def shrunk(model: InspectorModel, grid: Grid) -> F32:
     key = ("shrunk", model.head, model.other, grid)
 
     def make() -> F32:
-        values = np.array(model.values, dtype=np.float32)
+        rows = range(len(model.rows))[grid.top : grid.row_at(grid.rows)]
+        keys = range(model.keys)[grid.left : grid.key_at(grid.cols)]
+        part = model.values[rows.start : rows.stop, keys.start : keys.stop]
+        values = np.array(part, dtype=np.float32)
         mask = model.maps.mask
         if mask.hides:
-            values[~mask.visible(model.rows, range(model.keys))] = -np.inf
+            values[~mask.visible(model.rows[rows.start : rows.stop], keys)] = -np.inf
         if grid.tall == grid.wide == 1:
             return frozen(values)
         high = _reduced(np.maximum, values, grid)
@@ -183,9 +225,10 @@ def _reduced(by: np.ufunc, values: F32, grid: Grid) -> F32:
 
 def peak(model: InspectorModel, grid: Grid, r: int, c: int) -> tuple[int, int]:
     """Return row and key of the pair whose value a cell of the grid shows."""
-    block = model.values[r * grid.tall : (r + 1) * grid.tall, c * grid.wide : (c + 1) * grid.wide]
-    rows = range(r * grid.tall, r * grid.tall + block.shape[0])
-    keys = range(c * grid.wide, c * grid.wide + block.shape[1])
+    top, left = grid.row_at(r), grid.key_at(c)
+    block = model.values[top : top + grid.tall, left : left + grid.wide]
+    rows = range(top, top + block.shape[0])
+    keys = range(left, left + block.shape[1])
     size = np.abs(block).astype(np.float64)
     if grid.tall * grid.wide > 1 and model.maps.mask.hides:
         all_rows = range(model.rows[rows.start], model.rows[rows.stop - 1] + 1)

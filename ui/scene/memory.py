@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 
+from simulator.compare import at_scale
 from simulator.snapshot import Snapshot
 from ui.scene.draw import CENTRE, RIGHT, card, draw_text, mixed, outline, text_width
 from ui.scene.memory_model import (
@@ -129,7 +130,8 @@ def paint_memory(
         _paint_quiet_lane(painter, layout)
     _paint_figures(painter, model, layout)
     font = layout.style.text_font(11)
-    texts = comparison(model.run, naive_bytes)
+    scale = None if naive_bytes is None else at_scale(snapshot.program)
+    texts = comparison(model.run, naive_bytes, scale, snapshot.program.workload.algorithm)
     text = first_that_fits(texts, layout.footer.width(), font)
     draw_text(painter, layout.footer, text, font, layout.style.theme.muted, CENTRE)
     painter.restore()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from simulator.algorithms import tile_program
+from simulator.compare import AtScale
 from simulator.snapshot import Snapshot
 from simulator.workload import Workload
 from ui.scene.names import (
@@ -12,7 +13,7 @@ from ui.scene.names import (
     move_name,
     symbol,
 )
-from ui.units import bytes_text
+from ui.units import bytes_text, count_text, factor_text
 
 _KIB = 1024
 
@@ -166,14 +167,37 @@ def naive_total(workload: Workload) -> int:
     return tile_program(replace(workload, algorithm="naive")).totals.bytes
 
 
-def comparison(run: int, naive: int | None) -> tuple[str, ...]:
-    """Return the whole run's bytes beside naive's, in words, longest first."""
+def comparison(
+    run: int, naive: int | None, scale: AtScale | None = None, name: str = ""
+) -> tuple[str, ...]:
+    """Return the whole run's bytes beside naive's, in words, longest first.
+
+    Parameters
+    ----------
+    run, naive : int
+        Requested bytes of the run and of naive's; None: not known.
+    scale : AtScale, optional
+        The long run beside which this one is short.
+    name : str
+        The algorithm of the run.
+    """
     ours = f"whole run {bytes_text(run)}"
     if naive is None or naive == run:
         return (f"{ours} requested", ours)
-    times = f"{naive / run:.1f}× more" if naive > run else f"{run / naive:.1f}× less"
+    times = f"{factor_text(naive / run)} as much"
     theirs = f"naive {bytes_text(naive)}"
+    long: tuple[str, ...] = ()
+    if scale is not None:
+        tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
+        there = f"at N = {count_text(scale.keys)} in {tiles} {factor_text(scale.times(name))}"
+        long = (
+            f"whole run: {bytes_text(run)} requested  ·  {theirs}, {times}; {there}",
+            f"{ours}  ·  {theirs}, {times}; {there}",
+            f"run {bytes_text(run)}  ·  {theirs}, {factor_text(naive / run)}; {there}",
+            f"naive {times}; {there}",
+        )
     return (
+        *long,
         f"whole run: {bytes_text(run)} requested  ·  {theirs}, {times}",
         f"{ours}  ·  {theirs}, {times}",
         f"{ours}  ·  naive {times}",

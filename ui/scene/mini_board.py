@@ -84,8 +84,7 @@ def paint_mini_board(
     if naive or not program.workload.mask.hides:
         painter.fillRect(box, QColor(theme.empty))
     else:
-        line = mixed(theme.empty, theme.hatch, 0.9).name()
-        painter.fillRect(box, hatching(theme.empty, line, style.scale))
+        painter.fillRect(box, hatching(theme.empty, theme.hatch, style.scale))
         fill("pending", box)
     for area in board_areas(program, position):
         place = _place(grid, box, area.rows, area.cols)

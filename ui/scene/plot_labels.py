@@ -100,25 +100,38 @@ def place_labels(
 def _place(
     label: Wanted, inside: QRectF, used: Sequence[QRectF], leads: Sequence[QLineF], lines: F64
 ) -> Placed | None:
+    # Plain numbers: most places are looked at for their sides alone, and there are hundreds.
+    room, boxes = _sides(inside), [_sides(other) for other in used]
     for wording, size in enumerate(label.sizes):
         best, least = None, 1e9
-        for a, ring, (n, way) in product(
-            range(len(label.anchors)), label.rings, enumerate(label.directions)
+        wide, high = size.width(), size.height()
+        for (a, anchor), ring, (n, way) in product(
+            enumerate(label.anchors), label.rings, enumerate(label.directions)
         ):
             cost = 0.1 * n + 1.5 * ring + 0.7 * a
             if cost >= least:  # what it may cost besides is not looked at: the most work by far
                 continue
-            box = _beside(label.anchors[a], size, way, label.gap * ring)
-            if not inside.contains(box) or any(box.intersects(other) for other in used):
+            x, y = _beside(anchor, wide, high, way, label.gap * ring)
+            if x < room[0] or y < room[1] or x + wide > room[2] or y + high > room[3]:
                 continue
+            if any(
+                x < right and left < x + wide and y < bottom and top < y + high
+                for left, top, right, bottom in boxes
+            ):
+                continue
+            box = QRectF(x, y, wide, high)
             cost += _crossed(box, lines) + 6.0 * sum(_crosses(lead, box) for lead in leads)
             if ring > _LED and cost < least:
-                cost += 6.0 * _met(label.anchors[a], box, used, leads)
+                cost += 6.0 * _met(anchor, box, used, leads)
             if cost < least:
-                best, least = Placed(box, wording, label.anchors[a], ring > _LED), cost
+                best, least = Placed(box, wording, anchor, ring > _LED), cost
         if best is not None:
             return best
     return None
+
+
+def _sides(box: QRectF) -> tuple[float, float, float, float]:
+    return box.left(), box.top(), box.right(), box.bottom()
 
 
 def nearest(box: QRectF, point: QPointF) -> QPointF:
@@ -160,11 +173,13 @@ def _crossed(box: QRectF, lines: F64) -> int:
     return int(np.count_nonzero(inside))
 
 
-def _beside(anchor: QPointF, size: QSizeF, way: Direction, gap: float) -> QRectF:
-    (dx, dy), w, h = way, size.width(), size.height()
-    x = anchor.x() + dx * gap + (0 if dx > 0 else -w if dx < 0 else -w / 2)
-    y = anchor.y() + dy * gap + (0 if dy > 0 else -h if dy < 0 else -h / 2)
-    return QRectF(x, y, w, h)
+def _beside(
+    anchor: QPointF, wide: float, high: float, way: Direction, gap: float
+) -> tuple[float, float]:
+    dx, dy = way
+    x = anchor.x() + dx * gap + (0 if dx > 0 else -wide if dx < 0 else -wide / 2)
+    y = anchor.y() + dy * gap + (0 if dy > 0 else -high if dy < 0 else -high / 2)
+    return x, y
 
 
 def spread(

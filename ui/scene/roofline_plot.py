@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from simulator.algorithms import ALGORITHMS
 from simulator.gpu_report import Measured
+from simulator.hardware import LAUNCH_SECONDS
 from simulator.roofline import Place, Roof, Roofline
 from ui.scene.plot_model import Axis, Curve, Mark, Marker, PlotModel
-from ui.units import bytes_text, count_text, rate_text, time_text
+from ui.units import LAUNCH, bytes_text, count_text, estimate_text, rate_text, time_text
 
 _ROOM = 4.0
 """How many times as far as the points the axes go."""
@@ -20,6 +21,7 @@ _NO_RATE = (
     "The presets hold no matrix rate for float32, so only the bandwidth is a roof and the "
     "estimates are of bytes alone."
 )
+_SHORT = f" A launch alone takes some {LAUNCH}."
 _ON_ROOF = "Estimates from data sheets: a point stands on the roof above its intensity."
 
 
@@ -57,6 +59,8 @@ def roofline_plot(
     roof = found.roof
     marks = [_run_mark(place, roof, shown, compulsory=compulsory) for place in found.places]
     marks = _named_together(marks, found.places, roof)
+    spent = min(p.flops / mark.y for p, mark in zip(found.places, marks, strict=True))
+    short = _SHORT if spent < LAUNCH_SECONDS else ""
     if not compulsory:
         marks += [_measured_mark(found, one) for one in measured]
         if part is not None and part.flops:
@@ -74,7 +78,7 @@ def roofline_plot(
         y=Axis("FLOP/s within reach", _flops, log=True),
         curves=(_roof_curve(roof, low, high),),
         marks=tuple(marks),
-        note=_NO_RATE if roof.rate is None else _ON_ROOF,
+        note=(_NO_RATE if roof.rate is None else _ON_ROOF) + short,
         x_range=(low, high),
         y_range=(roof.at(low), top),
         summary=". ".join(
@@ -165,7 +169,7 @@ def _lines(place: Place, roof: Roof, *, compulsory: bool) -> tuple[str, ...]:
         f"{count_text(place.flops)} FLOPs",
         f"{bytes_text(place.requested)} requested: {_number(place.intensity)} FLOP/B",
         f"{bytes_text(place.compulsory)} compulsory: {_number(place.best_intensity)} FLOP/B",
-        f"≈ {time_text(_seconds(place, roof, x))} on {roof.gpu.name}{fast}",
+        f"{estimate_text(_seconds(place, roof, x), roof.gpu.name)}{fast}",
         f"{_flops(roof.at(x))} within reach",
     )
 
@@ -175,7 +179,7 @@ def _part_mark(part: Place, roof: Roof) -> Mark:
         f"{ALGORITHMS[part.algorithm].title}, the run so far",
         f"{count_text(part.flops)} FLOPs",
         f"{bytes_text(part.requested)} requested: {_number(part.intensity)} FLOP/B",
-        f"≈ {time_text(part.time.seconds)} on {roof.gpu.name}",
+        estimate_text(part.time.seconds, roof.gpu.name),
     )
     return Mark(
         part.intensity, roof.at(part.intensity), f"so far ≈ {time_text(part.time.seconds)}",

@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from simulator.dtypes import F32
 from simulator.row_report import RowReport
 from simulator.snapshot import Snapshot
-from ui.scene.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, text_width
+from ui.scene.draw import CENTRE, LEFT, RIGHT, card, draw_text, hairline, mixed, outline, text_width
 from ui.scene.formula import formula
 from ui.scene.names import first_that_fits, fitting, font_that_fits
 from ui.scene.update_lines import UpdateLine, softmax_lines
@@ -28,6 +28,8 @@ MOST_ULP = 1e5
 """Error of a row's O from which it is shown as bad: rounding to bfloat16 makes 32 768."""
 _TALL = 1.9
 """Height of a line with fractions, in lines."""
+_OUTLINED = 4
+"""Narrowest bar with an outline, in widths of its line."""
 _LETTERS = 42
 """Letters of a usual line, for which text is made small if need be."""
 
@@ -247,12 +249,13 @@ def _height_of(bars: Bars, plot: QRectF, value: float) -> float:
 
 
 def _shades(style: Style) -> dict[KeyState, QColor]:
+    """Return the colours of bars with a score, and of the outline of one that has none yet."""
     theme = style.theme
     colour = theme.tensor("S")
     return {
         KeyState.CURRENT: colour,
         KeyState.SEEN: mixed(theme.panel, colour, 0.5),
-        KeyState.LATER: mixed(theme.panel, theme.faint, 0.64),
+        KeyState.LATER: QColor(theme.muted),
     }
 
 
@@ -278,14 +281,27 @@ def _paint_bars(
     band = QRectF(plot.x() + cols.start * per_key, plot.y(), len(cols) * per_key, plot.height())
     painter.fillRect(band, mixed(theme.panel, theme.tensor("S"), 0.12))
     painter.setPen(Qt.PenStyle.NoPen)
+    line = hairline(style)
+    outlined = min(widths) >= _OUTLINED * line
     for state, colour in _shades(style).items():
-        painter.setBrush(colour)
-        painter.drawRects(
-            [
-                QRect(lefts[n], min(zero, tips[n]), widths[n], max(abs(tips[n] - zero), 1))
-                for n in np.flatnonzero(bars.states == state).tolist()
-            ]
-        )
+        which = np.flatnonzero(bars.states == state).tolist()
+        if state == KeyState.LATER and not outlined:  # the ends alone
+            painter.setBrush(colour)
+            painter.drawRects([QRect(lefts[n], tips[n], widths[n], line) for n in which])
+            continue
+        places = [
+            QRect(lefts[n], min(zero, tips[n]), widths[n], max(abs(tips[n] - zero), 1))
+            for n in which
+        ]
+        if state == KeyState.LATER:  # empty: a look ahead
+            painter.setPen(QPen(colour, line, Qt.PenStyle.DashLine))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            near, far = line // 2, line - line // 2
+            places = [place.adjusted(near, near, -far, -far) for place in places]
+        else:
+            painter.setBrush(colour)
+        painter.drawRects(places)
+        painter.setPen(Qt.PenStyle.NoPen)
     # Of narrow bars not each has a mark: they would be a solid line.
     mark, stride = max(1, round(style.px(2))), 1 if slot >= 3 else int(np.ceil(4 / slot))
     painter.setBrush(QColor(theme.faint))
@@ -386,7 +402,7 @@ def legend_words(snapshot: Snapshot, report: RowReport) -> tuple[LegendWord, ...
     words = [LegendWord(here, here, state, (cols.start, cols.stop))]
     for text, short, shade, which in (
         ("seen", "seen", KeyState.SEEN, report.seen & ~hidden & ~current),
-        ("not loaded yet", "later", KeyState.LATER, ~report.seen & ~hidden & ~current),
+        ("not computed yet", "later", KeyState.LATER, ~report.seen & ~hidden & ~current),
         ("hidden by the mask", "hidden", KeyState.HIDDEN, hidden & ~current),
     ):
         if which.any():
@@ -420,18 +436,21 @@ def _paint_legend(
     words = legend_words(snapshot, report)
     swatch, gap = px(11), px(12)
     texts = [word.text for word in words]
-    if sum(text_width(font, t) + swatch + gap for t in texts) - gap > place.width():
+    if sum(text_width(font, t) + swatch + gap for t in texts) - gap > place.right() - plot.x():
         texts = [word.short for word in words]
     widths = [text_width(font, text) + swatch + 1 for text in texts]
     per_key = plot.width() / len(report.scores)
     centres = [plot.x() + sum(word.keys) / 2 * per_key for word in words]
-    starts = legend_places(widths, centres, place.x(), place.right(), gap)
+    starts = legend_places(widths, centres, plot.x(), place.right(), gap)
     shades = _shades(style)
     for word, text, x, width in zip(words, texts, starts, widths, strict=True):
         colour = shades.get(word.state, QColor(theme.faint))
         size = px(7) if word.state else px(2)
         box = QRectF(x + (px(7) - size) / 2, place.center().y() - size / 2, size, size)
-        painter.fillRect(box, colour)
+        if word.state == KeyState.LATER:
+            outline(painter, QRectF(box.toAlignedRect()), colour, hairline(style))
+        else:
+            painter.fillRect(box, colour)
         at = QRectF(x + swatch, place.y(), width - swatch, place.height())
         is_current = word.keys == (snapshot.visit.cols.start, snapshot.visit.cols.stop)
         draw_text(painter, at, text, font, theme.tensors["S"] if is_current else theme.muted, LEFT)

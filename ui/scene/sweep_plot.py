@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from simulator.algorithms import ALGORITHMS
+from simulator.hardware import LAUNCH_SECONDS
 from simulator.sweep import Axis as SweepAxis
 from simulator.sweep import Figures, Sweep, TilingMap
 from simulator.workload import Workload
@@ -23,7 +25,7 @@ from ui.scene.plot_model import (
     PlotModel,
     Words,
 )
-from ui.units import bytes_text, count_text, plural, time_text
+from ui.units import LAUNCH, bytes_text, count_text, estimate_text, plural, time_text
 
 Quantity = Literal["bytes", "time", "shared"]
 
@@ -106,7 +108,7 @@ def figure_lines(heading: str, figures: Figures, w: Workload) -> tuple[str, ...]
         f"read {bytes_text(figures.read)}, written {bytes_text(figures.write)}",
         f"compulsory {_exact(figures.compulsory)}",
         f"{count_text(figures.flops)} FLOPs",
-        f"≈ {time_text(figures.seconds)} on {w.gpu.name}{bound}",
+        f"{estimate_text(figures.seconds, w.gpu.name)}{bound}",
         f"shared memory {bytes_text(figures.shared)}, {room}",
     )
 
@@ -166,6 +168,10 @@ def sweep_plot(found: Sweep, w: Workload, quantity: Quantity, *, fixed: str = ""
         measure.text(y), "current", "star", 6.0, figure_lines(heading, own_figures, w),
     )  # fmt: skip
     levels = (_limit(w),) if quantity == "shared" else ()
+    if quantity == "time" and _has_short(ys for ys in places.values()):
+        levels = (
+            Level(LAUNCH_SECONDS, f"a launch: some {LAUNCH}", f"a launch: {LAUNCH}", "muted"),
+        )
     return PlotModel(
         name=f"{measure.title} over {AXIS_TITLES[axis]}",
         x=Axis(AXIS_TITLES[axis], _tokens, log=True, base=2, whole=True),
@@ -214,13 +220,16 @@ def map_plot(found: TilingMap, w: Workload, quantity: Quantity) -> PlotModel:
     )
     marks, off = _choice_marks(found, w, heat)
     here = found.here_figures
+    short = ""
+    if quantity == "time" and _has_short(values.tolist()):
+        short = f" A launch alone takes some {LAUNCH}."
     return PlotModel(
         name=f"{measure.title} of {_title(found.algorithm)} over Br and Bc",
         x=Axis(AXIS_TITLES["Bc"], _tokens, base=2, whole=True),
         y=Axis(AXIS_TITLES["Br"], _tokens, base=2, whole=True),
         marks=marks,
         heat=heat,
-        note=_note(w, None) + (f" Off the map: {', '.join(off)}." if off else ""),
+        note=_note(w, None) + (f" Off the map: {', '.join(off)}." if off else "") + short,
         summary=(
             f"{_tiles(*found.here)}: {measure.text(amount(here, quantity))}, "
             f"{bytes_text(here.shared)} of shared memory; a block may take {limit}. "
@@ -273,6 +282,11 @@ def _choice_marks(
             )
         )  # fmt: skip
     return tuple(marks), tuple(off)
+
+
+def _has_short(times: Iterable[Sequence[float]]) -> bool:
+    """Return whether any time is below that of a launch."""
+    return min(min(row) for row in times) < LAUNCH_SECONDS
 
 
 def _limit(w: Workload) -> Level:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF, Qt
 
+from simulator.compare import at_scale
 from simulator.program import TileProgram
 from simulator.traffic_curve import Curve, RunTraffic
 from ui.scene.board_scores import clipped
@@ -18,7 +19,7 @@ from ui.scene.draw import RIGHT, draw_text, mixed, text_width
 from ui.scene.names import first_that_fits, fitting, symbol
 from ui.scene.transport import boundaries
 from ui.theme import Style, Theme
-from ui.units import bytes_text
+from ui.units import bytes_text, count_text, factor_text
 
 MIN_SIZE = QSizeF(420, 74)
 _LEAST_OWN = 14
@@ -309,8 +310,20 @@ def _paint_axes(painter: QPainter, program: TileProgram, lay: TrafficLayout) -> 
     for words, box in tick_labels(program, lay):
         draw_text(painter, box, words, font, theme.muted)
     if lay.note.height():
-        note = first_that_fits(_NOTES, lay.note.width(), font)
+        note = first_that_fits(notes(program), lay.note.width(), font)
         draw_text(painter, lay.note, note, font, theme.muted)
+
+
+def notes(program: TileProgram) -> tuple[str, ...]:
+    """Return what the curves are, longest first; of a short run, what a long one would show."""
+    scale = at_scale(program)
+    if scale is None:
+        return _NOTES
+    tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
+    others = [name for name in scale.bytes if name != scale.baseline]
+    ratios = " and ".join(f"{factor_text(scale.times(n))} {_NAMES[n]}'s" for n in others)
+    long = f"at N = {count_text(scale.keys)} in {tiles} {scale.baseline} requests {ratios} bytes"
+    return (f"{_NOTES[0]}  ·  {long}", f"{_NOTES[2]}  ·  {long}", *_NOTES)
 
 
 def tick_labels(program: TileProgram, lay: TrafficLayout) -> list[tuple[str, QRectF]]:

@@ -16,11 +16,12 @@ from simulator.snapshot import Snapshot
 from ui.scene.draw import CENTRE, card, draw_text, mixed, text_width
 from ui.scene.names import op_label, short_op_label
 from ui.theme import THEMES, Style
-from ui.units import count_text, time_text
+from ui.units import LAUNCH, count_text, time_text
 
 SMALLEST_CELL = 12
 """Pixels (scale 1) under which cells give way to a density strip."""
 _FONT_SIZES = (12, 11)
+BELOW_LAUNCH = f"less than a launch: {LAUNCH}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,5 +449,18 @@ def position_words(snapshot: Snapshot, visit: int | None = None) -> str:
 
 
 def time_words(snapshot: Snapshot) -> str:
-    """Return the estimated time so far on the chosen GPU."""
+    """Return the estimated time so far on the chosen GPU, if a launch does not take longer."""
+    if snapshot.time.below_launch:
+        return BELOW_LAUNCH
     return f"≈ {time_text(snapshot.time.seconds)} on {snapshot.program.workload.gpu.name}"
+
+
+def time_tip(snapshot: Snapshot) -> str:
+    """Return what the estimated time is made of."""
+    found, gpu = snapshot.time, snapshot.program.workload.gpu
+    sums = "no matrix rate for float32" if found.compute is None else time_text(found.compute)
+    return (
+        f"Estimate from the data sheet of {gpu.name}, the longer of two: requested bytes / HBM "
+        f"bandwidth: {time_text(found.memory)}; matmul FLOPs / matrix rate: {sums}. No launches, "
+        f"no caches: a launch alone takes some {LAUNCH}. More in docs/time-model.md."
+    )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.dtypes import F32
+from simulator.matmul import matmul
 from simulator.provenance import maximum_of_tile
 from simulator.row_report import RowReport
 from simulator.snapshot import Cell, Snapshot
@@ -171,8 +172,8 @@ class _Row:
         """Return the row's components of ``P V`` of this tile."""
         cols = self.snapshot.visit.cols
         with np.errstate(all="ignore"):  # a fault may have made P infinite
-            return np.asarray(
-                self.snapshot.tile.p_used[self.r] @ self.snapshot.v[cols.start : cols.stop]
+            return matmul(
+                self.snapshot.tile.p_used[self.r], self.snapshot.v[cols.start : cols.stop]
             )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pypdf
 import pytest
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from simulator.errors import InputError
 from simulator.scenario import load_scenario, with_values
@@ -195,7 +195,8 @@ def test_a_scenario_that_is_not_saved_goes_along(window, qtbot, tmp_path):
     dialog.export_button.click()
     qtbot.waitUntil(lambda: dialog._running is None, timeout=60000)
     assert dialog.words.text().startswith("Written")
-    assert read_scenario(tmp_path / "a.png") == changed
+    assert session.scenario.mask == changed.mask
+    assert read_scenario(tmp_path / "a.png") == session.scenario
     assert str(DEMO) in read_note(tmp_path / "a.png").command
     assert "--token" not in read_note(tmp_path / "a.png").command
     dialog.close()
@@ -262,6 +263,8 @@ def test_progress_and_cancel_of_a_process(taught, qtbot, tmp_path):
     dialog.seconds_box.setValue(900)
     taught.session.tasks.progressed.connect(lambda words, share, left: told.append(share))
     dialog.export_button.click()
+    (question,) = dialog.findChildren(QMessageBox, "replace")
+    next(b for b in question.buttons() if b.text() == "Replace").click()
     qtbot.waitUntil(lambda: max(told, default=0) > 0, timeout=60000)
     assert "of 27\u2009000 frames" in dialog.words.text()
     assert len(names(tmp_path)) == len(before) + 1

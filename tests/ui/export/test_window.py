@@ -10,14 +10,24 @@ from PIL import Image
 from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QDialog, QFileDialog, QLineEdit, QWidget
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QComboBox,
+    QDialog,
+    QFileDialog,
+    QLineEdit,
+    QMessageBox,
+    QWidget,
+)
 
 from simulator.scenario import with_values
+from simulator.snapshot import Cursor
 from tests.ui.export.helpers import command, frames_of, make, names, picture
 from ui.export.dialog import ExportDialog
 from ui.export.formats import FORMATS
 from ui.export.options import ExportOptions
 from ui.panels.memory_panel import MemoryPanel
+from ui.scene.transport import position_words
 
 
 @pytest.fixture
@@ -32,6 +42,13 @@ def dialog(open_window, tmp_path):
     out.close()
 
 
+def agree(parent, text="Replace"):
+    """Answer the question whether something may be written over."""
+    (box,) = (box for box in parent.findChildren(QMessageBox, "replace") if box.isVisible())
+    next(button for button in box.buttons() if button.text() == text).click()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
 def finished(dialog, qtbot, seconds=60):
     qtbot.waitUntil(lambda: dialog._running is None, timeout=1000 * seconds)
 
@@ -43,8 +60,8 @@ def test_the_dialog_and_the_command_make_the_same_file(dialog, qtbot, tmp_path):
     dialog.pace_box.setCurrentText("seconds in all")
     dialog.seconds_box.setValue(1.2)
     dialog.range_box.setCurrentText("Visits")
-    dialog.start_box.setValue(2)
-    dialog.stop_box.setValue(5)
+    dialog.start_box.setValue(3)
+    dialog.stop_box.setValue(6)
     assert "12 frames, 1.2 s at 10 fps" in dialog.words.text()
     dialog.export_button.click()
     finished(dialog, qtbot)
@@ -82,6 +99,7 @@ def test_cancel_stops_and_leaves_what_was_there(dialog, qtbot, tmp_path):
     dialog.pace_box.setCurrentText("seconds in all")
     dialog.seconds_box.setValue(600)
     dialog.export_button.click()
+    agree(dialog)
     assert dialog.close_button.text() == "Cancel"
     assert dialog.close_button.hasFocus() or not dialog.isActiveWindow()
     qtbot.waitUntil(lambda: "frames" in dialog.words.text(), timeout=20000)
@@ -99,6 +117,61 @@ def test_cancel_stops_and_leaves_what_was_there(dialog, qtbot, tmp_path):
     assert target.stat().st_size > 1000
 
 
+def test_what_is_there_is_replaced_only_if_the_user_agrees(dialog, qtbot, tmp_path):
+    dialog.format_box.setCurrentText("PNG picture")
+    target = Path(dialog.target_edit.text())
+    target.write_bytes(b"old")
+    dialog.export_button.click()
+    agree(dialog, "Cancel")
+    dialog._session.settle()
+    assert target.read_bytes() == b"old"
+    assert dialog.export_button.isEnabled()
+    dialog.export_button.click()
+    agree(dialog)
+    finished(dialog, qtbot)
+    assert target.stat().st_size > 1000
+    dialog.export_button.click()  # what was agreed to was for the file before
+    agree(dialog, "Cancel")
+
+
+def test_frames_that_are_there_are_found(tmp_path):
+    options = ExportOptions(f"{tmp_path}/f-%03d.png")
+    assert options.there == []
+    for name in ("f-000.png", "f-1.png", "f-x.png", "g-000.png", "f-000.png.txt"):
+        (tmp_path / name).touch()
+    assert [path.name for path in options.there] == ["f-000.png", "f-1.png"]
+    assert ExportOptions(f"{tmp_path}/none/").there == []
+
+
+def test_visits_are_counted_as_in_the_window(dialog, qtbot):
+    session = dialog._session
+    total = len(session.trace)
+    assert (dialog.start_box.minimum(), dialog.start_box.value()) == (1, 1)
+    assert (dialog.stop_box.maximum(), dialog.stop_box.value()) == (total, total)
+    dialog.range_box.setCurrentText("Visits")
+    dialog.start_box.setValue(3)
+    dialog.stop_box.setValue(5)
+    assert dialog.options().visits == (2, 5)  # of the command: from 0, up to and not with
+    assert f"visits 3 to 5 of {total}" in dialog.words.text()
+    session.go(Cursor(2, 0))
+    session.settle()
+    assert position_words(session.view.snapshot).startswith(f"visit {dialog.start_box.value()} of")
+    assert "from 1" in dialog.start_box.toolTip()
+
+
+def test_an_ending_that_was_not_typed_is_asked_about(open_window, tmp_path, monkeypatch):
+    window = open_window("causal")
+    there = tmp_path / "mine.toml"
+    there.write_text("old", encoding="utf-8")
+    monkeypatch.setattr(
+        QFileDialog, "getSaveFileName", lambda *a, **k: (str(tmp_path / "mine"), "")
+    )
+    window.files.save_as()
+    assert there.read_text(encoding="utf-8") == "old"
+    agree(window)
+    assert there.read_text(encoding="utf-8") != "old"
+
+
 def test_a_run_that_is_built_while_the_dialog_is_open(open_window, tmp_path):
     window = open_window("causal")
     session, scenario = window.session, window.session.scenario
@@ -107,7 +180,7 @@ def test_a_run_that_is_built_while_the_dialog_is_open(open_window, tmp_path):
     dialog = window.findChild(ExportDialog)
     before = dialog.stop_box.value()
     session.settle()
-    last = len(session.trace) - 1
+    last = len(session.trace)
     assert last < before
     assert (dialog.start_box.maximum(), dialog.stop_box.value()) == (last, last)
     dialog.target_edit.setText(f"{tmp_path}/a.mp4")
@@ -169,7 +242,7 @@ def test_a_failure_is_told_in_the_dialog(dialog, qtbot, tmp_path):
         (lambda d: d.target_edit.setText("/none/a.mp4"), "exists"),
         (lambda d: d.target_edit.setText("a.bmp"), "ends in"),
         (lambda d: (d.range_box.setCurrentText("Visits"), d.start_box.setValue(5),
-                    d.stop_box.setValue(3)), "A < B"),
+                    d.stop_box.setValue(3)), "after the last"),
     ],
 )  # fmt: skip
 def test_bad_values_are_told_and_cannot_be_exported(dialog, change, word):
@@ -241,7 +314,8 @@ def test_an_export_is_opened_as_a_scenario(ending, open_window, tmp_path):
     assert window.session.path is None  # saving never writes into the film
     assert target in window.settings.recent
     window.open_path(tmp_path / "none.png")
-    assert "No such file" in window._banner.text()
+    window.session.settle()
+    assert "No such file" in window.messages.text()
 
 
 def test_a_window_starts_from_an_export(qapp, settings, tmp_path):

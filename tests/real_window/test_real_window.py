@@ -1,0 +1,38 @@
+"""The window on a real screen: nothing crashes, nothing is printed, the exit status is 0.
+
+Each test looks at one case; all are tried before the first, in several processes (`crew`).
+"""
+
+import pytest
+
+from tests.real_window.cases import ON_WAYLAND, PROCESSES, SEQUENCES, STARTS, Case
+
+
+def each(*cases: Case) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
+
+
+def check_well(fault: str) -> None:
+    """Fail with what went wrong, and nothing else."""
+    if fault:
+        pytest.fail(fault, pytrace=False)
+
+
+@each(*STARTS)
+def test_x_start_after_what_was_left(case: Case, on_x: dict[Case, str]) -> None:
+    check_well(on_x[case])
+
+
+@each(*PROCESSES)
+def test_x_processes_that_follow_one_another(case: Case, on_x: dict[Case, str]) -> None:
+    check_well(on_x[case])
+
+
+@each(*SEQUENCES)
+def test_x_sequence_at_random(case: Case, on_x: dict[Case, str]) -> None:
+    check_well(on_x[case])
+
+
+@each(*ON_WAYLAND)
+def test_wayland_start_after_what_was_left(case: Case, on_wayland: dict[Case, str]) -> None:
+    check_well(on_wayland[case])

@@ -1,0 +1,181 @@
+"""The soak: a window used at random for a long time, measured, and judged at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtWidgets import QApplication
+
+from simulator.assets import DEMO
+from tests.soak.devices import deliver_deletes
+from tests.soak.fresh import differences
+from tests.soak.hand import Hand
+from tests.soak.watch import Block, Failures, Sample, Stopwatch, load, sample
+from ui.app import make_window
+from ui.autosave import Autosave
+from ui.log import follow
+from ui.main_window import MainWindow
+from ui.settings import Settings
+
+MOST_BLOCK_MS = 300
+MOST_GROWTH = 1.10
+"""Memory and objects at the end, over those after `WARM` actions."""
+WARM = 5_000
+"""Actions after which all panels have been made, and what is kept for later is there."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a soak came to.
+
+    Attributes
+    ----------
+    samples : list of Sample
+        At the beginning, after every so many actions, at the end.
+    blocks : list of Block
+        The longest, longest first.
+    failures : dict
+        What went wrong, and how often.
+    checks : int
+        How often the window was compared with a new session.
+    """
+
+    samples: list[Sample] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    failures: dict[str, int] = field(default_factory=dict)
+    checks: int = 0
+
+    def faults(self) -> list[str]:
+        """Return, in words, what is not as it must be."""
+        out = [f"{count}×: {text.splitlines()[-1]}" for text, count in self.failures.items()]
+        out += [f"{b.cpu:.0f} ms without input: {b.what} (action {b.at})"
+                for b in self.blocks if b.cpu > MOST_BLOCK_MS]  # fmt: skip
+        warm = next((each for each in self.samples if each.actions >= WARM), None)
+        last = self.samples[-1]
+        if warm is not None and last is not warm:
+            for name in ("rss", "objects", "qobjects", "widgets"):
+                before, after = getattr(warm, name), getattr(last, name)
+                if after > before * MOST_GROWTH:
+                    out.append(f"{name}: {after:.0f} at the end, {before:.0f} at {warm.actions}")
+        return out
+
+
+def soak(
+    folder: Path,
+    actions: int,
+    seconds: float = float("inf"),
+    seed: int = 1,
+    every: int = 5_000,
+    check: int = 500,
+    say: Callable[[str], None] = print,
+) -> Report:
+    """Use a window at random.
+
+    Parameters
+    ----------
+    folder : Path
+        Where settings and files lie.
+    actions, seconds
+        When to end: whichever comes first.
+    seed : int
+        Of what is drawn.
+    every, check : int
+        Actions between two samples, and between two comparisons with a new session.
+    say : callable
+        Told each line of the table.
+    """
+    failures = Failures()
+    settings = Settings(folder / "settings.ini")
+    window = make_window(DEMO, "numpy", settings)
+    autosave = Autosave(window.session, folder)
+    follow(window.session)
+    window.resize(1440, 900)
+    window.show()
+    window.activateWindow()
+    window.session.settle()
+    hand = Hand(window, folder, seed)
+    try:
+        return _use(window, hand, failures, (actions, seconds, every, check), say)
+    finally:
+        hand.close()
+        hand.end_dialogs()
+        window.close()
+        autosave.finish()
+        window.deleteLater()
+        deliver_deletes()
+        failures.close()
+
+
+def _use(
+    window: MainWindow,
+    hand: Hand,
+    failures: Failures,
+    plan: tuple[int, float, int, int],
+    say: Callable[[str], None],
+) -> Report:
+    actions, seconds, every, check = plan
+    report, begun = Report(), time.monotonic()
+    longest = Block(0, 0, "", 0)
+    say(f"{'actions':>8} {'s':>6} {'RSS MiB':>8} {'untrimmed':>9} {'objects':>8} {'QObjects':>8} "
+        f"{'widgets':>8} {'longest block':>14}")  # fmt: skip
+
+    def take(done: int) -> None:
+        nonlocal longest
+        failures.during = "coming to rest"
+        failures.keep(hand.rest)
+        failures.keep(settle)
+        now = sample(done, time.monotonic() - begun, window)
+        report.samples.append(now)
+        say(f"{now.actions:8} {now.seconds:6.0f} {now.rss:8.0f} {now.held:9.0f} {now.objects:8} "
+            f"{now.qobjects:8} {now.widgets:8} {longest.cpu:5.0f} ms ({longest.wall:.0f} passed)"
+            f"  load {load()}  {longest.what[:60]}")  # fmt: skip
+        longest = Block(0, 0, "", 0)
+
+    take(0)
+    done = 0
+    while done < actions and time.monotonic() - begun < seconds:
+        act = hand.act()
+        failures.during = f"action {done}"
+        with Stopwatch() as first:
+            what = failures.keep(act) or "failed"
+        failures.during = f"action {done}: {what}"
+        # In between, the event loop of the window would take input.
+        with Stopwatch() as then:
+            failures.keep(pump)
+        done += 1
+        watch = max(first, then, key=lambda each: each.cpu)
+        block = Block(watch.cpu, watch.wall, what if watch is first else f"after {what}", done)
+        if block.cpu > longest.cpu:
+            longest = block
+        if block.cpu > MOST_BLOCK_MS / 2:
+            report.blocks = sorted([*report.blocks, block], key=lambda b: -b.cpu)[:20]
+        if done % check == 0:
+            failures.during = f"the comparison after action {done}"
+            found = failures.keep(partial(differences, window))
+            for text in found or ():
+                failures.add(text)
+            report.checks += found is not None
+        if done % every == 0:
+            take(done)
+    if report.samples[-1].actions != done:
+        take(done)
+    report.failures = dict(failures.told)
+    return report
+
+
+def settle(seconds: float = 0.3) -> None:
+    """Let timers that begin with what has just been done come to their end."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pump()
+        time.sleep(0.002)
+
+
+def pump() -> None:
+    """Handle all that is due, and end what waits for its end."""
+    QApplication.processEvents()
+    deliver_deletes()

@@ -1,0 +1,74 @@
+"""The soak itself: a short one finds nothing, and what is wrong is seen."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QTimer, qWarning
+
+from simulator import simulate
+from simulator.assets import DEMO
+from tests.soak.fresh import compare
+from tests.soak.run import MOST_BLOCK_MS, WARM, Report, soak
+from tests.soak.watch import Block, Failures, Sample
+from ui.app import application
+
+FIRST = Sample(
+    actions=WARM, seconds=60, rss=300, held=320, objects=10_000, qobjects=1_000, widgets=500
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nothing is written to the real home."""
+    for name in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_short_soak_finds_nothing_wrong(home: Path) -> None:
+    lines: list[str] = []
+    report = soak(home, actions=250, seed=3, every=125, check=50, say=lines.append)
+    assert report.failures == {}
+    assert report.checks >= 3
+    assert [each.actions for each in report.samples] == [0, 125, 250]
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize("name", ["rss", "objects", "qobjects", "widgets"])
+def test_growth_is_a_fault(name: str) -> None:
+    larger = replace(FIRST, actions=2 * WARM, **{name: getattr(FIRST, name) * 1.2})
+    assert [text.partition(":")[0] for text in Report([FIRST, larger]).faults()] == [name]
+    assert Report([FIRST, replace(FIRST, actions=2 * WARM)]).faults() == []
+
+
+def test_blocks_and_failures_are_faults() -> None:
+    slow = Block(cpu=MOST_BLOCK_MS + 1, wall=400, what="present", at=7)
+    quick = Block(cpu=MOST_BLOCK_MS - 1, wall=900, what="present", at=8)
+    report = Report([FIRST], [slow, quick], {"Traceback\nValueError: no": 2})
+    assert len(report.faults()) == 2
+    assert "ValueError" in report.faults()[0]
+    assert "action 7" in report.faults()[1]
+
+
+def test_errors_and_warnings_are_told() -> None:
+    app, failures = application(), Failures()
+    try:
+        failures.during = "a test"
+        qWarning("a leg is missing")
+        QTimer.singleShot(0, lambda: 1 // 0)
+        failures.keep(app.processEvents)
+        assert failures.keep(lambda: "said") == "said"
+    finally:
+        failures.close()
+    assert sum("ZeroDivisionError" in text for text in failures.told) == 1
+    assert "Qt: a leg is missing" in failures.told
+
+
+def test_other_numbers_are_seen() -> None:
+    one, same = simulate(DEMO), simulate(DEMO)
+    assert compare(one.snapshot(3), same.snapshot(3), "it") == []
+    found = compare(one.snapshot(3), same.snapshot(4), "it")
+    assert "it.tile.s: other numbers" in found
+    assert any("visit" in text for text in found)

@@ -1,0 +1,157 @@
+"""What is looked at while a window is used: memory, objects, blocks, and whatever goes wrong."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import psutil
+from PySide6.QtCore import QObject, QtMsgType, qInstallMessageHandler
+from PySide6.QtWidgets import QApplication
+
+from ui.heap import give_back
+
+T = TypeVar("T")
+MIB = 2**20
+HARMLESS = (
+    "This plugin does not support",
+    "QStandardPaths: XDG_RUNTIME_DIR not set",
+    "Mouse event at",
+)
+"""What the offscreen platform says of itself, and Qt's tests of a place beside a window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What there is after so many actions, with nothing open and garbage collected.
+
+    Attributes
+    ----------
+    actions : int
+        Actions done.
+    seconds : float
+        Since the beginning.
+    rss, held : float
+        MiB of memory, after what is free was given back to the system, and before.
+    objects : int
+        Objects that Python's collector knows.
+    qobjects, widgets : int
+        Of the window, and all widgets.
+    """
+
+    actions: int
+    seconds: float
+    rss: float
+    held: float
+    objects: int
+    qobjects: int
+    widgets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A stretch in which the window took no input: an action, or all that is due after it.
+
+    It is judged by what its thread computed: what passes is as much the machine's other work.
+
+    Attributes
+    ----------
+    cpu, wall : float
+        Milliseconds that its thread computed, and that passed.
+    what : str
+        The action.
+    at : int
+        Which action it was.
+    """
+
+    cpu: float
+    wall: float
+    what: str
+    at: int
+
+
+def sample(actions: int, seconds: float, window: QObject) -> Sample:
+    """Collect, give memory back, and count."""
+    for _ in range(3):
+        gc.collect()
+    held = psutil.Process().memory_info().rss / MIB
+    give_back()
+    return Sample(
+        actions=actions,
+        seconds=seconds,
+        rss=psutil.Process().memory_info().rss / MIB,
+        held=held,
+        objects=len(gc.get_objects()),
+        qobjects=len(window.findChildren(QObject)),
+        widgets=len(QApplication.allWidgets()),
+    )
+
+
+def kinds(window: QObject) -> Counter[str]:
+    """Count the objects of a window by class."""
+    return Counter(o.metaObject().className() for o in window.findChildren(QObject))
+
+
+class Failures:
+    """Takes every error and every warning of Qt's, with the action that was going on."""
+
+    def __init__(self) -> None:
+        self.told: Counter[str] = Counter()
+        self.during = ""
+        self._before = sys.excepthook, threading.excepthook, sys.unraisablehook
+        sys.excepthook = lambda kind, error, trace: self._take(error)
+        threading.excepthook = lambda args: self._take(args.exc_value)
+        sys.unraisablehook = lambda args: self._take(args.exc_value)
+        self._messages = qInstallMessageHandler(self._take_message)
+
+    def close(self) -> None:
+        """Leave errors to those who had them before."""
+        sys.excepthook, threading.excepthook, sys.unraisablehook = self._before
+        qInstallMessageHandler(self._messages)
+
+    def add(self, text: str) -> None:
+        """Note something that must not be."""
+        if text not in self.told:
+            print(f"FAILURE during {self.during}\n{text}", flush=True)
+        self.told[text] += 1
+
+    def keep(self, act: Callable[[], T]) -> T | None:
+        """Do something and return what it says; what it raises is noted, as the window would."""
+        try:
+            return act()
+        except Exception as error:
+            self._take(error)
+            return None
+
+    def _take(self, error: BaseException | None) -> None:
+        if error is not None:
+            self.add("".join(traceback.format_exception(error)).rstrip())
+
+    def _take_message(self, kind: QtMsgType, context: object, text: str) -> None:
+        if kind is not QtMsgType.QtDebugMsg and not text.startswith(HARMLESS):
+            self.add(f"Qt: {text}")
+
+
+class Stopwatch:
+    """Measures a stretch: what its thread computes and what passes."""
+
+    def __enter__(self) -> Stopwatch:
+        self._cpu, self._wall = time.thread_time(), time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cpu = 1000 * (time.thread_time() - self._cpu)
+        self.wall = 1000 * (time.perf_counter() - self._wall)
+
+
+def load() -> str:
+    """Return how busy the machine is, in words."""
+    return " ".join(f"{part:.1f}" for part in os.getloadavg())

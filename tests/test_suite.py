@@ -1,0 +1,20 @@
+"""The suite itself: what it sees to whoever starts it, and how."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are another thing there")
+def test_what_is_started_in_the_background_can_be_interrupted():
+    child = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    lines = f"import sys, subprocess as s, tests.conftest; s.run([sys.executable, '-c', {child!r}])"
+    done = subprocess.run(
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", lines],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("True\n", "")

@@ -25,7 +25,7 @@ def test_a_dock_that_floats_from_behind_a_tab_is_in_sight_and_up_to_date(open_wi
     qapp.processEvents()
     dock.setFloating(True)
     qapp.processEvents()
-    assert window.screen().geometry().contains(dock.geometry())
+    assert window.geometry().contains(dock.geometry())
     state = panel.table.item(0, len(COLUMNS) - 1).text
     told = []
     for move in (window.session.first, window.session.last):

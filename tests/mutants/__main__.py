@@ -122,7 +122,7 @@ def part(name: str, chosen: list[Path], given: argparse.Namespace) -> dict[Path,
         trial = Trial(
             ((m, known.tests(m, given.seconds)) for m in (*controls, *mutants)),
             lambda chosen: 10 + 4 * sum(known.seconds[test] for test in chosen),
-            given.processes, tell,
+            given.processes, tell, known.seconds,
         )  # fmt: skip
         run_pytest(tests, trial)
     return came

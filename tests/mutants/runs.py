@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -247,6 +247,8 @@ class Trial:
         How many at a time.
     tell : callable
         Told each mutant and what came of it.
+    known : collection of str
+        The tests of the record. Those written since then run for every mutant, and first.
     """
 
     def __init__(
@@ -255,7 +257,9 @@ class Trial:
         limit: Callable[[list[str]], float],
         processes: int,
         tell: Callable[[Mutant, str], None],
+        known: Collection[str],
     ) -> None:
+        self._known = known
         self._mutants = iter(mutants)
         self._limit = limit
         self._processes = processes
@@ -269,7 +273,9 @@ class Trial:
         self._functions = functions_of_ours()
         gc.collect()
         gc.freeze()  # else every collection in a fork copies all that was imported
-        for mutant, tests in self._mutants:
+        new = [test for test in items if test not in self._known]
+        for mutant, recorded in self._mutants:
+            tests = [*new, *recorded]
             if not tests:
                 self._tell(mutant, NOT_RUN)
                 continue

@@ -194,10 +194,9 @@ class AtTile(Condition):
     def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
         launch = finder.program.launches[block.launch]
         outer, inner = (self.i, self.j) if launch.by_rows else (self.j, self.i)
-        if block.outer != outer:
+        if block.outer != outer or self.j >= finder.program.workload.grid.Tc:
             return
-        if launch.whole_rows:
-            inner = 0 if self.j < finder.program.workload.grid.Tc else -1
+        inner = 0 if launch.whole_rows else inner
         for n in np.flatnonzero(block.inner == inner).tolist():
             if n in block.looked:
                 yield Cursor(block.start + n, 0)

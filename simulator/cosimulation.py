@@ -165,7 +165,7 @@ def _summed(chip: dict[str, F64]) -> float:
     """Return the size of the terms that O is a sum of: they may cancel, their errors do not."""
     values = float(np.max(np.abs(chip["V"]), initial=1.0))
     running_sum = "l" in chip and "beta" not in chip
-    return values * max(1.0, float(np.max(chip["l"], initial=1.0)) if running_sum else 1.0)
+    return values * (float(np.max(chip["l"], initial=1.0)) if running_sum else 1.0)
 
 
 def _difference(

@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -342,3 +343,69 @@ def test_settings_that_cannot_be_used(settings: MapSettings, told: str) -> None:
     with pytest.raises(InputError) as error:
         HeadScores(w, inputs).maps(settings)
     assert told in str(error.value)
+
+
+def test_a_temperature_may_bring_the_scale_to_the_ends_of_float32() -> None:
+    limits = np.finfo(np.float32)
+    w, inputs = loaded(scenario(nq=2, nk=2, d=1))
+    for scale in (float(limits.max), float(limits.tiny)):
+        HeadScores(replace(w, scale=scale), inputs).maps(MapSettings())
+    for scale in (np.nextafter(float(limits.max), np.inf), np.nextafter(float(limits.tiny), 0)):
+        with pytest.raises(InputError, match="temperature"):
+            HeadScores(replace(w, scale=float(scale)), inputs).maps(MapSettings())
+
+
+def test_maps_of_some_heads_have_those_alone() -> None:
+    w, inputs = loaded(scenario(nq=3, nk=4, d=2, heads=4, kv_heads=2))
+    scores = HeadScores(w, inputs)
+    everything, some = scores.maps(), scores.maps(heads=[3, 1])
+    assert some.heads == (3, 1)
+    assert some.weights.tolist() == everything.weights[[3, 1]].tolist()
+    assert some.entropy.tolist() == everything.entropy[[3, 1]].tolist()
+    assert scores.maps(heads=[]).weights.shape == (0, 3, 4)
+
+
+def test_a_row_tells_its_five_strongest_keys_unless_asked_for_others() -> None:
+    w, inputs = loaded(scenario(nq=3, nk=9, d=2))
+    found = HeadScores(w, inputs).maps().row(0, 1)
+    assert found.strongest.tolist() == sorted(range(9), key=lambda j: -found.weights[j])[:5]
+
+
+def test_as_many_weights_as_the_limit_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    w, inputs = loaded(scenario(nq=5, nk=6, d=2, heads=2))
+    for most, whole in ((60, True), (59, False)):
+        monkeypatch.setattr(attention_map, "MAX_WEIGHTS", most)
+        assert (fitting_part(w, 1, 0) == Part((0, 1), range(5))) == whole
+        if whole:
+            assert HeadScores(w, inputs).maps().weights.size == 60
+        else:
+            with pytest.raises(InputError, match="at most 59 of them at once"):
+                HeadScores(w, inputs)
+    for most, whole in ((60, True), (59, False)):
+        monkeypatch.setattr(attention_map, "MAX_POOLED", most)
+        if whole:
+            assert pooled_maps(w, inputs, MapSettings(), (5, 6)).shape == (2, 5, 6)
+        else:
+            with pytest.raises(InputError, match="at most 59 to make"):
+                pooled_maps(w, inputs, MapSettings(), (5, 6))
+    monkeypatch.setattr(attention_map, "MAX_WEIGHTS", 60)
+    monkeypatch.setattr(attention_map, "FEWEST_ROWS", 2)
+    for most, rows in ((30, 5), (29, 4), (24, 4), (23, 3), (1, 2)):
+        monkeypatch.setattr(attention_map, "MAX_OF_A_HEAD", most)
+        assert len(fitting_part(w, 1, 0).rows) == rows
+    for row, start in ((0, 0), (1, 0), (2, 1), (3, 2), (4, 3)):
+        part = fitting_part(w, 1, row)  # two rows, the one asked for the second where there is one
+        assert (part.heads, part.rows) == ((1,), range(start, start + 2))
+
+
+def test_pooled_maps_are_made_of_whole_blocks_in_a_quarter_of_the_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten rows of four keys in blocks of two rows: 8 weights a block, 20 at a time."""
+    w, inputs = loaded(scenario(nq=10, nk=4, d=2, heads=2))
+    expected = HeadScores(w, inputs).maps().pooled(5, 2)
+    told: list[float] = []
+    monkeypatch.setattr(attention_map, "MAX_WEIGHTS", 80)
+    made = pooled_maps(w, inputs, settings_of(w), (5, 2), told.append)
+    assert made.tolist() == expected.tolist()
+    assert told == [0.2, 0.4, 0.5, 0.7, 0.9, 1.0]

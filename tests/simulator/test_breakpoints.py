@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from simulator.algorithms import tile_program
 from simulator.breakpoints import (
     AtEnd,
+    AtLine,
     AtOp,
     AtRow,
     AtTile,
@@ -25,10 +26,11 @@ from simulator.playback import end_of_visit
 from simulator.program import TileProgram
 from simulator.snapshot import Cursor
 from simulator.trace import Trace
-from simulator.workload import read_inputs, resolve
+from simulator.workload import Inputs, read_inputs, resolve
 from tests.simulator.helpers import (
     ALGORITHMS,
     pairs_of,
+    program_of,
     scenario,
     scenarios,
     trace_of,
@@ -317,10 +319,12 @@ def test_conditions_say_what_they_wait_for() -> None:
         for condition in (
             AtOp("row max"), AtTurn(outer=True), AtTurn(outer=False), AtEnd(), AtTile(2, 1),
             AtRow(12), TileSkipped(), OverLimit(), MaximumChanged(),
+            AtLine("flash2", "cuda", 84, "flash2.cu:84", lambda op: True),
         )
     ] == [
         "op “row max”", "next turn of the outer loop", "next tile", "end of the run",
         "tile (2, 1)", "row 12", "a skipped tile", "SRAM over the limit", "a maximum changed",
+        "flash2.cu:84",
     ]  # fmt: skip
 
 
@@ -337,6 +341,18 @@ def test_a_search_tells_the_share_that_it_has_passed() -> None:
         found: list[float] = []
         assert Finder(trace).find(start, never, found.append, forward=forward) is None
         assert found == pytest.approx(told)
+    short = trace_of(scenario("flash2", nq=4, rows=2, cols=2, mask={"causal": True}))
+    found = []
+    assert Finder(short).find(Cursor(2, 0), never, found.append) is None
+    assert found == [1.0]  # nothing is left after the last visit
+
+
+def test_a_search_for_maxima_tells_the_share_of_row_blocks_asked_for() -> None:
+    """One tile a row in two heads of two row blocks: each is asked for, then passed."""
+    trace = trace_of(scenario("flash2", nq=8, nk=4, heads=2, rows=4, cols=4))
+    told: list[float] = []
+    assert Finder(trace).find(Cursor(0, 0), [MaximumChanged()], told.append) is None
+    assert told == [0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75]
 
 
 def test_a_search_ends_at_its_farthest_place() -> None:
@@ -347,3 +363,128 @@ def test_a_search_ends_at_its_farthest_place() -> None:
     end = Cursor(9, 0)
     assert find(end, tile, forward=False, until=Cursor(4, 0)) == Hit(Cursor(4, 0), AtTile(2, 1))
     assert find(end, tile, forward=False, until=Cursor(4, 1)) is None
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_condition_from_all_over_some_heads(algorithm):
+    """Three heads, skipped, partial and full tiles, last blocks smaller than the others."""
+    shape = {"nq": 7, "nk": 5, "d": 2, "heads": 3, "rows": 3, "cols": 2, "mask": {"causal": True}}
+    trace = trace_of(scenario(algorithm, **shape))
+    cursors = every_cursor(trace.program)
+    starts = [*cursors[::11], cursors[-1]]
+    for condition, expected in (
+        *((AtTile(i, j), brute_tile(trace, i, j)) for i, j in ((0, 0), (1, 1), (2, 2), (2, 3))),
+        *((AtRow(row), brute_row(trace, row)) for row in (0, 3, 6, 7)),
+        (AtOp("normalise"), brute_op(trace, "normalise")),
+        (AtOp("mask"), brute_op(trace, "mask")),
+        (AtOp("load"), brute_op(trace, "load")),
+        (TileSkipped(), brute_skipped(trace)),
+        (MaximumChanged(), brute_maximum(trace)),
+        (AtEnd(), cursors[-1:]),
+        (AtTurn(outer=True), brute_turn(trace, outer=True)),
+        (AtTurn(outer=False), brute_turn(trace, outer=False)),
+    ):
+        check_search(trace, condition, expected, starts)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_of_two_conditions_the_nearer_counts_in_both_directions(algorithm):
+    trace = trace_of(scenario(algorithm, nq=7, nk=5, d=2, heads=2, rows=3, cols=2))
+    finder, pairs = Finder(trace), [(AtTile(1, 1), AtOp("mask")), (AtOp("scores"), AtTile(2, 1))]
+    pairs += [(AtOp("accumulate"), MaximumChanged()), (AtRow(4), AtTile(1, 2))]
+    places = {
+        condition: {
+            "AtTile": lambda c: brute_tile(trace, c.i, c.j),
+            "AtRow": lambda c: brute_row(trace, c.row),
+            "AtOp": lambda c: brute_op(trace, c.name),
+            "MaximumChanged": lambda c: brute_maximum(trace),
+        }[type(condition).__name__](condition)
+        for pair in pairs
+        for condition in pair
+    }
+    for pair in pairs:
+        every = sorted(places[pair[0]] + places[pair[1]])
+        for start in every_cursor(trace.program)[::3]:
+            for order in (pair, pair[::-1]):
+                hit = finder.find(start, order)
+                later = [cursor for cursor in every if cursor > start]
+                assert (hit.cursor if hit else None) == min(later, default=None)
+                hit = finder.find(start, order, forward=False)
+                earlier = [cursor for cursor in every if cursor < start]
+                assert (hit.cursor if hit else None) == max(earlier, default=None)
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
+def test_a_maximum_that_changes_in_one_head_alone_is_found(algorithm):
+    """Heads are alike but for their numbers: in the third of five the second key is the larger."""
+    w = resolve(scenario(algorithm, nq=2, nk=4, d=1, heads=5, rows=2, cols=1))
+    k = np.zeros((5, 4, 1), dtype=np.float32)
+    k[2, 1] = 1
+    trace = trace_of(w.scenario, Inputs(np.ones((5, 2, 1), dtype=np.float32), k, k))
+    (place,) = brute_maximum(trace)
+    assert trace.program.visit(place.visit).head == 2
+    check_search(trace, MaximumChanged(), [place], every_cursor(trace.program)[::7])
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "blocks", "launches"), [("naive", 3, 3), ("flash1", 2, 1), ("flash2", 3, 1)]
+)
+def test_what_never_comes_is_known_after_one_whole_head_and_the_last(algorithm, blocks, launches):
+    """All heads are alike: those between are looked at no more. No condition: none is."""
+    heads = 5
+    trace = trace_of(scenario(algorithm, nq=3, nk=2, d=1, heads=heads, rows=1, cols=1))
+    program = trace.program
+    per_launch = (1 + min(1, heads - 1)) * blocks
+    for visit in range(len(program)):
+        here = program.visit(visit)
+        block = here.j if algorithm == "flash1" else here.i
+        left = min(2, heads - 1 - here.head) * blocks
+        forward = blocks - block + left + (launches - 1 - here.launch) * per_launch
+        told: list[float] = []
+        finder = Finder(trace)
+        assert finder.find(Cursor(visit, 0), [AtOp("nothing")], told.append) is None
+        assert len(told) == forward
+        told.clear()
+        found = finder.find(Cursor(visit, 0), [AtOp("nothing")], told.append, forward=False)
+        assert found is None
+        assert len(told) == block + 1 + (min(1, here.head) + here.launch) * blocks
+        told.clear()
+        assert finder.find(Cursor(visit, 0), [], told.append) is None
+        assert not told
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    "mask", [{"causal": True}, {"causal": True, "window": 7, "sinks": 5}, {"window": 6}]
+)
+def test_visits_of_one_class_are_alike(algorithm, mask):
+    shape = {"nq": 13, "nk": 11, "d": 1, "heads": 2, "rows": 3, "cols": 2}
+    program = program_of(scenario(algorithm, **shape, mask=mask))
+    w = program.workload
+    finder = Finder(Trace(program, NumpyEngine(w, read_inputs(w)), read_inputs(w)))
+    classes = {}
+    for block in finder._blocks(Cursor(0, 0), True, None, every_head=True):
+        for n, code in enumerate(finder.codes(block).tolist()):
+            ops = [
+                (op.name, op.cites, op.flops, [(move.tensor, move.bytes) for move in op.moves],
+                 sorted((tile.name, tile.bytes) for tile in program.on_chip(block.start + n, at)))
+                for at, op in enumerate(program.ops(block.start + n))
+            ]  # fmt: skip
+            assert classes.setdefault(code, ops) == ops
+    assert len(classes) > 3
+
+
+def test_a_line_stops_at_the_first_of_the_ops_that_follow_one_another():
+    trace = trace_of(scenario("flash2", nq=4, nk=4, mask={"causal": True}))
+    program, visit = trace.program, trace.program.visit(0)
+    names = [op.name for op in program.ops(0)]
+
+    def stops(once, *runs):
+        said = {"once": True} if once else {}
+        line = AtLine("flash2", "paper", 1, "", lambda op: op.name in runs, **said)
+        return [names[n] for n in line.ops(program, visit)]
+
+    assert stops(True, *names) == names[:1]
+    assert stops(False, *names) == names
+    assert stops(True, "mask", "row max", "row sum") == ["mask", "row sum"]
+    assert stops(True, "load", names[-1]) == ["load", "load", "store"]  # of Q; of K and V

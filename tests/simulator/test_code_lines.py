@@ -294,3 +294,67 @@ def test_why_a_line_never_runs_is_told_of_each_text():
     assert code.why_never(Tab.NUMPY, 3) == f"{numpy}: no step of this algorithm runs it."
     mask = next(n for n, line in enumerate(code.paper.lines) if not line.label.isdigit())
     assert code.place(Tab.PAPER, mask) == "The paper's line on masking"
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_line_of_numpy_is_run_by_its_own_class_and_by_those_that_call_it(algorithm):
+    """The head of a class stands for all its ops, a helper's lines for those that call it."""
+    code, waited = code_of(algorithm), set()
+    for section in code.sections:
+        for line in section.lines:
+            runs = []
+            for op in forms(algorithm):
+                head = type(op).__name__ == section.name and line not in section.body
+                called = section.name in numpy_lines.helpers_called(op)
+                if head or called or line in numpy_lines.lines_run(op):
+                    runs.append(op)
+            condition = code.condition(Tab.NUMPY, line)
+            if not runs:
+                assert condition is None
+                continue
+            assert isinstance(condition, AtLine)
+            assert [op for op in forms(algorithm) if condition.runs(op)] == runs
+            assert (condition.tab, condition.line, condition.once) == ("numpy", line, False)
+            assert condition.words == f"ops.py:{line}"
+            waited.add(section.name)
+    assert waited == {section.name for section in code.sections}
+
+
+def test_a_gap_stands_between_two_parts_of_the_numpy_text():
+    code = code_of("flash2")
+    texts = code.texts(Tab.NUMPY)
+    numbers = [n for section in code.sections for n in (*section.lines, 0)]
+    assert [line.number for line in texts] == numbers[:-1]
+    text = numpy_lines.source()
+    assert all(line.text == (text[line.number - 1] if line.number else "") for line in texts)
+    whole = code.texts(Tab.CUDA)
+    assert [line.number for line in whole] == list(range(1, len(whole) + 1))
+    assert [line.text for line in whole] == source("flash2").splitlines()
+
+
+def test_a_statement_of_cuda_begins_after_the_one_before_and_ends_with_its_own():
+    """A made-up kernel: each line by itself, and where a click on it goes."""
+    text = """\
+#include <a>
+first(x,
+      y);  // a remark; more
+second(
+  y)
+;
+
+// nothing
+third();
+if (y) {
+  fourth(x +
+    y);
+}"""
+    anchored = {"scores": (3,), "row max": (5,), "accumulate": (11,), "row sum": (9,)}
+    code = CodeLines("flash2", text, lambda op: anchored.get(op.name, ()))
+    found = {}
+    for line in range(1, 14):
+        condition = code.condition(Tab.CUDA, line)
+        found[line] = condition.line if condition else None
+    assert found == {
+        1: 3, 2: 3, 3: 3, 4: 5, 5: 5, 6: 5, 7: 9, 8: 9, 9: 9, 10: 11, 11: 11, 12: 11, 13: None,
+    }  # fmt: skip
+    assert code.condition(Tab.CUDA, 3).words == "flash2.cu:3"

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from simulator import Trace
+from simulator import Trace, cosimulation
 from simulator.cosimulation import MAX_VISITS, _visits, verify
 from simulator.engine import NumpyEngine, Tile
 from simulator.program import Visit
 from simulator.scenario import Scenario
+from simulator.workload import read_inputs
 from tests.simulator.helpers import ALGORITHMS, program_of, scenario, scenarios, trace_of
 
 
@@ -109,3 +110,52 @@ def test_what_is_checked_in_part_is_spread_over_the_run(causal: bool) -> None:
     firsts = [place for place in places if program.visit(place).first]
     gaps = np.diff([*firsts, len(program)])
     assert gaps.max() < len(program) / 4
+
+
+def test_long_runs_are_checked_in_whole_row_blocks_evenly_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fifteen row blocks of three visits each; six visits are two of them, 22 visits apart."""
+    program = program_of(scenario(nq=15, nk=3, d=1, rows=1, cols=1))
+    monkeypatch.setattr(cosimulation, "MAX_VISITS", 6)
+    assert list(_visits(program)) == [0, 1, 2, 21, 22, 23]
+    monkeypatch.setattr(cosimulation, "MAX_VISITS", 45)
+    assert list(_visits(program)) == list(range(45))
+    monkeypatch.setattr(cosimulation, "MAX_VISITS", 2)
+    assert list(_visits(program)) == [0, 1, 2]
+    monkeypatch.setattr(cosimulation, "MAX_VISITS", 4)
+    # Column blocks outside, or launches one after another: what comes first is checked.
+    for algorithm in ("flash1", "naive"):
+        program = program_of(scenario(algorithm, nq=15, nk=3, d=1, rows=1, cols=1))
+        assert list(_visits(program)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(("scale", "values"), [(0.01, 0.1), (8.0, 5.0)])
+def test_the_tolerance_is_sixteen_units_of_the_largest_score_and_of_the_terms(
+    algorithm: str, scale: float, values: float
+) -> None:
+    """2**-20 of the tile's largest score, for O of its largest value and row sum, of 1 at least."""
+    program = program_of(scenario(algorithm, nq=3, nk=4, d=3, rows=3, cols=4, scale=scale))
+    inputs = read_inputs(program.workload)
+    inputs = replace(inputs, v=np.float32(values) * inputs.v)
+    honest = Trace(program, NumpyEngine(program.workload, inputs), inputs)
+    q, k, v = (t[0].astype(np.float64) for t in (inputs.q, inputs.k, inputs.v))
+    s = q @ k.T * scale
+    weights = np.exp(s - s.max(axis=1, keepdims=True))
+    total = weights.sum(axis=1)
+    o = weights @ v
+    size = max(1.0, np.abs(s).max())
+    terms = size * max(1.0, np.abs(v).max())
+    if algorithm == "flash2":  # O is a sum over all weights, divided at the end
+        terms *= total.max()
+    else:
+        o /= total[:, None]
+    for name, exact, expected in (("s", s, size), ("o", o, terms)):
+        for visit in range(len(program)):
+            found = verify(Trace(program, WrongEngine(honest, visit, name, 1.0), inputs)).difference
+            if found is not None:
+                break
+        assert found is not None
+        assert found.exact == pytest.approx(exact[1, 1])
+        assert found.allowed == pytest.approx(2**-20 * expected * (1 + abs(exact[1, 1])))

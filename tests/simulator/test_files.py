@@ -92,3 +92,44 @@ def test_writing_takes_the_old_parts_away_and_leaves_none(tmp_path: Path) -> Non
         write_atomically(path, fail)
     assert [each.name for each in tmp_path.iterdir()] == ["a.toml"]
     assert path.read_bytes() == b"whole"
+
+
+def test_all_is_on_the_disk_before_it_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.toml"
+    path.write_bytes(b"old")
+    real, seen = os.fsync, []
+
+    def sync(descriptor: int) -> None:
+        real(descriptor)
+        seen.append((os.fstat(descriptor).st_size, path.read_bytes()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    write_atomically(path, lambda out: out.write(b"x" * 1000))
+    assert seen == [(1000, b"old")]
+    assert path.read_bytes() == b"x" * 1000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
+def test_what_is_being_written_is_locked_under_the_name_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    part = part_of(path, "0123abcd")
+
+    def write(out: object) -> None:
+        then = time.time() - 2 * HOUR
+        os.utime(part, (then, then))
+        clear_stale(path)
+        assert part.exists()
+
+    write_atomically(path, write, "0123abcd")
+    assert not part.exists()
+
+
+def test_a_file_is_nobodys_after_two_seconds_and_a_folder_after_an_hour(tmp_path: Path) -> None:
+    path = tmp_path / "dir"
+    folder, file = aged(part_of(path), HOUR - 20), aged(part_of(tmp_path / "a.toml"), 2.5)
+    clear_stale(path)
+    clear_stale(tmp_path / "a.toml")
+    assert folder.exists()
+    assert not file.exists()

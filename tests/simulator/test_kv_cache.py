@@ -190,6 +190,8 @@ def test_an_odd_count_of_int4_is_rounded_up_for_each_token_of_each_layer():
         ({"tokens": MOST_TOKENS + 1}, "tokens = 16777217"),
         ({"tokens": 1, "batch": 0}, "batch = 0"),
         ({"tokens": 1, "page_size": 0}, "page_size = 0"),
+        ({"tokens": 1, "batch": 1_048_577}, "batch = 1048577: expected 1 to 1048576"),
+        ({"tokens": 1, "page_size": 65_537}, "page_size = 65537: expected 1 to 65536"),
         ({"tokens": 1, "dtype": "float64"}, 'dtype = "float64"'),
     ],
 )
@@ -199,6 +201,14 @@ def test_counts_out_of_range_are_refused(arguments, words):
         cache_bytes(model, **arguments)
     with pytest.raises(InputError, match=words):
         cache_curve(model, **{**arguments, "tokens": [1, arguments["tokens"]]})
+
+
+def test_the_largest_batch_and_page_are_taken():
+    model = models()["Llama-3-8B"]
+    cache = cache_bytes(model, 1, batch=2**20, page_size=2**16)
+    assert cache.allocated == cache.logical * 2**16 == bytes_per_token(model) * 2**36
+    curve = cache_curve(model, [1], batch=2**20, page_size=2**16)
+    assert curve.allocated[0] == cache.allocated
 
 
 def test_the_largest_cache_is_still_exact():
@@ -220,6 +230,12 @@ def test_variants_of_a_model_with_windows():
     assert sizes["GQA"] == cache_bytes(gemma, 131072).logical
     assert sizes["MHA"] == 2 * sizes["GQA"] == 32 * sizes["MQA"]
     assert sizes["MLA"] == 62 * 576 * 131072 * 2
+
+
+def test_deepseeks_choice_of_a_latent_is_of_whole_numbers():
+    assert deepseek_latent(128) == (512, 64)
+    assert deepseek_latent(5) == (20, 2)
+    assert deepseek_latent(1) == (4, 1)
 
 
 def test_variants_leave_out_what_is_not_known():
@@ -264,6 +280,10 @@ def test_what_fits_counts_allocated_pages():
     model, gpu = models()["Llama-3-8B"], gpus()["H100-SXM"]
     assert fit(model, 1, gpu).sequences == fit(model, 16, gpu).sequences
     assert fit(model, 1, gpu, page_size=1).sequences == (80 * 10**9 - 16_060_000_000) // 131072
+    # A sequence of one byte, and weights that alone do not fit.
+    heavy = AttentionModel("own", 1, 1, 1, latent_dim=1, rope_dim=0, params_billion=400)
+    answer = fit(heavy, 1, gpu, "fp8", page_size=1)
+    assert (answer.sequence, answer.sequences) == (1, 0)
     assert fit(model, 17, gpu).sequences == fit(model, 32, gpu).sequences
     with pytest.raises(InputError, match="tokens = 0"):
         fit(model, 0, gpu)
@@ -310,3 +330,14 @@ def test_decoding_starts_at_the_first_token():
     model = models()["Llama-3-8B"]
     with pytest.raises(InputError, match="tokens = 0"):
         decode_step(model, 0)
+    for batch in (0, 2**20 + 1):
+        with pytest.raises(InputError, match=f"batch = {batch}"):
+            decode_step(model, 1, batch=batch)
+    assert decode_step(model, 1, batch=2**20).written == 2**20 * bytes_per_token(model)
+
+
+def test_the_oldest_token_is_dropped_from_the_first_after_the_window_on():
+    model = AttentionModel("own", 2, 1, 1, kv_heads=1, windowed_layers=2, window=4)
+    steps = [decode_step(model, tokens).groups[0] for tokens in (3, 4, 5, 6)]
+    assert [group.dropped for group in steps] == [False, False, True, True]
+    assert [group.held for group in steps] == [3, 4, 4, 4]

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.playback import (
+    SECONDS_PER_OP,
+    SPEEDS,
     Granularity,
     clamped,
     end_of_visit,
@@ -126,3 +128,10 @@ def test_a_walk_goes_op_by_op_then_by_tiles_then_evenly(
     # Evenly from the start on: each where an even walk would be, to the nearest visit.
     for n, visit in enumerate(stops):
         assert abs(abs(visit - start.visit) - across * n / len(path)) <= 0.5
+
+
+def test_speeds_go_in_steps_of_one_two_and_five_around_two_ops_a_second() -> None:
+    assert 1 / SECONDS_PER_OP == 2.0
+    assert (SPEEDS[0], SPEEDS[3], SPEEDS[-1]) == (0.1, 1.0, 20.0)
+    for n, speed in enumerate(SPEEDS):
+        assert speed == (1, 2, 5)[n % 3] * 10.0 ** (n // 3) / 10

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +299,7 @@ def test_an_explanation_names_the_fault_that_is_on() -> None:
         r = row - now.visit.rows.start
         assert line[-2] == ", but the fault uses "
         assert (used.value, used.name) == (1.0, "the factor that is used")
+        assert used.cell == Cell("m", row, 0)
         assert right.value == pytest.approx(np.exp(before.value - after.value), rel=1e-5)
         assert right.value == now.tile.alpha[r]
     assert (now.tile.alpha != 1.0).any()
@@ -369,3 +371,126 @@ def test_what_is_said_of_every_cell_from_op_to_op() -> None:
                     told += [f"{at} {now.op.name}: {head}", *words.splitlines()]
     kept = (GOLDEN / "explanations.txt").read_text(encoding="utf-8").splitlines()
     assert told == kept
+
+
+def meant_by(now: Snapshot, at: Cell, number: Number) -> tuple[float, Cell]:
+    """Return the value and the cell that a number of an explanation has by its name alone."""
+    t, r, row, name = now.tile, at.row - now.visit.rows.start, at.row, number.name
+    if found := re.fullmatch(r"([SPOVqk])\[(\d+), (\d+)\]", name):
+        tensor, cell = found[1], Cell(found[1].upper(), int(found[2]), int(found[3]))
+        if tensor in "qkV":
+            held = {"q": now.q, "k": now.k, "V": now.v}[tensor]
+            return float(held[cell.row, cell.col]), cell
+        cell = replace(cell, tensor={"P": "S"}.get(tensor, tensor))
+        here = cell_value(now, cell)
+        if tensor != "S" or (here.tensor == "S" and here.value != -np.inf):
+            assert here.value is not None
+            return here.value, cell
+        c = cell.col - now.visit.cols.start
+        inside = cell.row in now.visit.rows and cell.col in now.visit.cols
+        return float(t.s[r, c] if inside else now.head.s[cell.row, cell.col]), cell
+    if found := re.fullmatch(rf"([mℓ])(?:, row {row}|\[{row}\])", name):
+        cell = Cell({"ℓ": "l"}.get(found[1], "m"), row, 0)
+        here = cell_value(now, cell)
+        assert here.value is not None
+        return here.value, cell
+    top = int(np.argmax(np.where(t.seen[r], t.s[r], -np.inf))) + now.visit.cols.start
+    o, n = f"O[{row}, {at.col}]", min(at.col, t.o.shape[1] - 1)
+    return {
+        f"α, row {row}": (t.alpha[r], Cell("m", row, 0)),
+        f"β, row {row}": (t.beta[r], Cell("m", row, 0)),
+        f"β / ℓ, row {row}": (t.beta[r] / t.l[r] if t.l[r] else 0.0, Cell("l", row, 0)),
+        f"α ℓ before / ℓ, row {row}": (now.rescale_factor[r], Cell("l", row, 0)),
+        f"m before this tile, row {row}": (t.m_prev[r], Cell("m", row, 0)),
+        f"ℓ before this tile, row {row}": (t.l_prev[r], Cell("l", row, 0)),
+        f"maximum of this tile, held by key {top}": (t.m_tile[r], Cell("S", row, top)),
+        f"m̃, maximum of this tile, row {row}": (t.m_tile[r], Cell("S", row, top)),
+        f"row sum of this tile, row {row}": (t.l_tile[r], Cell("l", row, 0)),
+        f"{o} before this tile": (t.o_prev[r, n], at),
+        f"{o} as a sum": (t.o[r, n], at),
+        f"{o}, normalised": (now.o[r, n], at),
+    }[name]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_number_is_what_its_name_says(algorithm: str) -> None:
+    """Row 5 sees its whole first tile and a part of the second; row 0 sees nothing."""
+    shape = {"nq": 8, "nk": 7, "d": 3, "dtype": "float16", "seed": 3, "mask": {"causal": True}}
+    names = set()
+    for now in every_op(trace_of(scenario(algorithm, **shape))):
+        for row in (0, 5, 7):
+            for cell in (
+                Cell("S", row, 1), Cell("S", row, 4), Cell("S", row, 6),
+                Cell("m", row, 0), Cell("l", row, 0), Cell("O", row, 2),
+            ):  # fmt: skip
+                found = explain(now, cell)
+                for line in found.lines:
+                    numbers = [part for part in line if isinstance(part, Number)]
+                    # Last places matter of the exact number and of the engine's beneath it.
+                    engine = str(line[0]).startswith("the engine (")
+                    for number in numbers:
+                        exact = number.name in ("in float64", "the same in float64")
+                        assert number.full == (engine or exact)
+                        if number.name.endswith("in float64"):
+                            assert number.cell == cell
+                            continue
+                        value, place = meant_by(now, cell, number)
+                        assert (number.value, number.cell) == (pytest.approx(value), place)
+                        names.add(re.sub(r"\d+", "#", number.name))
+                for term in found.sum.terms if found.sum else ():
+                    for factor in term.factors:
+                        value, place = meant_by(now, cell, factor)
+                        if cell.tensor == "l":  # P as it was summed, before naive divides it
+                            at = row - now.visit.rows.start, term.index - now.visit.cols.start
+                            value = now.tile.p[at]
+                        assert (factor.value, factor.cell, factor.full) == (value, place, False)
+    assert len(names) > {"naive": 4, "flash1": 12, "flash2": 10}[algorithm]
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
+def test_a_row_that_sees_no_key_is_told_so(algorithm: str) -> None:
+    """Four rows and three keys: the first row comes before all keys, the second sees one."""
+    trace = trace_of(scenario(algorithm, nq=4, nk=3, rows=2, cols=3, mask={"causal": True}))
+    now = trace.snapshot(0)
+    blind, seeing = (words_of(explain(now, Cell("m", row, 0))) for row in (0, 1))
+    assert ": the row sees no key of it" in blind
+    assert "α = #: the row has seen no key yet" in blind
+    assert ", held by key 0" in seeing
+    assert "no key" not in seeing
+    later = trace.snapshot(1)
+    assert words_of(explain(later, Cell("m", 0, 0))) == "row 0 has seen no key so far"
+    for cell, name in ((Cell("m", 1, 0), "m"), (Cell("l", 0, 0), "ℓ"), (Cell("O", 0, 0), "O")):
+        told = words_of(explain(later, cell))
+        assert told == f"{name} = #; go to a tile of row block 0 to see its sum"
+
+
+def test_an_input_names_the_query_heads_that_read_it() -> None:
+    shape = {"nq": 4, "nk": 4, "heads": 6, "kv_heads": 2, "dtype": "bfloat16", "seed": 7}
+    trace = trace_of(scenario("flash2", head=[1, 3, 5], **shape))
+    source = "an input, drawn at random, seed 7, bfloat16"
+    for visit, readers in enumerate(["KV head 0, read by the query heads 1",
+                                     "KV head 1, read by the query heads 3, 5"]):  # fmt: skip
+        now = trace.snapshot(visit)
+        for tensor in "KV":
+            assert explain(now, Cell(tensor, 0, 0)).lines == ((source,), (readers,))
+        assert explain(now, Cell("Q", 0, 0)).lines == ((source,),)
+    alone = trace_of(scenario("flash2", nq=4, nk=4, heads=2)).snapshot(0)
+    assert len(explain(alone, Cell("K", 0, 0)).lines) == 1
+
+
+def test_what_is_a_million_units_away_is_no_rounding() -> None:
+    now = trace_of(scenario("flash2", nq=4, nk=4)).snapshot(0)
+    cell = Cell("S", 1, 2)
+    exact = np.float32(numbers_of(explain(now, cell))[1].value)
+    toward_larger = np.spacing(exact)
+
+    def told(units: int) -> str:
+        s = now.tile.s.copy()
+        s[1, 2] = exact + units * toward_larger
+        return words_of(explain(replace(now, tile=replace(now.tile, s=s)), cell))
+
+    beside = "the engine (numpy) has #"
+    assert f"{beside}, the same in float32" in told(0)
+    assert f"{beside}: its own float32 sum, 1 unit in the last place away" in told(1)
+    assert f"{beside}: its own float32 sum, 999999 units in" in told(999_999)
+    assert told(1_000_000).split(beside)[1].startswith("P = ")

@@ -191,18 +191,15 @@ class CodeLines:
         if line in self._anchored:
             return line
         for anchored in sorted(self._anchored):
-            if line in self._statement(anchored):
+            if line in range(anchored, self._end_of_statement(anchored) + 1):
                 return anchored
         return min((n for n in self._anchored if n > line), default=line)
 
-    def _statement(self, line: int) -> range:
-        """Return the lines of the statement that a line of CUDA is in."""
-        first = stop = line
-        while first > 1 and not self._ends(first - 1):
-            first -= 1
-        while stop < len(self._cuda) and not self._ends(stop):
-            stop += 1
-        return range(first, stop + 1)
+    def _end_of_statement(self, line: int) -> int:
+        """Return the last line of the statement that a line of CUDA is in."""
+        while line < len(self._cuda) and not self._ends(line):
+            line += 1
+        return line
 
     def _ends(self, line: int) -> bool:
         """Return whether a line of CUDA ends a statement or holds no part of one."""

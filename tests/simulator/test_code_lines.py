@@ -320,6 +320,61 @@ def test_a_line_of_numpy_is_run_by_its_own_class_and_by_those_that_call_it(algor
     assert waited == {section.name for section in code.sections}
 
 
+@pytest.fixture
+def other_ops(tmp_path, monkeypatch):
+    """Let another text stand in the place of ops.py."""
+    cached = (numpy_lines.source, numpy_lines.sections, numpy_lines._tree)
+
+    def write(text):
+        for each in cached:
+            each.cache_clear()
+        (tmp_path / "ops.py").write_text(text, encoding="utf-8")
+        monkeypatch.setattr(numpy_lines, "SOURCE", tmp_path / "ops.py")
+
+    yield write
+    for each in cached:
+        each.cache_clear()
+
+
+def test_a_part_of_the_file_runs_from_after_its_docstring_to_its_end(other_ops):
+    other_ops("""\
+class Told:
+    \"\"\"Says what it is.\"\"\"
+
+
+class Scores:
+    name = "scores"
+
+    def other(self):
+        return 1
+
+    def apply(self, machine):
+
+        a = 1
+        return (a,
+                2)
+
+def told(x):
+    \"\"\"Say it.
+
+    At length.
+    \"\"\"
+
+    return x
+
+def bare(x):
+    y = x
+    return y
+""")
+    found = {name: (s.lines, s.body) for name, s in numpy_lines.sections().items()}
+    assert found == {
+        "Told": (range(1, 3), range(3, 3)),
+        "Scores": (range(5, 16), range(13, 16)),
+        "told": (range(17, 24), range(22, 24)),
+        "bare": (range(25, 28), range(26, 28)),
+    }
+
+
 def test_a_gap_stands_between_two_parts_of_the_numpy_text():
     code = code_of("flash2")
     texts = code.texts(Tab.NUMPY)
@@ -327,6 +382,7 @@ def test_a_gap_stands_between_two_parts_of_the_numpy_text():
     assert [line.number for line in texts] == numbers[:-1]
     text = numpy_lines.source()
     assert all(line.text == (text[line.number - 1] if line.number else "") for line in texts)
+    assert code.condition(Tab.NUMPY, 1) is None  # of no part
     whole = code.texts(Tab.CUDA)
     assert [line.number for line in whole] == list(range(1, len(whole) + 1))
     assert [line.text for line in whole] == source("flash2").splitlines()

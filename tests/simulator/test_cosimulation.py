@@ -119,6 +119,14 @@ def test_long_runs_are_checked_in_whole_row_blocks_evenly_apart(
     program = program_of(scenario(nq=15, nk=3, d=1, rows=1, cols=1))
     monkeypatch.setattr(cosimulation, "MAX_VISITS", 6)
     assert list(_visits(program)) == [0, 1, 2, 21, 22, 23]
+    monkeypatch.setattr(cosimulation, "MAX_VISITS", 7)
+    assert list(_visits(program)) == [0, 1, 2, 21, 22, 23, 42, 43, 44]
+    shorter = program_of(scenario(nq=14, nk=3, d=1, rows=1, cols=1))
+    assert list(_visits(shorter)) == [0, 1, 2, 21, 22, 23]
+    # Row blocks of none, for 36 of 40, then of one to four visits: fewer than one in the mean.
+    late = program_of(scenario(nq=40, nk=4, d=1, rows=1, cols=1, mask={"causal": True}))
+    monkeypatch.setattr(cosimulation, "MAX_VISITS", 6)
+    assert list(_visits(late)) == list(range(6))
     monkeypatch.setattr(cosimulation, "MAX_VISITS", 45)
     assert list(_visits(program)) == list(range(45))
     monkeypatch.setattr(cosimulation, "MAX_VISITS", 2)
@@ -159,3 +167,15 @@ def test_the_tolerance_is_sixteen_units_of_the_largest_score_and_of_the_terms(
         assert found is not None
         assert found.exact == pytest.approx(exact[1, 1])
         assert found.allowed == pytest.approx(2**-20 * expected * (1 + abs(exact[1, 1])))
+
+
+@pytest.mark.parametrize(("share", "agrees"), [(0.5, True), (1.5, False)])
+def test_what_is_within_the_tolerance_agrees(share: float, agrees: bool) -> None:
+    honest = trace_of(scenario(nq=4, nk=4))
+    wrong = WrongEngine(honest, 0, "s", 1.0)
+    found = verify(Trace(honest.program, wrong, honest.inputs)).difference
+    assert found is not None
+    slip = found.exact - (found.engine - 1.0) + share * found.allowed
+    verdict = verify(Trace(honest.program, WrongEngine(honest, 0, "s", slip), honest.inputs))
+    assert (verdict.difference is None) == agrees
+    assert verdict.largest == pytest.approx(share, abs=0.1)

@@ -1,6 +1,7 @@
 """What was measured on a GPU is shown for the very workload it was measured on, and no other."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,25 @@ def test_a_run_out_of_memory_has_no_time() -> None:
     said = report(workload())
     del said["checks"][1]["figures"]["lines"][0]["ms"]
     assert measured_run(workload(), 1, said) is None
+
+
+@pytest.mark.parametrize("value", [-1, 1e18, math.inf, math.nan, True, "1", None, [1]], ids=str)
+def test_what_is_no_number_that_can_be_measured_is_left_out(value: object) -> None:
+    w = workload()
+    for key, change in (("lines", "ms"), ("dram", "read"), ("dram", "write")):
+        said = report(w)
+        (figure,) = (f for c in said["checks"][1:] for f in c["figures"].get(key, ()))
+        figure[change] = value
+        assert measured_run(w, 1, said) is None or key == "dram"
+        assert measured_dram(w, said) is None or key == "lines"
+
+
+def test_no_bytes_may_be_measured_but_no_time_may_not() -> None:
+    w, said = workload(), report(workload())
+    said["checks"][1]["figures"]["lines"][0]["ms"] = 0
+    said["checks"][2]["figures"]["dram"][0] |= {"read": 0, "write": 10**17}
+    assert measured_run(w, 1, said) is None
+    assert measured_dram(w, said) == 10**17
 
 
 @pytest.mark.parametrize("said", [{}, {"checks": []}, {"machine": {}, "not_run": "no GPU"}])

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from simulator.playback import (
@@ -19,10 +19,14 @@ from simulator.playback import (
 from simulator.program import TileProgram
 from simulator.scenario import Scenario
 from simulator.snapshot import Cursor
-from tests.simulator.helpers import program_of, scenarios, visits_in_order
+from tests.simulator.helpers import program_of, scenario, scenarios, visits_in_order
 
 SMALL = scenarios(longest=10)
 GRANULARITIES = st.sampled_from(list(Granularity))
+SOME = {
+    "heads": 3, "nq": 3, "nk": 4, "d": 1, "rows": 1, "cols": 2, "mask": {"causal": True},
+}  # fmt: skip
+"""Three heads of row blocks of one and of two visits."""
 
 
 def walk(program: TileProgram, start: Cursor, by: Granularity, forward: bool) -> list[Cursor]:
@@ -40,6 +44,8 @@ def any_cursor(program: TileProgram, data: st.DataObject) -> Cursor:
 
 
 @given(SMALL)
+@example(scenario("naive", **SOME))
+@example(scenario("flash2", **SOME))
 def test_steps_by_op_go_through_every_cursor(chosen: Scenario) -> None:
     program = program_of(chosen)
     every = [Cursor(v, op) for v in range(len(program)) for op in range(len(program.ops(v)))]
@@ -60,6 +66,8 @@ def test_both_ends_are_reached_from_anywhere(
 
 
 @given(SMALL)
+@example(scenario("naive", **SOME))
+@example(scenario("flash2", **SOME))
 def test_steps_by_tile_stop_at_the_end_of_every_visit(chosen: Scenario) -> None:
     program = program_of(chosen)
     ends = [end_of_visit(program, index) for index in range(len(program))]
@@ -70,6 +78,10 @@ def test_steps_by_tile_stop_at_the_end_of_every_visit(chosen: Scenario) -> None:
 
 
 @given(SMALL, st.sampled_from([Granularity.ROW_BLOCK, Granularity.HEAD]))
+@example(scenario("naive", **SOME), Granularity.HEAD)
+@example(scenario("flash1", **SOME), Granularity.ROW_BLOCK)
+@example(scenario("flash1", **SOME), Granularity.HEAD)
+@example(scenario("flash2", **SOME), Granularity.ROW_BLOCK)
 def test_larger_steps_stop_at_the_first_visit_of_each(chosen: Scenario, by: Granularity) -> None:
     program = program_of(chosen)
     w = program.workload

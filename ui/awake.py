@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 1.0
 """How long the end of the program waits for the system to be told."""
+_NOWHERE = logging.NullHandler()
 
 
 class Awake:
@@ -83,7 +84,7 @@ class _Hold(Thread):
         from wakepy import keep
 
         # Its remarks would go to standard error; what matters in them is in `why`.
-        logging.getLogger("wakepy").addHandler(logging.NullHandler())
+        logging.getLogger("wakepy").addHandler(_NOWHERE)
         buses: list[DBusAdapter] = []
         try:
             with keep.presenting(on_fail="pass", dbus_adapter=_bus(buses)) as mode:

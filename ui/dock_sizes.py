@@ -213,10 +213,9 @@ class DockSizes(QObject):
     def _tabs_above(self, name: str) -> int:
         """Return the height of the tabs above a dock, which belong to its place."""
         at = self._docks[name].geometry()
-        only = Qt.FindChildOption.FindDirectChildrenOnly
-        bars = [bar for bar in self._window.findChildren(QTabBar, options=only) if bar.isVisible()]
-        above = (bar for bar in bars if at.left() <= bar.geometry().left() <= at.right())
-        return next((bar.height() for bar in above if bar.geometry().bottom() + 1 == at.top()), 0)
+        # Not by findChildren: Python would keep each tab bar that Qt makes and deletes.
+        above = self._window.childAt(at.left() + 1, at.top() - 1)
+        return above.height() if isinstance(above, QTabBar) else 0
 
     # --- taking over ----------------------------------------------------------------------
 

@@ -103,6 +103,8 @@ class MainWindow(QMainWindow):
         self.desk = Desk(self)
         self._make_menus()
         self.presenter = Presenter(self)
+        self._fit_soon = QTimer(self, singleShot=True, interval=0)
+        self._fit_soon.timeout.connect(self._fit_size)
         NormalSize(self)
         self.lessons.enable(False)
         self._connect()
@@ -302,11 +304,19 @@ class MainWindow(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._blank.setGeometry(self.rect())
-        self._apply_style()
-        self.docks.sizes.fit()
+        if self.presenter.between_screens:
+            self._fit_soon.start()
+        else:
+            self._fit_size()
         self.messages.place()
         self.desk.fit_later()
         QTimer.singleShot(0, self, self._stay_full)
+
+    def _fit_size(self) -> None:
+        """Give text and docks the sizes that belong to the window's."""
+        self._fit_soon.stop()
+        self._apply_style()
+        self.docks.sizes.fit()
 
     def _apply_style(self) -> None:
         """Take theme and text scale."""

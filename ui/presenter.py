@@ -79,6 +79,8 @@ class Presenter(QObject):
         super().__init__(window)
         self._window = window
         self._before: _Before | None = None
+        self.between_screens = False
+        """Whether the window is on its way to another screen: the sizes it has there do not last."""
         self._scenario = False
         """Whether the layout on show has the scenario dock, which a talk does without."""
         self.awake = Awake()
@@ -452,7 +454,9 @@ class Presenter(QObject):
         other, here = self._other_screen(), self._window.screen()
         if other is None:
             return
+        self.between_screens = True
         _fill(self._window, other)
+        self.between_screens = False
         self._window.activateWindow()
         # Each takes a while to fit its new screen: in between, the window takes input.
         QTimer.singleShot(0, self, partial(self._move_speaker, here))

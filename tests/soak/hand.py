@@ -41,6 +41,16 @@ STATES = (
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
 
 
+def shown_in(window: QWidget) -> list[QWidget]:
+    """Return what is in sight in a window.
+
+    Not by findChildren: it lets the window keep a Python object for all that Qt makes in it, for
+    good.
+    """
+    every = QApplication.allWidgets()
+    return [w for w in every if w is not window and w.window() is window and w.isVisible()]
+
+
 class Hand:
     """Does one thing after another to a window.
 
@@ -187,7 +197,7 @@ class Hand:
                        self.draw.randrange(max(at.height(), 1)))  # fmt: skip
         main = self.window
         if at is main.windowHandle() and self.draw.random() < 0.5:
-            shown = [w for w in main.findChildren(QWidget) if not w.isWindow() and w.isVisible()]
+            shown = shown_in(main)
             if shown:
                 widget = self.draw.choice(shown)
                 point = widget.mapTo(main, within(self.draw, widget.rect()))
@@ -323,7 +333,7 @@ class Hand:
                 top.close()
             return f"{name} closed"
         if chance < 0.8:
-            shown = [w for w in top.findChildren(QWidget) if w.isVisible() and not w.isWindow()]
+            shown = shown_in(top)
             if shown:
                 widget = self.draw.choice(shown)
                 place = widget.mapTo(top, within(self.draw, widget.rect()))
@@ -492,7 +502,8 @@ class Hand:
             return "none"
         name = self.draw.choice(seen)
         panel = self.window.docks.panel(name)
-        controls = [w for w in panel.findChildren(QWidget) if w.isVisible() and w.isEnabled()]
+        window = panel.window()
+        controls = [w for w in shown_in(window) if panel.isAncestorOf(w) and w.isEnabled()]
         widget = self.draw.choice([panel, *controls])
         kind = type(widget).__name__
         spot = within(self.draw, widget.rect())

@@ -225,7 +225,7 @@ def _unrevealed(caption: Caption) -> Caption:
 # --- layout -----------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=48)
 def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
     style = Style(DARK, scale)  # places do not depend on colours
     px = style.px

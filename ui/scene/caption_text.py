@@ -59,7 +59,7 @@ class Block:
     mark: str = ""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def blocks(markdown: str) -> tuple[Block, ...]:
     """Return the paragraphs and list items of a text."""
     out: list[Block] = []

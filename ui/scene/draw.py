@@ -36,7 +36,7 @@ class _Text:
 
 _kept = threading.local()
 """Texts of each thread: a picture may be exported while the window is painted."""
-_MOST_TEXTS = 4096
+_MOST_TEXTS = 2048
 
 
 def _text(font: QFont, text: str) -> _Text:

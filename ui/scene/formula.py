@@ -24,6 +24,8 @@ _EM = 48.0
 """Pixels at which formulas are typeset, once; other sizes are made from the same outlines."""
 
 
+_MOST_COLOURS = 4
+"""Pictures of a formula that are kept: a theme has fewer colours for one."""
 _ROWS = ("math", "mrow", "mtd")
 """Elements of MathML whose parts the library makes twice, to know their height."""
 _ONE = threading.Lock()
@@ -63,6 +65,8 @@ class Formula:
     def _picture(self, colour: QColor) -> QImage:
         found = self._pictures.get(colour.rgb())
         if found is None:
+            if len(self._pictures) >= _MOST_COLOURS:
+                self._pictures.clear()
             size = QSize(ceil(self.width) + 2, ceil(self.ascent) + ceil(self.descent) + 2)
             found = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
             found.fill(Qt.GlobalColor.transparent)
@@ -74,7 +78,7 @@ class Formula:
         return found
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def formula(latex: str, pixels: float) -> Formula:
     """Return a typeset formula.
 

@@ -80,7 +80,7 @@ class Presenter(QObject):
         self._window = window
         self._before: _Before | None = None
         self.between_screens = False
-        """Whether the window is on its way to another screen: the sizes it has there do not last."""
+        """Whether the window is on its way to another screen: its sizes meanwhile do not last."""
         self._scenario = False
         """Whether the layout on show has the scenario dock, which a talk does without."""
         self.awake = Awake()

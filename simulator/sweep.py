@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -291,7 +292,7 @@ def axis_values(w: Workload, axis: Axis) -> tuple[int, ...]:
     own = own_value(w, axis)
     if axis == "d":
         return tuple(sorted({*HEAD_DIMS, own}))
-    steps = sorted({2**n for n in range(25)} | {3 * 2**n for n in range(23)})
+    steps = {m * 2**n for n in range(MAX_SEQLEN.bit_length()) for m in (1, 3)}
     if axis == "N":
         least, most = min(max(16, own // 64), own), min(max(2**12, 8 * own), MAX_SEQLEN)
         blocks = w.cols if w.seqlen_q != w.seqlen_k else min(w.rows, w.cols)
@@ -317,11 +318,11 @@ def map_sizes(length: int) -> tuple[int, ...]:
         step *= 2
     sizes = range(step, most + 1, step)
     least = _smallest_tile(length)
-    return tuple(size for size in sizes if size >= least) or (max(most, least),)
+    return tuple(size for size in sizes if size >= least)
 
 
 def _smallest_tile(length: int) -> int:
-    return -(-length // MAX_BLOCKS)
+    return ceil(length / MAX_BLOCKS)
 
 
 # --- figures -----------------------------------------------------------------------------------
@@ -388,10 +389,10 @@ def shared_bytes(w: Workload) -> int:
 
 def _coefficients(w: Workload) -> _Coefficients:
     """Return the costs of an algorithm, from its launches over a single tile."""
+    # What is visited does not change the costs, but for row blocks that see nothing. The last row
+    # sees the last key, so the one block has no such rows.
     whole = replace(w, rows=w.seqlen_q, cols=w.seqlen_k)
-    # What is visited does not change the costs; that every row sees something does.
-    seen = replace(whole, mask=replace(w.mask, causal=False, window=0))
-    launches = ALGORITHMS[w.algorithm].launches(seen)
+    launches = ALGORITHMS[w.algorithm].launches(whole)
     return _Coefficients(
         read=_added([cost for launch in launches for cost in launch.reads.values()]),
         write=_added([cost for launch in launches for cost in launch.writes.values()]),
@@ -447,7 +448,7 @@ def _visited(
     few = max(_AT_ONCE // blocks, 1)
     out: list[tuple[int, int]] = []
     for start in range(0, len(inners), few):
-        inner = np.array(inners[start : start + few], dtype=np.int64)[:, None]
+        inner = np.array(inners[start : start + few])[:, None]
         spans = row_spans(w.mask, outer, inner) if by_rows else col_spans(w.mask, inner, outer)
         seen = _inner_sizes(spans, inner, across)
         out += zip(seen.sum(axis=1).tolist(), matmul(seen, size).tolist(), strict=True)
@@ -459,5 +460,5 @@ def _inner_sizes(spans: I64, inner: I64, across: int) -> I64:
     starts, stops = spans[..., ::2], spans[..., 1::2]
     count = (stops - starts).sum(axis=-1)
     blocks = -(-across // inner)
-    reaches_end = (count > 0) & (spans.max(axis=-1) == blocks)
+    reaches_end = spans.max(axis=-1) == blocks  # never where nothing is seen
     return np.asarray(count * inner - np.where(reaches_end, blocks * inner - across, 0))

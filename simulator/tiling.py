@@ -106,14 +106,12 @@ class TileGrid:
     @cached_property
     def visited_per_row(self) -> I64:
         """Visited tiles of each row block, (Tr,)."""
-        a, b, c, d = self.row_spans.T
-        return np.asarray(b - a + d - c)
+        return _blocks_in(self.row_spans)
 
     @cached_property
     def full_tiles(self) -> int:
         """Tiles of one head that are visible in full."""
-        a, b, c, d = self.full_spans.T
-        return int((b - a + d - c).sum())
+        return int(_blocks_in(self.full_spans).sum())
 
     @property
     def _shifted_rows(self) -> tuple[I64, I64]:
@@ -154,9 +152,7 @@ def row_spans(mask: Mask, rows: int, cols: int | I64) -> I64:
     if mask.window:
         low = first - mask.window + 1
     high, low = np.clip(high, 0, Nk), np.clip(low, 0, Nk)
-    band = high > low
-    start = np.where(band, low // cols, 0)
-    stop = np.where(band, -(-high // cols), 0)
+    start, stop = low // cols, -(-high // cols)  # where nothing is left, both are 0
     sinks = np.zeros_like(start)
     if mask.window and mask.sinks:
         reach = np.minimum(mask.sinks, Nk)
@@ -186,23 +182,27 @@ def col_spans(mask: Mask, rows: int | I64, cols: int) -> I64:
     ndarray
         (Tc, 2) or (n, Tc, 2) int64: ``[start, stop)``.
     """
-    Nq, Tr = mask.seqlen_q, -(-mask.seqlen_q // rows)
+    Tr = -(-mask.seqlen_q // rows)
     first = np.arange(ceil(mask.seqlen_k / cols)) * cols
     end = np.minimum(first + cols, mask.seqlen_k)
     # As many as there are blocks of both, whatever the mask does.
-    start, stop = np.zeros_like(first * rows), Tr + np.zeros_like(first)
-    sink = np.logical_and(first < mask.sinks, mask.window > 0)
+    start = np.zeros_like(first * rows)
+    stop = np.broadcast_to(Tr, start.shape)
     if mask.window:
+        sink = first < mask.sinks
         last_row = end + mask.window - 2 - mask.shift
-        stop = np.where(last_row < 0, 0, np.minimum(Tr, last_row // rows + 1))
-        stop = np.where(sink, Tr, stop)
+        stop = np.where(sink, Tr, np.minimum(Tr, last_row // rows + 1))
     if mask.causal or mask.window:
         reach = 0 if mask.causal else mask.window - 1
         first_row = np.maximum(first - reach - mask.shift, 0)
-        start = np.where(first_row >= Nq, Tr, first_row // rows)
+        start = first_row // rows
         if not mask.causal:
             start = np.where(sink, 0, start)
     return np.stack([start, np.maximum(start, stop)], axis=-1)
+
+
+def _blocks_in(spans: I64) -> I64:
+    return np.asarray((spans[:, 1::2] - spans[:, ::2]).sum(axis=1))
 
 
 def _shifted_rows(mask: Mask, rows: int) -> tuple[I64, I64]:

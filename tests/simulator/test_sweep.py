@@ -114,11 +114,12 @@ def test_rules_are_those_of_the_scenario_file() -> None:
     for rule, tiles in rules.items():
         w = resolve(with_values(base, {"tiling": {"rule": rule}}))
         assert (w.rows, w.cols) == tiles
-    found = tiling_map(resolve(base), (64, 128), (64,))
-    assert {c.rule: (c.rows, c.cols) for c in found.choices} == rules
-    for choice in found.choices:
-        w = replace(resolve(base), rows=choice.rows, cols=choice.cols)
-        assert choice.figures == counted(w)
+    for d in (64, 128):
+        own = resolve(with_values(base, {"attention": {"head_dim": d}}))
+        found = tiling_map(own, (64, 128), (64,))
+        assert {c.rule: (c.rows, c.cols) for c in found.choices} == rule_tiles(own)
+        for choice in found.choices:
+            assert choice.figures == counted(replace(own, rows=choice.rows, cols=choice.cols))
 
 
 def test_decode_keeps_its_one_query() -> None:
@@ -211,6 +212,12 @@ def test_places_along_an_axis(length: int, axis: str, values: tuple[int, ...]) -
     assert axis_values(resolve(scenario(nq=length, d=16)), axis) == values
 
 
+def test_small_tiles_are_tried_along_short_sides() -> None:
+    w = resolve(scenario(nq=256, nk=255, d=16, rows=64, cols=64))
+    assert axis_values(w, "Br") == (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+    assert axis_values(w, "Bc") == (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
+
+
 @given(scenarios(), st.sampled_from(AXES))
 def test_axes_hold_the_scenarios_own_value(chosen: Scenario, axis: str) -> None:
     w = resolve(chosen)
@@ -224,7 +231,10 @@ def test_axes_hold_the_scenarios_own_value(chosen: Scenario, axis: str) -> None:
 def test_long_axes_stay_within_what_can_be_resolved() -> None:
     table = {"seqlen_q": 2**20, "head_dim": 16, "dtype": "float16"}
     w = resolve(parse_scenario({"attention": table, "tiling": {"rows": 4, "cols": 64}}))
-    assert max(axis_values(w, "N")) <= MAX_BLOCKS * 4
+    assert max(axis_values(w, "N")) == MAX_BLOCKS * 4
+    decode = parse_scenario({"attention": {**table, "seqlen_q": 1, "seqlen_k": 2**20},
+                             "tiling": {"rows": 1, "cols": 8}})  # fmt: skip
+    assert max(axis_values(resolve(decode), "N")) == MAX_BLOCKS * 8  # its queries stay
     assert min(axis_values(w, "Br")) == 4  # its own; smaller ones make too many blocks
     assert all(-(-(2**20) // value) <= MAX_BLOCKS for value in axis_values(w, "Bc"))
 
@@ -232,9 +242,11 @@ def test_long_axes_stay_within_what_can_be_resolved() -> None:
 def test_progress_rises_and_may_stop_the_work() -> None:
     w = resolve(scenario(nq=64, mask={"causal": True}))
     told: list[float] = []
-    sweep(w, "Br", [4, 8, 16], told.append)
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    sweep(w, "Br", [4, 8, 16, 32], told.append)
+    assert told == [0.25, 0.5, 0.75, 1.0]
+    told.clear()
+    tiling_map(w, [4, 8], [4, 8, 16], told.append)
+    assert told == [0.5, 1.0]
 
     class StoppedError(Exception):
         pass

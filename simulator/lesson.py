@@ -210,9 +210,7 @@ def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
 
 def lesson_after(path: Path) -> LessonTitle | None:
     """Return the lesson that follows one that ships; None after the last, and after others."""
-    listed = list_lessons() if path.parent == LESSONS else ()
-    places = [n for n, lesson in enumerate(listed, start=1) if lesson.path == path]
-    return listed[places[0]] if places and places[0] < len(listed) else None
+    return {here.path: after for here, after in pairwise(list_lessons())}.get(path)
 
 
 def find_lesson(name: str, folder: Path = LESSONS) -> Path:
@@ -324,7 +322,7 @@ def parse_lesson(
 def _front(lines: list[str], source: str) -> tuple[FrontTable, int, list[LessonMistake]]:
     """Return the front matter, the line after it, and what is wrong with it."""
     first = next((n for n, line in enumerate(lines) if line.strip()), 0)
-    if not lines or lines[first].strip() != FRONT:
+    if lines[first].strip() != FRONT:
         wrong = Mistake("title", "", f"front matter between lines of {FRONT} at the top")
         return FrontTable(title=""), 0, [LessonMistake(source, first + 1, "", wrong)]
     rest = range(first + 1, len(lines))
@@ -404,11 +402,10 @@ class _Reader:
             found = [(line_of(block, m.key), m) for m in error.mistakes]
             self._tell(found, line + first, title)
         except _TextError as wrong:
-            at = line_of(block, wrong.key) + first - 1 if wrong.key else 0
-            text = "\n".join(lines)
-            place = text.find(wrong.content)
-            at = text.count("\n", 0, place) if place >= 0 else at
-            self._tell([(1, wrong.mistake)], line + at, title)
+            above, found, _ = "\n".join(lines).partition(wrong.piece)
+            # A text of the block may hold it in other letters, as \u007b for a brace.
+            at = above.count("\n") + 1 if found else first + line_of(block, wrong.key)
+            self._tell([(at, wrong.mistake)], line, title)
 
     def _tell(self, found: list[tuple[int, Mistake]], line: int, title: str) -> None:
         """Note mistakes whose lines are counted from 1 at `line`."""
@@ -516,12 +513,12 @@ def _split(lines: list[str]) -> tuple[int, list[str], str]:
 
 
 class _TextError(Exception):
-    """A number in a text that never can be one."""
+    """A text that is too long, or a number in one that never can be one: a piece of the text."""
 
-    def __init__(self, key: str, content: str, mistake: Mistake) -> None:
-        super().__init__(key, content, mistake)
+    def __init__(self, key: str, piece: str, mistake: Mistake) -> None:
+        super().__init__(key, piece, mistake)
         self.key = key
-        self.content = content
+        self.piece = piece
         self.mistake = mistake
 
 
@@ -533,7 +530,7 @@ def _check_texts(title: str, caption: str, said: StepTable) -> None:
             raise _TextError(key, text, wrong)
         if found := first_mistake(text):
             content, error = found
-            raise _TextError(key, content, error.mistakes[0])
+            raise _TextError(key, f"{{{{{content}}}}}", error.mistakes[0])
 
 
 def _texts(title: str, caption: str, said: StepTable) -> Iterator[tuple[str, str]]:

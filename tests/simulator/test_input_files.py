@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator import InputError
+from simulator import InputError, input_files
+from simulator.input_files import read_header, read_tensors
+from simulator.limits import TITLE_LETTERS
 from simulator.workload import read_inputs, resolve
 from tests.simulator.files import file_scenario, numbers, read, refusal, write_safetensors
 
@@ -134,6 +136,9 @@ GOOD = npy(claim("(1, 2, 1)"), b"\0" * 8)
         (npy(claim("(1, 2, 1)", "<i4"), b"\0" * 8), 'tensor q = "int32": expected float32, float'),
         (npy(claim("(1, 2, 1)", ">f4"), b"\0" * 8), 'tensor q = ">f4": expected float32'),
         (npy(claim("(1, 2, 1)", fortran=True), b"\0" * 8), 'tensor q = "Fortran order": expected'),
+        (npy(claim("(2, 1)", fortran=True), b"\0" * 8), 'tensor q = "Fortran order": expected'),
+        (npy(claim("(2,)", fortran=True), b"\0" * 8), "shape of q = (2,): expected three axes"),
+        (npy(claim("(0, -2, 1)")), "shape of q = (0, -2, 1): expected the"),
         (npy(claim("(1, 2, 1)")[:-9], b"\0" * 8), "expected a whole .npz file ("),
         (npy("__import__('os').system('touch pwned')"), "expected a whole .npz file ("),
         (npy("(" * 9000), "expected a whole .npz file ("),
@@ -141,7 +146,7 @@ GOOD = npy(claim("(1, 2, 1)"), b"\0" * 8)
         (b"\x80\x04K\x01.", "expected a whole .npz file ("),  # a bare pickle
         (b"", "expected a whole .npz file ("),
     ],
-    ids=range(14),
+    ids=range(17),
 )
 def test_bad_arrays_in_an_npz(member: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
@@ -157,8 +162,8 @@ def test_bad_arrays_in_an_npz(member: bytes, message: str, tmp_path: Path) -> No
     assert not (tmp_path / "pwned").exists()
 
 
-@pytest.mark.parametrize("version", [(1, 0), (2, 0)])
-def test_both_kinds_of_npy_headers_are_read(version: tuple[int, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_all_kinds_of_npy_headers_are_read(version: tuple[int, int], tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     with zipfile.ZipFile(path, "w") as archive:
         for n, name in enumerate("qkv"):
@@ -358,3 +363,89 @@ def test_names_in_a_file_may_hold_anything(tmp_path: Path) -> None:
     tensors = {"a\nb\x1b[31m": np.zeros(1, np.float32), "x" * 5000: np.zeros(1, np.float32)}
     path = write_safetensors(tmp_path / "x.safetensors", tensors)
     assert "expected tensors q, k and v (the file has " in refusal(path)
+
+
+# --- bounds: what is just within one is read ------------------------------------------------
+
+
+def is_read(path: Path) -> bool:
+    try:
+        read(path)
+    except InputError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("key", ["model", "layer", "tokens"])
+def test_texts_of_a_file_are_as_long_as_a_title(key: str, tmp_path: Path) -> None:
+    for length in (TITLE_LETTERS, TITLE_LETTERS + 1):
+        text = "x" * length
+        meta = {key: json.dumps([text] + ["a"] * 5) if key == "tokens" else text}
+        path = write_safetensors(tmp_path / "x.safetensors", numbers(), meta)
+        if length == TITLE_LETTERS:
+            assert is_read(path)
+        else:
+            expected = f"characters of {key} = {length}: expected at most {TITLE_LETTERS}"
+            assert expected in refusal(path)
+
+
+def test_headers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = whole_file(tmp_path, ".safetensors"), whole_file(tmp_path, ".npz")
+    data = two.read_bytes()
+    # Sizes as the formats have them: before the header; 12 bytes into the end of an archive.
+    sizes = {
+        one: int.from_bytes(one.read_bytes()[:8], "little"),
+        two: int.from_bytes(data[data.rindex(b"PK\5\6") :][12:16], "little"),
+    }
+    for path, size in sizes.items():
+        monkeypatch.setattr(input_files, "HEADER_BYTES", size)
+        assert is_read(path)
+        monkeypatch.setattr(input_files, "HEADER_BYTES", size - 1)
+        assert f"of at most {size - 1} bytes" in refusal(path)
+
+
+def test_what_an_npz_inflates_to_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, **{name: np.zeros((1, 500, 8), np.float32) for name in "qkv"})
+    with zipfile.ZipFile(path) as archive:
+        size = sum(info.file_size for info in archive.infolist())
+    times = size // path.stat().st_size
+    assert times > 20
+    for least, most, good in (
+        (size, 0, True), (size - 1, 0, False), (0, times + 1, True), (0, times, False),
+    ):  # fmt: skip
+        monkeypatch.setattr(input_files, "INFLATED_BYTES", least)
+        monkeypatch.setattr(input_files, "INFLATED_TIMES", most)
+        assert is_read(path) == good
+        if not good:
+            bound = max(least, most * path.stat().st_size)
+            assert f"unpacked bytes = {size}: expected at most {bound}: such" in refusal(path)
+
+
+def test_texts_of_an_npz_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = whole_file(tmp_path, ".npz")
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("tokens.npy").file_size
+    monkeypatch.setattr(input_files, "TOKEN_BYTES", size)
+    assert is_read(path)
+    monkeypatch.setattr(input_files, "TOKEN_BYTES", size - 1)
+    assert f"bytes of tokens = {size}: expected at most {size - 1}" in refusal(path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_numbers_are_read_without_a_copy_of_them_beside(ending: str, tmp_path: Path) -> None:
+    path, tensors = tmp_path / f"x{ending}", numbers(q=(4, 200_000, 3))
+    if ending == ".safetensors":
+        write_safetensors(path, tensors)
+    else:
+        np.savez_compressed(path, **tensors)
+    file = read_header(path)
+    tracemalloc.start()
+    try:
+        read_tensors(file)
+        # What is inflated at once, and the same as bytes, lie beside.
+        assert tracemalloc.get_traced_memory()[1] < tensors["q"].nbytes + 5e6
+    finally:
+        tracemalloc.stop()

@@ -84,6 +84,17 @@ def test_metadata(ending: str, tmp_path: Path) -> None:
     assert read(path, mask={"causal": True}, **agreeing)[0].scale == 0.25
 
 
+def test_queries_before_the_first_key_have_no_token(tmp_path: Path) -> None:
+    meta = {"tokens": json.dumps(list("abcdef"))}
+    path = write_safetensors(tmp_path / "x.safetensors", numbers(q=(4, 8, 3)), meta)
+    workload, _ = read(path)
+    assert [workload.query_token(row) for row in range(9)] == ["", "", *"abcdef", ""]
+    without = write_safetensors(tmp_path / "y.safetensors", numbers())
+    assert read_header(without).tokens == ()
+    assert read(without)[0].query_token(0) == ""
+    assert resolve(scenario()).query_token(0) == ""
+
+
 def test_a_scenario_fills_what_the_file_leaves_out(tmp_path: Path) -> None:
     path = write_safetensors(tmp_path / "x.safetensors", numbers())
     workload, _ = read(path, attention={"scale": 0.5}, mask={"causal": True})

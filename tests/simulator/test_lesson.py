@@ -11,12 +11,14 @@ from simulator import InputError
 from simulator.lesson import (
     FIRST_LAYOUT,
     find_lesson,
+    lesson_after,
     list_lessons,
     load_lesson,
     parse_lesson,
     resolve_step,
 )
 from simulator.lesson_places import Pointer
+from simulator.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.paper import PAPERS
 from simulator.playback import first_cursor
 from simulator.snapshot import Cell, Cursor
@@ -32,9 +34,12 @@ def test_what_is_not_said_stays():
         step("One", 'scenario = "flash2"\nat = { tile = [2, 3] }\nrow = 8\nlayout = "memory"'),
         step("Two", 'at = { op = "row max" }'),
         step("Three", "change.tiling.rows = 5"),
-        "\n## Four\n\nNo block at all.\n",
+        "\n## Four\nNo block at all.\n",
+        step("Five", "row = 4"),
+        step("Six", "row = 0"),
     )
-    one, two, three, four = lesson.steps
+    one, two, three, four, five, six = lesson.steps
+    assert (five.row, six.row) == (4, 0)
     assert (lesson.title, lesson.summary, lesson.order) == ("T", "S", 3)
     assert two.scenario == one.scenario
     assert two.cursor.visit == one.cursor.visit == program_of(one.scenario).index(0, 2, 3)
@@ -80,6 +85,11 @@ def test_places(place, cursor):
 def test_play_has_two_ends():
     lesson = good(step("One", 'scenario = "flash2"\nplay = ["first", { tile = [0, 1] }]'))
     assert (lesson.steps[0].start, lesson.steps[0].cursor.visit) == (Cursor(0, 0), 1)
+
+
+def test_play_may_end_where_it_starts():
+    lesson = good(step("One", 'scenario = "flash2"\nplay = ["last", "last"]'))
+    assert lesson.steps[0].start == lesson.steps[0].cursor
 
 
 def test_points():
@@ -145,7 +155,13 @@ MISTAKES = [
     (BASE + "change.mask = 1", 11, "change.mask = 1: expected a table"),
     (BASE + 'clear = ["mask.wind"]', 11, 'clear = "mask.wind": expected a table or a key'),
     (BASE + "row = = 3", 11, "expected TOML"),
+    (BASE + "row = = 3\n\n", 11, "expected TOML"),
+    (BASE + 'notes = "a"\nrow =', 12, "expected TOML"),
+    (BASE + 'notes = """\n\n', 13, "expected TOML"),
     (BASE + 'notes = "{{ Nk + }}"', 11, "{{ Nk + }}: expected an expression"),
+    (BASE + 'row = 1\nnotes = "\\u007b{ a + }}"', 12, "{{ a + }}: expected an expression"),
+    (BASE + 'row = 1\nnotes = "one\\n{{}}"', 12, "{{}}: expected an expression"),
+    (BASE + 'row = 1\nnotes = "{{ad}}"', 12, "{{ad}}"),  # "Bad" has the two letters as well
 ]
 
 
@@ -215,7 +231,10 @@ def test_numbers_that_cannot_be_computed_name_file_line_and_expression(content):
         ("+++\ntitle = 'x'\n" + step("One", BASE), 1, "expected another line of +++"),
         ("+++\ntitle = 3\n+++\n" + step("One", BASE), 2, "title = 3: expected text in quotes"),
         ("+++\n\nname = 'x'\ntitle = 'x'\n+++\n" + step("One", BASE), 3, "expected one of title"),
+        ("\n \n+++\ntitle = 3\n+++" + step("One", BASE), 4, "title = 3: expected text in quotes"),
+        ("+++\n+++" + step("One", BASE), 2, "title: expected a value, but the key is missing"),
         (FRONT + "\nStray words.\n" + step("One", BASE), 7, "expected a step, which begins with"),
+        (FRONT + "Stray words.\n\nMore." + step("One", BASE), 6, "expected a step, which begins"),
     ],
 )
 def test_front_matter_that_is_wrong_leaves_the_steps(text, line, words):
@@ -228,15 +247,18 @@ def test_front_matter_that_is_wrong_leaves_the_steps(text, line, words):
 
 
 @pytest.mark.parametrize(
-    ("fence", "words"),
+    ("fence", "line", "words"),
     [
-        ("```toml step\nat = 1\n", "expected a line of ```"),
-        ("```toml\n```", "expected ```toml step"),
+        ("```toml step\nat = 1\n", 17, "expected a line of ```"),
+        ("```toml\n```", 17, "expected ```toml step"),
+        ("\n\n```toml steps\n```", 19, "expected ```toml step"),
+        ("\n```toml step\n\nrow = 99\n```", 20, "row = 99: expected 0 to 12"),
     ],
 )
-def test_blocks_that_are_wrong(fence, words):
+def test_blocks_that_are_wrong(fence, line, words):
     lesson = opened(step("One", BASE), f"\n## Bad\n{fence}\n", step("Last", BASE))
     assert len(lesson.mistakes) == 1
+    assert str(lesson.mistakes[0]).startswith(f"a.md:{line}: ")
     assert words in str(lesson.mistakes[0])
     assert [s.title for s in lesson.steps] == ["One", "Last"]
 
@@ -283,6 +305,41 @@ def test_lessons_are_found_by_name_with_or_without_their_number(tmp_path):
     assert [found.path.stem for found in list_lessons(tmp_path)] == [
         "02-two", "10-two-more", "plain",
     ]  # fmt: skip
+
+
+def test_lessons_are_listed_by_order_then_by_title(tmp_path):
+    for name, order, title in (("a", 2, "B"), ("b", 2, "A"), ("c", 1, "Z"), ("d", 1, "")):
+        front = f'+++\ntitle = "{title}"\nsummary = "of {name}"\norder = {order}\n+++\n'
+        (tmp_path / f"{name}.md").write_text(front, encoding="utf-8")
+    found = [(lesson.title, lesson.summary, lesson.order) for lesson in list_lessons(tmp_path)]
+    assert found == [("Z", "of c", 1), ("d", "of d", 1), ("A", "of b", 2), ("B", "of a", 2)]
+
+
+def test_each_shipped_lesson_but_the_last_is_followed_by_the_next(tmp_path):
+    listed = list_lessons()
+    assert [lesson_after(lesson.path) for lesson in listed] == [*listed[1:], None]
+    (tmp_path / listed[0].path.name).write_text(FRONT)
+    assert lesson_after(tmp_path / listed[0].path.name) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "most", "told"),
+    [("title", TITLE_LETTERS, 7), ("caption", TEXT_LETTERS, 15), ("notes", TEXT_LETTERS, 11)],
+)
+def test_texts_are_bounded(part, most, told):
+    for length in (most, most + 1):
+        said = {"title": "One", "caption": "Words.", "notes": "", part: "x" * length}
+        lesson = opened(
+            step(said["title"], f'{BASE}notes = "{said["notes"]}"\nrow = 1', said["caption"]),
+            step("Two", BASE),
+        )
+        wrong = [f"{m.source}:{m.line}: {m.mistake}" for m in lesson.mistakes]
+        if length == most:
+            assert wrong == []
+        else:
+            key = f"{part} = " if part == "notes" else ""
+            expected = f"{key}{length} characters: expected a text of at most {most}"
+            assert wrong == [f"a.md:{told}: {expected}"]
 
 
 def test_a_title_at_the_end_of_the_file_is_a_step():

@@ -92,4 +92,5 @@ def test_a_lesson_is_read_as_far_as_it_is_of_use() -> None:
     assert [f"a text of at most {TEXT_LETTERS}" in line for line in told] == [True]
     many = parse_lesson(FRONT + "## A\n" * (LESSON_STEPS + 5), "a.md")
     assert f"steps = {LESSON_STEPS + 5}: expected at most {LESSON_STEPS}" in str(many.mistakes[0])
-    assert len({mistake.line for mistake in many.mistakes[1:]}) == LESSON_STEPS
+    assert many.mistakes[0].line == 4 + LESSON_STEPS  # the first that is not read
+    assert {mistake.line for mistake in many.mistakes[1:]} == {*range(5, 5 + LESSON_STEPS)}

@@ -285,7 +285,7 @@ def _check_texts(source: str, step: NewStep) -> None:
 
 
 def _step_text(title: str, said: StepTable, caption: str) -> str:
-    data = said.model_dump(exclude_none=True, exclude_defaults=True)
+    data = said.model_dump(exclude_defaults=True)
     if said.at:
         data["at"] = _place_value(said.at)
     if said.play:
@@ -295,7 +295,7 @@ def _step_text(title: str, said: StepTable, caption: str) -> str:
 
 
 def _place_value(place: PlaceTable) -> Any:
-    said = place.model_dump(exclude_none=True, exclude_defaults=True)
+    said = place.model_dump(exclude_defaults=True)
     return next(iter(said.values())) if list(said) in (["end"], ["visit"]) else said
 
 

@@ -284,8 +284,7 @@ def _picked_heads(
     picked = tuple(range(heads)) if said == "all" else said
     if max(picked) >= heads:
         raise refuse(SCENARIO, "input.head", list(picked), f"numbers from 0 to {heads - 1}")
-    group = heads // kv_heads
-    return picked, tuple(head // group for head in picked)
+    return picked, tuple(head * kv_heads // heads for head in picked)
 
 
 def _check_agreement(

@@ -1,6 +1,7 @@
 """Input files of every element type and random input, read exactly, and their memory."""
 
 import json
+import re
 import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
@@ -164,6 +165,22 @@ def test_picked_heads_of_random_input_are_those_of_all() -> None:
     np.testing.assert_array_equal(some.k, whole.k[[1]])
 
 
+# --- scales --------------------------------------------------------------------------------
+
+
+def test_scales_are_those_that_float32_holds() -> None:
+    limits = np.finfo(np.float32)
+    tiny, largest = float(limits.tiny), float(limits.max)
+    for scale in (tiny, largest):
+        assert resolve(scenario(scale=scale)).logit_scale == scale
+    for scale in (tiny / 2, largest * 2):
+        with pytest.raises(InputError, match=re.escape(f"attention.scale = {scale}: ")):
+            resolve(scenario(scale=scale))
+    assert resolve(scenario(scale=1.0, temperature=2.0**100)).logit_scale == 2.0**-100
+    with pytest.raises(InputError, match=r"attention\.temperature = .*, not 7.*e-46"):
+        resolve(scenario(scale=1.0, temperature=2.0**150))
+
+
 # --- too large -----------------------------------------------------------------------------
 
 
@@ -179,10 +196,26 @@ def test_inputs_that_do_not_fit_are_refused_with_the_figure(
         "scenario: attention.seqlen_q = 1048576: expected inputs that fit in memory: "
         "these need 48.0 GiB, 8.0 GiB are free"
     )
+    rounded = scenario(nq=2**20, nk=8, d=128, heads=32, rows=64, cols=64, dtype="bfloat16")
+    with pytest.raises(InputError, match=r"these need 80\.0 GiB"):  # 16 while it is rounded
+        resolve(rounded)
     keys = scenario(nq=8, nk=2**20, d=128, heads=32, rows=64, cols=64)
     with pytest.raises(InputError, match="these need 64"):
         resolve(keys)
     assert resolve(scenario(nq=2**14, d=128, rows=64, cols=64)).seqlen_q == 2**14
+
+
+def test_a_tenth_of_the_free_memory_stays_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    need = input_bytes(resolve(scenario()))
+    for free, fits in ((need / 0.9 + 1, True), (need / 0.9 - 1, False)):
+        monkeypatch.setattr(
+            psutil, "virtual_memory", lambda free=free: SimpleNamespace(available=free)
+        )
+        if fits:
+            resolve(scenario())
+        else:
+            with pytest.raises(InputError, match="inputs that fit in memory"):
+                resolve(scenario())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

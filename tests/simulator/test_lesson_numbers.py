@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from simulator import InputError
+from simulator.hardware import gpus
 from simulator.lesson_expressions import FORMATS as FORMAT_NAMES
 from simulator.lesson_expressions import fill
 from simulator.lesson_numbers import FUNCTIONS, QUANTITIES, Numbers
@@ -19,8 +20,11 @@ from simulator.lesson_tables import PlaceTable, StepTable
 from simulator.playback import first_cursor, last_cursor
 from simulator.scenario import Scenario, with_values
 from simulator.snapshot import Cursor
+from simulator.sqrt_d import sqrt_d_experiment
 from simulator.trace import simulate
-from tests.simulator.helpers import program_of, textbook
+from simulator.workload import MAX_BLOCKS
+from tests.simulator.helpers import pairs_of, program_of, textbook
+from tests.simulator.helpers import scenario as drawn
 from ui.lesson_text import FORMATS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "writing-lessons.md"
@@ -80,6 +84,178 @@ def test_other_tiles_are_those_of_another_scenario(sentence):
     other = with_values(sentence, {"tiling": {"rows": 7, "cols": 2}})
     assert computed("requested_with(7, 2)", sentence) == computed("requested()", other)
     assert computed("shared_with(7, 2)", sentence) == computed("shared()", other)
+
+
+def refused(expression: str, scenario: Scenario, cursor: Cursor | None = None) -> str:
+    with pytest.raises(InputError) as error:
+        computed(expression, scenario, cursor)
+    return str(error.value)
+
+
+def odd_scenario(**words) -> Scenario:
+    """Return a scenario in which no two quantities are the same."""
+    mask = {"causal": True, "window": 6, "sinks": 1}
+    shape = {"nq": 20, "nk": 23, "d": 12, "dv": 10, "heads": 4, "kv_heads": 2, "rows": 7, "cols": 3}
+    return drawn(**(shape | {"dtype": "float16", "mask": mask, "scale": 0.3} | words))
+
+
+def test_quantities_are_those_of_the_scenario():
+    expected = {
+        "heads": 4, "kv_heads": 2, "Nq": 20, "Nk": 23, "d": 12, "dv": 10, "Br": 7, "Bc": 3,
+        "Tr": 3, "Tc": 8, "window": 6, "sinks": 1, "scale": 0.3, "temperature": 0.7,
+        "element_bytes": 2,
+    }  # fmt: skip
+    scenario = odd_scenario(temperature=0.7)
+    assert {name: computed(name, scenario) for name in QUANTITIES} == expected
+
+
+def test_functions_of_numbers(sentence):
+    assert computed("sqrt(2)", sentence) == math.sqrt(2)
+    assert computed("exp(0 - 1)", sentence) == math.exp(-1)
+    assert computed("log2(10)", sentence) == math.log2(10)
+    parts = [math.exp(x) for x in (1, 3, 2)]
+    assert computed("softmax(1, 3, 2)", sentence) == pytest.approx(parts[0] / sum(parts))
+    assert computed("softmax(1000, 1000)", sentence) == 0.5
+
+
+def test_counts_of_a_masked_run():
+    scenario = odd_scenario()
+    w = program_of(scenario).workload
+    kinds = pairs_of(w).kinds(7, 3)
+    found = {name: computed(f'tiles("{name}")', scenario) for name in (
+        "total", "visited", "skipped", "full", "partial",
+    )}  # fmt: skip
+    assert found == {
+        "total": 4 * kinds.size, "visited": 4 * (kinds > 0).sum(),
+        "skipped": 4 * (kinds == 0).sum(), "full": 4 * (kinds == 2).sum(),
+        "partial": 4 * (kinds == 1).sum(),
+    }  # fmt: skip
+    assert computed("visits()", scenario) == found["visited"]
+    assert computed("launches()", scenario) == 1
+    assert computed('launches("naive")', scenario) == 3
+    # Q and O of four heads, K and V of two, two bytes each.
+    assert computed("floor()", scenario) == 2 * (4 * 20 * (12 + 10) + 2 * 23 * (12 + 10))
+    assert computed('flops("naive")', scenario) == 2 * 4 * 20 * 23 * (12 + 10)
+    assert computed('memory_seconds("naive")', scenario) == pytest.approx(
+        computed('requested("naive")', scenario) / 3.35e12
+    )
+    assert computed('compute_seconds("naive")', scenario) == pytest.approx(
+        computed('flops("naive")', scenario) / 989e12, rel=1e-3
+    )
+    assert "float16 or bfloat16" in refused("compute_seconds()", odd_scenario(dtype="float32"))
+    assert [computed(f"visible({row})", scenario) for row in range(20)] == [
+        sum(pairs_of(w).sees(row, key) for key in range(23)) for row in range(20)
+    ]
+
+
+def test_tiles_as_small_as_blocks_can_be_many():
+    scenario = drawn(nq=4, nk=MAX_BLOCKS)
+    assert computed("requested_with(4, 1)", scenario) > 0
+    longer = drawn(nq=4, nk=MAX_BLOCKS + 1)
+    told = refused("requested_with(4, 1)", longer)
+    assert f"cols = 1: expected tiles that cut {MAX_BLOCKS + 1} into at most" in told
+
+
+def test_figures_of_gpus(sentence):
+    a100 = gpus()["A100-80-SXM"]
+    assert computed('shared_limit("A100-80-SXM")', sentence) == 163 * 1024
+    assert computed("shared_limit()", sentence) == 227 * 1024
+    assert computed('sms("A100-80-SXM")', sentence) == 108
+    assert computed("sms()", sentence) == 132
+    assert computed('flops_per_byte("A100-80-SXM")', sentence) == a100.tflops / a100.tbps
+    assert "expected one of" in refused('sms("A1000")', sentence)
+
+
+def test_weights_are_those_of_the_rows_that_see():
+    scenario = drawn(nq=5, nk=3, d=1, dv=1, mask={"causal": True})  # two rows see nothing
+    w = [[computed(f"weight({row}, {key})", scenario) for key in range(3)] for row in range(5)]
+    sums = [computed(f"weight_sum({row})", scenario) for row in range(5)]
+    assert sums == [pytest.approx(math.fsum(row), abs=1e-12) for row in w]
+    assert sums == pytest.approx([0, 0, 1, 1, 1])
+    assert [computed(f"mean_weight({key})", scenario) for key in range(3)] == pytest.approx(
+        [math.fsum(row[key] for row in w) / 5 for key in range(3)], rel=1e-12
+    )
+    assert computed("strongest(4)", scenario) == max(range(3), key=lambda key: w[4][key])
+    assert "a row that sees a key" in refused("strongest(1)", scenario)
+    bits = -sum(x * math.log2(x) for x in w[4])
+    assert computed("entropy(4)", scenario) == pytest.approx(bits, rel=1e-5)
+    assert computed("error(4)", scenario) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("function", "rows", "cols"),
+    [
+        ("weight", 8, 6), ("weight_sum", 8, 0), ("strongest", 8, 0), ("entropy", 8, 0),
+        ("visible", 8, 0), ("mean_weight", 6, 0), ("error", 8, 0),
+    ],
+)  # fmt: skip
+def test_rows_and_keys_are_those_of_the_matrix(function, rows, cols):
+    scenario = drawn(nq=8, nk=6, d=1, dv=1)
+    computed(f"{function}({', '.join(str(n - 1) for n in (rows, cols) if n)})", scenario)
+    for row, col in (
+        {(-1, 0), (rows, 0), (0, -1), (0, cols)} if cols else {(-1, None), (rows, None)}
+    ):
+        at = f"{row}" if col is None else f"{row}, {col}"
+        assert "expected a cell of a matrix of " in refused(f"{function}({at})", scenario)
+
+
+def test_rows_of_the_current_block(sentence):
+    jump = Cursor(13, 5)  # rows 8 to 11
+    for row in (8, 11):
+        computed(f"alpha({row})", sentence, jump)
+    for row in (7, 12):
+        told = refused(f"old_maximum({row})", sentence, jump)
+        assert "expected a row of the current block, 8 to 11" in told
+
+
+def test_tokens_are_counted_from_the_first(sentence):
+    last = program_of(sentence).workload.seqlen_k - 1
+    numbers = Numbers(sentence, first_cursor())
+    tokens = program_of(sentence).workload.tokens
+    assert fill(f"{{{{ token(0) }}}} {{{{ token({last}) }}}}", numbers, {}) == (
+        f"{tokens[0]} {tokens[last]}"
+    )
+    for key in (-1, last + 1):
+        assert "a key with a token" in refused(f"token({key})", sentence)
+
+
+def test_the_experiment_is_the_one_that_is_shown(sentence):
+    *_, last = sqrt_d_experiment(dims=(16,))
+    for scaled, words in ((False, "16"), (False, "16, 0"), (True, "16, 1")):
+        point = last.points[0].scaled if scaled else last.points[0].plain
+        assert computed(f"score_variance({words})", sentence) == point.variance.mean
+        assert computed(f"score_entropy({words})", sentence) == point.entropy.mean
+        assert computed(f"score_gradient({words})", sentence) == point.gradient.mean
+    assert computed("score_keys()", sentence) == last.keys
+    assert computed("score_variance(1024)", sentence) == pytest.approx(1024, rel=0.1)
+    assert "d = 1025: expected at most 1024" in refused("score_variance(1025)", sentence)
+
+
+def test_caches_of_models(sentence):
+    llama = '"Llama-3-8B"'  # 32 layers of 8 KV heads of 128 numbers, K and V, two bytes each
+    token = 32 * 2 * 8 * 128 * 2
+    assert computed(f'model({llama}, "kv_heads")', sentence) == 8
+    assert "a whole number" in refused(f'model({llama}, "learned_sinks")', sentence)
+    assert computed(f"kv_per_token({llama})", sentence) == token
+    assert computed(f"kv_per_token({llama}, 1)", sentence) == token / 8
+    assert computed(f"kv_share({llama})", sentence) == 8 / 32
+    assert computed(f"kv_share({llama}, 2)", sentence) == 2 / 32
+    assert computed(f"kv_cache({llama}, 1001)", sentence) == 1001 * token
+    assert computed(f'kv_cache({llama}, 1001, "allocated")', sentence) == 1008 * token
+    gemma = 2 * 16 * 128 * 2  # of a layer: 52 of them keep 1024 tokens, 10 all
+    assert computed('kv_cache("Gemma-3-27B", 5000, "window_capped")', sentence) == gemma * (
+        52 * 1024 + 10 * 5000
+    )
+    assert computed(f"decode_seconds({llama}, 1000)", sentence) == pytest.approx(
+        1000 * token / 3.35e12
+    )
+    left = 80e9 - 2 * 8.03e9
+    assert computed(f"sequences({llama}, 8192)", sentence) == left // (8192 * token)
+    assert computed(f'sequences({llama}, 8192, "H200")', sentence) == (
+        (141e9 - 2 * 8.03e9) // (8192 * token)
+    )
+    assert "expected one of Llama-2-7B" in refused('kv_per_token("Llama-9")', sentence)
+    assert "a divisor of heads = 32" in refused(f"kv_per_token({llama}, 5)", sentence)
 
 
 def test_formats(sentence):

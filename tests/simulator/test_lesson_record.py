@@ -20,6 +20,7 @@ from simulator.lesson_record import (
     is_shipped,
     new_lesson,
     record_step,
+    scenario_change,
     with_step,
     word_count,
 )
@@ -27,7 +28,7 @@ from simulator.paper import PAPERS
 from simulator.playback import clamped, first_cursor
 from simulator.scenario import Scenario, load_scenario, scenario_tables, with_values
 from simulator.snapshot import Cell, Cursor
-from tests.simulator.helpers import program_of, scenarios
+from tests.simulator.helpers import program_of, scenario, scenarios
 from tests.simulator.lesson_texts import FRONT, step
 
 WORDS = st.text(
@@ -89,6 +90,103 @@ def test_recorded_views_come_back(found):
         said = one.said
         assert (said.question, said.answer) == (view.question, view.answer)
         assert said.notes == view.notes
+
+
+RECORDED = """+++
+title = "T"
+summary = ""
+order = 0
++++
+
+## One
+
+```toml step
+change.attention.algorithm = "flash2"
+change.attention.heads = 2
+change.attention.kv_heads = 2
+change.attention.seqlen_q = 8
+change.attention.seqlen_k = 8
+change.attention.head_dim = 4
+change.attention.value_dim = 4
+change.attention.dtype = "float32"
+change.mask.window = 3
+change.mask.sinks = 1
+change.tiling.rows = 4
+change.tiling.cols = 4
+change.input.source = "random"
+change.input.seed = 0
+change.input.head = "all"
+at = { tile = [1, 1], op = "scores" }
+row = 2
+layout = "steps"
+point = [{ row = 2 }, { tile = [1, 1] }, { cell = ["S", 0, 3] }, { line = "5" }]
+question = "Why?"
+answer = "So: \\"x\\"."
+notes = \"\"\"
+first
+second\"\"\"
+```
+
+Words
+
+in two parts.
+
+## Two
+
+```toml step
+change.title = "x"
+play = ["first", { tile = [1, 1], head = 1, op = "mask" }]
+row = 0
+notes = "a\\n## b"
+```
+
+## Three
+
+```toml step
+clear = ["title", "mask"]
+change.attention.algorithm = "naive"
+change.attention.heads = 1
+change.attention.kv_heads = 1
+at = { visit = 5, op = "row max" }
+row = 0
+notes = "a\\n```\\nb"
+```
+
+x
+
+## Four
+
+```toml step
+at = 5
+row = 0
+```
+"""
+
+
+def test_a_step_says_what_differs_and_no_more():
+    banded = scenario(heads=2, mask={"window": 3, "sinks": 1})
+    points = (Pointer(row=2), Pointer(tile=(1, 1)), Pointer(cell=Cell("S", 0, 3)), Pointer(line=4))
+    text = new_lesson("T")
+    for view in (
+        NewStep(
+            "One", banded, Cursor(3, 1), row=2, layout="steps", points=points,
+            caption="Words\n\nin two parts.", question="Why?", answer='So: "x".',
+            notes="first\nsecond",
+        ),
+        NewStep(
+            "Two", with_values(banded, {"title": "x"}), Cursor(7, 2), start=Cursor(0, 0),
+            notes="a\n## b",
+        ),
+        NewStep("Three", scenario("naive"), Cursor(5, 1), notes="a\n```\nb", caption="x"),
+        NewStep("Four", scenario("naive"), Cursor(5, 5)),
+    ):  # fmt: skip
+        text = with_step(text, view)
+    assert text == RECORDED
+    assert new_lesson("T", "S", 3) == '+++\ntitle = "T"\nsummary = "S"\norder = 3\n+++\n'
+
+
+def test_from_a_scenario_to_itself_there_is_nothing_to_change(sentence):
+    assert scenario_change(sentence, sentence) == ((), {})
 
 
 def test_recording_to_a_file(tmp_path, sentence):
@@ -163,7 +261,8 @@ def test_an_empty_file_becomes_a_lesson(tmp_path, sentence):
 def test_shipped_lessons_are_not_written_to(tmp_path, monkeypatch, sentence):
     assert is_shipped(LESSONS / "05-online-softmax.md")
     assert is_shipped(LESSONS / ".." / "lessons" / "new.md")
-    assert not is_shipped(tmp_path / "new.md")
+    for name in ("new.md", "a\0b.md"):
+        assert is_shipped(tmp_path / name) is False
     # Should the guard be broken, what it writes to is not the real thing.
     monkeypatch.setattr(lesson_record, "ASSETS", tmp_path / "assets")
     folder = tmp_path / "assets" / "lessons"
@@ -216,8 +315,8 @@ def test_recording_forgets_what_the_step_before_had(sentence):
         for name in ("window-sinks", "causal", "large-logits")
     ]
     text = new_lesson("T")
-    for scenario in (*found, sentence, *found[::-1]):
-        text = with_step(text, NewStep("One", scenario, first_cursor()))
+    for each in (*found, sentence, *found[::-1]):
+        text = with_step(text, NewStep("One", each, first_cursor()))
     lesson = parse_lesson(text, "a.md")
     assert not lesson.mistakes
     recorded = [scenario_tables(one.scenario) for one in lesson.steps]

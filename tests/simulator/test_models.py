@@ -1,5 +1,6 @@
 """Shapes of models: those that ship, one's own, and one clear line for what cannot be used."""
 
+import math
 import tomllib
 
 import pytest
@@ -73,6 +74,53 @@ def test_a_table_copied_from_the_shipped_file_is_that_model(tmp_path):
     assert load_model(path) == models()["Gemma-3-27B"]
 
 
+@pytest.mark.parametrize(
+    ("keys", "key", "least", "most"),
+    [
+        ({}, "layers", 1, 4096),
+        ({"kv_heads": 1}, "heads", 1, 4096),
+        ({}, "head_dim", 1, 4096),
+        ({"heads": 4096}, "kv_heads", 1, 4096),
+        ({"layers": 9, "window": 1}, "windowed_layers", 1, 9),
+        ({"windowed_layers": 1}, "window", 1, 2**24),
+        ({"kv_heads": None, "rope_dim": 0}, "latent_dim", 1, 2**20),
+        ({"kv_heads": None, "latent_dim": 1}, "rope_dim", 0, 2**20),
+        ({"kv_heads": None, "latent_dim": 1, "rope_dim": 0}, "query_latent_dim", 0, 2**20),
+        ({}, "hidden", 1, 2**20),
+        ({"params_billion": 2.5}, "active_params_billion", 5e-324, 2.5),
+        ({}, "params_billion", 5e-324, 1e6),
+    ],
+)
+def test_sizes_are_from_a_least_to_a_most(keys, key, least, most):
+    row = {"layers": 4, "heads": 8, "kv_heads": 2, "head_dim": 16} | keys
+    row = {name: value for name, value in row.items() if value is not None}
+    if key == "heads":
+        assert parse_model("x", {**row, "heads": 8}, "x").kind == "MQA"
+    for good in (least, most):
+        assert getattr(parse_model("x", {**row, key: good}, "x"), key) == good
+    below, above = (
+        (0.0, math.nextafter(most, math.inf)) if isinstance(most, float) else (least - 1, most + 1)
+    )
+    for bad in (below, above):
+        with pytest.raises(InputError):
+            parse_model("x", {**row, key: bad}, "x")
+
+
+def test_keys_that_are_left_out_say_nothing():
+    model = parse_model("x", {"layers": 4, "heads": 8, "kv_heads": 2, "head_dim": 16}, "x")
+    assert (model.window, model.windowed_layers, model.learned_sinks) == (0, 0, False)
+    for key in ("latent_dim", "rope_dim", "query_latent_dim", "hidden", "params_billion",
+                "active_params_billion", "kib_per_token"):  # fmt: skip
+        assert getattr(model, key) is None
+
+
+def test_names_are_as_long_as_a_line():
+    row = {"layers": 4, "heads": 8, "kv_heads": 2, "head_dim": 16}
+    assert parse_model("x" * 80, row, "x").name == "x" * 80
+    with pytest.raises(InputError, match="1 to 80 characters"):
+        parse_model("x" * 81, row, "x")
+
+
 def test_names_are_found_in_any_case():
     assert find_model("llama-3-8b") is models()["Llama-3-8B"]
 
@@ -80,9 +128,9 @@ def test_names_are_found_in_any_case():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("Llama-3-9B", ["Llama-3-8B", ".toml"]),
+        ("Llama-3-9B", ["one like Llama-3-8B", ".toml"]),
         ("deepseek", ["DeepSeek-V2", "DeepSeek-V3"]),
-        ("?", ["Llama-2-7B", "DeepSeek-V3"]),
+        ("?", ["one of Llama-2-7B", "DeepSeek-V3"]),
         ("", ["Llama-2-7B"]),
         ("x" * 5000, ["xxx..."]),
         ("missing.toml", ["missing.toml", "No such file"]),
@@ -101,6 +149,9 @@ def test_names_like_it_are_not_all_names():
     with pytest.raises(InputError) as error:
         find_model("Llama-3-9B")
     assert "Gemma" not in str(error.value)
+    with pytest.raises(InputError) as error:
+        find_model("llama")
+    assert sum(name in str(error.value) for name in models()) == 4
 
 
 @pytest.mark.parametrize(
@@ -168,6 +219,15 @@ def test_one_file_holds_one_model(tmp_path):
     path.write_text(f"[a]\n{GOOD}\n[b]\n{GOOD}")
     with pytest.raises(InputError, match=r"two.toml: expected one model; it holds 2: a, b"):
         load_model(path)
+    path.write_text(f"{GOOD}\n[a]\n{GOOD}\n[b]\n{GOOD}")
+    with pytest.raises(InputError, match=r"two.toml: a = .*: expected one of layers, heads"):
+        load_model(path)
+    path.write_text(f"{GOOD}\n[a]\n{GOOD}")
+    with pytest.raises(InputError, match=r"two.toml: a = .*: expected one of layers, heads"):
+        load_model(path)
+    path.write_text("")
+    with pytest.raises(InputError, match=r"two.toml: layers: expected a value"):
+        load_model(path)
     path.write_bytes(b"\xff")
     with pytest.raises(InputError, match="UTF-8"):
         load_model(path)
@@ -178,6 +238,12 @@ def test_a_stated_size_may_be_rounded_but_not_wrong():
     assert parse_model("x", {**row, "kib_per_token": 68.6}, "x").kib_per_token == 68.6
     with pytest.raises(InputError, match=r"kib_per_token = 69.0: expected 68.625"):
         parse_model("x", {**row, "kib_per_token": 69.0}, "x")
+    row = {"layers": 1000, "heads": 2, "head_dim": 128, "kv_heads": 2}  # 1000 KiB: off by one
+    for stated in (999.0, 1001.0):
+        assert parse_model("x", {**row, "kib_per_token": stated}, "x").kib_per_token == stated
+    for stated in (998.999, 1001.001):
+        with pytest.raises(InputError, match=r"expected 1000, the float16 cache"):
+            parse_model("x", {**row, "kib_per_token": stated}, "x")
 
 
 def test_other_ways_of_sharing():
@@ -188,6 +254,16 @@ def test_other_ways_of_sharing():
     assert (latent.kind, latent.cached_numbers, latent.kv_heads) == ("MLA", 576, None)
     assert with_kv_heads(latent, 8).cached_numbers == llama.cached_numbers
     assert with_window(with_window(llama, 4096, 40), 0, 0) == llama
+    assert with_window(llama, 1, llama.layers).windowed_layers == llama.layers
+    assert (latent.rope_dim, latent.query_latent_dim) == (64, 0)
+    for widths in ((1, 0, None), (2**20, 2**20, 7)):
+        found = with_latent(llama, *widths)
+        assert (found.latent_dim, found.rope_dim, found.query_latent_dim) == widths
+    stated = models()["DeepSeek-V3"]
+    for other in (with_kv_heads(stated, 128), with_latent(stated, 256, 64)):
+        assert other.kib_per_token is None  # it was another cache's
+    heads = with_kv_heads(stated, 128)
+    assert (heads.latent_dim, heads.rope_dim, heads.query_latent_dim) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +273,10 @@ def test_other_ways_of_sharing():
         lambda model: with_kv_heads(model, 0),
         lambda model: with_latent(model, 0, 64),
         lambda model: with_latent(model, 512, -1),
+        lambda model: with_latent(model, 2**20 + 1, 0),
+        lambda model: with_latent(model, 512, 2**20 + 1),
+        lambda model: with_window(model, -1, 3),
+        lambda model: with_window(model, 16, -1),
         lambda model: with_window(model, 0, 3),
         lambda model: with_window(model, 16, 0),
         lambda model: with_window(model, 16, 81),

@@ -402,9 +402,9 @@ class _Reader:
             found = [(line_of(block, m.key), m) for m in error.mistakes]
             self._tell(found, line + first, title)
         except _TextError as wrong:
-            above, found, _ = "\n".join(lines).partition(wrong.piece)
+            above, there, _ = "\n".join(lines).partition(wrong.piece)
             # A text of the block may hold it in other letters, as \u007b for a brace.
-            at = above.count("\n") + 1 if found else first + line_of(block, wrong.key)
+            at = above.count("\n") + 1 if there else first + line_of(block, wrong.key)
             self._tell([(at, wrong.mistake)], line, title)
 
     def _tell(self, found: list[tuple[int, Mistake]], line: int, title: str) -> None:

@@ -4,9 +4,11 @@ import pytest
 
 from simulator import InputError
 from simulator.lesson import Lesson, parse_lesson, resolve_step
-from simulator.lesson_expressions import placeholders, replaced
+from simulator.lesson_expressions import fill, placeholders, replaced
+from simulator.lesson_numbers import Numbers
 from simulator.lesson_record import word_count
 from simulator.limits import LESSON_STEPS, PLACEHOLDERS, TEXT_LETTERS
+from simulator.playback import first_cursor
 from ui.lesson_text import FORMATS
 
 FRONT = '+++\ntitle = "T"\n+++\n'
@@ -32,6 +34,15 @@ def lesson_of(caption: str) -> Lesson:
         ("10**60 | bytes", "a number of more than 60 digits"),
         ("score_variance(4.5)", "expected"),
         ("sqrt(0 - 4)", "what can be computed"),
+        ("1000001 ** 2", "a power of numbers this large"),
+        ("2 ** 65", "a power of numbers this large"),
+        ("2 ** -65", "a power of numbers this large"),
+        ("10**30 * 10**30", "a number of more than 60 digits"),
+        ("Nq | text", "13: expected a text, to be written as text"),
+        ("Nq / 2 | bytes", "6.5: expected a whole number, to be written as bytes"),
+        ("Nq / 2 | decimal", "6.5: expected a whole number, to be written as decimal"),
+        ("token(1) | bytes", "expected a number, to be written as bytes"),
+        ("-token(1)", "is a text"),
     ],
 )
 def test_what_is_no_number_is_one_line(content: str, words: str) -> None:
@@ -49,6 +60,21 @@ def test_what_never_can_be_one_is_told_as_the_lesson_is_read(content: str) -> No
     lesson = lesson_of(f"{{{{ {content} }}}}")
     assert not lesson.steps
     assert str(lesson.mistakes[0]).startswith("a.md:11: {{ ")
+
+
+def test_a_format_is_given_the_number_and_its_digits() -> None:
+    scenario = lesson_of("x").steps[0].scenario
+    formats = {name: lambda n, digits: f"{n!r}/{digits}" for name in FORMATS}
+    for content, written in (
+        ("1.5", "1.5/3"), ("2.0", "2.0/3"), ("2", "2/0"), ("2.0 | count", "2/0"),
+        ("2.0 | bytes", "2/0"), ("2.0 | decimal", "2/0"), ("0.5 | time", "0.5/0"),
+        ("0.5 | percent", "0.5/0"), ("0.5 | percent 2", "0.5/2"), ("2 | times", "2/1"),
+        ("2 | times 0", "2/0"), ("2 | number", "2/3"), ("10**59 * 9 | count", f"{9 * 10**59}/0"),
+        ("2 ** 64", f"{2**64}/0"), ("1000000 ** 2", "1000000000000/0"), ("1 - 3", "-2/0"),
+        ("7 - 2 * 3", "1/0"), ("-3", "-3/0"), ("1 / 4", "0.25/3"), ("4 ** -0.5", "0.5/3"),
+        ("9" * 60, "9" * 60 + "/0"), ("'a'", "a"), ("'a' | text", "a"),
+    ):  # fmt: skip
+        assert fill(f"{{{{ {content} }}}}", Numbers(scenario, first_cursor()), formats) == written
 
 
 @pytest.mark.parametrize("depth", [20, 90])
@@ -81,6 +107,7 @@ def test_braces_that_never_end_are_passed_once() -> None:
     text = "{{" * 100_000
     assert not list(placeholders(text))
     assert list(placeholders("a {{ b }} {{c}} {{ d")) == [(" b ", 2), ("c", 10)]
+    assert list(placeholders("{{}}{{a}}}}{{b")) == [("", 0), ("a", 4)]
     assert replaced("a {{ b }} {{c}} {{ d", str.upper) == "a  B  C {{ d"
     assert word_count("one {{ a + b }} {{ c") == 4
 

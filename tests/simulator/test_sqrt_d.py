@@ -64,9 +64,9 @@ def check_softness(point: DimPoint, which: str, scores: np.ndarray) -> None:
     assert not softness.scores.flags.writeable
 
 
-@pytest.mark.parametrize("d", [1, 16, 300])
-def test_the_numbers_are_those_of_the_vectors(d: int) -> None:
-    keys, trials = 7, 75
+@pytest.mark.parametrize(("d", "trials"), [(1, 75), (16, 75), (300, 75), (16, 2), (16, 3)])
+def test_the_numbers_are_those_of_the_vectors(d: int, trials: int) -> None:
+    keys = 7
     (point,) = last(5, (d,), keys, trials).points
     vectors = np.random.default_rng((5, d)).standard_normal((trials, keys + 1, d))
     scores = np.array([[trial[0] @ key for key in trial[1:]] for trial in vectors])
@@ -109,6 +109,23 @@ def test_the_same_seed_gives_the_same_whatever_stands_beside() -> None:
     assert alone.plain.variance != other.plain.variance
 
 
+def test_a_step_is_some_milliseconds_of_work() -> None:
+    for d, keys, trials in ((4, 64, 32), (1024, 64, 7), (8192, 64, 1), (8192, 1024, 1)):
+        first = next(sqrt_d_experiment(dims=(d,), keys=keys))
+        assert first.points[0].trials == trials  # of at most 2**19 numbers, and at most 32
+        assert first.share == trials / 512
+
+
+def test_each_d_is_twice_the_one_before() -> None:
+    assert tuple(2**n for n in range(2, 11)) == DIMS
+
+
+def test_the_largest_counts_are_within_bounds() -> None:
+    for words in ({"dims": (2**13,)}, {"keys": 2}, {"keys": 2**10}, {"trials": 2**16}):
+        sqrt_d_experiment(**words)  # type: ignore[arg-type]
+    assert next(sqrt_d_experiment(dims=(4,), trials=1000)).seed == 0
+
+
 def test_it_grows_step_by_step() -> None:
     results = list(sqrt_d_experiment(1, (4, 1024), trials=100))
     assert len(results) > 15
@@ -140,6 +157,7 @@ def test_agreement() -> None:
     assert not Estimate(10, 1).agrees(13.1)
     assert not Estimate(10, 1).agrees(6.9)
     assert Estimate(10, 1).agrees(12, errors=2)
+    assert Estimate(10, 1).agrees(13)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +170,9 @@ def test_agreement() -> None:
         ({"dims": (10**6,)}, "d = 1000000"),
         ({"keys": 1}, "keys = 1: expected a whole number from 2 to 1024"),
         ({"trials": 1}, "trials = 1: expected a whole number from 2 to 65536"),
+        ({"dims": (2**13 + 1,)}, "d = 8193"),
+        ({"keys": 2**10 + 1}, "keys = 1025"),
+        ({"trials": 2**16 + 1}, "trials = 65537"),
     ],
 )
 def test_counts_that_cannot_be_used(words: dict[str, object], told: str) -> None:

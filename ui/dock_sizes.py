@@ -7,8 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
-from PySide6.QtWidgets import QDockWidget, QLayout, QMainWindow, QTabBar, QToolBar
+from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
+from PySide6.QtWidgets import (
+    QApplication,
+    QDockWidget,
+    QLayout,
+    QMainWindow,
+    QTabBar,
+    QToolBar,
+)
 
 from ui.layouts import LAYOUTS, LayoutSpec
 from ui.panel_specs import PANELS
@@ -213,9 +220,13 @@ class DockSizes(QObject):
     def _tabs_above(self, name: str) -> int:
         """Return the height of the tabs above a dock, which belong to its place."""
         at = self._docks[name].geometry()
-        # Not by findChildren: Python would keep each tab bar that Qt makes and deletes.
-        above = self._window.childAt(at.left() + 1, at.top() - 1)
-        return above.height() if isinstance(above, QTabBar) else 0
+        # Asked of its parent, Python would keep each tab bar that Qt makes and deletes.
+        for bar in QApplication.allWidgets():
+            if isinstance(bar, QTabBar) and bar.isVisible() and bar.window() is self._window:
+                place = bar.mapTo(self._window, QPoint())
+                if at.left() <= place.x() <= at.right() and place.y() + bar.height() == at.top():
+                    return bar.height()
+        return 0
 
     # --- taking over ----------------------------------------------------------------------
 

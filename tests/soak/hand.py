@@ -230,7 +230,7 @@ class Hand:
         """Click somewhere, now and then twice or with the right button."""
         at, point = self._place()
         button = RIGHT if self.draw.random() < 0.1 else LEFT
-        under = self.window.childAt(point) if at is self.window.windowHandle() else None
+        under = QApplication.widgetAt(at.mapToGlobal(point))
         click = QTest.mouseDClick if self.draw.random() < 0.1 else QTest.mouseClick
         click(at, button, NO_KEYS, point)
         return type(under).__name__ if under is not None else "elsewhere"

@@ -95,7 +95,7 @@ class Strip:
         if not known.any():
             return None
         size = np.where(self.states == RowState.BROKEN, np.inf, self.ulp)
-        return int(np.argmax(np.where(known, size, -1.0)))
+        return int(np.argmax(np.where(known, size, -np.inf)))
 
     def count(self, state: RowState) -> int:
         """Return how many rows are in a state."""
@@ -361,13 +361,14 @@ def _note_current(trace: Trace, record: _Record, head: _Head, now: Snapshot) -> 
         return
     o, top = exact
     rows = now.visit.rows
+    ours: NDArray[np.floating]
     if stage == _STORED:
         ours = trace.row_block(now.visit.head, i).o
     else:
-        weight = o_weight(now)[:, None].astype(np.float64)
+        weight = o_weight(now).astype(np.float64)
         with np.errstate(all="ignore"):
-            ours = np.where(weight == 0, 0, now.o / np.where(weight == 0, 1, weight))
-        faded = (weight[:, 0] == 0) & (o != 0).any(axis=1)
+            ours = over(now.o, weight)
+        faded = (weight == 0) & (o != 0).any(axis=1)
         if faded.any() and not w.faults.on:  # nothing is left of it until this tile is added
             return
     head.ulp[rows.start : rows.stop] = ulps(ours, o)
@@ -450,8 +451,7 @@ def _state_at(trace: Trace, record: _Record, number: int, i: int, tiles: int) ->
     each = w.rows * w.cols * (w.head_dim + w.value_dim)
     if (tiles - start) * each > STEP_COST:
         return None
-    blank = blank_sums(w, i)
-    state = states.get((number, i, start), lambda: blank) if start else blank
+    state = states.get((number, i, start), lambda: blank_sums(w, i))
     for n, j in enumerate(_columns(w, i)[start:tiles], start=start + 1):
         s, v = tile_scores(w, trace.inputs, number, i, j)
         after = added(state, s, v)

@@ -17,12 +17,14 @@ from simulator.exactness import (
     fill_errors,
     first_wrong_step,
 )
+from simulator.faults import numpy_engine
 from simulator.row_report import row_report
 from simulator.row_sums import ulps
 from simulator.scenario import Scenario, with_values
 from simulator.snapshot import Snapshot
 from simulator.trace import Trace, simulate
-from tests.simulator.helpers import ALGORITHMS, pairs_of, scenario, textbook
+from simulator.workload import Inputs
+from tests.simulator.helpers import ALGORITHMS, pairs_of, program_of, scenario, textbook, trace_of
 
 MASKS: tuple[dict[str, Any], ...] = (
     {}, {"causal": True}, {"causal": True, "window": 5, "sinks": 2},
@@ -68,7 +70,8 @@ def test_every_step_of_the_current_rows_is_that_of_the_row_report(
                 continue  # the report is about O on chip, the strip about HBM from here on
             for row in now.visit.rows:
                 found = row_report(now, row).ulp
-                if found is None:
+                if found is None:  # it has seen nothing so far
+                    assert model.now.ulp[row] == 0
                     continue
                 assert model.now.states[row] == RowState.KNOWN
                 assert model.now.ulp[row] == pytest.approx(found, rel=1e-6, abs=1e-6)
@@ -117,11 +120,12 @@ def test_rows_are_empty_until_they_have_an_output() -> None:
     assert now.visit.j == 1
 
 
+@pytest.mark.parametrize("mask", MASKS[1:])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_jump_and_a_walk_and_work_beside_the_view_agree(
-    algorithm: str, monkeypatch: pytest.MonkeyPatch
+    algorithm: str, mask: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = run(algorithm, {"causal": True})
+    chosen = run(algorithm, mask)
     trace = simulate(chosen)
     walked = [at(trace, visit)[1] for visit in range(len(trace))]
     monkeypatch.setattr(module, "SMALL_COST", 0)  # as if it were large
@@ -131,7 +135,7 @@ def test_a_jump_and_a_walk_and_work_beside_the_view_agree(
         assert jumped.missing
         told: list[float] = []
         fill_errors(fresh, now, told.append)
-        assert told[-1] == 1.0
+        assert told == [n / (len(told) - 1) for n in range(len(told))]
         _, filled = at(fresh, visit)
         assert not filled.missing
         other = jumped.now.states != RowState.KNOWN
@@ -308,8 +312,21 @@ def test_the_first_wrong_step_is_that_of_verify() -> None:
     assert found is not None
     assert found == verify(trace)
     assert found.difference is not None
+
+
+def test_a_wrong_step_of_naive_is_looked_for_while_float64_holds_s_and_p(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trace = simulate(with_values(run("naive", {}), {"faults": {"no_maximum": True}}))
+    found = first_wrong_step(trace, lambda share: None)
+    assert found is not None
+    assert found.difference is not None
+    for most, known in ((2 * 21 * 18, True), (2 * 21 * 18 - 1, False)):  # of two heads
+        monkeypatch.setattr(module, "MOST_NAIVE", most)
+        assert (first_wrong_step(trace, lambda share: None) is not None) == known
+    monkeypatch.undo()
     huge = simulate(
-        with_values(scenario("naive", nq=2**14, d=1, rows=128, cols=128),
+        with_values(scenario("naive", nq=2**13 + 1, nk=2**14, d=1, rows=128, cols=128),
                     {"faults": {"no_maximum": True}})
     )  # fmt: skip
     assert first_wrong_step(huge, lambda share: None) is None
@@ -324,3 +341,159 @@ def test_two_tiles_have_an_alpha_between_them(algorithm: str) -> None:
     found = at(trace, len(trace) - 1)[1].rescale
     assert found == pytest.approx(np.exp(turns[np.argmax(np.abs(turns))]))
     assert found != 1.0
+
+
+# --- how much is worked out with the view ------------------------------------------------------
+
+
+def asks_for_more(**shape: Any) -> bool:
+    """Return whether the first view of a head leaves rows to the work beside it."""
+    return at(simulate(scenario("flash2", **shape)), 0)[1].missing
+
+
+def test_small_heads_are_worked_out_with_the_view() -> None:
+    # Eight row blocks of 128 rows, 1024 keys, d and dv: 2**25 products, then a few more.
+    assert not asks_for_more(nq=1024, d=15, dv=17, rows=128, cols=128)
+    assert asks_for_more(nq=1024, d=15, dv=18, rows=128, cols=128)
+    # A hundred tiles, then one more.
+    assert not asks_for_more(nq=20, nk=5, rows=1, cols=1)
+    assert asks_for_more(nq=101, nk=5, rows=1, cols=5)
+
+
+def test_a_view_waits_for_so_many_products_and_no_more() -> None:
+    # A tile has 64 x 64 scores of 48 and 80 products: 512 of them take 2**28.
+    trace = simulate(scenario("flash2", nq=64, nk=2**15 + 64, d=48, dv=80, rows=64, cols=64))
+    assert (at(trace, 512)[1].now.states == RowState.UNKNOWN).all()
+    assert (at(trace, 511)[1].now.states == RowState.KNOWN).all()
+    assert (at(trace, 512)[1].now.states == RowState.KNOWN).all()  # now it is a step away
+
+
+def test_row_blocks_to_work_out_are_as_many_as_the_scores_allow() -> None:
+    """Up to 2**26 scores of a head: 64 row blocks of 128 rows and 2**13 keys."""
+    trace = simulate(scenario("flash2", nq=2**13 + 1, nk=2**13, d=1, rows=128, cols=512))
+    now, model = at(trace, 0)
+    assert model.missing
+    told: list[float] = []
+
+    def stop(share: float) -> None:
+        told.append(share)
+        if share > 0:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        fill_errors(trace, now, stop)
+    assert told == [0.0, 1 / 64]
+
+
+def test_naive_goes_on_step_by_step_from_what_was_worked_out_beside_the_view(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "SMALL_COST", 0)
+    monkeypatch.setattr(module, "STEP_COST", 6 * 4 * 16)  # one tile at a time
+    trace = simulate(run("naive", {}))
+    first = trace.program.index(0, 1, 1, 2) or 0
+    now, model = at(trace, first)
+    assert (model.now.states[6:12] == RowState.UNKNOWN).all()
+    fill_errors(trace, now, lambda share: None)
+    for visit in range(first, first + 4):
+        now, model = at(trace, visit)
+        assert now.visit.i == 1
+        assert (model.now.states[6:12] == RowState.KNOWN).all()
+
+
+def test_an_alpha_counts_from_its_rescale_on() -> None:
+    trace = simulate(run("flash2", {}, nq=6, nk=12, heads=1, seed=3))
+    m = trace.row_block(0, 0).m.astype(np.float64)
+    turns = [0.0, 0.0]
+    for j in (1, 2):
+        new = m[:, j - 1] - m[:, j]
+        turns = [turns[1], min(turns[1], new.min())]
+        for number, op in enumerate(trace.program.ops(j)):
+            names = [each.name for each in trace.program.ops(j)[: number + 1]]
+            model = at(trace, j, number)[1]
+            expected = turns["rescale" in names]
+            assert model.rescale == (pytest.approx(np.exp(expected)) if expected else None), op
+    assert turns[0] != turns[1]
+
+
+@pytest.mark.parametrize("fault", [None, "drop_previous_maximum"])
+def test_the_furthest_alpha_of_a_head_is_between_two_maxima_that_exist(fault: str | None) -> None:
+    """Also with a fault by which a maximum falls, so that alpha is above 1."""
+    chosen = run("flash2", {"window": 3}, seed=3)
+    trace = simulate(with_values(chosen, {"faults": {fault: True}}) if fault else chosen)
+    w, inputs = trace.workload, trace.inputs
+    s = inputs.q[0].astype(np.float64) @ inputs.k[0].astype(np.float64).T * w.logit_scale
+    seen, kinds = pairs_of(w).matrix(), pairs_of(w).kinds(w.rows, w.cols)
+    turns, blind = [], 0
+    for row in range(w.seqlen_q):
+        top = -np.inf
+        for j in np.flatnonzero(kinds[row // w.rows]).tolist():
+            tile = slice(j * w.cols, (j + 1) * w.cols)
+            new = s[row, tile][seen[row, tile]].max(initial=-np.inf)
+            new = new if fault else max(top, new)
+            turns += [top - new] if np.isfinite(top) and np.isfinite(new) else []
+            blind += not np.isfinite(new)
+            top = new
+    assert blind > 0
+    last = next(v for v in reversed(range(len(trace))) if trace.program.visit(v).head == 0)
+    furthest = max(turns, key=abs)
+    assert (furthest > 0) == bool(fault)
+    model = at(trace, last)[1]
+    assert model.rescale == pytest.approx(np.exp(furthest), rel=1e-4)
+    assert model.largest == pytest.approx(s[seen].max())
+
+
+def test_nothing_is_said_of_alphas_and_scores_before_there_are_any() -> None:
+    trace = simulate(run("flash2", {}))
+    model = at(trace, 0, 0)[1]
+    assert model.rescale is model.largest is None
+    model = at(trace, 0)[1]
+    assert model.rescale is None
+    assert model.largest is not None
+
+
+def test_an_alpha_beyond_all_numbers_is_infinite() -> None:
+    chosen = run("flash2", {}, temperature=1e-4)
+    trace = simulate(with_values(chosen, {"faults": {"drop_previous_maximum": True}}))
+    assert at(trace, len(trace) - 1)[1].rescale == np.inf
+
+
+def rising(faults: dict[str, bool]) -> Trace:
+    """Return a run whose second tile holds scores so large that its alpha is 0 in float32."""
+    k = np.array([0, 0, 200, 200], dtype=np.float32).reshape(1, 4, 1)
+    v = np.array([1, 2, 4, 8], dtype=np.float32).reshape(1, 4, 1)
+    chosen = scenario("flash2", nq=2, nk=4, d=1, rows=2, cols=2, scale=1.0)
+    program = program_of(with_values(chosen, {"faults": faults}) if faults else chosen)
+    inputs = Inputs(np.ones((1, 2, 1), dtype=np.float32), k, v)
+    return Trace(program, numpy_engine(program.workload, inputs), inputs)
+
+
+def test_what_an_alpha_of_zero_leaves_is_no_error() -> None:
+    trace = rising({})
+    names = [op.name for op in trace.program.ops(1)]
+    rescale, accumulate = names.index("rescale"), names.index("accumulate")
+    assert (at(trace, 1, rescale)[1].now.states == RowState.UNKNOWN).all()
+    _, model = at(trace, 1, accumulate)
+    assert (model.now.states == RowState.KNOWN).all()
+    assert (model.now.ulp == 0).all()
+    assert (at(trace, 1, rescale)[1].now.states == RowState.UNKNOWN).all()
+
+
+def test_with_a_fault_an_accumulator_of_zero_is_an_error() -> None:
+    trace = rising({"half_accumulator": True})
+    rescale = [op.name for op in trace.program.ops(1)].index("rescale")
+    _, model = at(trace, 1, rescale)
+    assert (model.now.states == RowState.KNOWN).all()
+    # O is 1.5, of which nothing is left.
+    assert model.now.ulp.tolist() == [1.5 / np.spacing(np.float32(1.5))] * 2
+
+
+def test_without_a_maximum_float16_loses_rows_of_low_scores() -> None:
+    """exp(-20) is 0 in float16, and 0 / 0 no number; a row that sees no key is 0 by right."""
+    k = np.full((1, 4, 1), -20, dtype=np.float32)
+    chosen = scenario("flash2", nq=5, nk=4, d=1, rows=2, cols=2, scale=1.0, mask={"causal": True})
+    trace = trace_of(chosen, Inputs(np.ones((1, 5, 1), dtype=np.float32), k, np.ones_like(k)))
+    _, model = at(trace, 0)
+    known, broken = RowState.KNOWN, RowState.BROKEN
+    assert model.half.states.tolist() == [known, broken, broken, broken, broken]
+    assert model.half_overflows == 0

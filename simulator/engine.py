@@ -342,11 +342,11 @@ class NumpyEngine:
         return q, self.inputs.k[kv_head], self.inputs.v[kv_head]
 
     def _spans(self, i: int) -> tuple[tuple[int, int], ...]:
-        """Return the intervals of column blocks that row block `i` visits."""
+        """Return the intervals of column blocks that row block `i` visits; some are empty."""
         if self.workload.algorithm == "naive":
             return ((0, self.workload.grid.Tc),)
         a, b, c, d = self.workload.grid.row_spans[i].tolist()
-        return tuple((start, stop) for start, stop in ((a, b), (c, d)) if stop > start)
+        return (a, b), (c, d)
 
     def _nth_column(self, i: int, nth: int) -> int:
         for start, stop in self._spans(i):

@@ -145,7 +145,7 @@ def walk_row_block(
             work(todo)
         for other in others:
             other.result()
-    elif visited.size:
+    else:
         work(todo)
 
     if at.size > 2:  # a single chunk is its own whole

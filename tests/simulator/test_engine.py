@@ -1,7 +1,7 @@
 """The NumPy engine against the float64 interpreter, visit by visit, and against a textbook."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.dtypes import bfloat16_from_bits, round_to
+from simulator.dtypes import round_to
 from simulator.engine import Tile
+from simulator.faults import FaultyEngine
 from simulator.interpreter import Interpreter
-from simulator.ops import Op
 from simulator.program import Visit
-from simulator.reference import error_rows, reference_rows
+from simulator.reference import reference_rows
 from simulator.scenario import Scenario
 from simulator.trace import Trace
 from simulator.workload import Inputs, Workload
@@ -258,6 +258,86 @@ def test_many_tiles(algorithm: str, dtype: str, mask: dict[str, Any]) -> None:
             check_close(tile.o, (step + tile.p @ v).astype(np.float64), limit, "o")
 
 
+def test_both_numpy_engines_tell_the_same_of_every_visit() -> None:
+    """The one walks many tiles at once, the other every tile as the papers write it."""
+    for algorithm in ALGORITHMS:
+        # More tiles than either has between two checkpoints, with a gap among them.
+        gap = {"causal": True, "window": 36, "sinks": 34}
+        check_engines(
+            scenario(algorithm, nq=6, nk=74, dv=3, heads=2, rows=4, cols=1, seed=1, mask=gap)
+        )
+        # Rows and row blocks that see nothing, and a dtype that O is rounded to.
+        check_engines(
+            scenario(algorithm, nq=9, nk=5, rows=2, cols=2, mask={"causal": True}, dtype="float16")
+        )
+
+
+def check_engines(chosen: Scenario) -> None:
+    """Compare every number of the two engines."""
+    trace = trace_of(chosen)
+    w, plain = trace.workload, FaultyEngine(trace.workload, trace.inputs)
+
+    def check(one: np.ndarray, other: np.ndarray, what: str) -> None:
+        assert one.dtype == other.dtype == (np.bool_ if what == "seen" else np.float32)
+        np.testing.assert_allclose(one, other, rtol=5e-6, atol=5e-6, err_msg=what)
+
+    pairs = {
+        (head, i): (trace.row_block(head, i), plain.row_block(head, i))
+        for head in range(w.heads)
+        for i in range(w.grid.Tr)
+    }
+    for index in range(len(trace)):
+        visit = trace.program.visit(index)
+        ours = trace.tile(index)
+        theirs = plain.tile(visit, pairs[visit.head, visit.i][1])
+        for name in (field.name for field in fields(Tile) if field.name != "p_late"):
+            check(getattr(ours, name), getattr(theirs, name), name)
+    for (head, i), blocks in pairs.items():
+        check(*(block.lse for block in blocks), "lse")
+        kept = slice(-1 if w.algorithm == "naive" else 0, None)  # naive's m and l have no steps
+        for name in ("m", "l"):
+            check(*(getattr(block, name)[:, kept] for block in blocks), name)
+        for block in blocks:
+            stored = round_to(block.o, "float32" if w.algorithm == "flash1" else w.dtype)
+            np.testing.assert_array_equal(block.o, stored)
+            assert block.o.dtype == np.float32
+        near = HALF_ULP[w.dtype] * 2
+        np.testing.assert_allclose(blocks[0].o, blocks[1].o, rtol=near, atol=5e-6)
+        matrices = (
+            e.row_matrices(head, i, b) for e, b in zip((trace.engine, plain), blocks, strict=True)
+        )
+        for one, other in zip(*matrices, strict=True):
+            check(one, other, "S and P of the rows")
+
+
+def test_tiles_between_two_checkpoints_are_kept() -> None:
+    trace = trace_of(scenario("flash2", nq=4, nk=150, d=2, dv=3, rows=4, cols=1))
+    first, far = trace.tile(3), trace.tile(100)
+    kept = trace.engine._stretches
+    # 64 tiles before and after the mask, and O before and after each of them; twice.
+    assert kept.bytes == 2 * 4 * (2 * 64 * 4 + 65 * 4 * 3)
+    for index, tile in ((3, first), (100, far)):
+        assert np.shares_memory(trace.tile(index).s, tile.s)
+    trace.engine.forget()
+    assert kept.bytes == 0
+    assert not np.shares_memory(trace.tile(3).s, first.s)
+
+
+@pytest.mark.parametrize(
+    "mask", [{}, {"causal": True}, {"window": 4}, {"causal": True, "window": 3, "sinks": 5}]
+)
+def test_the_mask_is_asked_only_of_tiles_that_it_cuts(mask: dict[str, Any]) -> None:
+    trace = trace_of(scenario("flash2", nq=13, nk=14, rows=3, cols=4, mask=mask))
+    w, pairs = trace.workload, pairs_of(trace.workload)
+    kinds, matrix = pairs.kinds(w.rows, w.cols), pairs.matrix()
+    for i, j in np.ndindex(*kinds.shape):
+        keys = range(j * 4, min(j * 4 + 4, 14))
+        found = trace.engine._visible(i, keys.start, keys.stop)
+        assert (found is None) == (kinds[i, j] == 2)
+        if found is not None:
+            np.testing.assert_array_equal(found, matrix[i * 3 : i * 3 + 3, j * 4 : j * 4 + 4])
+
+
 # --- what must not matter ------------------------------------------------------------------
 
 
@@ -360,69 +440,3 @@ def test_row_blocks_of_a_head_are_those_asked_for_one_by_one(algorithm: str) -> 
             for name in ("m", "l", "o", "lse"):
                 np.testing.assert_array_equal(getattr(block, name), getattr(alone, name))
         assert i == trace.workload.grid.Tr - 1
-
-
-def test_errors_are_looked_for_in_evenly_spread_row_blocks() -> None:
-    w = trace_of(scenario("flash2", nq=20, rows=2)).workload
-    assert list(error_rows(w)) == list(range(10))
-    assert list(error_rows(w, limit=2 * 20 * 4)) == [0, 3, 6, 9]
-    assert list(error_rows(w, limit=1)) == [0, 9]
-
-
-def test_an_op_of_the_base_class_does_nothing_by_itself() -> None:
-    with pytest.raises(NotImplementedError):
-        Op(cites="").apply(
-            Interpreter(trace_of(scenario()).program, trace_of(scenario()).inputs).machine
-        )
-
-
-# --- element types -------------------------------------------------------------------------
-
-FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
-
-
-@given(st.lists(FLOATS.filter(lambda x: abs(x) < 65504), min_size=1, max_size=40))
-def test_rounding_to_float16_is_numpys(numbers: list[float]) -> None:
-    values = np.array(numbers, dtype=np.float32)
-    np.testing.assert_array_equal(round_to(values, "float16"), values.astype(np.float16))
-    np.testing.assert_array_equal(round_to(values, "float32"), values)
-
-
-HALVES = st.sampled_from([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF]) | st.integers(0, 0xFFFF)
-
-
-@given(st.lists(st.tuples(st.integers(0, 0xFFFF), HALVES), min_size=1, max_size=40))
-def test_rounding_to_bfloat16_is_to_the_nearest_even(halves: list[tuple[int, int]]) -> None:
-    patterns = np.array([(high << 16) + low for high, low in halves], dtype=np.uint32)
-    values = patterns.view(np.float32)
-    rounded = round_to(values, "bfloat16")
-    np.testing.assert_array_equal(np.isnan(rounded), np.isnan(values))
-    for pattern, got in zip(patterns[~np.isnan(values)], rounded[~np.isnan(values)], strict=True):
-        assert got.view(np.uint32) == nearest_bfloat16(int(pattern))
-
-
-def nearest_bfloat16(bits: int) -> int:
-    """Return the pattern rounded in whole-number arithmetic: magnitudes order like patterns."""
-    sign, magnitude = bits & 0x80000000, bits & 0x7FFFFFFF
-    low = magnitude >> 16
-    twice = 2 * (magnitude - (low << 16))
-    up = twice > 2**16 or (twice == 2**16 and low % 2 == 1)
-    return sign | ((low + up) << 16)
-
-
-def test_rounding_keeps_what_is_no_number() -> None:
-    odd = np.array([np.nan, -np.nan, np.inf, -np.inf, -0.0], dtype=np.float32)
-    odd = np.append(odd, np.array([0x7F800001, 0xFFFFFFFF], dtype=np.uint32).view(np.float32))
-    for dtype in ("float16", "bfloat16"):
-        got = round_to(odd, dtype)
-        np.testing.assert_array_equal(got, odd)
-        assert np.signbit(got[4])
-
-
-def test_bfloat16_patterns() -> None:
-    bits = np.array([0x0000, 0x8000, 0x3F80, 0xC000, 0x7F80, 0x4049], dtype=np.uint16)
-    expected = np.array([0, -0.0, 1, -2, np.inf, 3.140625], dtype=np.float32)
-    np.testing.assert_array_equal(bfloat16_from_bits(bits), expected)
-    every = np.arange(2**16, dtype=np.uint16)
-    values = bfloat16_from_bits(every)
-    np.testing.assert_array_equal(round_to(values, "bfloat16"), values)

@@ -41,6 +41,9 @@ def test_a_result_that_is_not_finite_is_told_as_the_caller_wants(a, word):
         matmul(a, b)
     with np.errstate(all="ignore"):
         assert not np.isfinite(matmul(a, b)).any()
+        out = np.zeros((1, 1), dtype=np.float32)
+        assert matmul(a, b, out=out) is out
+        assert not np.isfinite(out).any()
     with np.errstate(all="raise"), pytest.raises(FloatingPointError):
         matmul(a, b)
 

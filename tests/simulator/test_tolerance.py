@@ -38,3 +38,7 @@ def test_of_what_is_not_finite_only_a_hidden_score_is_right(
     ours: float, exact: float, share: float
 ) -> None:
     assert shares(np.array([ours], dtype=np.float32), np.array([exact]), 1.0).tolist() == [share]
+
+
+def test_a_share_beyond_all_numbers_is_infinite_without_a_warning() -> None:
+    assert shares(np.array([1e308]), np.array([0.0]), 1.0).tolist() == [np.inf]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
@@ -406,7 +406,7 @@ class TileProgram:
 
     def _staying(self, visit: Visit) -> tuple[ChipTile, ...]:
         """Return what the first visit of the outer block left on chip for the others."""
-        opener = self.algorithm.ops(self.workload, _with_ends(visit, first=True, last=False))
+        opener = self.algorithm.ops(self.workload, replace(visit, first=True))
         return tuple(tile for op in opener for tile in op.allocates if tile.stays)
 
     @cached_property
@@ -414,12 +414,11 @@ class TileProgram:
         """Most shared memory that tiles of full size take at once."""
         w = self.workload
         peak = 0
-        for number in range(len(self.launches)):
-            keys = w.seqlen_k if self.launches[number].whole_rows else min(w.cols, w.seqlen_k)
-            largest = Visit(
-                0, number, 0, 0, 0, range(min(w.rows, w.seqlen_q)), range(keys),
-                TileKind.PARTIAL, first=True, last=True, opens=True,
-            )  # fmt: skip
+        for start, launch in zip(self._starts, self.launches, strict=False):
+            keys = w.seqlen_k if launch.whole_rows else min(w.cols, w.seqlen_k)
+            largest = replace(
+                self.visit(start), rows=range(min(w.rows, w.seqlen_q)), cols=range(keys)
+            )
             held: dict[str, int] = {}
             for op in self.algorithm.ops(w, largest):
                 for name in op.frees:
@@ -427,10 +426,3 @@ class TileProgram:
                 held |= {tile.name: tile.bytes for tile in op.allocates if tile.place == "shared"}
                 peak = max(peak, sum(held.values()))
         return peak
-
-
-def _with_ends(visit: Visit, *, first: bool, last: bool) -> Visit:
-    return Visit(
-        visit.index, visit.launch, visit.head, visit.i, visit.j, visit.rows, visit.cols,
-        visit.kind, first=first, last=last, opens=False,
-    )  # fmt: skip

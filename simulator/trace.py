@@ -40,6 +40,11 @@ ROW_BLOCK_CACHE = 96 * 2**20
 DETAIL_CELLS, DETAIL_TILES = 2**20, 2**14
 """Scores and tiles of a head up to which a snapshot carries all its numbers."""
 
+_RowState = tuple[F32 | np.float32, F32 | np.float32, F32 | np.float32]
+"""m, l and O of a row block."""
+_BLANK: _RowState = np.float32(-np.inf), np.float32(0), np.float32(0)
+"""Those of every row that has seen nothing."""
+
 
 class Trace:
     """A run of a workload on an engine.
@@ -278,7 +283,7 @@ class Trace:
                 m[rows], l[rows], o[rows] = state
         return HeadNumbers(s, p, frozen(m), frozen(l), frozen(o))
 
-    def _row_state(self, now: Snapshot, i: int) -> tuple[F32, F32, F32] | None:
+    def _row_state(self, now: Snapshot, i: int) -> _RowState | None:
         """Return m, l and O of row block `i` at the cursor; None where there is nothing yet."""
         w, visit = self.workload, now.visit
         block = self.row_block(visit.head, i)
@@ -297,14 +302,11 @@ class Trace:
             if loaded:
                 return now.m, now.l, now.o
         # flash1: the row block as its last visit up to the cursor left it in HBM.
-        reached = visit.j if i < visit.i else visit.j - 1
-        if reached < 0:
-            return self._blank(i)
-        for j in range(reached, -1, -1):
+        for j in reversed(range(visit.j + (i < visit.i))):
             index = self.program.index(visit.head, i, j)
             if index is not None:
                 return block.m[:, j], block.l[:, j], self._output_after(index)
-        return self._blank(i)
+        return _BLANK
 
     def _output_after(self, index: int) -> F32:
         """Return O of a row block as visit `index` leaves it."""
@@ -327,11 +329,6 @@ class Trace:
         if i == visit.i and (not visit.first or "initialise" in now.done):
             return m, l, now.o
         return (m, l, o) if i < visit.i else (m, l, nothing)
-
-    def _blank(self, i: int) -> tuple[F32, F32, F32]:
-        rows, dv = len(self.workload.grid.row_range(i)), self.workload.value_dim
-        blank = np.zeros((rows, dv), dtype=np.float32)
-        return np.full(rows, -np.inf, dtype=np.float32), blank[:, 0], blank
 
 
 def tile_counts(program: TileProgram) -> dict[str, int]:

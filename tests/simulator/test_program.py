@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from simulator.interpreter import Interpreter
 from simulator.ops import Machine, Move
+from simulator.program import Visit
 from simulator.scenario import Scenario
 from simulator.tiling import TileKind
 from simulator.trace import tile_counts
@@ -65,6 +66,19 @@ def test_visits_are_those_of_plain_loops(chosen: Scenario) -> None:
 
 @given(scenarios())
 def test_index_inverts_visit(chosen: Scenario) -> None:
+    check_index(chosen)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_index_inverts_visit_where_sinks_lie_apart_from_the_window(algorithm: str) -> None:
+    check_index(
+        scenario(algorithm, nq=12, heads=2, rows=2, cols=1,
+                 mask={"causal": True, "window": 2, "sinks": 2})
+    )  # fmt: skip
+
+
+def check_index(chosen: Scenario) -> None:
+    """Ask for every tile, and for some that are none."""
     program = program_of(chosen)
     w = program.workload
     where = {place: index for index, place in enumerate(visits_in_order(w))}
@@ -104,7 +118,23 @@ def test_there_is_no_visit_outside(algorithm: str) -> None:
 
 
 @given(scenarios())
-def test_closed_form_of_counters_is_what_the_ops_ask(chosen: Scenario) -> None:
+def test_counters_are_those_of_the_ops_and_of_the_table(chosen: Scenario) -> None:
+    check_counters(chosen)
+    check_totals(chosen)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_counts_where_row_blocks_see_nothing(algorithm: str) -> None:
+    chosen = scenario(
+        algorithm, nq=13, nk=7, d=3, dv=5, heads=4, kv_heads=2, rows=3, cols=2, dtype="float16",
+        mask={"causal": True, "window": 3, "sinks": 1},
+    )  # fmt: skip
+    check_counters(chosen)
+    check_totals(chosen)
+
+
+def check_counters(chosen: Scenario) -> None:
+    """Add up the ops of all visits."""
     program = program_of(chosen)
     now = program.counters(0)
     assert now.bytes == now.flops == 0
@@ -164,8 +194,8 @@ def counts_of_the_table(w: Workload) -> tuple[Counter[str], Counter[str], int]:
     return read, write, flops
 
 
-@given(scenarios())
-def test_totals_are_those_of_the_table(chosen: Scenario) -> None:
+def check_totals(chosen: Scenario) -> None:
+    """Compare with the table."""
     program = program_of(chosen)
     read, write, flops = counts_of_the_table(program.workload)
     totals = program.totals
@@ -300,6 +330,45 @@ def test_on_chip_is_what_running_from_the_start_leaves(chosen: Scenario) -> None
     visits = [program.visit(n) for n in range(len(program))]
     if any((len(v.rows), len(v.cols)) == largest for v in visits):
         assert peak == program.peak_shared_bytes
+
+
+def size_on_chip(w: Workload, visit: Visit, name: str) -> tuple[int, str]:
+    """Return bytes and place of a tile: operands as in HBM, what is computed as float32."""
+    b, r, c = WIDTHS[w.dtype], len(visit.rows), len(visit.cols)
+    if w.algorithm == "naive" and visit.launch == 1:
+        return 4 * w.seqlen_k, "shared"  # one row at a time
+    if name in ("Q", "K", "V"):
+        size = r if name == "Q" else c
+        return size * (w.value_dim if name == "V" else w.head_dim) * b, "shared"
+    if name == "P" and w.algorithm == "naive":
+        return r * c * b, "shared"
+    return {"S": r * c, "P": r * c, "m": r, "l": r, "O": r * w.value_dim}[name] * 4, "registers"
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_tile_on_chip_has_its_size(algorithm: str) -> None:
+    program = program_of(
+        scenario(algorithm, nq=13, nk=8, d=3, dv=5, heads=2, kv_heads=1, rows=4, cols=3,
+                 dtype="float16", mask={"causal": True})
+    )  # fmt: skip
+    w = program.workload
+    for index in range(len(program)):
+        visit, ops = program.visit(index), program.ops(index)
+        for number in range(len(ops)):
+            for tile in program.on_chip(index, number):
+                assert (tile.bytes, tile.place) == size_on_chip(w, visit, tile.name)
+        left = {tile.name for tile in program.on_chip(index, len(ops) - 1)}
+        assert left == (set() if visit.last else STAYS[algorithm][visit.launch])
+        for tile in (each for op in ops for each in op.allocates):
+            assert tile.stays == (tile.name in STAYS[algorithm][visit.launch])
+
+
+STAYS: dict[str, tuple[set[str], ...]] = {
+    "naive": ({"Q"}, set(), {"O"}),
+    "flash1": ({"K", "V"},),
+    "flash2": ({"Q", "m", "l", "O"},),
+}
+"""What lies on chip from one visit to the next, by launch."""
 
 
 def peak_of_whole_tiles(w: Workload) -> int:

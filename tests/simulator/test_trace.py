@@ -1,8 +1,8 @@
 """Traces: any cursor at once, in any order, and what a snapshot says there, op by op."""
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+import time
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from simulator import Cursor, Snapshot, Trace, simulate
 from simulator.assets import SCENARIOS
 from simulator.cache import BoundedCache
-from simulator.errors import InputError
+from simulator.errors import SCENARIO, InputError
 from simulator.interpreter import Interpreter
 from simulator.ops import Op
-from simulator.program import TileProgram, Visit
+from simulator.program import TileProgram
 from simulator.row_report import row_report
 from simulator.scenario import Scenario
 from simulator.snapshot import TileState, tile_states
@@ -32,6 +32,7 @@ from tests.simulator.helpers import (
     trace_of,
     visits_in_order,
 )
+from tests.simulator.op_by_op import run_op_by_op
 
 # --- seeking -------------------------------------------------------------------------------
 
@@ -141,6 +142,23 @@ def test_a_trace_keeps_a_bounded_number_of_row_blocks(algorithm: str) -> None:
     assert trace._blocks.bytes <= trace.row_block(0, 0).bytes * 3
 
 
+def test_what_was_asked_before_is_kept() -> None:
+    trace = trace_of(scenario("flash1", nq=16, d=4, dv=3, heads=2, mask={"causal": True}))
+    block, other = trace.row_block(0, 0), trace.row_block(0, 1)
+    assert trace.kept_bytes == block.bytes + other.bytes
+    assert trace.row_block(0, 0) is block
+    first, last = trace.snapshot(0), trace.snapshot(len(trace) - 1)
+    assert first.head is not None
+    assert last.head is not None
+    again = trace.snapshot(0).head
+    assert again is not None
+    assert again.s is first.head.s
+    blocks = sum(trace.row_block(head, i).bytes for head in range(2) for i in range(4))
+    heads = 2 * (16 * 16 + 16 * 16) * 4  # S and P of two heads
+    outputs = 3 * 4 * 3 * 4  # O of the row blocks before the last, as their last visit left it
+    assert trace.kept_bytes == blocks + heads + outputs
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_there_is_no_cursor_outside(algorithm: str) -> None:
     trace = trace_of(scenario(algorithm))
@@ -173,73 +191,6 @@ def test_nothing_that_is_handed_out_can_be_changed(chosen: Scenario) -> None:
 # --- what a snapshot says, against the interpreter -----------------------------------------
 
 
-@dataclass
-class Exact:
-    """The interpreter's numbers at a cursor; NaN where something does not exist."""
-
-    scores: np.ndarray | None
-    weights: np.ndarray | None
-    m: np.ndarray
-    l: np.ndarray
-    o: np.ndarray
-
-
-def run_op_by_op(trace: Trace) -> Iterator[tuple[Visit, int, Exact]]:
-    """Run the interpreter; after each op, tell what exists of the current head and tile."""
-    w, interpreter = trace.workload, Interpreter(trace.program, trace.inputs)
-    machine = interpreter.machine
-    heads = [
-        {
-            "m": np.full(w.seqlen_q, np.nan),
-            "l": np.full(w.seqlen_q, np.nan),
-            "O": np.full((w.seqlen_q, w.value_dim), np.nan),
-        }
-        for _ in range(w.heads)
-    ]
-    exists: set[str] = set()
-    for visit, number, op in interpreter.steps():
-        if number == 0:
-            exists = set()
-        state, rows = heads[visit.head], slice(visit.rows.start, visit.rows.stop)
-        chip = machine.chip
-        if op.name == "clear":
-            for move in op.moves:
-                part = slice(move.rows.start, move.rows.stop)
-                state["O"][part], state["l"][part], state["m"][part] = 0, 0, -np.inf
-        if op.name == "initialise":
-            state["O"][rows] = chip["O"]
-            if w.algorithm == "flash2":
-                state["m"][rows], state["l"][rows] = chip["m"], chip["l"]
-        exists |= PRODUCES.get(op.name, set())
-        if op.name == "load":
-            exists |= {move.tensor for move in op.moves} & {"S", "P"}
-        for name, changed in (("m", CHANGES_M), ("l", CHANGES_L), ("O", CHANGES_O)):
-            if op.name in changed[w.algorithm]:
-                key = f"{name}_tile" if w.algorithm == "naive" and name != "O" else name
-                state[name][rows] = chip[key]
-        yield (
-            visit,
-            number,
-            Exact(
-                chip["S"].copy() if "S" in exists else None,
-                chip["P"].copy() if "P" in exists else None,
-                state["m"].copy(),
-                state["l"].copy(),
-                state["O"].copy(),
-            ),
-        )
-
-
-PRODUCES = {"scores": {"S"}, "exponentials": {"P"}}
-CHANGES_M = {"flash2": {"row max"}, "flash1": {"combine"}, "naive": {"row max"}}
-CHANGES_L = {"flash2": {"row sum"}, "flash1": {"combine"}, "naive": {"row sum"}}
-CHANGES_O = {
-    "flash2": {"rescale", "accumulate", "normalise"},
-    "flash1": {"rescale", "accumulate"},
-    "naive": {"accumulate"},
-}
-
-
 @given(scenarios(longest=12, dtypes=("float32",)))
 def test_snapshots_say_what_the_interpreter_holds(chosen: Scenario) -> None:
     check_ops(trace_of(chosen))
@@ -261,6 +212,14 @@ def test_snapshots_of_corner_cases(
     algorithm: str, shape: dict[str, Any], mask: dict[str, Any]
 ) -> None:
     check_ops(trace_of(scenario(algorithm, mask=mask, **shape)))
+
+
+def test_snapshots_of_one_run_of_each_algorithm() -> None:
+    """With two heads, rows that see nothing, a gap between sinks and window, and ragged ends."""
+    for algorithm in ALGORITHMS:
+        mask = {"causal": True, "window": 2, "sinks": 1}
+        check_ops(trace_of(scenario(algorithm, nq=9, nk=7, dv=3, heads=2, rows=2, cols=2,
+                                    mask=mask)))  # fmt: skip
 
 
 def check_ops(trace: Trace) -> None:
@@ -308,6 +267,22 @@ def test_head_matrices_hold_every_visited_tile(chosen: Scenario) -> None:
         check_close(now.head.p, p[now.visit.head], eps, "p")
 
 
+@pytest.mark.parametrize(
+    ("most", "more"),
+    [
+        ({"nq": 2**10, "nk": 2**10}, {"nk": 2**10 + 1}),  # 2**20 scores
+        ({"nq": 2**12, "nk": 8, "dv": 2**8}, {"dv": 2**8 + 1}),  # numbers of O
+        ({"nq": 2**7, "nk": 2**7, "rows": 1, "cols": 1}, {"nq": 2**7 + 1}),  # 2**14 tiles
+    ],
+)
+def test_up_to_which_size_snapshots_carry_all_numbers(
+    most: dict[str, int], more: dict[str, int]
+) -> None:
+    shape = {"rows": 64, "cols": 64, "d": 1, **most}
+    assert trace_of(scenario("flash2", **shape)).has_detail
+    assert not trace_of(scenario("flash2", **{**shape, **more})).has_detail
+
+
 def test_large_problems_have_no_head_numbers() -> None:
     trace = trace_of(scenario("flash2", nq=1100, d=2, rows=64, cols=64))
     assert not trace.has_detail
@@ -342,7 +317,16 @@ def test_tile_states(chosen: Scenario) -> None:
 
 @given(scenarios(longest=12))
 def test_counters_rise_to_the_summary(chosen: Scenario) -> None:
-    trace = trace_of(chosen)
+    check_counters(trace_of(chosen))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_counters_of_one_run(algorithm: str) -> None:
+    check_counters(trace_of(scenario(algorithm, nq=9, nk=7, heads=2, mask={"causal": True})))
+
+
+def check_counters(trace: Trace) -> None:
+    """Add up the ops of all cursors."""
     before = (0, 0, 0)
     for at in cursors(trace.program):
         counters = trace.snapshot(at.visit, at.op).counters
@@ -357,80 +341,6 @@ def test_counters_rise_to_the_summary(chosen: Scenario) -> None:
     assert counters == trace.program.totals
 
 
-# --- one row beside the exact numbers ------------------------------------------------------
-
-
-@given(scenarios(longest=12), st.integers(0, 40))
-def test_row_report(chosen: Scenario, row: int) -> None:
-    trace = trace_of(chosen)
-    w, eps = trace.workload, rounding(trace.workload, trace.inputs)
-    biggest = max(1.0, float(np.abs(trace.inputs.v).max()))
-    half_ulp = 0.0 if w.dtype == "float32" else 2.0**-8  # a rounded O lies no further off
-    pairs, worked = pairs_of(w), set[int]()
-    before: tuple[int, int, int] | None = None
-    for visit, number, _ in run_op_by_op(trace):
-        at = min(max(row, visit.rows.start), visit.rows.stop - 1)
-        if (visit.launch, visit.head, visit.i) != before and w.algorithm != "flash1":
-            worked, before = set(), (visit.launch, visit.head, visit.i)
-        now = trace.snapshot(visit.index, number)
-        if w.algorithm == "flash1":
-            worked = {
-                key for n, h, i, j in visits_in_order(w) if (n, h, i) == (0, visit.head, visit.i)
-                and j < visit.j for key in w.grid.col_range(j)
-            }  # fmt: skip
-        report = row_report(now, row)
-        assert report.row == at
-        visible = [pairs.sees(at, key) for key in range(w.seqlen_k)]
-        np.testing.assert_array_equal(np.isfinite(report.scores), visible)
-        expected = set(range(w.seqlen_k)) if visit.launch == 1 else worked
-        assert set(report.seen.nonzero()[0].tolist()) == expected
-        done = worked | (set(visit.cols) if "accumulate" in now.done else set())
-        seen = [key for key in sorted(done) if visible[key]]
-        if not seen or (w.algorithm == "naive" and visit.launch < 2):
-            assert report.error is report.ulp is None
-        elif report.error is not None:  # None if all of it has faded away to 0
-            shrunk = shrinkage(now, at)
-            assert report.error <= (eps * biggest * w.seqlen_k) / shrunk + half_ulp * biggest
-            assert report.ulp is not None
-            assert report.ulp >= 0
-        if number == len(now.ops) - 1 and w.algorithm != "flash1":
-            worked |= set(visit.cols)
-    last = trace.snapshot(len(trace) - 1)
-    check_final_report(trace, last)
-
-
-def shrinkage(now: Snapshot, row: int) -> float:
-    """Return how far the rescaling has shrunk O's share that is compared, at most 1."""
-    if "rescale" not in now.done or "accumulate" in now.done:
-        return 1.0
-    return max(min(1.0, float(now.rescale_factor[row - now.visit.rows.start])), 1e-30)
-
-
-def check_final_report(trace: Trace, last: Snapshot) -> None:
-    """Compare the error at the end with that of the output."""
-    w = trace.workload
-    o, _ = textbook(w, trace.inputs, last.visit.head)
-    for row in last.visit.rows:
-        report = row_report(last, row)
-        if report.error is not None:
-            ours = last.o[row - last.visit.rows.start].astype(np.float64)
-            assert report.error == pytest.approx(np.abs(ours - o[row]).max(), abs=1e-12)
-            unit = float(np.spacing(np.float32(np.abs(o[row]).max())))
-            assert report.ulp == pytest.approx(report.error / unit, abs=1e-3)
-
-
-def test_row_report_finds_a_wrong_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = trace_of(scenario("flash1", nq=8, d=3))
-    now = trace.snapshot(len(trace) - 1)
-    wrong = now.tile.o.copy()
-    wrong[1, 2] += 0.25
-    monkeypatch.setitem(now.__dict__, "o", wrong)
-    assert row_report(now, now.visit.rows.start).error < 1e-5
-    assert row_report(now, now.visit.rows.start + 1).error == pytest.approx(0.25, abs=1e-5)
-    monkeypatch.setitem(now.__dict__, "o", np.full_like(wrong, np.nan))
-    assert math.isnan(row_report(now, now.visit.rows.start).error)
-
-
 # --- the run as a whole --------------------------------------------------------------------
 
 SUMMARY_KEYS = {
@@ -443,7 +353,9 @@ SUMMARY_KEYS = {
 def test_summary(chosen: Scenario) -> None:
     trace = trace_of(chosen)
     w, shares = trace.workload, []
+    started = time.perf_counter()
     summary = trace.summary(shares.append)
+    assert 0 <= summary["seconds"] <= time.perf_counter() - started
     assert set(summary) == SUMMARY_KEYS
     assert set(summary["tiles"]) == {"total", "visited", "skipped", "full", "partial"}
     assert set(summary["hbm"]) == {"read_bytes", "write_bytes", "compulsory_bytes", "by_tensor"}
@@ -453,7 +365,6 @@ def test_summary(chosen: Scenario) -> None:
     assert summary["visits"] == len(trace)
     assert summary["checked_rows"] == w.heads * w.seqlen_q
     assert summary["sram"]["budget_bytes"] == w.gpu.smem_bytes
-    assert summary["seconds"] >= 0
     worst = max(
         float(np.abs(trace.output[head] - textbook(w, trace.inputs, head)[0]).max())
         for head in range(w.heads)
@@ -500,6 +411,17 @@ def test_time_is_that_of_bytes_and_flops() -> None:
     assert wide.snapshot(0).time.bound == "memory"
 
 
+def test_what_is_wrong_is_told_of_the_file_that_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "far.toml"
+    path.write_text("[attention]\nheads = 4\nkv_heads = 3\n")
+    with pytest.raises(InputError) as told:
+        simulate(path)
+    assert told.value.source == str(path)
+    with pytest.raises(InputError) as told:
+        simulate(scenario(heads=4, kv_heads=3))
+    assert told.value.source == SCENARIO
+
+
 def test_inputs_are_the_traces_own(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = scenario("flash2", nq=4)
     numbers = Inputs(*(np.zeros((1, 4, 4), np.float32) for _ in "qkv"))
@@ -518,12 +440,6 @@ def test_a_trace_that_has_forgotten_tells_the_same_again(algorithm: str) -> None
     assert after.tile is not before.tile
     for name in ("s", "p", "m", "l", "o"):
         np.testing.assert_array_equal(getattr(after.tile, name), getattr(before.tile, name))
-
-
-def test_a_row_outside_the_row_block_is_taken_into_it() -> None:
-    trace = trace_of(scenario(nq=12, rows=4))
-    now = trace.snapshot(trace.program.index(0, 1, 0) or 0)
-    assert [row_report(now, row).row for row in (-5, 3, 4, 5, 7, 8, 99)] == [4, 4, 4, 5, 7, 7, 7]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -389,9 +389,9 @@ class MainWindow(QMainWindow):
         return self.text_scale * growth(self.width(), self.height())
 
     def fit_talk(self) -> None:
-        """Take the text scale of a talk, or the user's own."""
+        """Take the text scale of a talk, or the user's own, once the window has its new size."""
         self._asked = None
-        self._apply_style()
+        self._fit_soon.start()
         self.desk.fit_later()
 
     def set_motion(self, on: bool) -> None:

@@ -48,6 +48,13 @@ def _place(value: object) -> object:
     return {"visit": value} if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _op(value: object) -> object:
+    # A union would name each of its types in an error.
+    if value is None or isinstance(value, str) or (type(value) is int and value >= 0):
+        return value
+    raise PydanticCustomError("op", "the name of an op, or its number from 0")
+
+
 class FrontTable(Table):
     """Front matter."""
 
@@ -64,7 +71,7 @@ class PlaceTable(Table):
     tile: Tile | None = None
     head: Number = 0
     launch: Number = 0
-    op: str | Number | None = None
+    op: Annotated[str | int | None, BeforeValidator(_op)] = None
 
     @model_validator(mode="after")
     def _one_way(self) -> PlaceTable:

@@ -243,7 +243,7 @@ def tile_states(program: TileProgram, visit: Visit) -> NDArray[np.uint8]:
     past[past == TileState.PENDING] = TileState.USED
     row[row == TileState.PENDING] = TileState.USED
     states[visit.i, visit.j] = TileState.CURRENT
-    if visit.launch > 0:  # naive: S and P of the earlier launches lie in HBM
+    if visit.launch:  # naive: S and P of the earlier launches lie in HBM
         states[states == TileState.PENDING] = TileState.USED
     return states
 

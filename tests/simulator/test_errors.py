@@ -6,7 +6,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.errors import InputError, Mistake, safe_text, shown
+from simulator.errors import InputError, Mistake, reason, refuse, safe_text, shortened, shown
 
 
 def test_codes_are_written_out_and_words_stay() -> None:
@@ -31,6 +31,38 @@ def test_nothing_that_steers_a_terminal_is_left(text: str) -> None:
 def test_an_error_is_one_line_and_counts_what_it_does_not_tell() -> None:
     error = InputError("a\x1b]0;x\x07.toml", [Mistake("k", "1", "2"), Mistake("l", "", "3")], 7)
     assert str(error) == r"a\x1b]0;x\x07.toml: k = 1: expected 2 (and 8 more)"
+
+
+def test_a_mistake_names_what_it_can() -> None:
+    told = {
+        ("k", "1"): "k = 1: expected 2", ("k", ""): "k: expected 2",
+        ("", "1"): "1: expected 2", ("", ""): "expected 2",
+    }  # fmt: skip
+    for (key, value), text in told.items():
+        assert str(Mistake(key, value, "2")) == text
+        assert str(InputError("a", [Mistake(key, value, "2")])) == f"a: {text}"
+        assert str(refuse("a", key, int(value) if value else "", "2")) == f"a: {text}"
+
+
+def test_values_are_shown_as_toml_writes_them() -> None:
+    for value, text in (
+        (True, "true"), (False, "false"), (None, ""), (3, "3"), (0.5, "0.5"), ("a", '"a"'),
+        ("", '""'), ([1, 2], "[1, 2]"), (10**5000, "a number of thousands of digits"),
+    ):  # fmt: skip
+        assert shown(value) == text
+
+
+def test_texts_are_cut_to_a_line() -> None:
+    assert shortened("x" * 80) == "x" * 80
+    assert shortened("x" * 81) == "x" * 77 + "..."
+    assert shortened(" a\n\tb  c ") == "a b c"
+    assert shortened(" " * 1279 + "ab") == "a"  # as much as is looked at
+
+
+def test_the_reason_is_what_the_system_says() -> None:
+    assert reason(OSError(2, "No such file")) == "No such file"
+    assert reason(ValueError("odd")) == "odd"
+    assert reason(ValueError()) == "ValueError"
 
 
 def test_a_value_of_megabytes_is_cut_before_its_words_are_parted() -> None:

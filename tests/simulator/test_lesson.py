@@ -71,7 +71,13 @@ def test_clear_forgets_keys_and_tables():
     [
         ('"first"', Cursor(0, 0)),
         ('"last"', Cursor(43, 2)),
+        ("0", Cursor(0, 3)),
         ("7", Cursor(7, 2)),
+        ("43", Cursor(43, 2)),
+        ("{ visit = 7, op = 0 }", Cursor(7, 0)),
+        ("{ visit = 7, op = 2 }", Cursor(7, 2)),
+        ("{ tile = [0, 1] }", Cursor(1, 2)),
+        ("{ tile = [3, 4] }", Cursor(19, 2)),
         ("{ visit = 7, op = 1 }", Cursor(7, 1)),
         ("{ tile = [0, 0], launch = 2 }", Cursor(24, 2)),
         ('{ tile = [3, 4], launch = 1, op = "row sum" }', Cursor(23, 3)),
@@ -93,9 +99,15 @@ def test_play_may_end_where_it_starts():
 
 
 def test_points():
-    keys = 'point = [{ tile = [1, 2] }, { row = 8 }, { cell = ["O", 8, 31] }, { line = "12" }]'
+    keys = (
+        'point = [{ tile = [1, 2] }, { row = 8 }, { cell = ["O", 8, 31] }, { line = "12" }, '
+        "{ tile = [0, 0] }, { row = 12 }, { row = 0 }, { tile = [3, 4] }]"
+    )
     lesson = good(step("One", f'scenario = "flash2"\n{keys}'))
-    tile, row, cell, line = lesson.steps[0].points
+    tile, row, cell, line, *others = lesson.steps[0].points
+    assert others == [
+        Pointer(tile=(0, 0)), Pointer(row=12), Pointer(row=0), Pointer(tile=(3, 4)),
+    ]  # fmt: skip
     assert (tile, row) == (Pointer(tile=(1, 2)), Pointer(row=8))
     assert cell == Pointer(cell=Cell("O", 8, 31))
     assert line.line is not None
@@ -130,19 +142,43 @@ MISTAKES = [
     (BASE + 'at = "lst"', 11, 'at = "lst": expected "first" or "last"'),
     (BASE + "at = -1", 11, "at.visit = -1: expected at least 0"),
     (BASE + "at = 99", 11, "at.visit = 99: expected 0 to 19"),
+    (BASE + "at = 20", 11, "at.visit = 20: expected 0 to 19"),
+    (BASE + "at = true", 11, "at = true: expected a table"),
     (BASE + "at = { visit = 1, op = 77 }", 11, "at.op = 77"),
+    (BASE + "at = { visit = 1, op = 7 }", 11, "at.op = 7: expected 0 to 6 at this visit"),
+    (BASE + "at = { visit = 1, op = -1 }", 11, "at.op = -1: expected the name of an op, or its"),
+    (BASE + "at = { visit = 1, op = 1.0 }", 11, "at.op = 1.0: expected the name of an op, or"),
+    (BASE + "at = { visit = 1, op = true }", 11, "at.op = true: expected the name of an op, or"),
     (BASE + "at = { tile = [9, 0] }", 11, "at.tile = [9, 0]: expected a tile of 4 x 5"),
+    (BASE + "at = { tile = [4, 0] }", 11, "at.tile = [4, 0]: expected a tile of 4 x 5"),
+    (BASE + "at = { tile = [0, 5] }", 11, "at.tile = [0, 5]: expected a tile of 4 x 5"),
+    (BASE + "at = { tile = [0, 0], head = 1 }", 11, "at.head = 1: expected 0 to 0"),
+    (BASE + "at = { tile = [0, 0], launch = 1 }", 11, "at.launch = 1: expected 0 to 0"),
+    ('scenario = "causal"\nat = { tile = [0, 3] }', 11, "[0, 3]: expected a tile that is visited"),
+    (BASE + "at = { visit = 0, head = 1 }", 11, "expected tile beside head and launch"),
+    (BASE + "at = { visit = 0, launch = 1 }", 11, "expected tile beside head and launch"),
+    (BASE + 'at = { end = "last", op = 0 }', 11, "expected visit or tile beside op"),
+    (BASE + 'at = { end = "last", visit = 0 }', 11, 'expected one of "first", "last", visit'),
     (BASE + "at = { tile = [1] }", 11, "expected a tile as [i, j]"),
+    (BASE + "at = { tile = [1, -1] }", 11, "expected a tile as [i, j]"),
+    (BASE + "at = { tile = [1, true] }", 11, "expected a tile as [i, j]"),
+    (BASE + "at = { tile = 3 }", 11, "expected a tile as [i, j]"),
     (BASE + "at = { tile = [1, 1], visit = 3 }", 11, 'expected one of "first", "last", visit'),
     (BASE + 'at = { visit = 1, op = "mask" }', 11, 'at.op = "mask": expected one of load, scores'),
     (BASE + 'play = ["last", "first"]', 11, "play: expected an end that does not come before"),
     (BASE + 'play = ["last"]', 11, "expected two places, [from, to]"),
+    (BASE + 'play = ["first", 1, 2]', 11, "expected two places, [from, to]"),
     (BASE + 'at = 1\nplay = ["first", "last"]', 12, "expected either at or play"),
     (BASE + "row = 13", 11, "row = 13: expected 0 to 12"),
     (BASE + "row = true", 11, "row = true: expected a whole number"),
     (BASE + 'layout = "wide"', 11, 'layout = "wide": expected one of steps, memory'),
     (BASE + "\npoint = [{ row = 1 },\n{ row = 20 }]", 12, "point.row = 20"),
     (BASE + "point = [{ row = 1, tile = [0, 0] }]", 11, "expected one of tile, row, cell and"),
+    (BASE + "point = [{ row = 13 }]", 11, "point.row = 13: expected 0 to 12"),
+    (BASE + "point = [{ tile = [4, 0] }]", 11, "point.tile = [4, 0]: expected a tile of 4 x 5"),
+    (BASE + "point = [{}]", 11, "expected one of tile, row, cell and"),
+    (BASE + 'point = [{ cell = ["S", -1, 0] }]', 11, 'expected a cell as ["S", row, column]'),
+    (BASE + 'point = [{ cell = ["S", 0] }]', 11, 'expected a cell as ["S", row, column]'),
     (BASE + 'point = [{ cell = ["X", 0, 0] }]', 11, 'expected "Q", "K"'),
     (BASE + 'point = [{ cell = ["S", 0, 50] }]', 11, "expected a cell of 13 x 13"),
     (BASE + 'point = [{ line = "99" }]', 11, 'point.line = "99"'),

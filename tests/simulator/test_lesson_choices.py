@@ -22,7 +22,8 @@ def test_choices_stay_until_another_is_made() -> None:
     ("choice", "expected"),
     [
         ('model = "Llama-9"', 'choose.model = "Llama-9": expected one of'),
-        ("tokens = 0", "choose.tokens = 0: expected"),
+        ("tokens = 0", "choose.tokens = 0: expected at least 1"),
+        (f"tokens = {2**20 + 1}", f"choose.tokens = {2**20 + 1}: expected at most {2**20}"),
         ('quantity = "mean"', 'choose.quantity = "mean": expected'),
         ("words = 3", "choose.words"),
     ],
@@ -32,3 +33,10 @@ def test_choices_that_no_panel_has_are_told(choice: str, expected: str) -> None:
     lesson = parse_lesson(text, "x.md")
     assert lesson.steps == ()
     assert str(lesson.mistakes[0]).startswith(f"x.md:8: {expected}")
+
+
+def test_tokens_are_from_one_to_a_million() -> None:
+    for tokens in (1, 2**20):
+        keys = f'scenario = "flash2"\nchoose.tokens = {tokens}'
+        lesson = parse_lesson(f'+++\ntitle = "x"\n+++\n## A\n```toml step\n{keys}\n```\n')
+        assert [step.choices.tokens for step in lesson.steps] == [tokens]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator import InputError
+from simulator import InputError, lesson_numbers
 from simulator.hardware import gpus
 from simulator.lesson_expressions import FORMATS as FORMAT_NAMES
 from simulator.lesson_expressions import fill
@@ -154,6 +154,14 @@ def test_tiles_as_small_as_blocks_can_be_many():
     longer = drawn(nq=4, nk=MAX_BLOCKS + 1)
     told = refused("requested_with(4, 1)", longer)
     assert f"cols = 1: expected tiles that cut {MAX_BLOCKS + 1} into at most" in told
+
+
+def test_the_end_of_a_run_is_asked_for_up_to_so_many_scores(monkeypatch):
+    scenario = drawn(nq=8, nk=6, heads=2)
+    monkeypatch.setattr(lesson_numbers, "RUN_SCORES", 2 * 8 * 6)
+    assert computed("error(0)", scenario) < 1e-6
+    monkeypatch.setattr(lesson_numbers, "RUN_SCORES", 2 * 8 * 6 - 1)
+    assert "a run of at most 95 scores" in refused("error(0)", scenario)
 
 
 def test_figures_of_gpus(sentence):

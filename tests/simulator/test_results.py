@@ -31,6 +31,8 @@ def test_json_holds_the_same_numbers_as_npz(tmp_path):
     for ending in (".npz", ".json"):
         write_results(tmp_path / f"a{ending}", trace.program, summary, arrays)
     saved = np.load(tmp_path / "a.npz")
+    assert set(saved.files) == {*arrays, "summary.json"}
+    assert (tmp_path / "summary.json").read_text() == json.dumps(summary, indent=1)
     text = (tmp_path / "a.json").read_text()
     told = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
     assert told.pop("summary") == summary

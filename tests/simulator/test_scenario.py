@@ -124,6 +124,11 @@ def test_values_replaced_and_removed() -> None:
         with_values(first, {"attention": {"kv_heads": 3}})
 
 
+def test_none_is_as_if_nothing_were_said() -> None:
+    said = {"attention": {"heads": None}, "mask": {"causal": None, "window": 3}}
+    assert scenario_tables(parse_scenario(said)) == {"mask": {"window": 3}}
+
+
 def test_a_scenario_cannot_be_changed() -> None:
     scenario = parse_scenario({"attention": {"heads": 2}})
     with pytest.raises(ValueError, match="frozen"):
@@ -175,6 +180,8 @@ BAD = [
     ("[tiling]\nrows = 4", "tiling.rows = 4: expected tiling.cols beside it"),
     ("[tiling]\ncols = 4", "tiling.cols = 4: expected tiling.rows beside it"),
     ("[tiling]\nrule = 'fa2'\nrows = 4\ncols = 4", 'tiling.rule = "fa2": expected either a rule'),
+    ("[tiling]\nrule = 'fa2'\nrows = 4", 'tiling.rule = "fa2": expected either a rule'),
+    ("[tiling]\nrule = 'fa2'\ncols = 4", 'tiling.rule = "fa2": expected either a rule'),
     ("[tiling]\nrule = 'fa9'", 'tiling.rule = "fa9": expected "paper", "fa2" or "fa3"'),
     ("[mask]\nwindow = -1", "mask.window = -1: expected at least 0"),
     ("[mask]\nsinks = -1", "mask.sinks = -1: expected at least 0"),
@@ -199,6 +206,46 @@ BAD = [
     ("'" + "k" * 5000 + "' = 1", "kkk... = 1: expected one of title"),
     ("[hardware]\npreset = '''a\n\n" + "b" * 300 + "'''", 'hardware.preset = "a bbb'),
 ]
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "least", "most"),
+    [
+        ("attention", "heads", 1, 4096),
+        ("attention", "kv_heads", 1, 4096),
+        ("attention", "seqlen_q", 1, 2**24),
+        ("attention", "seqlen_k", 1, 2**24),
+        ("attention", "head_dim", 1, 4096),
+        ("attention", "value_dim", 1, 4096),
+        ("mask", "window", 0, 2**24),
+        ("mask", "sinks", 0, 2**24),
+        ("tiling", "rows", 1, 2**24),
+        ("tiling", "cols", 1, 2**24),
+        ("input", "seed", 0, 2**63 - 1),
+    ],
+)
+def test_sizes_are_from_a_least_to_a_most(table: str, key: str, least: int, most: int) -> None:
+    beside = {"rows": 1, "cols": 1} if table == "tiling" else {}
+    for good in (least, most):
+        chosen = parse_scenario({table: {**beside, key: good}})
+        assert getattr(getattr(chosen, table), key) == good
+    for bad in (least - 1, most + 1):
+        with pytest.raises(InputError, match=rf"{table}\.{key} = {bad}: expected at "):
+            parse_scenario({table: {**beside, key: bad}})
+
+
+def test_what_is_not_said_is_as_the_page_has_it() -> None:
+    chosen = parse_scenario({})
+    assert (chosen.title, chosen.attention.algorithm) == ("", "flash2")
+    assert chosen.attention.temperature == 1
+    assert (chosen.mask.causal, chosen.mask.window, chosen.mask.sinks) == (None, 0, 0)
+    assert (chosen.input.source, chosen.input.seed, chosen.input.head) == ("random", 0, "all")
+    assert chosen.hardware.preset == "H100-SXM"
+    assert chosen.faults.on == ()
+    longest = "x" * 500
+    assert parse_scenario({"title": longest}).title == longest
+    with pytest.raises(InputError, match="expected at most 500 characters"):
+        parse_scenario({"title": longest + "x"})
 
 
 def one_line(error: pytest.ExceptionInfo[InputError]) -> str:

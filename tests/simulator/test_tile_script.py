@@ -11,7 +11,7 @@ import pytest
 from simulator import Trace
 from simulator.errors import InputError
 from simulator.scenario import with_values
-from simulator.tile_script import save_tile, tile_arrays
+from simulator.tile_script import save_tile, tile_arrays, tile_script
 from tests.simulator.helpers import scenario, trace_of
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -115,3 +115,35 @@ def test_a_run_with_a_fault_has_no_script(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="without faults"):
         save_tile(trace_of(faulty).snapshot(0), target)
     assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "visit", "told"),
+    [
+        ("naive", 0, ["Naive attention, launch 1 (scores), head 3, tile (0, 0):",
+                      "query rows 0 to 3, keys 0 to 3.",
+                      "Dao et al. 2022, Algorithm 0, line 1."]),
+        ("naive", 15, ["Naive attention, launch 2 (softmax), head 1, tile (0, 0):",
+                       "query rows 0 to 3, keys 0 to 6.",
+                       "Dao et al. 2022, Algorithm 0, line 2."]),
+        ("flash2", 11, ["FlashAttention-2, head 1, tile (2, 1):",
+                        "query rows 8 to 9, keys 4 to 6.",
+                        "Dao 2023, Algorithm 1, line 8.", "Dao 2023, Algorithm 1, line 9.",
+                        "Dao 2023, Algorithm 1, line 10.", "Dao 2023, Algorithm 1, lines 12-13."]),
+    ],
+)  # fmt: skip
+def test_the_script_says_what_it_recomputes(algorithm: str, visit: int, told: list[str]) -> None:
+    trace = trace_of(scenario(algorithm, nq=10, nk=7, heads=4, kv_heads=2, head=[3, 1]))
+    lines = tile_script(trace.snapshot(visit), "t.npz", "t.py").splitlines()
+    end = 'Numbers recorded by the engine "numpy"; needs NumPy only:  python t.py'
+    assert lines[2 : 4 + len(told)] == [*told, end, '"""']
+
+
+def test_indices_of_a_tile_name_its_head_block_and_first_row_and_key() -> None:
+    trace = trace_of(scenario("flash2", nq=10, nk=7, heads=4, kv_heads=2, head=[3, 1]))
+    now = trace.snapshot(11)
+    arrays = tile_arrays(now)
+    assert arrays["indices"].tolist() == [1, 0, 2, 1, 8, 4]
+    assert (arrays["keys"], arrays["scale"]) == (7, 0.5)
+    assert arrays["largest_v"] == np.abs(now.v).max()
+    assert arrays["largest_qk"] == pytest.approx((np.abs(now.q[8:]) @ np.abs(now.k).T).max())

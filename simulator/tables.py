@@ -28,7 +28,7 @@ _EXPECTED = {
     "literal_error": "{expected}",
     "model_type": "a table",
     "model_attributes_type": "a table",
-    "tuple_type": "a list of head numbers",
+    "tuple_type": "a list",
 }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from simulator.dtypes import STATISTIC_WIDTH
 from simulator.tiling import TileGrid
 from simulator.workload import Workload
@@ -13,7 +16,7 @@ def compulsory_bytes(w: Workload) -> int:
     A byte that a launch reads and writes counts once. K and V count once for each KV head,
     however many query heads share it.
     """
-    return bytes_touching(w, *(touched(w.grid) if w.algorithm != "naive" else (0, 0)))
+    return bytes_touching(w, *touched(w.grid))
 
 
 def bytes_touching(w: Workload, rows: int, keys: int) -> int:
@@ -43,6 +46,13 @@ def floor_bytes(w: Workload) -> int:
 
 def touched(grid: TileGrid) -> tuple[int, int]:
     """Return how many query rows and keys lie in blocks with a visited tile."""
-    rows = sum(len(grid.row_range(int(i))) for i in grid.visited_per_row.nonzero()[0])
-    visited = (grid.col_spans[:, 1] > grid.col_spans[:, 0]).nonzero()[0]
-    return rows, sum(len(grid.col_range(int(j))) for j in visited)
+    start, stop = grid.col_spans.T
+    return (
+        _length_of(grid.visited_per_row > 0, grid.rows, grid.mask.seqlen_q),
+        _length_of(stop > start, grid.cols, grid.mask.seqlen_k),
+    )
+
+
+def _length_of(blocks: NDArray[np.bool_], size: int, length: int) -> int:
+    starts = blocks.nonzero()[0] * size
+    return int(np.minimum(size, length - starts).sum())

@@ -1,5 +1,6 @@
 """Texts of others in one line that a terminal and a title bar can take."""
 
+import pickle
 import tracemalloc
 import unicodedata
 
@@ -42,6 +43,13 @@ def test_a_mistake_names_what_it_can() -> None:
         assert str(Mistake(key, value, "2")) == text
         assert str(InputError("a", [Mistake(key, value, "2")])) == f"a: {text}"
         assert str(refuse("a", key, int(value) if value else "", "2")) == f"a: {text}"
+
+
+def test_an_error_comes_back_from_another_process() -> None:
+    error = InputError("a", [Mistake("k", "1", "2")])
+    assert error.args == ("a", (Mistake("k", "1", "2"),), 0)
+    again = pickle.loads(pickle.dumps(InputError("a", [Mistake("k", "1", "2")], 3)))
+    assert str(again) == "a: k = 1: expected 2 (and 3 more)"
 
 
 def test_values_are_shown_as_toml_writes_them() -> None:

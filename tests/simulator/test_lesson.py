@@ -190,6 +190,7 @@ MISTAKES = [
     (BASE + "change.maks.window = 1", 11, "change.maks"),
     (BASE + "change.mask = 1", 11, "change.mask = 1: expected a table"),
     (BASE + 'clear = ["mask.wind"]', 11, 'clear = "mask.wind": expected a table or a key'),
+    (BASE + "point = [3]", 11, "point.0 = 3: expected a table"),
     (BASE + "row = = 3", 11, "expected TOML"),
     (BASE + "row = = 3\n\n", 11, "expected TOML"),
     (BASE + 'notes = "a"\nrow =', 12, "expected TOML"),
@@ -212,6 +213,12 @@ def test_mistakes_name_file_line_and_key_and_the_rest_opens(keys, line, words):
     assert told[0].isprintable()
     assert lesson.mistakes[0].step == "Bad"
     assert [s.title for s in lesson.steps] == ["Good"]
+
+
+@pytest.mark.parametrize("keys", ['clear = "title"', "clear = 3", "point = 3", "play = 3"])
+def test_what_is_to_be_a_list_is_told(keys):
+    lesson = opened(step("Bad", BASE + keys))
+    assert [str(mistake) for mistake in lesson.mistakes] == [f"a.md:11: {keys}: expected a list"]
 
 
 @pytest.mark.parametrize(

@@ -185,9 +185,8 @@ def row_numbers(snapshot: Snapshot) -> dict[str, F32]:
         return {name: values for name, values in found.items() if not np.isnan(values).all()}
     if snapshot.is_naive:
         found = {"m": snapshot.m[:, None], "l": snapshot.l[:, None]}
-        if visit.launch == 2:  # m and l are those of the launch before
-            started = not visit.first or "initialise" in snapshot.done
-            return {**found, "O": stored_output(snapshot, snapshot.o)} if started else found
+        if visit.launch == 2:  # m and l are those of the launch before; O is cleared first of all
+            return {**found, "O": stored_output(snapshot, snapshot.o)}
         if visit.launch == 1 and "row max" in snapshot.done:
             return found if "row sum" in snapshot.done else {"m": found["m"]}
         return {}

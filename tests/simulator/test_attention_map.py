@@ -223,6 +223,7 @@ def test_two_heads_compared() -> None:
     for row in range(w.seqlen_q):
         both = np.minimum(maps.of(2)[row], maps.of(7)[row]).sum(dtype=np.float64)
         assert found.moved[row] == pytest.approx(1 - both, abs=1e-6)
+    assert found.moved.dtype == np.float64
     assert not maps.difference(4, 4).moved.any()
 
 
@@ -401,11 +402,11 @@ def test_as_many_weights_as_the_limit_are_not_too_many(monkeypatch: pytest.Monke
 def test_pooled_maps_are_made_of_whole_blocks_in_a_quarter_of_the_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Ten rows of four keys in blocks of two rows: 8 weights a block, 20 at a time."""
+    """Ten rows of four keys in blocks of two rows: 8 weights a block, 16 at a time."""
     w, inputs = loaded(scenario(nq=10, nk=4, d=2, heads=2))
     expected = HeadScores(w, inputs).maps().pooled(5, 2)
     told: list[float] = []
-    monkeypatch.setattr(attention_map, "MAX_WEIGHTS", 80)
+    monkeypatch.setattr(attention_map, "MAX_WEIGHTS", 64)
     made = pooled_maps(w, inputs, settings_of(w), (5, 2), told.append)
     assert made.tolist() == expected.tolist()
     assert told == [0.2, 0.4, 0.5, 0.7, 0.9, 1.0]

@@ -336,6 +336,7 @@ def test_a_search_tells_the_share_that_it_has_passed() -> None:
     for start, forward, told in (
         (Cursor(0, 0), True, [0.0, 0.1, 0.3, 0.6]),
         (Cursor(2, 0), True, [0.125, 0.125, 0.5]),
+        (Cursor(9, 0), True, [1.0]),
         (Cursor(9, 0), False, [3 / 9, 6 / 9, 8 / 9, 1.0]),
     ):
         found: list[float] = []
@@ -390,20 +391,13 @@ def test_every_condition_from_all_over_some_heads(algorithm):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_of_two_conditions_the_nearer_counts_in_both_directions(algorithm):
     trace = trace_of(scenario(algorithm, nq=7, nk=5, d=2, heads=2, rows=3, cols=2))
-    finder, pairs = Finder(trace), [(AtTile(1, 1), AtOp("mask")), (AtOp("scores"), AtTile(2, 1))]
-    pairs += [(AtOp("accumulate"), MaximumChanged()), (AtRow(4), AtTile(1, 2))]
-    places = {
-        condition: {
-            "AtTile": lambda c: brute_tile(trace, c.i, c.j),
-            "AtRow": lambda c: brute_row(trace, c.row),
-            "AtOp": lambda c: brute_op(trace, c.name),
-            "MaximumChanged": lambda c: brute_maximum(trace),
-        }[type(condition).__name__](condition)
-        for pair in pairs
-        for condition in pair
-    }
-    for pair in pairs:
-        every = sorted(places[pair[0]] + places[pair[1]])
+    finder = Finder(trace)
+    for pair, every in (
+        ((AtTile(1, 1), AtOp("mask")), brute_tile(trace, 1, 1) + brute_op(trace, "mask")),
+        ((AtOp("scores"), AtTile(2, 1)), brute_op(trace, "scores") + brute_tile(trace, 2, 1)),
+        ((AtOp("clear"), MaximumChanged()), brute_op(trace, "clear") + brute_maximum(trace)),
+        ((AtRow(4), AtTile(1, 2)), brute_row(trace, 4) + brute_tile(trace, 1, 2)),
+    ):
         for start in every_cursor(trace.program)[::3]:
             for order in (pair, pair[::-1]):
                 hit = finder.find(start, order)
@@ -472,6 +466,20 @@ def test_visits_of_one_class_are_alike(algorithm, mask):
             ]  # fmt: skip
             assert classes.setdefault(code, ops) == ops
     assert len(classes) > 3
+
+
+def test_of_two_skips_in_one_block_the_nearer_counts():
+    """Between the sinks and the window, and before the sinks of the next row block."""
+    mask = {"causal": True, "window": 2, "sinks": 1}
+    for algorithm in ("flash1", "flash2"):
+        trace = trace_of(scenario(algorithm, nq=8, d=1, heads=2, rows=1, cols=1, mask=mask))
+        check_search(trace, TileSkipped(), brute_skipped(trace), every_cursor(trace.program)[::13])
+
+
+def test_a_line_is_its_place_whatever_it_is_called():
+    one, other = (AtLine("naive", "cuda", 3, name, name.isalpha, once=name == "b") for name in "ab")
+    assert one == other
+    assert "isalpha" not in repr(one)
 
 
 def test_a_line_stops_at_the_first_of_the_ops_that_follow_one_another():

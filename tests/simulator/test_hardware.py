@@ -25,9 +25,9 @@ from simulator.hardware import LAUNCH_SECONDS, TimeEstimate, gpus, time_estimate
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_the_least_time_of_some_work(name, bytes_moved, flops, memory, compute, bound, dtype):
     time = time_estimate(gpus()[name], bytes_moved, flops, dtype)
-    assert time.memory == pytest.approx(memory, rel=1e-14)
-    assert time.compute == pytest.approx(compute, rel=1e-14)
-    assert time.seconds == pytest.approx(max(memory, compute), rel=1e-14)
+    assert time.memory == pytest.approx(memory, rel=1e-14, abs=0)
+    assert time.compute == pytest.approx(compute, rel=1e-14, abs=0)
+    assert time.seconds == pytest.approx(max(memory, compute), rel=1e-14, abs=0)
     assert time.bound == bound
 
 
@@ -54,8 +54,8 @@ def test_sizes_of_a_gpu_in_bytes():
 def test_every_preset_is_its_data_sheet_in_units(name):
     row = tomllib.loads((ASSETS / "gpus.toml").read_text(encoding="utf-8"))[name]
     spent = time_estimate(gpus()[name], 10**12, 10**12, "float16")
-    assert spent.memory == pytest.approx(1 / row["tbps"], rel=1e-14)
-    assert spent.compute == pytest.approx(1 / row["tflops"], rel=1e-14)
+    assert spent.memory == pytest.approx(1 / row["tbps"], rel=1e-14, abs=0)
+    assert spent.compute == pytest.approx(1 / row["tflops"], rel=1e-14, abs=0)
 
 
 def test_a_launch_takes_some_microseconds():

@@ -168,12 +168,8 @@ class Comparison:
                 by_tile.append(shown)
                 by_time.append(shown)
                 continue
-            same_count = self.after(name, min(shown.visits, len(self.programs[name])))
-            in_time = self.visits_within(name, seconds)
-            by_tile.append(same_count)
-            by_time.append(
-                same_count if in_time == same_count.visits else self.after(name, in_time)
-            )
+            by_tile.append(self.after(name, min(shown.visits, len(self.programs[name]))))
+            by_time.append(self.after(name, self.visits_within(name, seconds)))
         return Lockstep(tuple(by_tile), tuple(by_time))
 
     def after(self, name: Algorithm, visits: int) -> Position:

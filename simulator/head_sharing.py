@@ -105,7 +105,7 @@ def all_sharings(model: AttentionModel) -> tuple[HeadSharing, ...]:
 
 def _projections(model: AttentionModel) -> tuple[Projection, ...]:
     queries = model.heads * model.head_dim
-    cached = (model.kv_heads or 1) * model.head_dim
+    cached = model.cached_numbers // 2  # K and V have as many each
     return (
         Projection("W_Q", ("W_Q",), model.hidden, queries),
         Projection("W_K", ("W_K",), model.hidden, cached),

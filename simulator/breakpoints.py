@@ -430,19 +430,22 @@ class Finder:
         """
         launch = self.program.launches[block.launch]
         grid = self.program.workload.grid
-        n = len(block.inner)
-        codes = np.full(n, block.launch << 6, dtype=np.int64)
-        codes[0] += 1
-        codes[-1] += 2
-        if block.start == self.program.head_bounds(block.start)[0]:
-            codes[0] += 4
         spans = grid.full_spans[block.outer] if launch.by_rows else grid.full_spans[block.inner].T
         a, b, c, d = spans
         j = block.inner if launch.by_rows else block.outer
-        codes += 8 * (((a <= j) & (j < b)) | ((c <= j) & (j < d)))
-        # The last block may be smaller than the others.
-        codes += 16 * (block.inner == launch.inner_blocks - 1)
-        codes += 32 * (launch.outer_size(block.outer) < launch.outer_size(0))
+        place = np.arange(len(block.inner))
+        begins_head = block.start == self.program.head_bounds(block.start)[0]
+        codes: I64 = np.full_like(place, block.launch)
+        for flag in (
+            place == 0,
+            place == place[-1],
+            (place == 0) & begins_head,
+            ((a <= j) & (j < b)) | ((c <= j) & (j < d)),
+            # The last block may be smaller than the others.
+            block.inner == launch.inner_blocks - 1,
+            launch.outer_size(block.outer) < launch.outer_size(0),
+        ):
+            codes = 2 * codes + flag
         return codes
 
     def ops_met(self, condition: OpCondition, block: Block) -> dict[int, tuple[int, ...]]:

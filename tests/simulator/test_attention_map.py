@@ -410,3 +410,7 @@ def test_pooled_maps_are_made_of_whole_blocks_in_a_quarter_of_the_room(
     made = pooled_maps(w, inputs, settings_of(w), (5, 2), told.append)
     assert made.tolist() == expected.tolist()
     assert told == [0.2, 0.4, 0.5, 0.7, 0.9, 1.0]
+    told.clear()
+    monkeypatch.setattr(attention_map, "MAX_WEIGHTS", 31)  # a block has to go in, and does alone
+    assert pooled_maps(w, inputs, settings_of(w), (5, 2), told.append).tolist() == made.tolist()
+    assert told == pytest.approx([n / 10 for n in range(1, 11)])

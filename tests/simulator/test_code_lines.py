@@ -313,7 +313,9 @@ def test_a_line_of_numpy_is_run_by_its_own_class_and_by_those_that_call_it(algor
                 assert condition is None
                 continue
             assert isinstance(condition, AtLine)
-            assert [op for op in forms(algorithm) if condition.runs(op)] == runs
+            assert [condition.runs(op) for op in forms(algorithm)] == [
+                op in runs for op in forms(algorithm)
+            ]
             assert (condition.tab, condition.line, condition.once) == ("numpy", line, False)
             assert condition.words == f"ops.py:{line}"
             waited.add(section.name)
@@ -413,4 +415,10 @@ if (y) {
     assert found == {
         1: 3, 2: 3, 3: 3, 4: 5, 5: 5, 6: 5, 7: 9, 8: 9, 9: 9, 10: 11, 11: 11, 12: 11, 13: None,
     }  # fmt: skip
-    assert code.condition(Tab.CUDA, 3).words == "flash2.cu:3"
+    waits = code.condition(Tab.CUDA, 3)
+    assert waits.words == "flash2.cu:3"
+    assert [waits.runs(op) for op in forms("flash2")] == [
+        op.name == "scores" for op in forms("flash2")
+    ]
+    cut = CodeLines("flash2", "scores(x,\n       y", lambda op: (1,))
+    assert cut.condition(Tab.CUDA, 2) == cut.condition(Tab.CUDA, 1)

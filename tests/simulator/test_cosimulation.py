@@ -41,6 +41,15 @@ def test_how_far_it_is_is_told_every_sixteen_visits() -> None:
     assert told == [16 / 40, 32 / 40, 1.0]
 
 
+def test_whole_row_blocks_may_be_more_than_were_to_be_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trace, told = trace_of(scenario(nq=3, nk=20, d=1, rows=1, cols=1)), []
+    monkeypatch.setattr(cosimulation, "MAX_VISITS", 8)
+    assert verify(trace, told.append).visits == 20
+    assert told == [1.0, 1.0]
+
+
 class WrongEngine(NumpyEngine):
     """Right but for one array of one visit."""
 
@@ -129,6 +138,8 @@ def test_long_runs_are_checked_in_whole_row_blocks_evenly_apart(
     assert list(_visits(late)) == list(range(6))
     monkeypatch.setattr(cosimulation, "MAX_VISITS", 45)
     assert list(_visits(program)) == list(range(45))
+    growing = program_of(scenario(nq=9, nk=9, d=1, rows=1, cols=1, mask={"causal": True}))
+    assert list(_visits(growing)) == list(range(45))
     monkeypatch.setattr(cosimulation, "MAX_VISITS", 2)
     assert list(_visits(program)) == [0, 1, 2]
     monkeypatch.setattr(cosimulation, "MAX_VISITS", 4)
@@ -179,3 +190,16 @@ def test_what_is_within_the_tolerance_agrees(share: float, agrees: bool) -> None
     verdict = verify(Trace(honest.program, WrongEngine(honest, 0, "s", slip), honest.inputs))
     assert (verdict.difference is None) == agrees
     assert verdict.largest == pytest.approx(share, abs=0.1)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_whole_tolerance_may_be_used(algorithm: str) -> None:
+    """Where all scores are 0 the tolerance is 2**-20, a number of float32."""
+    program = program_of(scenario(algorithm, nq=2, nk=2, d=1))
+    inputs = read_inputs(program.workload)
+    inputs = replace(inputs, q=np.zeros_like(inputs.q))
+    honest = Trace(program, NumpyEngine(program.workload, inputs), inputs)
+    for value, agrees in ((2.0**-20, True), (2.0**-20 + 2.0**-40, False)):
+        verdict = verify(Trace(program, WrongEngine(honest, 0, "s", value), inputs))
+        assert (verdict.difference is None) == agrees
+        assert verdict.largest == value * 2**20

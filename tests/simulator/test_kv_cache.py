@@ -127,6 +127,24 @@ def test_a_curve_takes_no_array_of_its_caller():
     assert curve.tokens.tolist() == [0, 1, 2, 3]
 
 
+def test_what_is_not_said_is_one_sequence_in_float16_in_pages_of_sixteen_tokens():
+    model = models()["Llama-3-8B"]
+    for tokens in (0, 1, 16, 17):
+        said = cache_bytes(model, tokens, "float16", 1, 16)
+        assert cache_bytes(model, tokens) == said
+        curve = cache_curve(model, [tokens])
+        found = (curve.logical[0], curve.window_capped[0], curve.allocated[0])
+        assert found == (said.logical, said.window_capped, said.allocated)
+    assert cache_curve(model, []).tokens.dtype == np.int64
+    assert cache_curve(model, np.array([3], dtype=np.int16)).tokens.dtype == np.int64
+    assert decode_step(model, 5) == decode_step(model, 5, "float16", 1, "float16")
+    gpu = gpus()["T4"]
+    assert fit(model, 5, gpu) == fit(model, 5, gpu, "float16", 16, "float16")
+    assert bytes_per_token(model) == bytes_per_token(model, "float16")
+    assert weight_bytes(model) == weight_bytes(model, "float16", active=False)
+    assert layer_groups(model) == layer_groups(model, "float16")
+
+
 # --- published sizes -----------------------------------------------------------------------
 
 

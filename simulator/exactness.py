@@ -55,9 +55,8 @@ MOST_SCORES = 2**26
 MOST_NAIVE = 2**27
 """Scores of all heads up to which naive, which holds S and P, is searched for a wrong step."""
 _STATES = 48 * MIB
-_STORED = 2**30
-"""Stage of a row block whose O lies in HBM; smaller ones count the tiles added so far."""
-_NEVER = -1
+_NEVER, _STORED = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
+"""Stages of a row block without an O and of one whose O lies in HBM; others count its tiles."""
 
 
 class RowState(IntEnum):

@@ -62,21 +62,19 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     if snapshot.scores is not None:  # the engine's own numbers where there are some
         scores[current] = np.where(counted[current], snapshot.scores[local], -np.inf)
     seen = np.zeros(w.seqlen_k, dtype=np.bool_)
-    states = snapshot.program.workload.grid.row_spans[visit.i].tolist()
-    spans = [(0, w.grid.Tc)] if snapshot.is_naive else [states[:2], states[2:]]
-    for start, stop in spans:
+    for start, stop in _spans(snapshot):
         seen[start * w.cols : min(stop, visit.j) * w.cols] = True
     if snapshot.in_softmax_launch:
         seen[:] = True
     reached = seen.copy()
     if "accumulate" in snapshot.done:
         reached[current] = True
-    error, ulp = _error(snapshot, row, reached & visible)
+    error, ulp = _error(snapshot, row, reached & visible, visible)
     return RowReport(row, frozen(scores), frozen(seen), error, ulp)
 
 
 def _error(
-    snapshot: Snapshot, row: int, keys: NDArray[np.bool_]
+    snapshot: Snapshot, row: int, keys: NDArray[np.bool_], visible: NDArray[np.bool_]
 ) -> tuple[float | None, float | None]:
     if not keys.any() or (snapshot.is_naive and snapshot.visit.launch < 2):
         return None, None
@@ -86,7 +84,8 @@ def _error(
         if not snapshot.program.workload.faults.on:
             return None, None  # what was seen has faded away beside a larger maximum
         total = 1.0  # l is 0 where it must not be, and so is O
-    exact = _exact(snapshot, row, keys)
+    # Naive's partial O is already divided by the sum over all keys that the row sees.
+    exact = _exact(snapshot, row, keys, visible if snapshot.is_naive else keys)
     with np.errstate(all="ignore"):  # a fault may have made O infinite
         ours = snapshot.o[local].astype(np.float64) / total
         difference = float(np.max(np.abs(ours - exact)))
@@ -100,12 +99,18 @@ def _counted(snapshot: Snapshot, visible: NDArray[np.bool_]) -> NDArray[np.bool_
     if not w.faults.late_mask:
         return visible
     counted = np.zeros_like(visible)
-    a, b, c, d = (
-        (0, w.grid.Tc, 0, 0) if snapshot.is_naive else w.grid.row_spans[snapshot.visit.i].tolist()
-    )
-    for start, stop in ((a, b), (c, d)):
+    for start, stop in _spans(snapshot):
         counted[start * w.cols : stop * w.cols] = True
     return counted
+
+
+def _spans(snapshot: Snapshot) -> tuple[tuple[int, int], ...]:
+    """Return the intervals of column blocks that the current row block visits."""
+    grid = snapshot.program.workload.grid
+    if snapshot.is_naive:
+        return ((0, grid.Tc),)
+    a, b, c, d = grid.row_spans[snapshot.visit.i].tolist()
+    return (a, b), (c, d)
 
 
 def o_weight(snapshot: Snapshot) -> F32:
@@ -120,14 +125,12 @@ def o_weight(snapshot: Snapshot) -> F32:
     return before * snapshot.rescale_factor if "rescale" in done else before
 
 
-def _exact(snapshot: Snapshot, row: int, keys: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return O of the row over some keys in float64, with P as naive divides it."""
+def _exact(
+    snapshot: Snapshot, row: int, keys: NDArray[np.bool_], summed: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return O of the row over some keys in float64, divided by the sum over others."""
     w = snapshot.program.workload
     q = snapshot.q[row].astype(np.float64) * w.logit_scale
-    # Naive's partial O is already divided by the sum over all keys that the row sees.
-    summed = (
-        w.mask.visible(range(row, row + 1), range(w.seqlen_k))[0] if snapshot.is_naive else keys
-    )
     top, total = -np.inf, 0.0
     out = np.zeros(w.value_dim)
     for start in range(0, w.seqlen_k, _CHUNK):

@@ -69,11 +69,11 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
         Of the run without them in float64, at the same cursor.
     """
     s = exact.tile.s if exact.head is None else exact.head.s
-    size = max(1.0, float(np.max(np.abs(s), initial=0.0, where=np.isfinite(s))))
-    o_size = size * max(1.0, float(np.abs(exact.v).max()))
+    size = float(np.max(np.abs(s), initial=1.0, where=np.isfinite(s)))
+    o_size = size * float(np.max(np.abs(exact.v), initial=1.0))
     l = exact.l if exact.head is None else exact.head.l
     if now.program.workload.algorithm == "flash2":  # O is a sum of as many terms as l
-        o_size *= max(1.0, float(np.max(l, initial=1.0, where=np.isfinite(l))))
+        o_size *= float(np.max(l, initial=1.0, where=np.isfinite(l)))
     tile_s = _beyond(now.scores, exact.scores, size)
     tile_p = _beyond(now.weights, exact.weights, size)
     ours, theirs = now.head, exact.head

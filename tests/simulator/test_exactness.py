@@ -10,43 +10,26 @@ from simulator.cosimulation import verify
 from simulator.exactness import (
     EXP_OVERFLOW,
     HALF_OVERFLOW,
-    Exactness,
     RowState,
     Strip,
-    exactness,
     fill_errors,
     first_wrong_step,
 )
 from simulator.faults import numpy_engine
 from simulator.row_report import row_report
-from simulator.row_sums import ulps
-from simulator.scenario import Scenario, with_values
-from simulator.snapshot import Snapshot
+from simulator.scenario import with_values
 from simulator.trace import Trace, simulate
 from simulator.workload import Inputs
-from tests.simulator.helpers import ALGORITHMS, pairs_of, program_of, scenario, textbook, trace_of
-
-MASKS: tuple[dict[str, Any], ...] = (
-    {}, {"causal": True}, {"causal": True, "window": 5, "sinks": 2},
-)  # fmt: skip
-
-
-def run(algorithm: str, mask: dict[str, Any], **more: Any) -> Scenario:
-    shape = {"nq": 21, "nk": 18, "d": 8, "heads": 2, "kv_heads": 1, "rows": 6, "cols": 4}
-    return scenario(algorithm, **{**shape, "mask": mask, "temperature": 0.3, **more})
-
-
-def at(trace: Trace, visit: int, op: int | None = None) -> tuple[Snapshot, Exactness]:
-    now = trace.snapshot(visit, op)
-    return now, exactness(trace, now, row_report(now, 0))
-
-
-def units(ours: np.ndarray, exact: np.ndarray) -> float:
-    """Return the error of one row, as its definition says."""
-    if not np.isfinite(ours).all():
-        return np.inf
-    largest = np.float32(np.abs(exact).max())
-    return float(np.abs(ours - exact).max() / np.spacing(max(largest, np.finfo(np.float32).tiny)))
+from tests.simulator.exactness_runs import MASKS, at, run, units
+from tests.simulator.helpers import (
+    ALGORITHMS,
+    pairs_of,
+    program_of,
+    scenario,
+    textbook,
+    trace_of,
+    visits_in_order,
+)
 
 
 def test_limits_are_those_of_the_formats() -> None:
@@ -104,6 +87,12 @@ def test_finished_rows_are_held_against_the_definition(
         assert model.rounding is None
 
 
+def test_a_stored_o_is_off_by_half_a_step_of_its_type() -> None:
+    # float32 has 23 bits after the point, float16 has 10 and bfloat16 7.
+    for dtype, most in (("float32", None), ("float16", 2**13 / 2), ("bfloat16", 2**16 / 2)):
+        assert at(simulate(run("flash2", {}, dtype=dtype)), 0)[1].rounding == most
+
+
 def test_rows_are_empty_until_they_have_an_output() -> None:
     naive = simulate(run("naive", {}))
     launch = [naive.program.visit(v).launch for v in range(len(naive))]
@@ -147,6 +136,36 @@ def test_a_jump_and_a_walk_and_work_beside_the_view_agree(
         assert filled.largest == pytest.approx(walked[visit].largest)
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_errors_of_all_rows_are_those_of_o_as_it_lies_in_hbm(algorithm: str) -> None:
+    """Over the keys of the tiles visited so far, with a gap between sinks and window."""
+    trace = simulate(run(algorithm, {"causal": True, "window": 5, "sinks": 2}, rows=3, cols=2))
+    w, pairs, order = trace.workload, pairs_of(trace.workload), []
+    for visit, (launch, head, i, j) in enumerate(visits_in_order(w)):
+        order.append((launch, head, i, j))
+        if head != 1 or (algorithm == "naive" and launch < 2):
+            continue
+        now, model = at(trace, visit)
+        assert now.head is not None
+        known = np.zeros(w.seqlen_q, dtype=bool)
+        for row in (*range(now.visit.rows.start), *range(now.visit.rows.stop, w.seqlen_q)):
+            columns = {place[3] for place in order if place[:3] == (launch, 1, row // 3)}
+            known[row] = bool(columns) or (algorithm == "flash2" and row < now.visit.rows.start)
+            keys = [
+                key for key in range(w.seqlen_k) if key // 2 in columns and pairs.sees(row, key)
+            ]
+            if keys:
+                s = trace.inputs.k[0, keys].astype(float) @ trace.inputs.q[1, row] * w.logit_scale
+                p = np.exp(s - s.max())
+                exact = p @ trace.inputs.v[0, keys] / p.sum()
+                expected = units(now.head.o[row].astype(float), exact)
+                assert model.now.ulp[row] == pytest.approx(expected, rel=1e-4, abs=1e-4)
+            else:
+                assert model.now.ulp[row] == 0
+        known[now.visit.rows.start : now.visit.rows.stop] = True
+        assert ((model.now.states == RowState.KNOWN) == known).all()
+
+
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
 def test_an_error_of_another_time_is_not_shown(
     algorithm: str, monkeypatch: pytest.MonkeyPatch
@@ -155,61 +174,14 @@ def test_an_error_of_another_time_is_not_shown(
     trace = simulate(run(algorithm, {}))
     at(trace, trace.program.index(0, 1, 2) or 0)  # rows 6 to 11 after three tiles
     _, model = at(trace, trace.program.index(0, 2, 4) or 0)  # five, or stored
+    s = trace.inputs.q[0].astype(float) @ trace.inputs.k[0].astype(float).T
+    s *= trace.workload.logit_scale
+    assert s[6:12, :12].max() > s[12:18].max()
+    assert model.largest == pytest.approx(s[12:18].max())
     assert (model.now.states[6:12] == RowState.UNKNOWN).all()
     assert (model.now.states[12:18] == RowState.KNOWN).all()
     _, model = at(trace, trace.program.index(0, 1, 2) or 0)
     assert (model.now.states[6:12] == RowState.KNOWN).all()
-
-
-def test_stopping_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SMALL_COST", 0)
-    trace = simulate(run("flash2", {}))
-    now, _ = at(trace, len(trace) // 2 - 1)
-
-    def stop(share: float) -> None:
-        if share > 0:
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        fill_errors(trace, now, stop)
-    states = at(trace, len(trace) // 2 - 1)[1].half.states
-    assert (states[:6] == RowState.KNOWN).all()
-    assert (states[6:] == RowState.UNKNOWN).all()
-
-
-def test_a_long_way_is_left_to_the_work_beside_the_view(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SMALL_COST", 0)
-    monkeypatch.setattr(module, "STEP_COST", 6 * 4 * 16)  # one tile at a time
-    trace = simulate(run("flash2", {}))
-    far = trace.program.index(0, 2, 3) or 0
-    now, model = at(trace, far)
-    assert (model.now.states[12:18] == RowState.UNKNOWN).all()
-    fill_errors(trace, now, lambda share: None)
-    _, model = at(trace, far)
-    assert (model.now.states[:18] == RowState.KNOWN).all()
-    _, model = at(trace, far + 1)  # and from there it goes on step by step
-    assert (model.now.states[:18] == RowState.KNOWN).all()
-
-
-def test_of_very_long_heads_some_row_blocks_are_worked_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As many as the scores of one row block go into the limit, spread from first to last."""
-    monkeypatch.setattr(module, "SMALL_COST", 0)
-    for fit, wanted in ((3, {0, 4, 8}), (1, {0, 8}), (4, {0, 3, 5, 8})):
-        trace = simulate(run("flash2", {}, nq=54))  # nine row blocks of six rows, 18 keys
-        monkeypatch.setattr(module, "MOST_SCORES", fit * 6 * 18)
-        now, _ = at(trace, trace.program.index(0, 6, 4) or 0)
-        fill_errors(trace, now, lambda share: None)
-        _, model = at(trace, now.cursor.visit)
-        assert not model.missing
-        known = {row // 6 for row in np.flatnonzero(model.half.states >= RowState.KNOWN).tolist()}
-        assert known == wanted | {6}  # and the current one
-    monkeypatch.setattr(module, "MOST_SCORES", 54 * 18)
-    trace = simulate(run("flash2", {}, nq=54))
-    now, _ = at(trace, 0)
-    fill_errors(trace, now, lambda share: None)
-    assert (at(trace, 0)[1].half.states >= RowState.KNOWN).all()
 
 
 # --- figures -----------------------------------------------------------------------------------
@@ -284,15 +256,6 @@ def test_broken_rows_are_told_from_large_errors() -> None:
     assert broken[model.now.worst]
 
 
-def test_ulps_of_one_row() -> None:
-    exact = np.array([[1.0, -3.0], [0.0, 0.0]])
-    ours = exact.astype(np.float32)
-    ours[0, 0] += np.spacing(np.float32(2.0)) * 4  # the unit is that of the row's largest, 3
-    assert ulps(ours, exact).tolist() == [4.0, 0.0]
-    ours[1, 1] = np.nan
-    assert ulps(ours, exact).tolist() == [4.0, np.inf]
-
-
 def test_pooling_shows_the_worst_row() -> None:
     ulp = np.array([1.0, 5.0, 2.0, 0.0, 0.0, 7.0, 3.0])
     states = np.array([2, 2, 2, 3, 0, 1, 0], dtype=np.uint8)
@@ -302,6 +265,9 @@ def test_pooling_shows_the_worst_row() -> None:
     assert Strip(ulp, states).worst == 3
     assert Strip(ulp[:3], states[:3]).worst == 1
     assert Strip(ulp[4:], states[4:]).worst is None
+    assert Strip(np.zeros(3), np.array([0, 1, 2], dtype=np.uint8)).worst == 2
+    for most in (0, 1):
+        assert Strip(ulp, states).pooled(most).ulp.tolist() == [7.0]
 
 
 def test_the_first_wrong_step_is_that_of_verify() -> None:
@@ -341,64 +307,6 @@ def test_two_tiles_have_an_alpha_between_them(algorithm: str) -> None:
     found = at(trace, len(trace) - 1)[1].rescale
     assert found == pytest.approx(np.exp(turns[np.argmax(np.abs(turns))]))
     assert found != 1.0
-
-
-# --- how much is worked out with the view ------------------------------------------------------
-
-
-def asks_for_more(**shape: Any) -> bool:
-    """Return whether the first view of a head leaves rows to the work beside it."""
-    return at(simulate(scenario("flash2", **shape)), 0)[1].missing
-
-
-def test_small_heads_are_worked_out_with_the_view() -> None:
-    # Eight row blocks of 128 rows, 1024 keys, d and dv: 2**25 products, then a few more.
-    assert not asks_for_more(nq=1024, d=15, dv=17, rows=128, cols=128)
-    assert asks_for_more(nq=1024, d=15, dv=18, rows=128, cols=128)
-    # A hundred tiles, then one more.
-    assert not asks_for_more(nq=20, nk=5, rows=1, cols=1)
-    assert asks_for_more(nq=101, nk=5, rows=1, cols=5)
-
-
-def test_a_view_waits_for_so_many_products_and_no_more() -> None:
-    # A tile has 64 x 64 scores of 48 and 80 products: 512 of them take 2**28.
-    trace = simulate(scenario("flash2", nq=64, nk=2**15 + 64, d=48, dv=80, rows=64, cols=64))
-    assert (at(trace, 512)[1].now.states == RowState.UNKNOWN).all()
-    assert (at(trace, 511)[1].now.states == RowState.KNOWN).all()
-    assert (at(trace, 512)[1].now.states == RowState.KNOWN).all()  # now it is a step away
-
-
-def test_row_blocks_to_work_out_are_as_many_as_the_scores_allow() -> None:
-    """Up to 2**26 scores of a head: 64 row blocks of 128 rows and 2**13 keys."""
-    trace = simulate(scenario("flash2", nq=2**13 + 1, nk=2**13, d=1, rows=128, cols=512))
-    now, model = at(trace, 0)
-    assert model.missing
-    told: list[float] = []
-
-    def stop(share: float) -> None:
-        told.append(share)
-        if share > 0:
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        fill_errors(trace, now, stop)
-    assert told == [0.0, 1 / 64]
-
-
-def test_naive_goes_on_step_by_step_from_what_was_worked_out_beside_the_view(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "SMALL_COST", 0)
-    monkeypatch.setattr(module, "STEP_COST", 6 * 4 * 16)  # one tile at a time
-    trace = simulate(run("naive", {}))
-    first = trace.program.index(0, 1, 1, 2) or 0
-    now, model = at(trace, first)
-    assert (model.now.states[6:12] == RowState.UNKNOWN).all()
-    fill_errors(trace, now, lambda share: None)
-    for visit in range(first, first + 4):
-        now, model = at(trace, visit)
-        assert now.visit.i == 1
-        assert (model.now.states[6:12] == RowState.KNOWN).all()
 
 
 def test_an_alpha_counts_from_its_rescale_on() -> None:

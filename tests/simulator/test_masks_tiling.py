@@ -54,6 +54,13 @@ def test_mask_is_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
         assert whole.all()
 
 
+def test_a_mask_has_no_window_and_no_sinks_unless_they_are_given() -> None:
+    assert not Mask(5, 5).hides
+    assert Mask(5, 5).visible(range(5), range(5)).all()
+    window = Mask(5, 5, causal=True, window=2).visible(range(5), range(5))
+    np.testing.assert_array_equal(window, np.tri(5, dtype=bool) & ~np.tri(5, k=-2, dtype=bool))
+
+
 @given(grids())
 def test_tiles_are_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
     pairs, grid = drawn

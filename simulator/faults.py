@@ -387,4 +387,4 @@ class FaultyEngine:
 def _over(values: F32, total: F32) -> F32:
     """Return rows of `values` divided by `total` (r,), 0 where that is 0; NaN stays NaN."""
     by = total if values.ndim == 1 else total[:, None]
-    return np.where(by == 0, values.dtype.type(0), values / np.where(by == 0, 1, by))
+    return np.divide(values, by, out=np.zeros_like(values), where=by != 0)

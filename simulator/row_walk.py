@@ -116,7 +116,7 @@ def walk_row_block(
     RowBlockWalk
         Statistics after every column block, output and checkpoints.
     """
-    rows, n_keys, blocks = q.shape[0], k.shape[0], -(-k.shape[0] // cols)
+    rows, n_keys = q.shape[0], k.shape[0]
     visited = np.array([j for span in spans for j in range(*span)], dtype=np.int64)
     per_chunk = max(1, min(CHUNK_KEYS // cols, CHUNK_TILES))
     at = np.append(np.arange(0, visited.size, per_chunk), visited.size)
@@ -152,7 +152,8 @@ def walk_row_block(
         _join(m, l, acc, at)
     lse = m[-1] + np.log(l[-1], out=np.zeros_like(l[-1]), where=l[-1] > 0)
     o = np.divide(acc[-1], l[-1][:, None], out=np.zeros_like(acc[-1]), where=l[-1][:, None] > 0)
-    seen = np.searchsorted(visited, np.arange(blocks), side="right")  # tiles seen after block j
+    blocks = np.arange(len(range(0, n_keys, cols)))
+    seen = np.searchsorted(visited, blocks, side="right")  # tiles seen after each block
     m, l = np.ascontiguousarray(m[seen].T), np.ascontiguousarray(l[seen].T)
     return RowBlockWalk(m, l, o, lse, acc, at)
 

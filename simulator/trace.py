@@ -295,12 +295,8 @@ class Trace:
                 return final
             started = "initialise" in now.done or not visit.first
             return (now.m, now.l, now.o) if i == visit.i and started else None
-        if i == visit.i:
-            loaded = any(
-                op.loads and op.moves[0].tensor == "Q" for op in now.ops[: now.cursor.op + 1]
-            )
-            if loaded:
-                return now.m, now.l, now.o
+        if i == visit.i:  # m, l and O lie in HBM until they are loaded, with the same numbers
+            return now.m, now.l, now.o
         # flash1: the row block as its last visit up to the cursor left it in HBM.
         for j in reversed(range(visit.j + (i < visit.i))):
             index = self.program.index(visit.head, i, j)

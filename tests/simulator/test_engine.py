@@ -301,6 +301,8 @@ def check_engines(chosen: Scenario) -> None:
             stored = round_to(block.o, "float32" if w.algorithm == "flash1" else w.dtype)
             np.testing.assert_array_equal(block.o, stored)
             assert block.o.dtype == np.float32
+            for array in (block.m, block.l, block.o, block.lse):
+                assert not array.flags.writeable
         near = HALF_ULP[w.dtype] * 2
         np.testing.assert_allclose(blocks[0].o, blocks[1].o, rtol=near, atol=5e-6)
         matrices = (
@@ -313,6 +315,8 @@ def check_engines(chosen: Scenario) -> None:
 def test_tiles_between_two_checkpoints_are_kept() -> None:
     trace = trace_of(scenario("flash2", nq=4, nk=150, d=2, dv=3, rows=4, cols=1))
     first, far = trace.tile(3), trace.tile(100)
+    # m and l after every tile, O and lse, and O after 0, 64, 128 and all tiles.
+    assert trace.row_block(0, 0).bytes == 4 * 4 * (150 + 150 + 3 + 1 + 4 * 3)
     kept = trace.engine._stretches
     # 64 tiles before and after the mask, and O before and after each of them; twice.
     assert kept.bytes == 2 * 4 * (2 * 64 * 4 + 65 * 4 * 3)

@@ -158,8 +158,15 @@ def test_late_faults_change_what_is_multiplied_by_v_alone() -> None:
         assert all_late.p_used is all_late.p_late
 
 
+def test_the_device_says_whether_faults_are_on() -> None:
+    assert faulty(causal("flash2")).engine.device == "CPU"
+    assert faulty(causal("flash2"), "late_mask").engine.device == "CPU, faults on"
+
+
 def test_tiles_between_two_checkpoints_are_kept() -> None:
     trace = faulty(scenario("flash2", nq=4, nk=40, d=2, dv=3, rows=4, cols=1))
+    # m and l after every tile, O and lse, and O before tiles 0, 16 and 32.
+    assert trace.row_block(0, 0).bytes == 4 * 4 * (40 + 40 + 3 + 1 + 3 * 3)
     tiles = [trace.tile(index) for index in (0, 15, 16, 31)]
     assert trace.engine._stretches.bytes == 2 * 16 * 4 * (2 * 4 + 4 * 3)
     assert [trace.tile(index) for index in (0, 15, 16, 31)] == tiles

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from simulator.interpreter import Interpreter
 from simulator.ops import Machine, Move
-from simulator.program import Visit
+from simulator.program import Cost, Launch, Visit
 from simulator.scenario import Scenario
 from simulator.tiling import TileKind
 from simulator.trace import tile_counts
@@ -87,6 +87,39 @@ def check_index(chosen: Scenario) -> None:
         for i, j in product(range(-1, w.grid.Tr + 2), range(-1, w.grid.Tc + 2)):
             column = 0 if program.launches[launch].whole_rows else j
             assert program.index(head, i, j, launch) == where.get((launch, head, i, column))
+
+
+def test_a_launch_over_any_intervals() -> None:
+    """Also where the first of two does not begin at block 0, as it does in all masks here."""
+    spans = np.array([[1, 3, 5, 6], [0, 0, 2, 2], [2, 4, 4, 7]])
+    launch = Launch(
+        "any", (8, 3), (20, 3), spans, by_rows=True,
+        reads={}, writes={}, flops=Cost(start=3, first=5, inner=7, pair=11, last=13),
+    )  # fmt: skip
+    inner = [[1, 2, 5], [], [2, 3, 4, 5, 6]]
+    visits = [
+        (head, a, b, nth) for head in range(2) for a in range(3) for nth, b in enumerate(inner[a])
+    ]
+    assert launch.per_head == 8
+    rows, keys = [3, 3, 2], [3, 3, 3, 3, 3, 3, 2]
+    amount = 0
+    for index, (head, outer, block, nth) in enumerate(visits):
+        assert launch.place(index) == (head, outer, block, nth)
+        assert launch.index(head, outer, block) == index
+        if nth == 0:
+            amount += 5 * rows[outer] + (3 if outer == 0 else 0)
+        amount += (7 + 11 * rows[outer]) * keys[block]
+        amount += 13 * rows[outer] if nth == len(inner[outer]) - 1 else 0
+        assert launch.cost_before(index + 1)(launch.flops) == amount
+        before = index - nth
+        assert launch.block_bounds(index) == (before, before + len(inner[outer]))
+    for outer, blocks in enumerate(inner):
+        assert launch.visited(outer).tolist() == blocks
+        assert launch.count(outer) == len(blocks)
+        assert launch.outer_size(outer) == rows[outer]
+        missing = set(range(-1, 8)) - set(blocks)
+        assert {launch.index(0, outer, block) for block in missing} == {None}
+    assert launch.index(0, -1, 1) is launch.index(0, 3, 1) is None
 
 
 @given(scenarios())

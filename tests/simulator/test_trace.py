@@ -159,6 +159,14 @@ def test_what_was_asked_before_is_kept() -> None:
     assert trace.kept_bytes == blocks + heads + outputs
 
 
+def test_two_heads_of_the_largest_size_are_kept() -> None:
+    trace = trace_of(scenario("flash2", nq=1024, d=1, heads=2, rows=256, cols=256))
+    first, _, again = (trace.snapshot(visit).head for visit in (0, len(trace) - 1, 1))
+    assert first is not None
+    assert again is not None
+    assert again.s is first.s
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_there_is_no_cursor_outside(algorithm: str) -> None:
     trace = trace_of(scenario(algorithm))
@@ -376,6 +384,7 @@ def test_summary(chosen: Scenario) -> None:
 
 def test_arrays_tell_how_far_they_are() -> None:
     trace, shares = trace_of(scenario("flash2", nq=10, heads=2)), []
+    assert trace.run()[1] == {}  # kept only where they are asked for
     trace.arrays(shares.append)
     assert shares == pytest.approx([n / 6 for n in range(1, 7)])
 
@@ -436,6 +445,7 @@ def test_a_trace_that_has_forgotten_tells_the_same_again(algorithm: str) -> None
     assert trace.kept_bytes > 0
     trace.forget()
     assert trace.kept_bytes == 0
+    assert trace.engine._stretches.bytes == 0
     after = trace.snapshot(middle)
     assert after.tile is not before.tile
     for name in ("s", "p", "m", "l", "o"):

@@ -100,6 +100,9 @@ def test_what_no_kernel_takes_longer_for_is_the_same_workload(
 
 def test_sinks_without_a_window_change_nothing() -> None:
     without = {"window": 0, "sinks": 0}
+    said = {"causal": True, "window": 0, "sinks": 0}
+    assert signature(workload(mask={**without, "sinks": 9}))["mask"] == said
+    assert signature(workload())["mask"] == {"causal": True, "window": 100, "sinks": 4}
     w = workload(mask=without)
     assert measured_dram(workload(mask={**without, "sinks": 9}), report(w)) == 42
 

@@ -93,6 +93,10 @@ def test_undivided_queries():
     sharing = head_sharing(llama)
     assert sharing.parameters("W_Q") == 4096 * 32 * (128 + 64)
     assert "W_DQ" not in {p.name for p in sharing.projections}
+    # Keys that are not turned have no such part of the queries beside them.
+    unturned = AttentionModel("own", 1, 2, 4, latent_dim=3, query_latent_dim=0, hidden=8)
+    of = {p.name: p.parameters for p in head_sharing(unturned).projections}
+    assert (of["W_Q"], of["W_QR"]) == (8 * 2 * 4, 0)
 
 
 def test_what_is_not_known_is_not_invented():

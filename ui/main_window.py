@@ -63,6 +63,9 @@ from ui.unsaved import Unsaved
 FIRST_SIZE, FRAME = (1440, 900), QSize(16, 48)
 """Size of the first window where the screen has room for it and its frame."""
 
+ON_THE_WAY_MS = 1000
+"""After which a window on its way to another screen is taken to have arrived."""
+
 
 @guarded
 class MainWindow(QMainWindow):
@@ -103,7 +106,7 @@ class MainWindow(QMainWindow):
         self.desk = Desk(self)
         self._make_menus()
         self.presenter = Presenter(self)
-        self._fit_soon = QTimer(self, singleShot=True, interval=0)
+        self._fit_soon = QTimer(self, singleShot=True)
         self._fit_soon.timeout.connect(self._fit_size)
         NormalSize(self)
         self.lessons.enable(False)
@@ -304,8 +307,8 @@ class MainWindow(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._blank.setGeometry(self.rect())
-        if self.presenter.between_screens:
-            self._fit_soon.start()
+        if self.presenter.is_passing(event.size()):
+            self._fit_soon.start(ON_THE_WAY_MS)
         else:
             self._fit_size()
         self.messages.place()
@@ -391,7 +394,7 @@ class MainWindow(QMainWindow):
     def fit_talk(self) -> None:
         """Take the text scale of a talk, or the user's own, once the window has its new size."""
         self._asked = None
-        self._fit_soon.start()
+        self._fit_soon.start(0)
         self.desk.fit_later()
 
     def set_motion(self, on: bool) -> None:

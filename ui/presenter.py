@@ -79,8 +79,8 @@ class Presenter(QObject):
         super().__init__(window)
         self._window = window
         self._before: _Before | None = None
-        self.between_screens = False
-        """Whether the window is on its way to another screen: its sizes meanwhile do not last."""
+        self._awaited: QSize | None = None
+        """Size of the screen that the window is on its way to."""
         self._scenario = False
         """Whether the layout on show has the scenario dock, which a talk does without."""
         self.awake = Awake()
@@ -162,6 +162,7 @@ class Presenter(QObject):
         for watched in filter(isValid, self._watched):
             watched.removeEventFilter(self)
         self._watched.clear()
+        self._awaited = None
         self._still.stop()
         self._second.stop()
         self._wake_cursor()
@@ -454,12 +455,17 @@ class Presenter(QObject):
         other, here = self._other_screen(), self._window.screen()
         if other is None:
             return
-        self.between_screens = True
+        self._awaited = other.size()
         _fill(self._window, other)
-        self.between_screens = False
         self._window.activateWindow()
         # Each takes a while to fit its new screen: in between, the window takes input.
         QTimer.singleShot(0, self, partial(self._move_speaker, here))
+
+    def is_passing(self, size: QSize) -> bool:
+        """Return whether the window has a size only on its way to another screen."""
+        if size == self._awaited:
+            self._awaited = None
+        return self._awaited is not None
 
     def _move_speaker(self, screen: QScreen) -> None:
         if self.on and self.speaker is not None and self.speaker.isVisible():

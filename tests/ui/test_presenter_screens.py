@@ -14,7 +14,7 @@ SCREENS = [
 BEGIN = """
 import json, sys
 from pathlib import Path
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMainWindow
 from simulator.assets import LESSONS, SCENARIOS
@@ -118,6 +118,7 @@ def note(name):
         "scale": window.style_now.scale,
     }
 
+window.resize(1700, 1000)  # of another text size than either screen
 presenter.start()
 note("without a lesson")
 presenter.end()
@@ -125,8 +126,18 @@ window.lessons.open(LESSON)
 window.session.settle()
 presenter.start()
 note("with a lesson")
+class Restyled(QObject):
+    count = 0
+
+    def eventFilter(self, watched, event):
+        self.count += event.type() is QEvent.Type.StyleChange
+        return False
+
+restyled = Restyled()
+window.installEventFilter(restyled)
 presenter.swap_screens()
 note("swapped")
+out["restyled"] = restyled.count
 presenter.end()
 note("ended")
 window.close()
@@ -170,6 +181,7 @@ def test_two_screens(tmp_path) -> None:
     assert found["swapped"] == {
         "window": hall, "speaker": desk, "active": True, "scale": 1.0,
     }  # fmt: skip
+    assert found["restyled"] == 1  # not for the size on the way
     ended = found["ended"]
-    assert ended["window"] == ["desk", False, [1400, 900]]
+    assert ended["window"] == ["desk", False, [1700, 1000]]
     assert (ended["speaker"], ended["scale"]) == (None, 1.0)

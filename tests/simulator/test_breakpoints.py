@@ -453,7 +453,7 @@ def test_what_never_comes_is_known_after_one_whole_head_and_the_last(algorithm, 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_visits_of_one_class_are_alike(algorithm):
     shape = {"nq": 13, "nk": 11, "d": 1, "heads": 2, "rows": 3, "cols": 2}
-    for mask in {"causal": True}, {"causal": True, "window": 7, "sinks": 5}, {"window": 6}:
+    for mask in {"causal": True}, {"causal": True, "window": 6, "sinks": 2}, {"window": 6}:
         trace = trace_of(scenario(algorithm, **shape, mask=mask))
         finder, program, classes = Finder(trace), trace.program, {}
         for block in finder._blocks(Cursor(0, 0), True, None, every_head=True):

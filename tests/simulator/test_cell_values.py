@@ -1,5 +1,6 @@
 """What a cell holds: of large problems as of small ones, and its name and tile."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from simulator.cell_values import (
     cell_value,
     exists,
     is_wrong,
+    stored_output,
     tile_of,
     was_visited,
 )
@@ -263,3 +265,14 @@ def test_a_number_is_wrong_where_a_fault_has_made_it_so(is_large: bool) -> None:
     assert is_wrong(right, Cell("m", now.visit.rows.start, 0)) is False
     for row in (now.visit.rows.start - 1, now.visit.rows.stop) if is_large else ():
         assert not is_wrong(now, Cell("O", row, 0))
+
+
+def test_o_is_rounded_once_it_is_stored_and_too_large_a_number_is_infinite() -> None:
+    trace = trace_of(scenario("flash2", nq=4, nk=4, d=2, dtype="float16"))
+    names = [op.name for op in trace.program.ops(0)]
+    numbers = np.array([[1.0 + 2.0**-12, 1e6]], dtype=np.float32)
+    before, after = (trace.snapshot(0, names.index("store") + n) for n in (-1, 0))
+    assert stored_output(before, numbers).tolist() == numbers.tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert stored_output(after, numbers).tolist() == [[1.0, np.inf]]

@@ -101,7 +101,7 @@ def verify(trace: Trace, progress: Callable[[float], None] | None = None) -> Ver
             chip = interpreter.machine.chip
             if "S" in chip and op.name in ("load", "scores", "mask"):
                 finite = chip["S"][np.isfinite(chip["S"])]
-                scale = max(1.0, float(np.max(np.abs(finite), initial=0.0)))
+                scale = float(np.max(np.abs(finite), initial=1.0))
             for name, ours, exact in _compared(op, tile, chip, late_mask):
                 size = scale * (_summed(chip) if name == "O" else 1.0)
                 found, share = _difference(visit, op, name, ours, exact, size)

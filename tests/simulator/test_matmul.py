@@ -7,12 +7,20 @@ import pytest
 
 from simulator.matmul import matmul
 
+STRAY = {
+    "invalid": lambda: np.subtract(np.inf, np.inf),
+    "overflow": lambda: np.multiply(1e308, 1e308),
+    "divide": lambda: np.divide(1.0, 0.0),
+}
+
 
 class Padded(np.ndarray):
     """Its products set the flags that a BLAS sets where it computes stray memory, too."""
 
+    stray = "invalid"
+
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
-        np.subtract(np.inf, np.inf)
+        STRAY[self.stray]()
         return getattr(ufunc, method)(*(np.asarray(each) for each in inputs), **options)
 
 
@@ -20,11 +28,13 @@ def padded(values):
     return np.asarray(values, dtype=np.float32).view(Padded)
 
 
-def test_a_flag_beside_finite_numbers_is_no_warning():
+@pytest.mark.parametrize("kind", STRAY)
+def test_a_flag_beside_finite_numbers_is_no_warning(kind, monkeypatch):
+    monkeypatch.setattr(Padded, "stray", kind)
     a, b = padded([[1, 2], [3, 4]]), np.eye(2, dtype=np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(RuntimeWarning, match="invalid"):  # as it was
+        with pytest.raises(RuntimeWarning, match=kind):  # as it was
             np.matmul(a, b)
         np.testing.assert_array_equal(matmul(a, b), [[1, 2], [3, 4]])
         out = np.empty((2, 2), dtype=np.float32)

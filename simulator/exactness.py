@@ -311,7 +311,7 @@ def _missing(
         wanted[np.linspace(0, blocks - 1, some).round().astype(np.int64)] = True
         wanted[current] = True
     behind = (needed != _NEVER) & (head.stage != needed)
-    return np.asarray(wanted & (behind | ~head.half_known), dtype=np.bool_)
+    return np.asarray(wanted & (behind | ~head.half_known))
 
 
 def _picture(w: Workload, head: _Head, needed: NDArray[np.int64], current: int) -> Exactness:
@@ -373,7 +373,7 @@ def _note_current(trace: Trace, record: _Record, head: _Head, now: Snapshot) -> 
     head.ulp[rows.start : rows.stop] = ulps(ours, o)
     head.stage[i] = stage
     head.top[i] = top
-    rescaled = tiles if stage == _STORED else _visited_before(now) + ("rescale" in now.done)
+    rescaled = _visited_before(now) + ("rescale" in now.done)
     head.rescale[i] = _furthest(trace, now.visit.head, i, rescaled)
 
 

@@ -18,7 +18,7 @@ from simulator.interpreter import Interpreter
 from simulator.ops import Op
 from simulator.program import TileProgram
 from simulator.row_report import row_report
-from simulator.scenario import Scenario
+from simulator.scenario import Scenario, save_scenario
 from simulator.snapshot import TileState, tile_states
 from simulator.workload import Inputs
 from tests.simulator.helpers import (
@@ -421,14 +421,16 @@ def test_time_is_that_of_bytes_and_flops() -> None:
 
 
 def test_what_is_wrong_is_told_of_the_file_that_was_given(tmp_path: Path) -> None:
-    path = tmp_path / "far.toml"
-    path.write_text("[attention]\nheads = 4\nkv_heads = 3\n")
+    path, chosen = tmp_path / "far.toml", scenario(heads=2, head=[5])  # there is no head 5
+    save_scenario(chosen, path)
+    for what, source in ((path, str(path)), (chosen, SCENARIO)):
+        with pytest.raises(InputError, match=r"input\.head") as told:
+            simulate(what)
+        assert told.value.source == source
+    path.write_text('[input]\nsource = "file"\npath = "none.npz"\n')
     with pytest.raises(InputError) as told:
         simulate(path)
-    assert told.value.source == str(path)
-    with pytest.raises(InputError) as told:
-        simulate(scenario(heads=4, kv_heads=3))
-    assert told.value.source == SCENARIO
+    assert told.value.source.endswith("none.npz")
 
 
 def test_inputs_are_the_traces_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,12 @@ from ui.settings import Settings
 
 
 @pytest.fixture(scope="session")
-def qapp() -> QApplication:
+def qapp() -> Iterator[QApplication]:
     """The application as the program makes it: Fusion, shipped fonts."""
-    return application()
+    app = application()
+    yield app
+    # What Python made and Qt deletes only at the very end, without Python, is a crash.
+    app.clipboard().clear()
 
 
 @pytest.fixture

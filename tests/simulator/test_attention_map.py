@@ -351,6 +351,8 @@ def test_a_temperature_may_bring_the_scale_to_the_ends_of_float32() -> None:
     w, inputs = loaded(scenario(nq=2, nk=2, d=1))
     for scale in (float(limits.max), float(limits.tiny)):
         HeadScores(replace(w, scale=scale), inputs).maps(MapSettings())
+    HeadScores(replace(w, scale=1.5 * float(limits.max)), inputs).maps(MapSettings(2.0))
+    HeadScores(replace(w, scale=0.5 * float(limits.tiny)), inputs).maps(MapSettings(0.5))
     for scale in (np.nextafter(float(limits.max), np.inf), np.nextafter(float(limits.tiny), 0)):
         with pytest.raises(InputError, match="temperature"):
             HeadScores(replace(w, scale=float(scale)), inputs).maps(MapSettings())

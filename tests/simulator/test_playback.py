@@ -104,6 +104,8 @@ def test_a_step_back_undoes_a_step_by_op(chosen: Scenario, data: st.DataObject) 
     at = any_cursor(program, data)
     for forward in (True, False):
         there = step(program, at, Granularity.OP, forward)
+        if forward:
+            assert step(program, at, Granularity.OP) == there
         if there != at:
             assert step(program, there, Granularity.OP, not forward) == at
 

@@ -284,7 +284,7 @@ class _Start(io.FileIO):
         """Read as any file does."""
         if self.bounded and size is not None and size > HEADER_BYTES:
             raise ValueError(f"a list of files of at most {HEADER_BYTES} bytes")
-        return super().read(-1 if size is None else size) or b""
+        return super().read(size) or b""
 
 
 @contextmanager

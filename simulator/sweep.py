@@ -350,8 +350,6 @@ class _Coefficients:
     read: Cost
     write: Cost
     flops: Cost
-    stored: int
-    """Rows or keys of the outer loop: each is stored once, seen or not."""
 
 
 def _figures(w: Workload, by: _Coefficients, sums: _Sums) -> Figures:
@@ -361,7 +359,7 @@ def _figures(w: Workload, by: _Coefficients, sums: _Sums) -> Figures:
             + cost.first * sums.outer
             + cost.inner * sums.inner
             + cost.pair * sums.pair
-            + cost.last * by.stored
+            + cost.last * w.seqlen_q  # every row once, seen or not: only row blocks are stored so
         )
 
     read, write, flops = amount(by.read), amount(by.write), amount(by.flops)
@@ -388,16 +386,14 @@ def shared_bytes(w: Workload) -> int:
 
 
 def _coefficients(w: Workload) -> _Coefficients:
-    """Return the costs of an algorithm, from its launches over a single tile."""
+    """Return the costs of an algorithm, from its launches over a single row block."""
     # What is visited does not change the costs, but for row blocks that see nothing. The last row
-    # sees the last key, so the one block has no such rows.
-    whole = replace(w, rows=w.seqlen_q, cols=w.seqlen_k)
-    launches = ALGORITHMS[w.algorithm].launches(whole)
+    # sees the last key, so one block of all rows is none of them.
+    launches = ALGORITHMS[w.algorithm].launches(replace(w, rows=w.seqlen_q))
     return _Coefficients(
         read=_added([cost for launch in launches for cost in launch.reads.values()]),
         write=_added([cost for launch in launches for cost in launch.writes.values()]),
         flops=_added([launch.flops for launch in launches]),
-        stored=w.seqlen_q if launches[0].by_rows else w.seqlen_k,
     )
 
 

@@ -218,8 +218,7 @@ def paper_tiles(head_dim: int, dtype: str, gpu: Gpu) -> tuple[int, int]:
     ----------
     Dao et al. 2022, Algorithm 1, line 1: ``Bc = ceil(M / 4d)``, ``Br = min(Bc, d)``.
     """
-    sram_elements = gpu.smem_bytes // WIDTH[dtype]
-    cols = ceil(sram_elements / (4 * head_dim))
+    cols = ceil(gpu.smem_bytes / (WIDTH[dtype] * 4 * head_dim))
     return min(cols, head_dim), cols
 
 

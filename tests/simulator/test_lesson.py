@@ -18,7 +18,7 @@ from simulator.lesson import (
     resolve_step,
 )
 from simulator.lesson_places import Pointer
-from simulator.limits import TEXT_LETTERS, TITLE_LETTERS
+from simulator.limits import LESSON_STEPS, TEXT_LETTERS, TITLE_LETTERS
 from simulator.paper import PAPERS
 from simulator.playback import first_cursor
 from simulator.snapshot import Cell, Cursor
@@ -281,6 +281,7 @@ def test_numbers_that_cannot_be_computed_name_file_line_and_expression(content):
     ("text", "line", "words"),
     [
         (step("One", BASE), 2, "title: expected front matter"),
+        (step("One", BASE).lstrip(), 1, "title: expected front matter"),
         ("+++\ntitle = 'x'\n" + step("One", BASE), 1, "expected another line of +++"),
         ("+++\ntitle = 3\n+++\n" + step("One", BASE), 2, "title = 3: expected text in quotes"),
         ("+++\n\nname = 'x'\ntitle = 'x'\n+++\n" + step("One", BASE), 3, "expected one of title"),
@@ -314,6 +315,27 @@ def test_blocks_that_are_wrong(fence, line, words):
     assert str(lesson.mistakes[0]).startswith(f"a.md:{line}: ")
     assert words in str(lesson.mistakes[0])
     assert [s.title for s in lesson.steps] == ["One", "Last"]
+
+
+def test_a_block_may_be_empty_and_its_caption_follow_at_once():
+    lesson = good(step("One", BASE), "\n## Two\n```toml step\n```\nWords.", "\n## Three\nMore.")
+    assert [s.caption for s in lesson.steps] == ["Words.", "Words.", "More."]
+
+
+def test_what_is_no_toml_is_told_without_its_place_in_the_block():
+    lesson = opened(step("Bad", BASE + "row = = 3"))
+    assert [str(mistake) for mistake in lesson.mistakes] == [
+        "a.md:11: expected TOML (Invalid value)"
+    ]
+
+
+def test_as_many_steps_as_a_lesson_may_have():
+    lesson = good(step("One", BASE), *["\n## More\n"] * (LESSON_STEPS - 1))
+    assert len(lesson.steps) == LESSON_STEPS
+    assert resolve_step(lesson, LESSON_STEPS - 1, FORMATS).number == LESSON_STEPS - 1
+    for number in (-1, LESSON_STEPS):
+        with pytest.raises(IndexError, match=f"step {number}: expected 0 to {LESSON_STEPS - 1}"):
+            resolve_step(lesson, number, FORMATS)
 
 
 def test_a_step_that_is_left_out_has_changed_the_scenario_all_the_same():

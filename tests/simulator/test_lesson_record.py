@@ -189,6 +189,17 @@ def test_from_a_scenario_to_itself_there_is_nothing_to_change(sentence):
     assert scenario_change(sentence, sentence) == ((), {})
 
 
+def test_a_path_is_relative_where_the_lesson_has_a_folder(tmp_path):
+    before = Scenario()
+    path = str(tmp_path / "x.npz")
+    after = with_values(before, {"input": {"source": "file", "path": path}})
+    assert scenario_change(before, after)[1]["input"]["path"] == path
+    assert scenario_change(before, after, tmp_path / "a")[1]["input"]["path"] == "../x.npz"
+    assert scenario_change(after, after, tmp_path) == ((), {})
+    other = with_values(after, {"input": {"seed": 3}})
+    assert scenario_change(after, other, tmp_path) == ((), {"input": {"seed": 3}})
+
+
 def test_recording_to_a_file(tmp_path, sentence):
     path = tmp_path / "mine.md"
     one = NewStep("One", sentence, Cursor(3, 1), row=2, caption="First.")

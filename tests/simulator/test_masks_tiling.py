@@ -1,6 +1,7 @@
 """Masks and tiles against the definition, pair by pair; the published tile sizes."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -84,6 +85,17 @@ def test_spans_are_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
     assert (np.diff(grid.row_spans, axis=1) >= 0).all()
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_small_grids_of_every_kind(causal: bool) -> None:
+    for nq, nk, window, sinks in product((1, 4, 5), (1, 3, 6), (0, 1, 2, 5), (0, 1, 2, 9)):
+        pairs = Pairs(nq, nk, causal, window, sinks)
+        for rows, cols in product((1, 2, 3), repeat=2):
+            grid = TileGrid(Mask(nq, nk, causal, window, sinks), rows, cols)
+            kinds = pairs.kinds(rows, cols)
+            np.testing.assert_array_equal(grid.kinds(), kinds)
+            np.testing.assert_array_equal(covered(grid.col_spans, grid.Tr), (kinds > 0).T)
+
+
 @given(grids())
 def test_blocks_cover_every_row_and_key_once(drawn: tuple[Pairs, TileGrid]) -> None:
     pairs, grid = drawn
@@ -157,8 +169,9 @@ def test_with_a_window_fa2_takes_no_causal_kernel() -> None:
     table = {"seqlen_q": 512, "head_dim": 128}
     data = {"attention": table, "mask": {"causal": True}, "hardware": {"preset": "RTX-4090"}}
     plain, windowed = data, {**data, "mask": {"causal": True, "window": 64}}
-    taken = [resolve(parse_scenario(each)) for each in (plain, windowed)]
-    assert [(w.rows, w.cols) for w in taken] == [(64, 64), (128, 32)]
+    narrow = {**data, "mask": {"causal": True, "window": 1}}
+    taken = [resolve(parse_scenario(each)) for each in (plain, windowed, narrow)]
+    assert [(w.rows, w.cols) for w in taken] == [(64, 64), (128, 32), (128, 32)]
 
 
 @pytest.mark.parametrize(

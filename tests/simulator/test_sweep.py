@@ -212,6 +212,27 @@ def test_places_along_an_axis(length: int, axis: str, values: tuple[int, ...]) -
     assert axis_values(resolve(scenario(nq=length, d=16)), axis) == values
 
 
+def test_lengths_are_tried_from_a_64th_to_8_times_the_own() -> None:
+    for length, least, most in (
+        (8000, 128, 49152), (8191, 128, 49152), (8192, 128, 65536), (8255, 128, 65536),
+        (8256, 192, 65536), (12288, 192, 98304),
+    ):  # fmt: skip
+        values = axis_values(resolve(scenario(nq=length, d=16)), "N")
+        assert (values[0], values[-1]) == (least, most)
+
+
+def test_places_are_what_they_say() -> None:
+    w = resolve(scenario(nq=20, d=16, dv=8, rows=4, cols=4))
+    assert [own_value(workload_at(w, axis, 7), axis) for axis in AXES] == [7, 7, 7, 7]
+    for axis in AXES:
+        there = workload_at(w, axis, 7)
+        assert [own_value(there, other) for other in AXES if other != axis] == [
+            own_value(w, other) for other in AXES if other != axis
+        ]
+    assert workload_at(w, "d", 7).value_dim == 8
+    assert workload_at(resolve(scenario(nq=20, d=16)), "d", 7).value_dim == 7
+
+
 def test_small_tiles_are_tried_along_short_sides() -> None:
     w = resolve(scenario(nq=256, nk=255, d=16, rows=64, cols=64))
     assert axis_values(w, "Br") == (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)

@@ -15,7 +15,7 @@ from simulator.attention_map import AttentionMaps, HeadScores, Part
 from simulator.cell_values import cell_shape, cell_value, exists
 from simulator.errors import refuse
 from simulator.faults import numpy_engine
-from simulator.hardware import Gpu, gpus, time_estimate
+from simulator.hardware import Gpu, gpus
 from simulator.head_sharing import head_sharing
 from simulator.kv_cache import CONVENTIONS, bytes_per_token, cache_bytes, decode_step, fit
 from simulator.limits import RUN_SCORES
@@ -207,10 +207,11 @@ def memory_seconds(n: Numbers, algorithm: str = "") -> float:
 @_known
 def compute_seconds(n: Numbers, algorithm: str = "") -> float:
     """Seconds that the FLOPs take at the GPU's matrix rate; not for float32."""
-    w = n.as_if(algorithm)
-    seconds = time_estimate(w.gpu, 0, n.figures(algorithm).flops, w.dtype).compute
+    seconds = n.figures(algorithm).time.compute
     if seconds is None:
-        raise refuse("", "attention.dtype", w.dtype, "float16 or bfloat16: no rate for others")
+        raise refuse(
+            "", "attention.dtype", n.workload.dtype, "float16 or bfloat16: no rate for others"
+        )
     return seconds
 
 
@@ -333,7 +334,7 @@ def error(n: Numbers, row: int) -> float:
         expected = f"a run of at most {RUN_SCORES} scores in all heads"
         raise refuse("", "error", f"{w.heads} x {w.seqlen_q} x {w.seqlen_k}", expected)
     exact, _ = reference_rows(n.workload, n.trace.inputs, n.head, range(row, row + 1))
-    return float(abs(n.trace.output[n.head, row] - exact[0]).max())
+    return float(abs(n.trace.output[n.head, row] - exact).max())
 
 
 def _in_block(n: Numbers, row: int) -> int:

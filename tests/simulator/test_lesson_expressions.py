@@ -77,6 +77,13 @@ def test_a_format_is_given_the_number_and_its_digits() -> None:
         assert fill(f"{{{{ {content} }}}}", Numbers(scenario, first_cursor()), formats) == written
 
 
+def test_expressions_have_at_most_200_characters() -> None:
+    longest = "1" + "+1" * 99 + " "
+    assert resolve_step(lesson_of(f"{{{{{longest}}}}}"), 0, FORMATS).caption == "100"
+    told = [str(m) for m in lesson_of(f"{{{{{longest} }}}}").mistakes]
+    assert told == ["a.md:11: {{ }}: expected an expression of at most 200 characters"]
+
+
 @pytest.mark.parametrize("depth", [20, 90])
 @pytest.mark.parametrize("nest", [("(", ")"), ("-", ""), ("sqrt(", ")")])
 def test_deep_expressions_are_computed_or_refused(depth: int, nest: tuple[str, str]) -> None:

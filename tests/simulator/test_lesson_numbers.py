@@ -76,6 +76,16 @@ def test_counts_are_those_of_the_run_itself(sentence, algorithm):
     assert computed(f'shared("{algorithm}")', sentence) == own.summary()["sram"]["peak_bytes"]
 
 
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2"])
+def test_bytes_so_far_are_those_of_the_ops_done(algorithm):
+    scenario = drawn(algorithm, nq=5, nk=6)
+    program, done = program_of(scenario), 0
+    for visit in range(len(program)):
+        for number, op in enumerate(program.ops(visit)):
+            done += sum(move.bytes for move in op.moves)
+            assert computed("requested_so_far()", scenario, Cursor(visit, number)) == done
+
+
 def test_other_tiles_are_those_of_another_scenario(sentence):
     other = with_values(sentence, {"tiling": {"rows": 5, "cols": 1}})
     assert computed("requested_with(5, 1)", sentence) == computed("requested()", other)

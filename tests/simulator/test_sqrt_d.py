@@ -75,7 +75,9 @@ def test_the_numbers_are_those_of_the_vectors(d: int, trials: int) -> None:
 
 
 def test_what_the_division_is_for() -> None:
-    points = last().points
+    result = last()
+    points = result.points
+    assert (result.seed, result.keys, result.trials) == (0, 64, 512)
     assert [point.d for point in points] == list(DIMS)
     for small, large in itertools.pairwise(points):
         assert large.plain.entropy.mean < small.plain.entropy.mean

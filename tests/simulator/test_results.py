@@ -2,6 +2,7 @@
 
 import csv
 import json
+import zipfile
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,6 +44,19 @@ def test_json_holds_the_same_numbers_as_npz(tmp_path):
         assert np.array_equal(back.astype(np.float32), saved[name], equal_nan=True)
         assert np.array_equal(back, saved[name].astype(np.float64), equal_nan=True)
     assert '"-Infinity"' in text
+
+
+def test_an_array_of_more_than_4_gib_has_room_for_its_size(tmp_path):
+    trace = hidden_rows()
+    path = tmp_path / "a.npz"
+    write_results(path, trace.program, *trace.run(keep_arrays=True))
+    data = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if info.filename.endswith(".npy"):
+                # The length of the extra field before the data: 20 bytes of it hold long sizes.
+                at = info.header_offset + 28
+                assert int.from_bytes(data[at : at + 2], "little") == 20
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

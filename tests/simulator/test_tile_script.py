@@ -137,6 +137,9 @@ def test_the_script_says_what_it_recomputes(algorithm: str, visit: int, told: li
     lines = tile_script(trace.snapshot(visit), "t.npz", "t.py").splitlines()
     end = 'Numbers recorded by the engine "numpy"; needs NumPy only:  python t.py'
     assert lines[2 : 4 + len(told)] == [*told, end, '"""']
+    # Nothing is read that it does not need.
+    numbers = {0: "q, k", 15: "q, k", 11: "q, k, v, m_prev, l_prev, o_prev"}[visit]
+    assert f"{numbers} = (" in lines
 
 
 def test_indices_of_a_tile_name_its_head_block_and_first_row_and_key() -> None:

@@ -91,10 +91,9 @@ def _mistake(error: ErrorDetails, root: type[BaseModel]) -> Mistake:
     if kind == "extra_forbidden":
         return Mistake(".".join(parts), shown(value), f"one of {_known_keys(root, parts[:-1])}")
     if parts[:2] == ["input", "head"]:
-        parts = parts[:2]
-        expected = context and error["msg"] if "key" in context else 'head numbers or "all"'
+        expected = error["msg"] if "key" in context else 'head numbers or "all"'
         value = list(value) if isinstance(value, tuple) else value
-        return Mistake("input.head", shown(value), str(expected))
+        return Mistake("input.head", shown(value), expected)
     if kind == "missing":
         value = None  # pydantic gives the whole table
     expected = _EXPECTED.get(kind, error["msg"]).format(**context)

@@ -162,7 +162,7 @@ BAD = [
     ("[input]\nseed = 1.5", "input.seed = 1.5: expected a whole number"),
     ("[input]\nhead = 'some'", 'input.head = "some": expected head numbers or "all"'),
     ("[input]\nhead = 3", 'input.head = 3: expected head numbers or "all"'),
-    ("[input]\nhead = [1, 'x']", "input.head = "),
+    ("[input]\nhead = [1, 'x']", "input.head = [1, 'x']: expected head numbers"),
     ("[input]\nhead = [-1]", 'input.head = [-1]: expected head numbers or "all"'),
     # sizes
     ("[attention]\nheads = 0", "attention.heads = 0: expected at least 1"),

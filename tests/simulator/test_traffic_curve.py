@@ -17,6 +17,7 @@ def test_points_are_the_ops_added_up(chosen):
     if not len(program):
         return
     found = curve(program)
+    assert found.visits.dtype == found.bytes.dtype == np.int64  # floats round beyond 2**53
     assert found.visits[0] == 0
     assert found.visits[-1] == found.length == len(program)
     sums = dict.fromkeys(program.tensors, 0)

@@ -503,7 +503,7 @@ def _split(lines: list[str]) -> tuple[int, list[str], str]:
         return first, [], "\n".join(lines[1:]).strip()
     if opening != OPEN:
         raise _LinesError([(first + 1, Mistake("", shown(opening), OPEN))])
-    last = next((n for n in range(first + 1, len(lines)) if lines[n].strip() == CLOSE), None)
+    last = next((n for n in range(first, len(lines)) if lines[n].strip() == CLOSE), None)
     if last is None:
         raise _LinesError([(first + 1, Mistake("", OPEN, f"a line of {CLOSE} after its keys"))])
     return first + 1, lines[first + 1 : last], "\n".join(lines[last + 1 :]).strip()

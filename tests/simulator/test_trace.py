@@ -323,6 +323,14 @@ def test_tile_states(chosen: Scenario) -> None:
             assert states[tile] == expected
 
 
+def test_states_of_a_tile_are_numbered_as_they_follow_each_other() -> None:
+    # Kinds of tiles become states by their numbers: 0 is skipped in both.
+    names = ["SKIPPED", "PENDING", "CURRENT", "USED"]
+    assert {state.name: int(state) for state in TileState} == dict(
+        zip(names, range(4), strict=True)
+    )
+
+
 @given(scenarios(longest=12))
 def test_counters_rise_to_the_summary(chosen: Scenario) -> None:
     check_counters(trace_of(chosen))

@@ -177,7 +177,7 @@ def _fold_chunk(x: F32, v: F32, pieces: list[Span], m: F32, l: F32, acc: F32) ->
     tiles, cols, rows = x.shape
     fold = gcd(cols, 4)  # longer runs of memory make the maximum cheaper
     x.reshape(tiles, cols // fold, -1).max(axis=1).reshape(tiles, fold, rows).max(axis=1, out=m)
-    np.maximum.accumulate(m, axis=0, out=m)
+    np.maximum.accumulate(m, out=m)
     level = np.where(m > -np.inf, m, np.float32(0))
     moderate = np.abs(level).max() <= SAFE_LEVEL
     if not moderate:
@@ -208,7 +208,7 @@ def _join(m: F32, l: F32, acc: F32, at: NDArray[np.int64]) -> None:
 
     m and l are (tiles + 1, rows) and acc (chunks + 1, rows, dv), with the blank start first.
     """
-    now = np.maximum.accumulate(m, axis=0)
+    now = np.maximum.accumulate(m)
     base = _finite(now)
     own = np.exp(m - base)
     before = np.exp(np.repeat(now[at[:-1]], np.diff(at), axis=0) - base[1:])

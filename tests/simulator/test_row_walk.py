@@ -19,6 +19,7 @@ CASES: dict[str, tuple[int, int, list[Span], list[int]]] = {
     "two chunks": (65, 1, [(0, 65)], [0, 64, 65]),
     "gaps over chunks": (300, 1, [(2, 50), (60, 140), (150, 290)], [0, 64, 128, 192, 256, 268]),
     "a chunk of 2048 keys": (4500, 48, [(0, 94)], [0, 42, 84, 94]),
+    "three tiles would be 2049 keys": (2100, 683, [(0, 4)], [0, 2, 4]),
     "chunks of one wide tile": (6200, 2049, [(0, 4)], [0, 1, 2, 3, 4]),
     "no tile": (12, 4, [], [0]),
 }

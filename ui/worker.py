@@ -84,9 +84,13 @@ class Worker(QObject):
                 job = self._jobs.pop(kind)
                 self._working = True
                 self._started += 1
-            try:
-                result = job()
-            except Exception as error:  # every failure is told, none ends the thread
-                self.failed.emit(kind, error)
-            else:
-                self.finished.emit(kind, result)
+            self._do(kind, job)
+            del job  # with all that it took along: the next may be long in coming
+
+    def _do(self, kind: str, job: Callable[[], Any]) -> None:
+        try:
+            result = job()
+        except Exception as error:  # every failure is told, none ends the thread
+            self.failed.emit(kind, error)
+        else:
+            self.finished.emit(kind, result)

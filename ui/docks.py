@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QByteArray, QObject, QSize, Qt
-from PySide6.QtGui import QKeySequence
+from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QObject, QPointF, QSize, Qt
+from PySide6.QtGui import QCursor, QKeySequence, QMouseEvent
 from PySide6.QtWidgets import QDockWidget, QLayout, QMainWindow, QTabWidget, QWidget
 
 from simulator.lesson_tables import ChooseTable
@@ -324,9 +324,25 @@ class Docks(QObject):
         if window.size() != size and not (window.isFullScreen() or window.isMaximized()):
             window.resize(size)
 
+    def _end_drag(self) -> None:
+        """Let go of a dock that is being dragged.
+
+        Qt keeps how docks stood before the drag, and goes back to docks that are freed by then.
+        """
+        window, at = self._window, QPointF(QCursor.pos())
+        animated = window.isAnimated()
+        window.setAnimated(False)  # else it arrives later
+        for dock in self.by_name.values():
+            QCoreApplication.sendEvent(dock, QMouseEvent(
+                QEvent.Type.MouseButtonRelease, QPointF(dock.mapFromGlobal(at)), at,
+                Qt.MouseButton.LeftButton, Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
+            ))  # fmt: skip
+        window.setAnimated(animated)
+
     @contextmanager
     def _arranging(self) -> Iterator[None]:
         """Many docks come and go: their sizes are given once, when all are there."""
+        self._end_drag()
         self._busy = True
         try:
             yield

@@ -148,3 +148,38 @@ def test_a_lesson_named_at_the_start_is_opened(qapp, settings):
     window.session.settle()
     assert window.lessons.player.lesson.title == "Online softmax"
     window.close()
+
+
+def test_a_dock_may_be_dragged_while_the_layout_changes(tmp_path):
+    """Qt goes back to how docks stood before a drag, whatever has become of them."""
+    done = run(
+        tmp_path,
+        """
+        if once("started"):
+            w.resize(1280, 720)
+            for layout in ("algorithm", "memory", "steps") * 4:
+                seen = [d for _, d in w.docks if not d.visibleRegion().isEmpty()]
+                dock = seen[len(done) % len(seen)]
+                at = dock.titleBarWidget().mapTo(w, QPoint(40, 8))
+                QTest.mousePress(w.windowHandle(), LEFT, NO_KEYS, at)
+                for n in range(1, 4):
+                    QTest.mouseMove(w.windowHandle(), at + QPoint(-60, 50) * n)
+                say(dock.isFloating())
+                w.desk.take(layout)
+                w.desk.reset()
+                app.processEvents()
+                QTest.mouseRelease(w.windowHandle(), LEFT, NO_KEYS, at)
+                app.processEvents()
+                say(any(d.isFloating() for _, d in w.docks))
+                done.add(len(done))
+            w.close()
+        """,
+        str(SCENARIOS / "causal.toml"),
+        setup="""
+        from PySide6.QtCore import QPoint, Qt
+        from PySide6.QtTest import QTest
+        LEFT, NO_KEYS = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True", "False"] * 12

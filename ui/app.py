@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, qInstallMessageHandler
+from PySide6.QtGui import QPixmapCache
 from PySide6.QtWidgets import QApplication
 
 from simulator.assets import DEMO, LESSONS
@@ -26,6 +27,8 @@ from ui.theme import load_fonts
 
 FIRST_LESSON = LESSONS / "05-online-softmax.md"
 """What the very first start shows: tiles, traffic and a row's softmax, in eight steps."""
+PICTURES_KIB = 3072
+"""Of buttons and the like, kept by Qt: of itself it keeps three times that, of sizes long gone."""
 
 
 def application() -> QApplication:
@@ -41,6 +44,7 @@ def application() -> QApplication:
         app.setApplicationName("Tilescope")
         app.setApplicationVersion(version())
         app.setStyle("Fusion")
+        QPixmapCache.setCacheLimit(PICTURES_KIB)
         FocusRing(app)
     return app
 

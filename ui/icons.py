@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
 from PySide6.QtGui import QIcon, QPainter, QPixmap
@@ -13,7 +13,7 @@ from simulator.assets import ASSETS
 _SIZES = (16, 24, 32, 48, 64)
 
 
-@cache
+@lru_cache(maxsize=64)
 def icon(name: str, colour: str) -> QIcon:
     """Return an icon of ``assets/icons`` drawn in `colour` (``#rrggbb``)."""
     svg = (ASSETS / "icons" / f"{name}.svg").read_text(encoding="utf-8")

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 HIDE_CURSOR_MS = 3000
 """How long the pointer stands still before it goes."""
+_SPEAKER_MS = 60
+"""How long after the window its speaker's window comes, or changes screens."""
 _SETTLE_MS, _SETTLE_TRIES = 50, 40
 """How often, and how many times, one looks whether the window has its old size again."""
 
@@ -146,7 +148,7 @@ class Presenter(QObject):
         self._second.start()
         self._make_speaker().reset()
         if window.lessons.player.lesson is not None and self._other_screen() is not None:
-            self.open_speaker()
+            QTimer.singleShot(_SPEAKER_MS, self, self._open_speaker)
         self.toggled.emit(True)
 
     def end(self) -> None:
@@ -416,6 +418,10 @@ class Presenter(QObject):
         self._say_why()
         self._place_speaker(speaker, self._other_screen())
 
+    def _open_speaker(self) -> None:
+        if self.on:
+            self.open_speaker()
+
     def _make_speaker(self) -> SpeakerWindow:
         """Return the speaker's window, made at the first talk."""
         if self.speaker is None:
@@ -459,7 +465,7 @@ class Presenter(QObject):
         _fill(self._window, other)
         self._window.activateWindow()
         # Each takes a while to fit its new screen: in between, the window takes input.
-        QTimer.singleShot(0, self, partial(self._move_speaker, here))
+        QTimer.singleShot(_SPEAKER_MS, self, partial(self._move_speaker, here))
 
     def is_passing(self, size: QSize) -> bool:
         """Return whether the window has a size only on its way to another screen."""

@@ -74,7 +74,7 @@ for lesson in (False, True):
         before = settled()
         for turn in range(2):
             presenter.start()
-            QTest.qWait(100)
+            QTest.qWait(300)
             on = [
                 window.isFullScreen(), window.size() == window.screen().size(),
                 window.transport.isVisible(), not window.menuBar().isVisible(),
@@ -108,7 +108,7 @@ TWO_SCREENS = (
     BEGIN
     + """
 def note(name):
-    QTest.qWait(100)
+    QTest.qWait(300)
     speaker = presenter.speaker
     out[name] = {
         "window": [window.screen().name(), window.isFullScreen(), window.size().toTuple()],

@@ -24,8 +24,8 @@ _EM = 48.0
 """Pixels at which formulas are typeset, once; other sizes are made from the same outlines."""
 
 
-_MOST_COLOURS = 4
-"""Pictures of a formula that are kept: a theme has fewer colours for one."""
+_MOST_COLOURS = 3
+"""Pictures of a formula that are kept: it stands there plain, in grey or marked."""
 _ROWS = ("math", "mrow", "mtd")
 """Elements of MathML whose parts the library makes twice, to know their height."""
 _ONE = threading.Lock()
@@ -78,7 +78,7 @@ class Formula:
         return found
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=96)
 def formula(latex: str, pixels: float) -> Formula:
     """Return a typeset formula.
 

@@ -318,6 +318,7 @@ class MainWindow(QMainWindow):
     def _fit_size(self) -> None:
         """Give text and docks the sizes that belong to the window's."""
         self._fit_soon.stop()
+        self.presenter.arrived()
         self._apply_style()
         self.docks.sizes.fit()
 

@@ -164,7 +164,7 @@ class Presenter(QObject):
         for watched in filter(isValid, self._watched):
             watched.removeEventFilter(self)
         self._watched.clear()
-        self._awaited = None
+        self.arrived()
         self._still.stop()
         self._second.stop()
         self._wake_cursor()
@@ -469,9 +469,11 @@ class Presenter(QObject):
 
     def is_passing(self, size: QSize) -> bool:
         """Return whether the window has a size only on its way to another screen."""
-        if size == self._awaited:
-            self._awaited = None
-        return self._awaited is not None
+        return self._awaited is not None and size != self._awaited
+
+    def arrived(self) -> None:
+        """Take the size that the window has now for that of its screen, whatever it is."""
+        self._awaited = None
 
     def _move_speaker(self, screen: QScreen) -> None:
         if self.on and self.speaker is not None and self.speaker.isVisible():

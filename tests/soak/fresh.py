@@ -1,25 +1,104 @@
-"""What the window shows, held against a session that has just been made."""
+"""What the window shows, held against a session that has just been made.
+
+The new session lives in a process of its own, as a user's next start would: in that of the window
+its runs and pictures would stand in the memory that the soak measures, and between what is still
+in use there. Both processes tell what they show as a fingerprint, a short text for each value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import QEvent
+from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
+from simulator.cell_values import Cell
+from simulator.lesson_places import Pointer
 from simulator.program import TileProgram
-from simulator.scenario import scenario_toml
+from simulator.scenario import Scenario, scenario_toml
+from simulator.snapshot import Cursor
 from simulator.trace import Trace
+from ui.app import application
 from ui.main_window import MainWindow
 from ui.panel_specs import PANELS
 from ui.panels.board_panel import BoardPanel
 from ui.panels.values_panel import value_row
 from ui.session import Session, View
+from ui.theme import THEMES, Style
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def differences(window: MainWindow) -> list[str] | None:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a window stands: all that a new session needs to show the same.
+
+    Attributes
+    ----------
+    engine, scenario, cursor, row
+        What is run, and what of it is on show.
+    panels : tuple of str
+        Names of the panels whose models are on show.
+    board : tuple or None
+        Theme, text scale and size of the board; None while it is hidden.
+    cell, points
+        What is selected and pointed at there.
+    pinned : tuple of Cell
+        Cells whose texts are in sight.
+    """
+
+    engine: str
+    scenario: Scenario
+    cursor: Cursor
+    row: int
+    panels: tuple[str, ...]
+    board: tuple[str, float, tuple[int, int]] | None
+    cell: Cell | None
+    points: tuple[Pointer, ...]
+    pinned: tuple[Cell, ...]
+
+
+Prints = dict[str, str]
+"""What is shown, by place in the view."""
+
+
+class FreshSessions:
+    """A process that shows, in sessions it has just made, what a window shows."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.soak.fresh"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+
+    def prints(self, place: Place) -> Prints:
+        """Return what a new session shows there."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        pickle.dump(place, self._process.stdin)
+        self._process.stdin.flush()
+        answer = pickle.load(self._process.stdout)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def differences(window: MainWindow, fresh: FreshSessions) -> list[str] | None:
     """Return where the view on show differs from that of a new session at the same place.
 
     The new session has its own engine, reads its input anew and has never been anywhere else.
@@ -33,109 +112,154 @@ def differences(window: MainWindow) -> list[str] | None:
         return None
     if view.snapshot.program is not session.trace.program:
         return ["the view is of another run than the session's"]
-    other = Session(session.engines.name)
-    try:
-        for spec in PANELS:
-            if spec.name in view.models:
-                other.want(spec.name, spec.model)
-        other.start(scenario, None)
-        other.settle()
-        other.go(view.snapshot.cursor)
-        other.choose_row(view.report.row)
-        other.settle()
-        assert other.view is not None
-        out = compare(view.snapshot, other.view.snapshot, "snapshot")
-        out += compare(view.report, other.view.report, "report")
-        for name, model in view.models.items():
-            known = other.view.models.get(name)
-            # What is worked out little by little is further on in a session that lasts.
-            if not any(getattr(each, "missing", False) for each in (model, known)):
-                out += compare(model, known, name)
-        out += _shown(window, view, other.view)
-    finally:
-        other.close()
-        other.deleteLater()
-    return out if session.view is view else None
-
-
-def _shown(window: MainWindow, view: View, fresh: View) -> list[str]:
-    """Compare what is seen: the picture of the board, and the texts of the pinned cells."""
-    out = []
     QApplication.processEvents()
     # A board that is hidden takes the size of its picture only as that is painted.
-    if window.board.isVisible() and not _looks_new(window, view, fresh):
-        size, at = window.board.size().toTuple(), view.snapshot.cursor
-        out.append(f"the board looks otherwise than a new one: {size}, {at}, {scenario_of(view)}")
+    board = (
+        (window.style_now.theme.name, window.style_now.scale, window.board.size().toTuple())
+        if window.board.isVisible()
+        else None
+    )
     values = window.docks.panel("values")
-    if not values.visibleRegion().isEmpty():  # Qt calls a dock behind a tab visible too
-        for row, cell in enumerate(values.pinned):
-            items = [values.table.item(row, column) for column in range(5)]
-            texts = tuple(item.text() if item else "" for item in items)
-            if texts != value_row(fresh.snapshot, cell):
-                out.append(f"pinned {cell}: {texts}, not {value_row(fresh.snapshot, cell)}")
+    # Qt calls a dock behind a tab visible too.
+    pinned = tuple(values.pinned) if not values.visibleRegion().isEmpty() else ()
+    place = Place(
+        session.engines.name, scenario, view.snapshot.cursor, view.report.row,
+        tuple(view.models), board, view.cell, view.points, pinned,
+    )  # fmt: skip
+    shown = prints_of_view(view)
+    if board is not None:
+        shown["the board"] = _seen(window.board)
+    for row, cell in enumerate(pinned):
+        items = [values.table.item(row, column) for column in range(5)]
+        shown[f"pinned {cell}"] = str(tuple(item.text() if item else "" for item in items))
+    found = compare(shown, fresh.prints(place))[:20]
+    if found:
+        found.append(f"at {view.snapshot.cursor} of {scenario_toml(scenario)}".replace("\n", " "))
+    return found if session.view is view else None
+
+
+def prints_at(place: Place) -> Prints:
+    """Return what a new session shows there."""
+    session = Session(place.engine)
+    try:
+        for spec in PANELS:
+            if spec.name in place.panels:
+                session.want(spec.name, spec.model)
+        session.start(place.scenario, None)
+        session.settle()
+        session.go(place.cursor)
+        session.choose_row(place.row)
+        session.settle()
+        view = session.view
+        assert view is not None
+        out = prints_of_view(view)
+        for cell in place.pinned:
+            out[f"pinned {cell}"] = str(value_row(view.snapshot, cell))
+        if place.board is not None:
+            theme, scale, size = place.board
+            board = BoardPanel()
+            board.set_style(Style(THEMES[theme], scale))
+            board.resize(*size)
+            board.show_snapshot(view.snapshot, view.report.row, place.cell, place.points)
+            out["the board"] = _seen(board)
+            board.deleteLater()
+        return out
+    finally:
+        session.close()
+        session.deleteLater()
+
+
+def prints_of_view(view: View) -> Prints:
+    """Return the fingerprints of a view: of its snapshot, its row and the panels' models."""
+    out = {**prints_of(view.snapshot, "snapshot"), **prints_of(view.report, "report")}
+    for name, model in view.models.items():
+        # What is worked out little by little is further on in a session that lasts.
+        waits = getattr(model, "missing", False)
+        out.update({name: "not there yet"} if waits else prints_of(model, name))
     return out
 
 
-def _looks_new(window: MainWindow, view: View, fresh: View) -> bool:
-    """Return whether the window's board looks as a new one that shows the same."""
-    window.board.zoom_fit()
-    window.board.clearFocus()
-    QApplication.sendEvent(window.board, QEvent(QEvent.Type.Leave))
-    board = BoardPanel()
-    board.set_style(window.style_now)
-    board.resize(window.board.size())
-    board.show_snapshot(fresh.snapshot, fresh.report.row, view.cell, view.points)
+def _seen(board: BoardPanel) -> str:
+    """Return the fingerprint of a board's picture, with no pointer on it and all of it in sight."""
     board.zoom_fit()
-    same = window.board.grab().toImage() == board.grab().toImage()
-    board.deleteLater()
-    return same
+    board.clearFocus()
+    QApplication.sendEvent(board, QEvent(QEvent.Type.Leave))
+    image = board.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    return _digest(bytes(image.constBits()))
 
 
-def scenario_of(view: View) -> str:
-    """Return the scenario of a view, as a file would say it."""
-    return scenario_toml(view.snapshot.program.workload.scenario).replace("\n", " ")
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
-def compare(one: object, other: object, where: str) -> list[str]:
-    """Return where two values differ, through dataclasses, arrays and collections."""
-    out: list[str] = []
-    _compare(one, other, where, out)
-    return out
+def compare(one: Prints, other: Prints) -> list[str]:
+    """Return where two fingerprints differ."""
+    late = tuple(name for prints in (one, other) for name, text in prints.items()
+                 if text == "not there yet")  # fmt: skip
+    names = sorted(one.keys() | other.keys())
+    return [
+        f"{name}: {one.get(name, 'nothing')}, not {other.get(name, 'nothing')}"
+        for name in names
+        if one.get(name) != other.get(name)
+        and not any(name == each or name.startswith((f"{each}.", f"{each}[")) for each in late)
+    ]
 
 
-def _compare(one: object, other: object, where: str, out: list[str], depth: int = 0) -> None:
-    if one is other or depth > 12 or len(out) > 20:
+def prints_of(value: object, where: str) -> Prints:
+    """Return a text for each value in another, through dataclasses, arrays and collections."""
+    return dict(_walk(value, where))
+
+
+def _walk(value: object, where: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    if depth > 12:
         return
-    if type(one) is not type(other):
-        out.append(f"{where}: {type(one).__name__}, not {type(other).__name__}")
-    elif isinstance(one, np.ndarray):
-        if one.shape != other.shape or not np.array_equal(
-            one, other, equal_nan=one.dtype.kind == "f"
-        ):
-            out.append(f"{where}: other numbers")
-    elif isinstance(one, TileProgram):
-        _compare(one.workload.scenario, other.workload.scenario, f"{where}.scenario", out)
-        _compare(one.totals, other.totals, f"{where}.totals", out, depth + 1)
-    elif isinstance(one, Trace) or callable(one):
+    if isinstance(value, np.ndarray):
+        # Numbers that are not numbers count as one, and a zero is a zero whatever its sign.
+        kept = np.nan_to_num(value, nan=np.nan) + 0.0 if value.dtype.kind == "f" else value
+        yield where, f"{value.dtype} {value.shape} {_digest(np.ascontiguousarray(kept).tobytes())}"
+    elif isinstance(value, TileProgram):
+        yield from _walk(value.workload.scenario, f"{where}.scenario", depth + 1)
+        yield from _walk(value.totals, f"{where}.totals", depth + 1)
+    elif isinstance(value, Trace) or callable(value):
         return
-    elif is_dataclass(one):
-        for field in fields(one):
+    elif is_dataclass(value):
+        yield where, type(value).__name__
+        for field in fields(value):
             if field.compare:
-                inner = getattr(one, field.name), getattr(other, field.name)
-                _compare(*inner, f"{where}.{field.name}", out, depth + 1)
-    elif isinstance(one, Mapping):
-        if one.keys() != other.keys():
-            out.append(f"{where}: other keys")
-        else:
-            for key in one:
-                _compare(one[key], other[key], f"{where}[{key!r}]", out, depth + 1)
-    elif isinstance(one, list | tuple):
-        if len(one) != len(other):
-            out.append(f"{where}: {len(one)} of them, not {len(other)}")
-        for n, pair in enumerate(zip(one, other, strict=False)):
-            _compare(*pair, f"{where}[{n}]", out, depth + 1)
-    elif isinstance(one, float):
-        if one != other and not (one != one and other != other):
-            out.append(f"{where}: {one}, not {other}")
-    elif type(one).__eq__ is not object.__eq__ and one != other:
-        out.append(f"{where}: {one}, not {other}")
+                yield from _walk(getattr(value, field.name), f"{where}.{field.name}", depth + 1)
+    elif isinstance(value, Mapping):
+        for key in value:
+            yield from _walk(value[key], f"{where}[{key!r}]", depth + 1)
+    elif isinstance(value, list | tuple):
+        yield where, f"{len(value)} of them"
+        for n, each in enumerate(value):
+            yield from _walk(each, f"{where}[{n}]", depth + 1)
+    elif isinstance(value, set | frozenset):
+        yield where, str(sorted(map(repr, value)))
+    elif type(value).__eq__ is not object.__eq__:
+        yield where, repr(value)
+
+
+def _serve() -> None:
+    """Answer places on standard input with fingerprints, or with what went wrong."""
+    app = application()
+    while True:
+        try:
+            place = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            answer: object = prints_at(place)
+        except Exception as error:
+            answer = RuntimeError(f"a new session: {type(error).__name__}: {error}")
+        pickle.dump(answer, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        app.processEvents()
+
+
+if __name__ == "__main__":
+    # What is pickled names this module, which runs as another one here.
+    from tests.soak.fresh import _serve
+
+    _serve()
+    os._exit(0)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from simulator.assets import DEMO
 from tests.soak.devices import deliver_deletes
-from tests.soak.fresh import differences
+from tests.soak.fresh import FreshSessions, differences
 from tests.soak.hand import Hand
 from tests.soak.watch import Block, Failures, Sample, Stopwatch, load, sample
 from ui.app import make_window
@@ -97,10 +97,11 @@ def soak(
     window.show()
     window.activateWindow()
     window.session.settle()
-    hand = Hand(window, folder, seed)
+    hand, fresh = Hand(window, folder, seed), FreshSessions()
     try:
-        return _use(window, hand, failures, (actions, seconds, every, check), say)
+        return _use(window, hand, fresh, failures, (actions, seconds, every, check), say)
     finally:
+        fresh.close()
         hand.close()
         hand.end_dialogs()
         window.close()
@@ -113,6 +114,7 @@ def soak(
 def _use(
     window: MainWindow,
     hand: Hand,
+    fresh: FreshSessions,
     failures: Failures,
     plan: tuple[int, float, int, int],
     say: Callable[[str], None],
@@ -155,7 +157,7 @@ def _use(
             report.blocks = sorted([*report.blocks, block], key=lambda b: -b.cpu)[:20]
         if done % check == 0:
             failures.during = f"the comparison after action {done}"
-            found = failures.keep(partial(differences, window))
+            found = failures.keep(partial(differences, window, fresh))
             for text in found or ():
                 failures.add(text)
             report.checks += found is not None

@@ -223,6 +223,27 @@ def test_the_first_wrong_step_is_found_and_gone_to(window: Any) -> None:
     assert not panel.step.isEnabled()
 
 
+def test_a_wrong_step_of_the_run_before_is_not_gone_to(window: Any) -> None:
+    """The session has the new run a moment before the panel shows it: a click may come between."""
+    panel, session = panel_of(window), window.session
+    flash1 = {"attention": {"algorithm": "flash1"}, "faults": {"forget_alpha": True}}
+    session.start(with_values(session.scenario, flash1), None)
+    session.settle()
+    assert "combine" in str(panel.step.toolTip())
+    clicks = []
+
+    def click(trace: object) -> None:
+        panel.step.click()
+        clicks.append(trace)
+
+    session.trace_changed.connect(click)
+    naive = {"attention": {"algorithm": "naive"}, "faults": {"forget_alpha": None}}
+    session.start(with_values(session.scenario, naive), None)
+    session.settle()
+    assert len(clicks) == 1
+    assert session.trace.workload.algorithm == "naive"
+
+
 def test_what_an_algorithm_cannot_do_is_grey_and_says_why(window: Any) -> None:
     panel, session = panel_of(window), window.session
     panel.boxes["forget_alpha"].click()

@@ -282,7 +282,8 @@ class ExactnessPanel(QWidget):
     def _go(self) -> None:
         found = self._verdict.difference if self._verdict else None
         trace = self._session.trace
-        if found is None or trace is None:
+        # A new run is the session's a moment before the panel shows it.
+        if found is None or trace is None or trace is not self._searched:
             return
         names = [op.name for op in trace.program.ops(found.visit.index)]
         self._session.go(Cursor(found.visit.index, names.index(found.op)))

@@ -73,7 +73,7 @@ test-package: ## use that binary as a user would
 
 pictures: ## draw the window in three sizes and three themes into build/pictures
 	@.ci/setup $(EXTRAS)
-	QT_QPA_PLATFORM=offscreen $(PY) -m ui.pictures
+	QT_QPA_PLATFORM=offscreen $(PY) -m ui.app.pictures
 
 docs-pictures: ## make the pictures of README and docs again, in docs/pictures
 	@.ci/setup

@@ -21,8 +21,8 @@ from typing import IO
 from kernels.checks import report
 from kernels.checks.apart import CHECKS, SECONDS, outcome_apart
 from kernels.checks.outcome import ROOT, Outcome
-from kernels.device import gpu_status
-from simulator.files import write_atomically
+from kernels.devices.driver import gpu_status
+from simulator.base.files import write_atomically
 
 PASSED, FAILED, NO_GPU, INTERRUPTED = 0, 1, 3, 130
 

@@ -19,16 +19,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from kernels import shipped  # noqa: E402
-from kernels.launch import KERNELS, build_options, most_shared_bytes  # noqa: E402
-from kernels.nvrtc import compile_cubin, compile_ptx, nvrtc_version  # noqa: E402
-from kernels.sources import whole_source  # noqa: E402
-from simulator.assets import SCENARIOS  # noqa: E402
-from simulator.hardware import gpus  # noqa: E402
-from simulator.lesson import list_lessons, load_lesson, resolve_step  # noqa: E402
-from simulator.scenario import load_scenario, parse_scenario  # noqa: E402
-from simulator.workload import Workload, resolve  # noqa: E402
-from ui.lesson_text import FORMATS  # noqa: E402
+from kernels.build import shipped  # noqa: E402
+from kernels.build.nvrtc import compile_cubin, compile_ptx, nvrtc_version  # noqa: E402
+from kernels.build.sources import whole_source  # noqa: E402
+from kernels.cuda.launch import KERNELS, build_options, most_shared_bytes  # noqa: E402
+from simulator.base.assets import SCENARIOS  # noqa: E402
+from simulator.lesson.reader import list_lessons, load_lesson, resolve_step  # noqa: E402
+from simulator.problem.hardware import gpus  # noqa: E402
+from simulator.problem.scenario import load_scenario, parse_scenario  # noqa: E402
+from simulator.problem.workload import Workload, resolve  # noqa: E402
+from ui.look.lesson_text import FORMATS  # noqa: E402
 
 KEPT = ROOT / "build" / "cubins" / nvrtc_version()
 """What earlier runs have compiled."""

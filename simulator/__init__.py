@@ -5,10 +5,10 @@
 >>> trace.snapshot(visit=5).m
 """
 
-from simulator.errors import InputError
-from simulator.scenario import Scenario, load_scenario, save_scenario
-from simulator.snapshot import Cursor, Snapshot
-from simulator.trace import Trace, simulate
+from simulator.base.errors import InputError
+from simulator.problem.scenario import Scenario, load_scenario, save_scenario
+from simulator.run.snapshot import Cursor, Snapshot
+from simulator.run.trace import Trace, simulate
 
 __all__ = [
     "Cursor",

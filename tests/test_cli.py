@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels import registry
-from kernels.device import GpuStatus, gpu_status
-from kernels.engine import KernelEngine
-from kernels.host.compiler import find_compiler
-from kernels.host.device import HostDevice
-from simulator.assets import SCENARIOS
-from simulator.scenario import load_scenario, save_scenario, with_values
-from simulator.trace import simulate
-from ui import doctor
-from ui.cli import main
+from kernels.cuda.engine import KernelEngine
+from kernels.devices import registry
+from kernels.devices.driver import GpuStatus, gpu_status
+from kernels.devices.host.compiler import find_compiler
+from kernels.devices.host.device import HostDevice
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import load_scenario, save_scenario, with_values
+from simulator.run.trace import simulate
+from ui.app import doctor
+from ui.app.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -191,7 +191,7 @@ def test_verify_passes_and_names_the_first_difference(monkeypatch, capsys):
     demo = str(SCENARIOS / "causal.toml")
     assert main(["verify", demo]) == 0
     assert "10 of 10 visits agree" in capsys.readouterr().out
-    import simulator.engine as engine
+    import simulator.engines.numpy_engine as engine
 
     exact = engine.exp_below
     monkeypatch.setattr(engine, "exp_below", lambda high, low: exact(high, low) * np.float32(1.001))
@@ -219,7 +219,7 @@ def test_a_fault_is_named_by_verify_and_its_summary_stays_json(tmp_path, capsys)
 
 
 def test_verify_never_lets_nan_pass(monkeypatch, capsys):
-    import simulator.engine as engine
+    import simulator.engines.numpy_engine as engine
 
     exact = engine.exp_below
 
@@ -302,7 +302,7 @@ def test_without_a_display_the_window_says_so(tmp_path):
 
 def test_commands_that_draw_nothing_do_not_import_qt(tmp_path):
     code = (
-        "import sys; from ui.cli import main; "
+        "import sys; from ui.app.cli import main; "
         f"main(['run', {str(SCENARIOS / 'causal.toml')!r}]); "
         "sys.exit('PySide6' in sys.modules)"
     )
@@ -311,7 +311,7 @@ def test_commands_that_draw_nothing_do_not_import_qt(tmp_path):
 
 
 def test_interrupted_it_leaves_nothing_half_written(tmp_path, monkeypatch):
-    import simulator.results as results
+    import simulator.run.results as results
 
     def interrupt(*_, **__):
         raise KeyboardInterrupt
@@ -323,7 +323,7 @@ def test_interrupted_it_leaves_nothing_half_written(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_leaves_the_old_file_as_it_was(tmp_path, monkeypatch, capsys):
-    import simulator.files as files
+    import simulator.base.files as files
 
     def full(*_):
         raise OSError(28, "No space left on device")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from simulator.hardware import gpus
-from simulator.models import models
-from ui.cli import main
-from ui.units import decimal_bytes_text
+from simulator.problem.hardware import gpus
+from simulator.problem.models import models
+from ui.app.cli import main
+from ui.look.units import decimal_bytes_text
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -161,7 +161,7 @@ def test_wrong_input_is_one_line(arguments, words, tmp_path, capsys):
 
 def test_it_needs_no_display_and_no_qt(tmp_path):
     code = (
-        "import sys; from ui.cli import main; "
+        "import sys; from ui.app.cli import main; "
         "main(['kv-cache', '--model', 'Llama-3-8B', '--tokens', '5']); "
         "sys.exit('PySide6' in sys.modules)"
     )

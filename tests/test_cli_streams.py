@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator.assets import SCENARIOS
-from ui.cli import main
+from simulator.base.assets import SCENARIOS
+from ui.app.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = str(SCENARIOS / "causal.toml")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.check import HERE, array_faults, case_faults, count_faults, find_cases
-from ui import cli
+from ui.app import cli
 
 CASES = find_cases(HERE)
 

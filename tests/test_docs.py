@@ -14,15 +14,15 @@ import pytest
 from PIL import Image
 from PySide6.QtGui import QKeySequence
 
-from simulator.assets import LESSONS, SCENARIOS
-from simulator.scenario import load_scenario
-from simulator.trace import simulate
-from ui.actions import ACTIONS, MENUS
-from ui.cli import COMMANDS, _command_parser, _window_parser
-from ui.export.metadata import read_note, read_scenario
-from ui.layouts import LAYOUTS
-from ui.panel_specs import PANELS
-from ui.presenter_keys import KEYS as TALK_KEYS
+from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.problem.scenario import load_scenario
+from simulator.run.trace import simulate
+from ui.app.cli import COMMANDS, _command_parser, _window_parser
+from ui.export.writers.metadata import read_note, read_scenario
+from ui.look.layouts import LAYOUTS
+from ui.window.actions import ACTIONS, MENUS
+from ui.window.panel_specs import PANELS
+from ui.window.presenter_keys import KEYS as TALK_KEYS
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.device import gpu_status
-from kernels.host.compiler import find_compiler
-from ui import self_test
+from kernels.devices.driver import gpu_status
+from kernels.devices.host.compiler import find_compiler
+from ui.app import self_test
 from ui.export.formats import FORMATS
-from ui.panels.memory_panel import MemoryPanel
+from ui.panels.memory.panel import MemoryPanel
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -5,7 +5,7 @@ import sys
 
 if __name__ == "__main__":
     try:
-        from ui.cli import leave, main
+        from ui.app.cli import leave, main
     except KeyboardInterrupt:  # Ctrl+C while the first modules are read
         os._exit(130)
     leave(main(sys.argv[1:]))

@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from kernels import measure
-from kernels.checks import machine, numbers, tools
+from kernels.checks import machine, measure, numbers, tools
 from kernels.checks.outcome import Check, Outcome, Setting, carry_out
 from kernels.checks.process import ended
-from kernels.cupy_device import CupyDevice
+from kernels.devices.cupy import CupyDevice
 
 SECONDS = 3600
 """After which a check is given up."""

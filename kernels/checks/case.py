@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from kernels import shipped
+from kernels.build import shipped
+from kernels.build.nvrtc import compile_cubin
+from kernels.build.sources import whole_source
 from kernels.checks.numbers import numbers_of
 from kernels.checks.outcome import Setting, capability
-from kernels.cupy_device import CupyDevice
-from kernels.engine import KernelEngine
+from kernels.cuda.engine import KernelEngine
+from kernels.cuda.fast import FastRun
+from kernels.cuda.launch import Module, build_options
+from kernels.cuda.tensor_core import TensorCoreRun
+from kernels.devices.cupy import CupyDevice
 from kernels.errors import KernelError
-from kernels.fast import FastRun
-from kernels.launch import Module, build_options
-from kernels.nvrtc import compile_cubin
-from kernels.sources import whole_source
-from kernels.tensor_core import TensorCoreRun
-from simulator.scenario import parse_scenario
-from simulator.workload import Workload
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import Workload
 
 TENSOR_CORES = "tensor cores"
 """The build that is the tensor-core kernel, of flash2."""

@@ -9,10 +9,10 @@ import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
+from kernels.build.nvrtc import nvrtc_reason, nvrtc_version
+from kernels.build.sources import FOLDER
 from kernels.checks.outcome import ROOT, Finding, Setting
-from kernels.device import gpu_status
-from kernels.nvrtc import nvrtc_reason, nvrtc_version
-from kernels.sources import FOLDER
+from kernels.devices.driver import gpu_status
 
 SECONDS = 20
 

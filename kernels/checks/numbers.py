@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting, capability
-from kernels.engine import KernelEngine, widened
-from kernels.fast import FastRun
-from kernels.tensor_core import CAPABILITY, TensorCoreRun
-from simulator.algorithms import tile_program
-from simulator.assets import SCENARIOS
-from simulator.cosimulation import verify
-from simulator.dtypes import F32
-from simulator.ops import F64
-from simulator.program import Counters
-from simulator.reference import reference_rows
-from simulator.scenario import Scenario, load_scenario, parse_scenario
-from simulator.trace import Trace
-from simulator.workload import Inputs, Workload, read_inputs, resolve
+from kernels.cuda.engine import KernelEngine, widened
+from kernels.cuda.fast import FastRun
+from kernels.cuda.tensor_core import CAPABILITY, TensorCoreRun
+from simulator.base.assets import SCENARIOS
+from simulator.base.dtypes import F32
+from simulator.engines.reference import reference_rows
+from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.program.algorithms import tile_program
+from simulator.program.ops import F64
+from simulator.program.tile_program import Counters
+from simulator.run.cosimulation import verify
+from simulator.run.trace import Trace
 
 LONG = 2**14
 """Query rows from which a scenario is left out where only what is short is asked for."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernels.launch import Device
+from kernels.cuda.launch import Device
 
 ROOT = Path(__file__).resolve().parents[2]
 """The checkout."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from simulator.workload import Workload
+from simulator.problem.workload import Workload
 
 INTERVAL = 5.0
 """Milliseconds that one measurement should last: shorter ones would time the host's launches."""

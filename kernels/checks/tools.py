@@ -18,17 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from kernels.build.nvrtc import nvrtc_reason
 from kernels.checks.case import TENSOR_CORES, options_of, run, write_cubin
 from kernels.checks.outcome import CannotRunError, Finding, Setting, Table, capability
 from kernels.checks.process import ended
-from kernels.launch import KERNELS
-from kernels.nvrtc import nvrtc_reason
-from kernels.tensor_core import CAPABILITY, HEAD_DIMS
-from simulator.algorithms import tile_program
-from simulator.gpu_report import WORKLOAD, signature
-from simulator.scenario import parse_scenario
-from simulator.traffic import compulsory_bytes
-from simulator.workload import Workload, resolve
+from kernels.cuda.launch import KERNELS
+from kernels.cuda.tensor_core import CAPABILITY, HEAD_DIMS
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import Workload, resolve
+from simulator.program.algorithms import tile_program
+from simulator.program.traffic import compulsory_bytes
+from simulator.study.gpu_report import WORKLOAD, signature
 
 SECONDS = 900
 """After which a tool is given up."""

@@ -1,6 +1,6 @@
 // What the algorithms share: element types, masks, tiles on their way, the steps of a softmax.
 //
-// Nothing is included, so NVRTC needs no headers. The loader (kernels/sources.py) puts this text
+// Nothing is included, so NVRTC needs no headers. The loader (kernels/build/sources.py) puts this text
 // in the place of `#include "common.cuh"`.
 //
 // A block works on one tile of the score matrix at a time, BR query rows by BC keys. Each warp
@@ -88,7 +88,7 @@ __device__ __forceinline__ float minus_infinity() { return __int_as_float(0xff80
 __device__ __forceinline__ float larger(float a, float b) { return a > b ? a : b; }
 
 // a b + c, rounded once. A compiler that may join any product to a sum could choose otherwise in
-// the trace build, and the last bits would differ. So it may not (kernels/nvrtc.py: -fmad=false):
+// the trace build, and the last bits would differ. So it may not (kernels/build/nvrtc.py: -fmad=false):
 // they are joined where it is written, and nowhere else.
 __device__ __forceinline__ float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 
@@ -149,14 +149,14 @@ __device__ __forceinline__ int tile_kind(const Mask& mask, int row, int rows, in
 
 // --- Counters and records of the trace build ---------------------------------------------------
 
-// Requested bytes by tensor, and matmul FLOPs; kernels/counters.py has the same order.
+// Requested bytes by tensor, and matmul FLOPs; kernels/cuda/counters.py has the same order.
 enum Counter {
     READ_Q, READ_K, READ_V, READ_S, READ_P, READ_O, READ_l, READ_m,
     WRITE_S, WRITE_P, WRITE_O, WRITE_LSE, WRITE_l, WRITE_m,
     FLOPS, COUNTERS
 };
 
-// One visit under the magnifier; kernels/records.py has the same layout.
+// One visit under the magnifier; kernels/cuda/records.py has the same layout.
 struct Detail {
     float s[BR][BC];                // scaled scores before the mask
     float p[BR][BC];                // exponentials

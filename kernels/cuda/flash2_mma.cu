@@ -10,7 +10,7 @@
 //            (mma.cuh says which lane holds what). With BR = 128 and 4 warps that is 32, and what
 //            a warp reads of K and V serves two fragments: shared memory then has half to do.
 // Shared     Q and two tiles each of K and V: 2 d (BR + 4 BC) bytes, 96 KiB at d = 128 and
-//            BC = 64 (kernels/tensor_core.py: shared_bytes). O leaves through Q's place.
+//            BC = 64 (kernels/cuda/tensor_core.py: shared_bytes). O leaves through Q's place.
 // Registers  S and O of a warp's rows, float32: ROWS (BC + d) / 32, which is 192 a lane at d = 128;
 //            Q as well where it takes no more than 32, else it is read from shared memory again.
 // Changed    since flash2.cu: S = Q K^T and O += P V are mma.sync on elements as they lie in HBM,

@@ -1,6 +1,6 @@
 // The instructions that tensor cores need, one function each; sm_80 and later.
 //
-// On a GPU each is a line of PTX, elsewhere kernels/host/mma_on_cpu.h plays it: the text of a
+// On a GPU each is a line of PTX, elsewhere kernels/devices/host/mma_on_cpu.h plays it: the text of a
 // kernel is the same for both. After common.cuh, with ELEMENT 1 (float16) or 2 (bfloat16).
 //
 // A warp holds a small matrix together, a *fragment*. With group = lane / 4, pair = lane % 4 x 2,

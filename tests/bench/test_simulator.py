@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from simulator.bench import (
+from simulator.run.trace import simulate
+from simulator.study.bench import (
     Measurement,
     arithmetic_measurements,
     benchmark_scenario,
@@ -23,7 +24,6 @@ from simulator.bench import (
     sweep_measurements,
     whole_output_measurements,
 )
-from simulator.trace import simulate
 
 
 @pytest.fixture

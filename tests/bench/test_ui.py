@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ui.bench import measure_ui
+from ui.app.bench import measure_ui
 
 
 def test_painting_stepping_starting(capsys: pytest.CaptureFixture[str]) -> None:

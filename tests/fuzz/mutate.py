@@ -212,7 +212,7 @@ _TOML = tuple(
 
 
 def _expression(rng: Random, depth: int = 0) -> str:
-    from simulator.lesson_numbers import FUNCTIONS, QUANTITIES
+    from simulator.lesson.numbers import FUNCTIONS, QUANTITIES
 
     kind = rng.randrange(6 if depth < 5 else 2)
     if kind == 0:
@@ -229,7 +229,7 @@ def _expression(rng: Random, depth: int = 0) -> str:
 
 
 def _placeholder(text: str, rng: Random) -> str:
-    from simulator.lesson_expressions import FORMATS
+    from simulator.lesson.expressions import FORMATS
 
     form = rng.choice(("", "", f" | {rng.choice(FORMATS)}", " | number 9", " | bytes 3"))
     added = rng.choice(("{{ %s%s }}", "{{ %s%s }}", "{{%s%s", "$x^{%s}$%s")) % (

@@ -10,16 +10,16 @@ import math
 import shutil
 from pathlib import Path
 
-from simulator.errors import InputError, safe_text
-from simulator.faults import numpy_engine
-from simulator.gpu_report import measured_dram, measured_run, read_report
-from simulator.lesson import load_lesson, resolve_step
-from simulator.models import find_model
-from simulator.row_report import row_report
-from simulator.scenario import Scenario, load_scenario, parse_scenario
-from simulator.snapshot import Cursor
-from simulator.trace import tile_program, trace_of
-from simulator.workload import Workload, input_bytes, read_inputs, resolve
+from simulator.base.errors import InputError, safe_text
+from simulator.engines.faults import numpy_engine
+from simulator.lesson.reader import load_lesson, resolve_step
+from simulator.problem.models import find_model
+from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
+from simulator.problem.workload import Workload, input_bytes, read_inputs, resolve
+from simulator.run.row_report import row_report
+from simulator.run.snapshot import Cursor
+from simulator.run.trace import tile_program, trace_of
+from simulator.study.gpu_report import measured_dram, measured_run, read_report
 
 MOST_INPUT, MOST_SCORES = 2**22, 2**20
 """Bytes of Q, K and V and scores of all heads up to which a run is begun."""
@@ -67,9 +67,9 @@ def _open_scenario(path: Path) -> None:
 
 
 def _open_lesson(path: Path) -> None:
-    from ui.layouts import LAYOUT_PANELS
-    from ui.lesson_text import FORMATS
-    from ui.scene.caption_text import typeset_text
+    from ui.look.layouts import LAYOUT_PANELS
+    from ui.look.lesson_text import FORMATS
+    from ui.talk.caption_text import typeset_text
 
     lesson = load_lesson(path, LAYOUT_PANELS)
     for mistake in lesson.mistakes:
@@ -95,7 +95,7 @@ def _open_tensors(path: Path) -> None:
 
 
 def _open_export(path: Path) -> None:
-    from ui.export.metadata import read_scenario
+    from ui.export.writers.metadata import read_scenario
 
     _show(read_scenario(path))
 
@@ -103,9 +103,9 @@ def _open_export(path: Path) -> None:
 def _open_settings(path: Path) -> None:
     from PySide6.QtWidgets import QDockWidget, QMainWindow
 
-    from ui.app import application
-    from ui.layouts import LAYOUT_NAMES
-    from ui.settings import Settings
+    from ui.app.start import application
+    from ui.look.layouts import LAYOUT_NAMES
+    from ui.safety.settings import Settings
 
     application()
     settings = Settings(path)
@@ -135,7 +135,7 @@ def _right():  # type: ignore[no-untyped-def]  # Qt is imported where it is used
 
 
 def _open_autosave(path: Path) -> None:
-    from ui.autosave import find_orphans
+    from ui.window.autosave import find_orphans
 
     home = path.parent / "home"
     shutil.rmtree(home, ignore_errors=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from simulator.assets import ASSETS, CAPTURES, LESSONS, SCENARIOS
-from simulator.gpu_report import REPORT
-from tests.simulator.files import numbers, write_safetensors
+from simulator.base.assets import ASSETS, CAPTURES, LESSONS, SCENARIOS
+from simulator.study.gpu_report import REPORT
+from tests.helpers.written_files import numbers, write_safetensors
 
 KINDS = (
     "scenario", "lesson", "model", "npz", "safetensors", "export", "settings", "autosave", "report",
@@ -137,7 +137,7 @@ def _safetensors(folder: Path) -> None:
 
 
 def _exports(folder: Path) -> None:
-    from simulator.trace import simulate
+    from simulator.run.trace import simulate
     from tests.ui.export.helpers import make, options, still
     from ui.export.formats import ENDINGS, format_of
 
@@ -152,7 +152,7 @@ def _exports(folder: Path) -> None:
 def _settings(folder: Path) -> None:
     from PySide6.QtCore import QByteArray
 
-    from ui.settings import Settings
+    from ui.safety.settings import Settings
 
     settings = Settings(folder / "settings.own.ini")
     settings.theme, settings.text_scale, settings.motion = "light", 1.25, False

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from kernels.engine import KernelEngine
-from kernels.fast import FastRun
-from kernels.host.compiler import find_compiler
-from kernels.host.device import HostDevice
-from kernels.host.module import Order, Schedule
-from simulator.algorithms import tile_program
-from simulator.cosimulation import verify
-from simulator.scenario import Scenario
-from simulator.trace import Trace
-from simulator.workload import Inputs, Workload, read_inputs, resolve
-from tests.simulator.helpers import masks, scenario, textbook
+from kernels.cuda.engine import KernelEngine
+from kernels.cuda.fast import FastRun
+from kernels.devices.host.compiler import find_compiler
+from kernels.devices.host.device import HostDevice
+from kernels.devices.host.module import Order, Schedule
+from simulator.problem.scenario import Scenario
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.program.algorithms import tile_program
+from simulator.run.cosimulation import verify
+from simulator.run.trace import Trace
+from tests.helpers.runs import masks, scenario, textbook
 
 needs_compiler = pytest.mark.skipif(
     not find_compiler().available and not os.environ.get("CI"),

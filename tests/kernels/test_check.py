@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import measure, shipped
-from kernels.checks import case, machine, numbers, report, timing, tools
+from kernels.build import shipped
+from kernels.build.elf import architecture
+from kernels.build.nvrtc import nvrtc_reason
+from kernels.build.sources import whole_source
+from kernels.checks import case, machine, measure, numbers, report, timing, tools
 from kernels.checks.outcome import (
     ROOT,
     CannotRunError,
@@ -22,19 +25,16 @@ from kernels.checks.outcome import (
     carry_out,
 )
 from kernels.checks.picture import Chart, svg
-from kernels.elf import architecture
+from kernels.cuda.fast import FastRun
+from kernels.cuda.launch import KERNELS
+from kernels.devices.host.device import HostDevice
 from kernels.errors import KernelError
-from kernels.fast import FastRun
-from kernels.host.device import HostDevice
-from kernels.launch import KERNELS
-from kernels.nvrtc import nvrtc_reason
-from kernels.sources import whole_source
-from simulator.gpu_report import measured_dram, measured_run
-from simulator.program import Counters
-from simulator.workload import Inputs, Workload
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.tile_program import Counters
+from simulator.study.gpu_report import measured_dram, measured_run
+from tests.helpers.runs import scenario
 from tests.kernels.helpers import needs_compiler, workload_of
 from tests.kernels.outcomes import DEVICE, LINES, OUTCOMES
-from tests.simulator.helpers import scenario
 
 # --- outcomes and the report --------------------------------------------------------------------
 
@@ -291,7 +291,7 @@ def test_cubins_must_give_the_same_bits() -> None:
 def test_nvrtc_can_be_forbidden() -> None:
     code = (
         "from kernels.checks.case import forbid_nvrtc; forbid_nvrtc();"
-        "from kernels.nvrtc import compile_cubin; compile_cubin('', 'a.cu', 'sm_80')"
+        "from kernels.build.nvrtc import compile_cubin; compile_cubin('', 'a.cu', 'sm_80')"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False

@@ -14,7 +14,7 @@ from kernels import check
 from kernels.checks import apart, report
 from kernels.checks.outcome import ROOT, Outcome
 from kernels.checks.process import ended
-from kernels.device import GpuStatus, gpu_status
+from kernels.devices.driver import GpuStatus, gpu_status
 from tests.kernels.outcomes import DEVICE, OUTCOMES
 
 no_gpu = pytest.mark.skipif(gpu_status().available, reason="there is a GPU")

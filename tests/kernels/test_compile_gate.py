@@ -15,9 +15,7 @@ from dataclasses import asdict, dataclass
 
 import pytest
 
-from kernels.errors import KernelError
-from kernels.host.compiler import cache_folder
-from kernels.nvrtc import (
+from kernels.build.nvrtc import (
     ARCHITECTURES,
     OPTIONS,
     Build,
@@ -31,7 +29,9 @@ from kernels.nvrtc import (
     over_limits,
     parse_usage,
 )
-from kernels.sources import FOLDER, whole_source
+from kernels.build.sources import FOLDER, whole_source
+from kernels.devices.host.compiler import cache_folder
+from kernels.errors import KernelError
 
 # The wheels are of the test extra on Linux x86-64: there CI must not do without.
 BROUGHT = (sys.platform, platform.machine()) == ("linux", "x86_64")
@@ -235,6 +235,8 @@ def test_a_log_in_other_words_is_no_pass() -> None:
 
 
 def test_without_nvrtc_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernels.nvrtc.nvrtc_reason", lambda: "NVRTC is not installed (pip ...)")
+    monkeypatch.setattr(
+        "kernels.build.nvrtc.nvrtc_reason", lambda: "NVRTC is not installed (pip ...)"
+    )
     with pytest.raises(KernelError, match=r"^NVRTC is not installed"):
         compile_cubin("", "empty.cu", "sm_80")

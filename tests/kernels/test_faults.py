@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import engine, fast
+from kernels.build.sources import whole_source
+from kernels.cuda import engine, fast
+from kernels.devices.host import compiler
+from kernels.devices.host.module import Order, Schedule
 from kernels.errors import KernelError
-from kernels.host import compiler
-from kernels.host.module import Order, Schedule
-from kernels.sources import whole_source
-from simulator.workload import Inputs
+from simulator.problem.workload import Inputs
+from tests.helpers.runs import scenario
 from tests.kernels.helpers import SCHEDULES, faults, needs_compiler, workload_of
-from tests.simulator.helpers import scenario
 
 pytestmark = needs_compiler
 

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels import engine as engine_module
-from kernels.counters import COUNTERS
-from kernels.engine import KernelEngine
-from kernels.fast import FastRun
-from kernels.host.device import HostDevice
-from kernels.records import carried_on
-from simulator.cosimulation import verify
-from simulator.engine import NumpyEngine, Tile
-from simulator.scenario import Scenario, load_scenario
-from simulator.workload import Inputs, Workload
+from kernels.cuda import engine as engine_module
+from kernels.cuda.counters import COUNTERS
+from kernels.cuda.engine import KernelEngine
+from kernels.cuda.fast import FastRun
+from kernels.cuda.records import carried_on
+from kernels.devices.host.device import HostDevice
+from simulator.engines.numpy_engine import NumpyEngine, Tile
+from simulator.problem.scenario import Scenario, load_scenario
+from simulator.problem.workload import Inputs, Workload
+from simulator.run.cosimulation import verify
 from tests.conformance.check import HERE, array_faults, count_faults, find_cases
+from tests.helpers.runs import ALGORITHMS, scenario
 from tests.kernels.helpers import (
     SCHEDULES,
     TILINGS,
@@ -29,7 +30,6 @@ from tests.kernels.helpers import (
     needs_compiler,
     workload_of,
 )
-from tests.simulator.helpers import ALGORITHMS, scenario
 
 pytestmark = needs_compiler
 

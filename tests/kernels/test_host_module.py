@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernels.devices.host import compiler
+from kernels.devices.host.compiler import cache_folder, find_compiler
+from kernels.devices.host.device import HostDevice
+from kernels.devices.host.module import SHARED_LIMIT, HostModule, Order, Schedule
 from kernels.errors import KernelError
-from kernels.host import compiler
-from kernels.host.compiler import cache_folder, find_compiler
-from kernels.host.device import HostDevice
-from kernels.host.module import SHARED_LIMIT, HostModule, Order, Schedule
 from tests.kernels.helpers import SCHEDULES, needs_compiler
 
 CODE = r"""
@@ -279,7 +279,7 @@ def test_a_cache_that_cannot_be_made(fresh: Path) -> None:
 @needs_compiler
 def test_processes_that_compile_at_once(fresh: Path) -> None:
     text = (
-        "import numpy as np\nfrom kernels.host.module import HostModule\n"
+        "import numpy as np\nfrom kernels.devices.host.module import HostModule\n"
         f"out = np.zeros(1, np.float32)\nHostModule({SMALL!r}, ('-DVALUE=3',))"
         ".get_function('one')((1,), (1,), (out,))\nassert out[0] == 3\n"
     )

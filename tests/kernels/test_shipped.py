@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import cupy_device, shipped
-from kernels.elf import architecture, elf_size
+from kernels.build import shipped
+from kernels.build.elf import architecture, elf_size
+from kernels.build.nvrtc import compile_cubin, compile_ptx, nvrtc_reason
+from kernels.build.shipped import Entry, fitting, key, machine_code, packed
+from kernels.build.sources import whole_source
+from kernels.cuda.launch import build_options
+from kernels.devices import cupy as cupy_device
+from kernels.devices.host.compiler import cache_folder
 from kernels.errors import KernelError
-from kernels.host.compiler import cache_folder
-from kernels.launch import build_options
-from kernels.nvrtc import compile_cubin, compile_ptx, nvrtc_reason
-from kernels.shipped import Entry, fitting, key, machine_code, packed
-from kernels.sources import whole_source
+from tests.helpers.runs import scenario
 from tests.kernels.helpers import workload_of
-from tests.simulator.helpers import scenario
 
 needs_nvrtc = pytest.mark.skipif(bool(nvrtc_reason()), reason=nvrtc_reason())
 

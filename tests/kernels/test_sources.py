@@ -6,16 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels import registry
-from kernels.counters import COUNTERS, total
-from kernels.cupy_device import CupyDevice
-from kernels.device import GpuStatus, gpu_status
-from kernels.errors import KernelError
-from kernels.fast import FastRun
-from kernels.host.compiler import find_compiler
-from kernels.host.device import HostDevice
-from kernels.host.module import HostModule
-from kernels.launch import (
+from kernels.build.sources import FOLDER, anchors, source, whole_source
+from kernels.cuda.counters import COUNTERS, total
+from kernels.cuda.fast import FastRun
+from kernels.cuda.launch import (
     KERNELS,
     Part,
     Tensors,
@@ -24,14 +18,20 @@ from kernels.launch import (
     prepared,
     shared_bytes,
 )
-from kernels.records import detail_type
-from kernels.registry import choose_engine, make_engine
-from kernels.sources import FOLDER, anchors, source, whole_source
-from simulator.dtypes import bfloat16_from_bits, round_to
-from simulator.engine import NumpyEngine
-from simulator.errors import InputError
+from kernels.cuda.records import detail_type
+from kernels.devices import registry
+from kernels.devices.cupy import CupyDevice
+from kernels.devices.driver import GpuStatus, gpu_status
+from kernels.devices.host.compiler import find_compiler
+from kernels.devices.host.device import HostDevice
+from kernels.devices.host.module import HostModule
+from kernels.devices.registry import choose_engine, make_engine
+from kernels.errors import KernelError
+from simulator.base.dtypes import bfloat16_from_bits, round_to
+from simulator.base.errors import InputError
+from simulator.engines.numpy_engine import NumpyEngine
+from tests.helpers.runs import ALGORITHMS, program_of, scenario
 from tests.kernels.helpers import needs_compiler, workload_of
-from tests.simulator.helpers import ALGORITHMS, program_of, scenario
 
 CONVERSIONS = """
 extern "C" __global__ void widen_all(const unsigned short* bits, float* out, int n)
@@ -157,7 +157,7 @@ def test_a_byte_less_of_shared_memory_is_too_little(
     algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The formula asks for no more than the kernels use: with less they overrun, and it shows."""
-    from kernels import launch as launch_module
+    from kernels.cuda import launch as launch_module
 
     chosen = scenario(algorithm, nq=20, nk=40, d=8, dv=33, rows=20, cols=40, dtype="float16")
     FastRun(*workload_of(chosen), HostDevice()).launch()

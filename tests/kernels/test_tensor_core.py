@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import tensor_core
-from kernels.engine import narrowed, widened
+from kernels.build.sources import FOLDER, anchors, source, whole_source
+from kernels.cuda import tensor_core
+from kernels.cuda.engine import narrowed, widened
+from kernels.cuda.tensor_core import TensorCoreRun, build_options, check, grid, shared_bytes
+from kernels.devices.host.device import HostDevice
+from kernels.devices.host.module import HostModule, Order, Schedule
 from kernels.errors import KernelError
-from kernels.host.device import HostDevice
-from kernels.host.module import HostModule, Order, Schedule
-from kernels.sources import FOLDER, anchors, source, whole_source
-from kernels.tensor_core import TensorCoreRun, build_options, check, grid, shared_bytes
-from simulator.workload import Inputs, Workload
+from simulator.problem.workload import Inputs, Workload
+from tests.helpers.runs import program_of, rounding, scenario, textbook
 from tests.kernels.helpers import needs_compiler, workload_of
-from tests.simulator.helpers import program_of, rounding, scenario, textbook
 
 ORDERS = (Schedule(Order.FORWARD), Schedule(Order.REVERSE), Schedule(Order.RANDOM, seed=7))
 SCHEDULES = tuple(

@@ -32,18 +32,19 @@ from tests.mutants.runs import (
     Trial,
 )
 
-SIMULATOR = sorted({*Path("simulator").rglob("*.py")} - {Path("simulator/bench.py")})
+SIMULATOR = sorted({*Path("simulator").rglob("*.py")} - {Path("simulator/study/bench.py")})
 """But for what only measures: `make bench` runs it."""
-SESSION = [Path(f"ui/{name}.py") for name in ("session", "history", "runs", "tasks", "worker")]
+SESSION = [
+    Path(f"ui/session/{name}.py") for name in ("session", "history", "runs", "tasks", "worker")
+]
 SUITES = {
     "simulator": (SIMULATOR, ["tests/simulator", "tests/test_conformance.py"]),
     "ui": (
         SESSION,
         [
-            *(f"tests/ui/test_{name}.py" for name in (
-                "session", "session_moves", "history", "runs", "tasks", "controls",
-                "main_window", "lessons",
-            )),
+            "tests/ui/session",
+            *(f"tests/ui/window/test_{name}.py" for name in ("controls", "main_window")),
+            "tests/ui/talk/test_lessons.py",
         ],
     ),
 }  # fmt: skip

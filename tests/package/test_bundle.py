@@ -19,12 +19,12 @@ import pytest
 from PIL import Image
 from pypdf import PdfReader
 
-from kernels import shipped
-from kernels.device import gpu_status
-from kernels.launch import build_options
-from kernels.sources import whole_source
-from simulator.scenario import load_scenario
-from simulator.workload import resolve
+from kernels.build import shipped
+from kernels.build.sources import whole_source
+from kernels.cuda.launch import build_options
+from kernels.devices.driver import gpu_status
+from simulator.problem.scenario import load_scenario
+from simulator.problem.workload import resolve
 
 ROOT = Path(__file__).resolve().parents[2]
 DIST = ROOT / "dist"
@@ -189,7 +189,10 @@ def modules(bundle: Path) -> set[str]:
 
 def test_nothing_is_inside_that_should_not_be(bundle):
     inside = modules(bundle)
-    assert {"ui.main_window", "numpy._core._multiarray_umath"} <= inside  # or nothing was looked at
+    assert {
+        "ui.window.main_window",
+        "numpy._core._multiarray_umath",
+    } <= inside  # or nothing was looked at
     assert ("cupy._core.core" in inside) is (bundle.name == "tilescope")
     banned = re.compile(
         r"(pytest|_pytest|hypothesis|unittest|doctest|torch|transformers|ruff|mypy|tests"

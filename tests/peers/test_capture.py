@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.scenario import parse_scenario
-from simulator.trace import Trace, simulate
-from tests.simulator.helpers import ALGORITHMS
+from simulator.problem.scenario import parse_scenario
+from simulator.run.trace import Trace, simulate
+from tests.helpers.runs import ALGORITHMS
 
 pytestmark = pytest.mark.peers
 for package in ("torch", "transformers"):

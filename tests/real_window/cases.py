@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from simulator.assets import LESSONS, SCENARIOS
-from ui.layouts import LAYOUT_NAMES
+from simulator.base.assets import LESSONS, SCENARIOS
+from ui.look.layouts import LAYOUT_NAMES
 
 _SEQUENCES = 200
 _LESSONS = sorted(path.stem for path in LESSONS.glob("*.md"))

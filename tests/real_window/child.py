@@ -19,9 +19,9 @@ from PySide6.QtWidgets import QApplication
 
 from tests.real_window.cases import Case
 from tests.real_window.hand import SCRIPTS, Fault, Hand, HandWithoutKeys, Script, ways_of
-from ui.app import application
-from ui.cli import main
-from ui.main_window import MainWindow
+from ui.app.cli import main
+from ui.app.start import application
+from ui.window.main_window import MainWindow
 
 STUCK = 120
 """Seconds after which a case is taken for stuck, and its process ends."""

@@ -14,12 +14,12 @@ from collections.abc import Callable, Generator
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QApplication, QDockWidget
 
-from simulator.assets import LESSONS
+from simulator.base.assets import LESSONS
 from tests.real_window.cases import LEFT, WAYS, Case
 from tests.real_window.keys import x_keys
-from ui.layouts import LAYOUT_NAMES
-from ui.main_window import MainWindow
-from ui.panel_specs import PANELS
+from ui.look.layouts import LAYOUT_NAMES
+from ui.window.main_window import MainWindow
+from ui.window.panel_specs import PANELS
 
 Script = Generator[None, None, None]
 

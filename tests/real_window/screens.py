@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ui.system_libraries import advice, missing_libraries
+from ui.safety.system_libraries import advice, missing_libraries
 
 KEYS_OF_OPENBOX = Path(__file__).with_name("openbox.xml")
 PATIENCE = 60.0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from simulator.assets import SCENARIOS
-from simulator.scenario import Scenario, load_scenario
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import Scenario, load_scenario
 
 
 @pytest.fixture(scope="session")

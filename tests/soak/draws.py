@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from simulator.assets import LESSONS, SCENARIOS
-from simulator.hardware import gpus
-from simulator.scenario import Scenario, with_values
+from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.problem.hardware import gpus
+from simulator.problem.scenario import Scenario, with_values
 
 TYPED = ("0", "1", "7", "64", "13", "-3", "1e9", "0.5", "abc", "π", "4097", "99999999999", " ", "")
 """What is typed into fields: some of it is right somewhere, nothing is right everywhere."""

@@ -21,19 +21,19 @@ from PySide6.QtCore import QEvent
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
-from simulator.cell_values import Cell
-from simulator.lesson_places import Pointer
-from simulator.program import TileProgram
-from simulator.scenario import Scenario, scenario_toml
-from simulator.snapshot import Cursor
-from simulator.trace import Trace
-from ui.app import application
-from ui.main_window import MainWindow
-from ui.panel_specs import PANELS
-from ui.panels.board_panel import BoardPanel
-from ui.panels.values_panel import value_row
-from ui.session import Session, View
-from ui.theme import THEMES, Style
+from simulator.lesson.places import Pointer
+from simulator.problem.scenario import Scenario, scenario_toml
+from simulator.program.tile_program import TileProgram
+from simulator.run.cell_values import Cell
+from simulator.run.snapshot import Cursor
+from simulator.run.trace import Trace
+from ui.app.start import application
+from ui.board.panel import BoardPanel
+from ui.look.theme import THEMES, Style
+from ui.panels.values.panel import value_row
+from ui.session.session import Session, View
+from ui.window.main_window import MainWindow
+from ui.window.panel_specs import PANELS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,18 +13,18 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QMenu, QWidget
 from shiboken6 import isValid
 
-from simulator.assets import LESSONS, SCENARIOS
-from simulator.breakpoints import AtOp
-from simulator.errors import InputError
-from simulator.playback import SPEEDS, Granularity
-from simulator.scenario import with_values
-from simulator.snapshot import Cell, Cursor
+from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.base.errors import InputError
+from simulator.problem.scenario import with_values
+from simulator.program.playback import SPEEDS, Granularity
+from simulator.run.breakpoints import AtOp
+from simulator.run.snapshot import Cell, Cursor
 from tests.soak.devices import NO_KEYS, press, press_in, type_into, within
 from tests.soak.draws import TYPED, make_files, random_changes, small
-from ui.actions import ACTIONS
-from ui.layouts import LAYOUTS
-from ui.main_window import MainWindow
-from ui.panel_specs import PANELS
+from ui.look.layouts import LAYOUTS
+from ui.window.actions import ACTIONS
+from ui.window.main_window import MainWindow
+from ui.window.panel_specs import PANELS
 
 LEAVES = ("quit",)
 """Actions that end what is tried."""

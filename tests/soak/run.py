@@ -10,16 +10,16 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
-from simulator.assets import DEMO
+from simulator.base.assets import DEMO
 from tests.soak.devices import deliver_deletes
 from tests.soak.fresh import FreshSessions, differences
 from tests.soak.hand import Hand
 from tests.soak.watch import Block, Failures, Sample, Stopwatch, load, sample
-from ui.app import make_window
-from ui.autosave import Autosave
-from ui.log import follow
-from ui.main_window import MainWindow
-from ui.settings import Settings
+from ui.app.start import make_window
+from ui.safety.log import follow
+from ui.safety.settings import Settings
+from ui.window.autosave import Autosave
+from ui.window.main_window import MainWindow
 
 MOST_BLOCK_MS = 300
 MOST_GROWTH = 1.10

@@ -7,11 +7,11 @@ import pytest
 from PySide6.QtCore import QTimer, qWarning
 
 from simulator import simulate
-from simulator.assets import DEMO
+from simulator.base.assets import DEMO
 from tests.soak.fresh import compare, prints_of
 from tests.soak.run import MOST_BLOCK_MS, WARM, Report, soak
 from tests.soak.watch import Block, Failures, Sample
-from ui.app import application
+from ui.app.start import application
 
 FIRST = Sample(
     actions=WARM, seconds=60, rss=300, held=320, objects=10_000, qobjects=1_000, widgets=500

@@ -17,7 +17,7 @@ import psutil
 from PySide6.QtCore import QObject, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
-from ui.heap import give_back
+from ui.safety.heap import give_back
 
 T = TypeVar("T")
 MIB = 2**20

@@ -9,12 +9,12 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from simulator.assets import SCENARIOS
-from tests.ui.scenario_desk import CAPTURE, RANDOM, Desk
-from ui.app import application, make_window
-from ui.main_window import MainWindow
-from ui.panels import painting
-from ui.settings import Settings
+from simulator.base.assets import SCENARIOS
+from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk
+from ui.app.start import application, make_window
+from ui.safety import painting
+from ui.safety.settings import Settings
+from ui.window.main_window import MainWindow
 
 
 @pytest.fixture(scope="session")

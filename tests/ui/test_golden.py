@@ -11,12 +11,12 @@ import pytest
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QImage, QPainter
 
-from simulator.assets import SCENARIOS
-from simulator.row_report import row_report
-from simulator.trace import simulate
-from ui.scene.board import paint_board
-from ui.scene.scene import paint_scene, scene_style
-from ui.theme import THEMES, Style
+from simulator.base.assets import SCENARIOS
+from simulator.run.row_report import row_report
+from simulator.run.trace import simulate
+from ui.board.board import paint_board
+from ui.export.composed import paint_scene, scene_style
+from ui.look.theme import THEMES, Style
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 BOARDS = [

@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from simulator.assets import SCENARIOS
-from simulator.bench import Measurement
-from simulator.playback import Granularity
-from simulator.trace import simulate
+from simulator.base.assets import SCENARIOS
+from simulator.program.playback import Granularity
+from simulator.run.trace import simulate
+from simulator.study.bench import Measurement
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEMO = SCENARIOS / "grouped-heads.toml"
@@ -62,7 +62,7 @@ def _cancelling(ending: str) -> Measurement:
 
 
 def _prepared(target: Path, frames: int, size: tuple[int, int] = (1920, 1080)) -> Any:
-    from ui.app import application
+    from ui.app.start import application
     from ui.export.job import prepare
     from ui.export.options import ExportOptions
 
@@ -96,7 +96,7 @@ def _peak_megabytes() -> float:
 def _ratio(target: Path, frames: int) -> dict[str, float]:
     """Compare a film with the encoder fed with its frames, taken in turns."""
     from ui.export.frames import new_image, paint_frame
-    from ui.export.video import VideoWriter
+    from ui.export.writers.video import VideoWriter
 
     export = _prepared(target, frames)
     source = export.source
@@ -122,7 +122,7 @@ def _ratio(target: Path, frames: int) -> dict[str, float]:
 
 def _cancel(target: Path, frames: int) -> dict[str, float]:
     """Measure from asking for an end until nothing runs and nothing is left."""
-    from ui.tasks import Cancelled
+    from ui.session.tasks import Cancelled
 
     export = _prepared(target, frames, (3840, 2160))
     asked = threading.Event()

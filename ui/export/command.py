@@ -11,21 +11,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernels.registry import make_engine
-from simulator.errors import safe_text
-from simulator.lesson import find_lesson, load_lesson
-from simulator.playback import Granularity
-from simulator.trace import simulate
+from kernels.devices.registry import make_engine
+from simulator.base.errors import safe_text
+from simulator.lesson.reader import find_lesson, load_lesson
+from simulator.program.playback import Granularity
+from simulator.run.trace import simulate
 from ui.export.formats import FORMATS
 from ui.export.options import SCENE_NAMES, THEME_NAMES, ExportOptions, picture_size
 from ui.export.pipe import tell_made, tell_share
-from ui.layouts import LAYOUT_PANELS
-from ui.streams import on_terminal
-from ui.units import count_text
+from ui.look.layouts import LAYOUT_PANELS
+from ui.look.units import count_text
+from ui.safety.streams import on_terminal
 
 if TYPE_CHECKING:
     from ui.export.job import Export
-    from ui.tasks import Report
+    from ui.session.tasks import Report
 
 _TELL_EVERY = 0.2
 
@@ -145,7 +145,7 @@ def _prepared(
         # What is wrong with a scenario is told before Qt is loaded.
         trace = simulate(options.scenario, partial(make_engine, options.engine))
 
-    from ui.app import application
+    from ui.app.start import application
     from ui.export.job import prepare, prepare_lesson
 
     application()

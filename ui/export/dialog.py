@@ -27,22 +27,22 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from simulator.errors import InputError
-from simulator.playback import Granularity
-from simulator.trace import Trace
+from simulator.base.errors import InputError
+from simulator.program.playback import Granularity
+from simulator.run.trace import Trace
 from ui.export.formats import BY_ENDING, FORMATS, Format
 from ui.export.options import THEME_NAMES, ExportOptions, picture_size
 from ui.export.scenes import SCENES
 from ui.export.storyboard import make_storyboard
 from ui.export.timeline import OPS_BY_DEFAULT, make_timeline
 from ui.export.window_job import KIND, Made, still_options, submit, words_of
-from ui.layouts import LAYOUTS
-from ui.lesson_player import LessonPlayer
-from ui.panels.overrides import guarded
-from ui.replace import ask_replace
-from ui.session import Session
-from ui.theme import Style
-from ui.units import count_text, plural
+from ui.look.layouts import LAYOUTS
+from ui.look.theme import Style
+from ui.look.units import count_text, plural
+from ui.safety.overrides import guarded
+from ui.session.session import Session
+from ui.talk.lesson_player import LessonPlayer
+from ui.window.replace import ask_replace
 
 SIZES = ("1280x720", "1920x1080", "2560x1440", "3840x2160")
 _VIEW, _RUN, _PART = "This view", "The whole run", "Visits"

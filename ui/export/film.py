@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from PySide6.QtGui import QImage
 
 from ui.export.frames import FrameSource, new_image, paint_frame
-from ui.tasks import Report
+from ui.session.tasks import Report
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.errors import refuse
+from simulator.base.errors import refuse
 
 
 @dataclass(frozen=True, slots=True)

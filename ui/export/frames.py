@@ -12,12 +12,12 @@ from typing import Protocol
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage, QPainter
 
-from simulator.row_report import RowReport, row_report
-from simulator.snapshot import Cursor, Snapshot
-from simulator.trace import Trace
+from simulator.run.row_report import RowReport, row_report
+from simulator.run.snapshot import Cursor, Snapshot
+from simulator.run.trace import Trace
 from ui.export.scenes import SCENES, paint_moment
 from ui.export.timeline import Moment, Timeline
-from ui.theme import Theme
+from ui.look.theme import Theme
 
 
 class FrameSource(Protocol):

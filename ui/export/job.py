@@ -12,23 +12,23 @@ from typing import IO, Protocol
 
 from PySide6.QtGui import QImage
 
-from simulator.errors import InputError, Mistake, reason, refuse
-from simulator.files import clear_stale, part_of, write_atomically
-from simulator.lesson import Lesson
-from simulator.playback import clamped, end_of_visit
-from simulator.snapshot import Cursor
-from simulator.trace import Trace
+from simulator.base.errors import InputError, Mistake, reason, refuse
+from simulator.base.files import clear_stale, part_of, write_atomically
+from simulator.lesson.reader import Lesson
+from simulator.program.playback import clamped, end_of_visit
+from simulator.run.snapshot import Cursor
+from simulator.run.trace import Trace
 from ui.export.film import Film, FrameWriter
 from ui.export.frames import FrameSource, RunFrames, new_image, paint_frame
-from ui.export.metadata import Note, note_of
 from ui.export.options import NUMBER, ExportOptions
-from ui.export.pixels import Changes, Patch, pixels_of
-from ui.export.png import ApngWriter, Pixels, write_png
 from ui.export.timeline import Timeline, make_timeline
-from ui.export.vector import pdf_bytes, svg_bytes
-from ui.layouts import LAYOUT_NAMES
-from ui.tasks import Report
-from ui.theme import THEMES
+from ui.export.writers.metadata import Note, note_of
+from ui.export.writers.pixels import Changes, Patch, pixels_of
+from ui.export.writers.png import ApngWriter, Pixels, write_png
+from ui.export.writers.vector import pdf_bytes, svg_bytes
+from ui.look.layouts import LAYOUT_NAMES
+from ui.look.theme import THEMES
+from ui.session.tasks import Report
 
 GIF_SAMPLES = 6
 """Frames whose colours make the palette."""
@@ -273,10 +273,10 @@ def _writer(ending: str, out: IO[bytes], source: FrameSource, fps: int, note: No
         count = len(source)
         return _ChangesWriter(ApngWriter(out, size, count, fps, alpha, note.text), alpha)
     if ending == ".webp":
-        from ui.export.webp import WebpWriter
+        from ui.export.writers.webp import WebpWriter
 
         return _ChangesWriter(WebpWriter(out, size, fps, alpha, note.xmp), alpha)
-    from ui.export.video import GifWriter, VideoWriter
+    from ui.export.writers.video import GifWriter, VideoWriter
 
     if ending == ".gif":
         return GifWriter(out, size, fps, note.text)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from simulator.snapshot import Cursor
-from simulator.trace import Trace
+from simulator.run.snapshot import Cursor
+from simulator.run.trace import Trace
 from ui.export.stage import Look, Place, Stage, StageFrames
 from ui.export.timeline import Timeline
 

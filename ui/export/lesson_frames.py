@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import TypeVar
 
-from simulator.lesson import Lesson, ResolvedStep, resolve_step
+from simulator.lesson.reader import Lesson, ResolvedStep, resolve_step
 from ui.export.stage import Look, Place, Said, Stage, StageFrames
 from ui.export.storyboard import Storyboard
-from ui.lesson_text import FORMATS
+from ui.look.lesson_text import FORMATS
 
 R = TypeVar("R")
 

@@ -7,10 +7,10 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.errors import InputError, refuse
-from simulator.playback import Granularity
+from simulator.base.errors import InputError, refuse
+from simulator.program.playback import Granularity
 from ui.export.formats import Format, format_of
-from ui.layouts import LAYOUT_NAMES
+from ui.look.layouts import LAYOUT_NAMES
 
 SIZES = ((320, 240), (7680, 4320))
 """Smallest and largest picture."""
@@ -52,7 +52,7 @@ class ExportOptions:
     lesson : bool
         Whether it is a lesson that is exported, and no run.
     token : str
-        For `simulator.files.part_of`.
+        For `simulator.base.files.part_of`.
     """
 
     target: str

@@ -16,13 +16,13 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
-from simulator.errors import refuse
-from simulator.files import write_atomically
-from simulator.scenario import Faults
-from ui.export.vector import finished_svg, new_svg
-from ui.panels.painting import whole_pictures
-from ui.scene.fault_marks import paint_fault_label
-from ui.theme import DARK, Style
+from simulator.base.errors import refuse
+from simulator.base.files import write_atomically
+from simulator.problem.scenario import Faults
+from ui.board.fault_marks import paint_fault_label
+from ui.export.writers.vector import finished_svg, new_svg
+from ui.look.theme import DARK, Style
+from ui.safety.painting import whole_pictures
 
 
 class WidgetPicture:

@@ -20,12 +20,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from simulator.errors import InputError, Mistake
-from simulator.scenario import Scenario, scenario_toml
+from simulator.base.errors import InputError, Mistake
+from simulator.problem.scenario import Scenario, scenario_toml
 
 if TYPE_CHECKING:
     from ui.export.options import ExportOptions
-    from ui.tasks import Report
+    from ui.session.tasks import Report
 
 _SHARE, _MADE = "share ", "made "
 _TELL_EVERY = 0.05

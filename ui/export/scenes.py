@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter
 
-from simulator.row_report import RowReport
-from simulator.snapshot import Snapshot
-from ui.scene.board import paint_board
-from ui.scene.fault_marks import paint_fault_label
-from ui.scene.scene import paint_scene, scene_style
-from ui.scene.softmax import MOVING_OPS
-from ui.theme import Style, Theme
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Snapshot
+from ui.board.board import paint_board
+from ui.board.fault_marks import paint_fault_label
+from ui.export.composed import paint_scene, scene_style
+from ui.look.theme import Style, Theme
+from ui.panels.softmax.painter import MOVING_OPS
 
 Paint = Callable[[QPainter, Snapshot, RowReport, Style, QRectF, float, bool], None]
 """Told the phase of the op's moves as well, and whether to fill the ground."""

@@ -16,20 +16,20 @@ from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QSettings, QSize, Q
 from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
-from simulator.lesson import ResolvedStep
-from simulator.lesson_places import Pointer
-from simulator.lesson_tables import ChooseTable
-from simulator.scenario import Scenario
-from simulator.snapshot import Cursor
-from simulator.trace import Trace
-from ui.app import application
-from ui.collector import collect_here
-from ui.export.widget_svg import paint_widgets
-from ui.main_window import MainWindow
-from ui.panels.painting import whole_pictures
-from ui.session import Session
-from ui.settings import Settings
-from ui.theme import HALL, TEXT_SCALES, hall_scale
+from simulator.lesson.places import Pointer
+from simulator.lesson.reader import ResolvedStep
+from simulator.lesson.tables import ChooseTable
+from simulator.problem.scenario import Scenario
+from simulator.run.snapshot import Cursor
+from simulator.run.trace import Trace
+from ui.app.start import application
+from ui.export.writers.widget_svg import paint_widgets
+from ui.look.theme import HALL, TEXT_SCALES, hall_scale
+from ui.safety.collector import collect_here
+from ui.safety.painting import whole_pictures
+from ui.safety.settings import Settings
+from ui.session.session import Session
+from ui.window.main_window import MainWindow
 
 Look = Callable[[], None]
 """Called often by what waits; what it raises ends the waiting."""

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from simulator.errors import refuse
-from simulator.lesson import Lesson
-from simulator.lesson_numbers import program_of
-from simulator.lesson_record import word_count
-from simulator.playback import SECONDS_PER_OP, path_between
-from simulator.snapshot import Cursor
+from simulator.base.errors import refuse
+from simulator.lesson.numbers import program_of
+from simulator.lesson.reader import Lesson
+from simulator.lesson.record import word_count
+from simulator.program.playback import SECONDS_PER_OP, path_between
+from simulator.run.snapshot import Cursor
 from ui.export.timeline import MOST_FRAMES
-from ui.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
-from ui.units import count_text, plural
+from ui.look.units import count_text, plural
+from ui.talk.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
 
 READING = 2.7
 """Words that are read in a second."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.errors import refuse
-from simulator.playback import SECONDS_PER_OP, Granularity, end_of_visit
-from simulator.program import TileProgram
-from simulator.snapshot import Cursor
-from ui.units import count_text, plural
+from simulator.base.errors import refuse
+from simulator.program.playback import SECONDS_PER_OP, Granularity, end_of_visit
+from simulator.program.tile_program import TileProgram
+from simulator.run.snapshot import Cursor
+from ui.look.units import count_text, plural
 
 LONGEST = 60.0
 """Seconds that a film takes at most when nobody says how long."""

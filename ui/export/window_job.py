@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-from ui.cli import version
+from ui.app.cli import version
 from ui.export.job import prepare
 from ui.export.options import ExportOptions
 from ui.export.pipe import make_beside
-from ui.layouts import LAYOUT_NAMES
-from ui.session import Session
-from ui.tasks import Report
+from ui.look.layouts import LAYOUT_NAMES
+from ui.session.session import Session
+from ui.session.tasks import Report
 
 KIND = "export"
 """Of the session's task."""

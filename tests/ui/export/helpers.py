@@ -11,9 +11,9 @@ from PySide6.QtCore import QByteArray
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 
-from simulator.assets import SCENARIOS
-from simulator.trace import Trace, simulate
-from ui.app import application
+from simulator.base.assets import SCENARIOS
+from simulator.run.trace import Trace, simulate
+from ui.app.start import application
 from ui.export.job import Export, prepare
 from ui.export.options import ExportOptions
 

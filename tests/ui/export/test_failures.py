@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from simulator.errors import InputError
-from simulator.files import clear_stale
+from simulator.base.errors import InputError
+from simulator.base.files import clear_stale
 from tests.ui.export.helpers import DEMO, ROOT, command, make, names, options, picture, prepared
 from ui.export.film import Film
-from ui.tasks import Cancelled
+from ui.session.tasks import Cancelled
 
 ENDINGS = (".mp4", ".webm", ".gif", ".webp", ".apng")
 LONG = {"size": (1920, 1080), "length": 60.0, "fps": 30}
@@ -250,7 +250,7 @@ def test_a_folder_that_may_not_be_written_is_a_line(ending, tmp_path):
     ],
 )
 def test_what_cannot_be_is_a_line_and_leaves_nothing(arguments, words, tmp_path, capsys):
-    from ui.cli import main
+    from ui.app.cli import main
 
     (tmp_path / "folder.mp4").mkdir()
     filled = [a.replace("{tmp}", str(tmp_path)) for a in arguments]
@@ -270,7 +270,7 @@ def test_what_cannot_be_is_a_line_and_leaves_nothing(arguments, words, tmp_path,
 def test_a_missing_encoder_is_a_line(ending, tmp_path, monkeypatch, capsys):
     import av
 
-    from ui.cli import main
+    from ui.app.cli import main
 
     monkeypatch.setattr(av, "codecs_available", {"h264"})
     wanted = ["export", str(DEMO), "-o", str(tmp_path / f"a{ending}"), "--length", "1"]
@@ -283,7 +283,7 @@ def test_a_missing_encoder_is_a_line(ending, tmp_path, monkeypatch, capsys):
 
 def test_without_pyav_what_needs_none_is_exported_all_the_same(tmp_path):
     code = (
-        "import sys; sys.modules['av'] = None; from ui.cli import main; "
+        "import sys; sys.modules['av'] = None; from ui.app.cli import main; "
         "sys.exit(main(sys.argv[1:]))"
     )
     for ending, expected in ((".mp4", 2), (".apng", 0), (".png", 0), (".gif", 2)):

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from simulator.assets import SCENARIOS
-from simulator.trace import simulate
+from simulator.base.assets import SCENARIOS
+from simulator.run.trace import simulate
 from tests.ui.export.helpers import (
     DEMO,
     command,
@@ -31,7 +31,7 @@ from tests.ui.export.helpers import (
     still,
 )
 from ui.export.frames import new_image, paint_frame
-from ui.export.pixels import Changes, pixels_of
+from ui.export.writers.pixels import Changes, pixels_of
 
 FILMS = (".mp4", ".webm", ".gif", ".webp", ".apng")
 
@@ -325,8 +325,8 @@ def test_a_pdf_looks_like_the_png(tmp_path):
 
 def test_several_frames_are_pages(tmp_path, qapp):
     """The seam for lessons: whatever paints frames can be a handout."""
-    from ui.export.metadata import Note
-    from ui.export.vector import pdf_bytes
+    from ui.export.writers.metadata import Note
+    from ui.export.writers.vector import pdf_bytes
 
     source = prepared(options(tmp_path / "a.mp4", length=0.3)).source
     (tmp_path / "a.pdf").write_bytes(pdf_bytes(source, Note("", "1", ""), lambda share: None))
@@ -364,7 +364,7 @@ def test_a_fault_is_named_in_every_scene(tmp_path):
 
 
 def test_options_are_what_the_command_in_the_metadata_says(tmp_path):
-    from ui.cli import _command_parser
+    from ui.app.cli import _command_parser
 
     wanted = dataclasses.replace(
         options(tmp_path / "a b.gif", visits=(2, None), scene="board"), length=None, pace=0.25

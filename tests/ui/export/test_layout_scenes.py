@@ -9,9 +9,9 @@ import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
-from simulator.errors import InputError
-from simulator.scenario import load_scenario, with_values
-from simulator.trace import simulate
+from simulator.base.errors import InputError
+from simulator.problem.scenario import load_scenario, with_values
+from simulator.run.trace import simulate
 from tests.ui.export.helpers import (
     DEMO,
     command,
@@ -27,13 +27,13 @@ from tests.ui.export.helpers import (
 from tests.ui.export.test_lessons import LESSON
 from ui.export.dialog import ExportDialog
 from ui.export.frames import new_image, paint_frame
-from ui.export.metadata import read_note, read_scenario
 from ui.export.options import ExportOptions
 from ui.export.pipe import make_beside
-from ui.export.pixels import pixels_of
 from ui.export.stage import stage_scale
-from ui.layouts import LAYOUT_NAMES, LAYOUTS
-from ui.tasks import Cancelled
+from ui.export.writers.metadata import read_note, read_scenario
+from ui.export.writers.pixels import pixels_of
+from ui.look.layouts import LAYOUT_NAMES, LAYOUTS
+from ui.session.tasks import Cancelled
 
 SMALL = (480, 320)
 

@@ -16,22 +16,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.assets import LESSONS
-from simulator.errors import InputError
-from simulator.lesson import find_lesson, list_lessons, load_lesson
-from simulator.scenario import load_scenario
+from simulator.base.assets import LESSONS
+from simulator.base.errors import InputError
+from simulator.lesson.reader import find_lesson, list_lessons, load_lesson
+from simulator.problem.scenario import load_scenario
 from tests.ui.export.helpers import ROOT, decoded, frames_of, names, picture
-from ui.app import application
+from ui.app.lesson_sheets import CELL, draw_sheet, draw_steps
+from ui.app.start import application
 from ui.export.frames import new_image, paint_frame
 from ui.export.job import prepare_lesson
-from ui.export.metadata import read_note, read_scenario
 from ui.export.options import ExportOptions
-from ui.export.pixels import pixels_of
 from ui.export.storyboard import PLAY_SECONDS, READING, SHORTEST, make_storyboard
-from ui.layouts import LAYOUT_PANELS
-from ui.lesson_player import WALK_SECONDS
-from ui.lesson_sheets import CELL, draw_sheet, draw_steps
-from ui.tasks import Cancelled
+from ui.export.writers.metadata import read_note, read_scenario
+from ui.export.writers.pixels import pixels_of
+from ui.look.layouts import LAYOUT_PANELS
+from ui.session.tasks import Cancelled
+from ui.talk.lesson_player import WALK_SECONDS
 
 LESSON = """+++
 title = "Three steps"
@@ -326,7 +326,7 @@ def test_a_broken_step_is_told_and_left_out(tmp_path):
     ],
 )
 def test_what_cannot_be_is_a_line(arguments, words, tmp_path, capsys):
-    from ui.cli import main
+    from ui.app.cli import main
 
     filled = [str(tmp_path / a) if a.startswith("a.") else a for a in arguments]
     assert main(["export", *filled]) == 2
@@ -364,7 +364,7 @@ def test_cancel_leaves_what_was_there(ending, lesson, tmp_path):
 
 
 def test_a_panel_that_fails_is_told_and_leaves_nothing(lesson, tmp_path, monkeypatch):
-    from ui.panels.memory_panel import MemoryPanel
+    from ui.panels.memory.panel import MemoryPanel
 
     def broken(panel, snapshot):
         raise ValueError("no picture")

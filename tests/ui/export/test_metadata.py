@@ -9,13 +9,13 @@ import pypdf
 import pytest
 from PIL import Image
 
-from simulator.assets import CAPTURES, SCENARIOS
-from simulator.errors import InputError
-from simulator.scenario import load_scenario, parse_scenario
-from simulator.trace import simulate
+from simulator.base.assets import CAPTURES, SCENARIOS
+from simulator.base.errors import InputError
+from simulator.problem.scenario import load_scenario, parse_scenario
+from simulator.run.trace import simulate
 from tests.ui.export.helpers import make, options, still
 from ui.export.formats import ENDINGS, format_of
-from ui.export.metadata import READS, note_of, read_note, read_scenario
+from ui.export.writers.metadata import READS, note_of, read_note, read_scenario
 
 TITLE = 'A "title" with <&> ]]> – ℓ, \u202f…'
 

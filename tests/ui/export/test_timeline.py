@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.assets import SCENARIOS
-from simulator.errors import InputError
-from simulator.playback import Granularity
-from simulator.snapshot import Cursor
-from simulator.trace import simulate
+from simulator.base.assets import SCENARIOS
+from simulator.base.errors import InputError
+from simulator.program.playback import Granularity
+from simulator.run.snapshot import Cursor
+from simulator.run.trace import simulate
 from ui.export.timeline import eased, make_timeline
 
 PROGRAMS = {

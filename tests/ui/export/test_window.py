@@ -20,14 +20,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from simulator.scenario import with_values
-from simulator.snapshot import Cursor
+from simulator.problem.scenario import with_values
+from simulator.run.snapshot import Cursor
 from tests.ui.export.helpers import command, frames_of, make, names, picture
 from ui.export.dialog import ExportDialog
 from ui.export.formats import FORMATS
 from ui.export.options import ExportOptions
-from ui.panels.memory_panel import MemoryPanel
-from ui.scene.transport import position_words
+from ui.panels.memory.panel import MemoryPanel
+from ui.panels.transport.painter import position_words
 
 
 @pytest.fixture
@@ -319,7 +319,7 @@ def test_an_export_is_opened_as_a_scenario(ending, open_window, tmp_path):
 
 
 def test_a_window_starts_from_an_export(qapp, settings, tmp_path):
-    from ui.app import make_window
+    from ui.app.start import make_window
 
     make(ExportOptions(f"{tmp_path}/a.svg", size=(480, 320)))
     window = make_window(tmp_path / "a.svg", settings=settings)

@@ -1,0 +1,296 @@
+"""CUDA C to machine code through NVRTC, which needs no GPU, no driver and no headers.
+
+`cupy.RawModule` asks for the device before it compiles; NVRTC itself does not, so CuPy's binding
+of it is called here. Beside the code it says what each kernel takes of a multiprocessor, which
+`Limit` comments in the sources bound.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kernels.build.elf import elf_size
+from kernels.errors import KernelError
+
+Build = Literal["fast", "trace"]
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120")
+"""What kernels are compiled for: Turing to Blackwell."""
+OPTIONS = ("--std=c++17", "-ftz=true", "-fmad=false", "--device-as-default-execution-space")
+"""What CuPy compiles with, but no product is joined to a sum unless the source says so: the trace
+build is to compute what the fast build does, to the last bit."""
+
+_INSTALL = "pip install cupy-cuda13x nvidia-cuda-nvrtc nvidia-cuda-runtime"
+_LOG_WORDS = 4000
+
+_ENTRY = re.compile(r"Compiling entry function '(\w+)'")
+_STACK = re.compile(
+    r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", re.MULTILINE
+)
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+_KERNEL = re.compile(
+    r'^extern "C" __global__ void(?: __launch_bounds__\([^)]*\))? (\w+)\(', re.MULTILINE
+)
+_LIMIT = re.compile(
+    r"^// ptxas (\w+) (fast|trace): at most (\d+) registers, (\d+) bytes of stack, "
+    r"(\d+) bytes spilled$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the assembler says that a kernel takes.
+
+    Attributes
+    ----------
+    registers : int
+        Of each thread.
+    stack, spill_stores, spill_loads : int
+        Bytes of each thread in local memory, and instructions that move them, in bytes.
+    shared : int
+        Static shared memory of a block, in bytes; what a launch adds is not known here.
+    """
+
+    registers: int
+    stack: int
+    spill_stores: int
+    spill_loads: int
+    shared: int
+
+    @property
+    def spilled(self) -> int:
+        """Bytes that stores and loads of spilled registers move."""
+        return self.spill_stores + self.spill_loads
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Most that a build of a kernel may take on any architecture, as its source says.
+
+    It holds for the tilings of the compile gate (tests/kernels/test_compile_gate.py).
+
+    Attributes
+    ----------
+    registers, stack, spilled : int
+        As in `Usage`.
+    """
+
+    registers: int
+    stack: int
+    spilled: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A source compiled for one architecture.
+
+    Attributes
+    ----------
+    code : bytes
+        A cubin, which the driver loads as it is.
+    usage : dict
+        Kernel name to `Usage`.
+    seconds : float
+        Time that it took.
+    """
+
+    code: bytes
+    usage: dict[str, Usage]
+    seconds: float
+
+
+def nvrtc_reason() -> str:
+    """Return why NVRTC cannot be had, in words a user can act on; empty if it can."""
+    try:
+        from cupy_backends.cuda.libs import nvrtc
+
+        nvrtc.getVersion()
+    except ImportError as error:
+        return f"CuPy is not installed ({_INSTALL}): {error}"
+    except (RuntimeError, OSError) as error:  # what CuPy raises when it finds no library
+        words = str(error).partition("\n")[0]
+        return f"NVRTC is not installed ({_INSTALL}): {words}"
+    return ""
+
+
+def nvrtc_version() -> str:
+    """Return NVRTC's version, such as ``13.0``.
+
+    Raises
+    ------
+    KernelError
+        There is no NVRTC.
+    """
+    _need_nvrtc()
+    from cupy_backends.cuda.libs import nvrtc
+
+    major, minor = nvrtc.getVersion()
+    return f"{major}.{minor}"
+
+
+def newest_target(capability: int) -> str:
+    """Return what to compile for: the GPU itself, or PTX where NVRTC does not know it yet.
+
+    Parameters
+    ----------
+    capability : int
+        Of the GPU, 90 for sm_90.
+
+    Raises
+    ------
+    KernelError
+        There is no NVRTC.
+    """
+    _need_nvrtc()
+    from cupy_backends.cuda.libs import nvrtc
+
+    known = nvrtc.getSupportedArchs()
+    return f"sm_{capability}" if capability in known else f"compute_{max(known)}"
+
+
+def compile_cubin(text: str, name: str, arch: str, options: Sequence[str] = ()) -> Compiled:
+    """Compile a source for one architecture.
+
+    Parameters
+    ----------
+    text : str
+        CUDA C without includes: no folder of headers is named.
+    name : str
+        What messages call it, such as ``flash2.cu``.
+    arch : str
+        Such as ``sm_90a``.
+    options : sequence of str
+        Definitions, beside `OPTIONS`.
+
+    Raises
+    ------
+    KernelError
+        There is no NVRTC, or it refuses the source: its own words are in the message.
+    """
+    started = time.perf_counter()
+    code, log = _compile(text, name, (f"-arch={arch}", "--ptxas-options=-v", *options), cubin=True)
+    # CuPy's binding takes the last byte for the end of a text and drops it.
+    whole = code.ljust(elf_size(code), b"\0")
+    return Compiled(whole, parse_usage(log), time.perf_counter() - started)
+
+
+def compile_ptx(text: str, name: str, arch: str, options: Sequence[str] = ()) -> str:
+    """Compile a source to PTX, which drivers of later GPUs compile further.
+
+    Parameters
+    ----------
+    text, name, options
+        As for `compile_cubin`.
+    arch : str
+        Such as ``compute_80``.
+
+    Raises
+    ------
+    KernelError
+        As for `compile_cubin`.
+    """
+    code, _ = _compile(text, name, (f"-arch={arch}", *options), cubin=False)
+    return code.rstrip(b"\0").decode()
+
+
+def _need_nvrtc() -> None:
+    reason = nvrtc_reason()
+    if reason:
+        raise KernelError(reason)
+
+
+def _compile(text: str, name: str, options: Sequence[str], *, cubin: bool) -> tuple[bytes, str]:
+    """Return the code and NVRTC's log."""
+    _need_nvrtc()
+    from cupy_backends.cuda.libs import nvrtc
+
+    program = nvrtc.createProgram(text, name, (), ())
+    try:
+        try:
+            nvrtc.compileProgram(program, (*OPTIONS, *options))
+        except nvrtc.NVRTCError as error:
+            log = nvrtc.getProgramLog(program).strip() or str(error)
+            said = " ".join(options)
+            raise KernelError(f"NVRTC refuses {name} ({said}):\n{log[:_LOG_WORDS]}") from None
+        code = nvrtc.getCUBIN(program) if cubin else nvrtc.getPTX(program)
+        return bytes(code), nvrtc.getProgramLog(program)
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def parse_usage(log: str) -> dict[str, Usage]:
+    """Return what each kernel takes, from the log of the assembler's option ``-v``.
+
+    Raises
+    ------
+    KernelError
+        A kernel is named and its figures are not: a later assembler may word them differently,
+        and a gate that reads nothing would let everything pass.
+    """
+    found: dict[str, Usage] = {}
+    pieces = _ENTRY.split(log)
+    for name, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+        stack, registers = _STACK.search(piece), _REGISTERS.search(piece)
+        if stack is None or registers is None:
+            raise KernelError(f"the assembler's log does not say what {name} takes:\n{log[:2000]}")
+        shared = _SHARED.search(piece)
+        frame, stores, loads = (int(n) for n in stack.groups())
+        found[name] = Usage(
+            int(registers[1]), frame, stores, loads, int(shared[1]) if shared else 0
+        )
+    return found
+
+
+def kernel_names(text: str) -> tuple[str, ...]:
+    """Return the kernels of a source, in their order."""
+    return tuple(_KERNEL.findall(text))
+
+
+def limits(text: str) -> dict[tuple[str, str], Limit]:
+    """Return the limits that a source states, by kernel and build.
+
+    They stand beside each kernel, one line for each build::
+
+        // ptxas flash2 fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
+    """
+    return {
+        (kernel, build): Limit(int(registers), int(stack), int(spilled))
+        for kernel, build, registers, stack, spilled in _LIMIT.findall(text)
+    }
+
+
+def over_limits(
+    usage: dict[str, Usage], allowed: dict[tuple[str, str], Limit], build: Build
+) -> list[str]:
+    """Return what a build takes more than its limits, in words; a kernel without limits counts.
+
+    Parameters
+    ----------
+    usage : dict
+        Kernel name to `Usage`, as compiled.
+    allowed : dict
+        As `limits` returns them.
+    build : str
+        ``fast`` or ``trace``.
+    """
+    faults = []
+    for kernel, taken in usage.items():
+        limit = allowed.get((kernel, build))
+        if limit is None:
+            faults.append(f"{kernel} {build}: no limits stand beside it")
+            continue
+        for quantity, unit in (
+            ("registers", "registers"),
+            ("stack", "bytes of stack"),
+            ("spilled", "bytes spilled"),
+        ):
+            got, most = getattr(taken, quantity), getattr(limit, quantity)
+            if got > most:
+                faults.append(f"{kernel} {build}: {got} {unit}, at most {most}")
+    return faults

@@ -1,0 +1,76 @@
+"""The CUDA sources, and which of their lines stand for which op."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from simulator.program.ops import Op
+
+FOLDER = Path(__file__).parents[1] / "cuda"
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+_ANCHOR = re.compile(r"//.*?\[([a-z ]+)\] (?=Dao)")
+_CITED = re.compile(r"\d+(?:-\d+)?")
+_TENSOR = re.compile(r"\b([A-Z]+)_(?:shared|hbm)\b")
+
+
+@cache
+def source(algorithm: str) -> str:
+    """Return the kernel of an algorithm as it stands in its file, which people read."""
+    return (FOLDER / f"{algorithm}.cu").read_text(encoding="utf-8")
+
+
+@cache
+def whole_source(algorithm: str) -> str:
+    """Return the kernel with common.cuh in the place of its include: what is compiled."""
+    return _INCLUDE.sub(
+        lambda found: (FOLDER / found[1]).read_text(encoding="utf-8"), source(algorithm)
+    )
+
+
+@cache
+def anchors(algorithm: str) -> dict[str, tuple[int, ...]]:
+    """Return the lines of `source` that stand for each op, by the op's name, counted from 1.
+
+    A kernel marks them by a comment such as ``// [row max] Dao 2023, Algorithm 1, line 9``.
+    """
+    found: dict[str, list[int]] = {}
+    for number, line in enumerate(source(algorithm).splitlines(), start=1):
+        for match in _ANCHOR.finditer(line):
+            found.setdefault(match[1], []).append(number)
+    return {name: tuple(lines) for name, lines in found.items()}
+
+
+def op_lines(algorithm: str, op: Op) -> tuple[int, ...]:
+    """Return the lines of `source` that stand for one op, in order, counted from 1.
+
+    Of the lines marked with the op's name these are the ones that cite a line of the paper that
+    the op cites, and, where an op moves tiles, do not name other tensors alone.
+    """
+    return _op_lines(algorithm, op.name, op.cites, frozenset(move.tensor for move in op.moves))
+
+
+@cache
+def _op_lines(algorithm: str, name: str, cites: str, moved: frozenset[str]) -> tuple[int, ...]:
+    text = source(algorithm).splitlines()
+    marked = anchors(algorithm)[name]
+    cited = _numbers(cites)
+    same = [n for n in marked if cited & _numbers(_after(text[n - 1], name))] or marked
+    named = {n: set(_TENSOR.findall(text[n - 1])) for n in same}
+    own = [n for n in same if not moved or not named[n] or named[n] & moved]
+    return tuple(own or same)
+
+
+def _after(line: str, name: str) -> str:
+    """Return what a line cites for an op."""
+    return line.partition(f"[{name}] ")[2]
+
+
+def _numbers(cites: str) -> frozenset[int]:
+    """Return the numbers of lines in a citation: ``Dao 2023, Algorithm 1, lines 13 and 15``."""
+    found: set[int] = set()
+    for span in _CITED.findall(cites.partition(" line")[2]):
+        first, _, last = span.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return frozenset(found)

@@ -1,0 +1,469 @@
+"""Benchmarks on a GPU: our kernels beside PyTorch's, what tracing costs, naive beside flash2.
+
+Not yet run on hardware. All times are CUDA events around several launches, medians, after a
+warm-up. The benchmark takes two sets of inputs in turn, which with O are larger than an L2 cache;
+the curves take one, so that a few tokens stay in L2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from kernels.build.sources import whole_source
+from kernels.checks.numbers import Sample, sample_fault, samples
+from kernels.checks.outcome import CannotRunError, Finding, Setting, Table, capability
+from kernels.checks.timing import (
+    matrix_rate,
+    needed_flops,
+    tera_per_second,
+    timed,
+)
+from kernels.cuda.engine import check_fits, place_tensors, widened
+from kernels.cuda.fast import FastRun
+from kernels.cuda.launch import KERNELS, Device, Part, build_options, most_shared_bytes, prepared
+from kernels.cuda.records import recording
+from kernels.cuda.tensor_core import TensorCoreRun
+from simulator.base.dtypes import F32, round_to
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import Inputs, Workload, resolve
+from simulator.study.gpu_report import WORKLOAD, signature
+
+DTYPE: Final = "float16"
+TOKENS = 2**14
+HIDDEN = 2048
+"""Heads times d, so that there is as much to do at every d; the batch fills up the tokens."""
+SETS = 2
+TILES = ((64, 64), (32, 32), (16, 16))
+"""Of our kernels: the first that fits the device."""
+TORCH = {"math": "MATH", "flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION"}
+GOAL = 0.8
+"""Of the speed of PyTorch's flash backend that the tensor-core kernel is to reach on Hopper."""
+
+
+class TraceRun:
+    """The trace build as the window launches it, all heads at once; the face of `FastRun`.
+
+    Parameters
+    ----------
+    workload : Workload
+        Shapes, mask, tiles.
+    inputs : Inputs
+        Q, K and V.
+    device : Device
+        Where the kernels run.
+    counters : bool
+        Whether requested bytes are counted, too.
+    """
+
+    def __init__(
+        self, workload: Workload, inputs: Inputs, device: Device, *, counters: bool = False
+    ) -> None:
+        check_fits(workload, device)
+        w = self.workload = workload
+        whole = Part.whole(w)
+        module = device.module(whole_source(w.algorithm), build_options(w, trace=True))
+        self.tensors = place_tensors(device, w, inputs)
+        if w.algorithm == "naive":
+            square = (w.heads, w.seqlen_q, w.seqlen_k)
+            s, p = (device.filled(square, np.float32, 0xFF) for _ in range(2))
+            self.tensors = replace(self.tensors, s=s, p=p)
+        self._launches = []
+        for kernel in KERNELS[w.algorithm]:
+            record = recording(device, w, kernel, whole, counters=counters)
+            self._launches.append(prepared(module, w, kernel, whole, self.tensors, record))
+
+    def launch(self) -> None:
+        """Launch the algorithm's kernels for all heads and row blocks."""
+        for launch in self._launches:
+            launch()
+
+
+def workload_of(
+    device: Device,
+    algorithm: str,
+    seqlen: int,
+    head_dim: int,
+    heads: int,
+    *,
+    causal: bool = False,
+) -> Workload:
+    """Return a workload of float16 with the largest of `TILES` that fits the device."""
+    for rows, cols in TILES:
+        table = {
+            "attention": {
+                "algorithm": algorithm,
+                "heads": heads,
+                "seqlen_q": seqlen,
+                "head_dim": head_dim,
+                "dtype": DTYPE,
+            },
+            "mask": {"causal": causal},
+            "tiling": {"rows": rows, "cols": cols},
+        }
+        w = resolve(parse_scenario(table))
+        if most_shared_bytes(w) <= device.shared_limit:
+            return w
+    return w  # check_fits says what is wrong with it
+
+
+def drawn(size: int, sets: int = SETS) -> list[tuple[F32, F32, F32]]:
+    """Return sets of flat Q, K and V, numbers that float16 holds."""
+    rng = np.random.default_rng(0)
+
+    def draw() -> F32:
+        return round_to(rng.standard_normal(size, dtype=np.float32), DTYPE)
+
+    return [(draw(), draw(), draw()) for _ in range(sets)]
+
+
+def shaped(w: Workload, flat: tuple[F32, F32, F32]) -> Inputs:
+    """Return flat numbers as the Q, K and V of a workload."""
+    shape = (w.heads, w.seqlen_q, w.head_dim)
+    q, k, v = (x.reshape(shape) for x in flat)
+    return Inputs(q, k, v)
+
+
+# --- candidates ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something that computes attention on the GPU.
+
+    Attributes
+    ----------
+    launch : callable
+        Told which set of inputs.
+    output : callable
+        Returns O of a head of the first set, (Nq, dv) float32.
+    """
+
+    launch: Callable[[int], object]
+    output: Callable[[int], F32]
+
+
+def ours(runs: list[Any], device: Device) -> Candidate:
+    """Return the candidate that launches one of our builds, a run for each set."""
+    w = runs[0].workload
+    return Candidate(
+        lambda count: runs[count % len(runs)].launch(),
+        lambda head: widened(device.download(runs[0].tensors.o[head]), w.dtype),
+    )
+
+
+def torch_candidate(name: str, w: Workload, sets: list[Inputs]) -> Candidate:
+    """Return PyTorch's scaled_dot_product_attention with one backend.
+
+    Parameters
+    ----------
+    name : str
+        One of `TORCH`.
+    w : Workload
+        Shapes and mask.
+    sets : list of Inputs
+        The same numbers as our kernels'.
+    """
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention
+
+    backend = getattr(SDPBackend, TORCH[name])
+    shape = (-1, min(w.heads, HIDDEN // w.head_dim), w.seqlen_q, w.head_dim)  # batch, heads
+    tensors = [
+        [torch.from_numpy(x.astype(np.float16)).cuda().view(shape) for x in (n.q, n.k, n.v)]
+        for n in sets
+    ]
+
+    def attention(count: int) -> Any:
+        q, k, v = tensors[count % len(tensors)]
+        with torch.no_grad(), sdpa_kernel(backend):
+            return scaled_dot_product_attention(q, k, v, is_causal=w.mask.causal)
+
+    def output(head: int) -> F32:
+        o = attention(0).reshape(w.heads, w.seqlen_q, w.head_dim)[head]
+        numbers: F32 = o.float().cpu().numpy()
+        return numbers
+
+    return Candidate(attention, output)
+
+
+def torch_reason() -> str:
+    """Return why PyTorch cannot be compared with, in words; empty if it can."""
+    try:
+        import torch
+    except ImportError as error:
+        return f"PyTorch is not installed (pip install torch): {error}"
+    return "" if torch.cuda.is_available() else "the PyTorch that is installed sees no GPU"
+
+
+def candidates(
+    w: Workload, sets: list[Inputs], on: Setting, torch_too: bool
+) -> dict[str, Callable[[], Candidate]]:
+    """Return what is compared: by name a function that places it on the GPU."""
+    device = on.device
+    able = capability(on)
+
+    def tensor_cores(warps: int) -> Candidate:
+        return ours([TensorCoreRun(w, n, device, able, warps) for n in sets], device)
+
+    found: dict[str, Callable[[], Candidate]] = {
+        "fast": lambda: ours([FastRun(w, n, device) for n in sets], device),
+        "trace": lambda: ours([TraceRun(w, n, device) for n in sets], device),
+    }
+    for warps in (4, 8):
+        found[f"tensor cores, {warps} warps"] = partial(tensor_cores, warps)
+    for name in TORCH if torch_too else ():
+        found[f"PyTorch {name}"] = partial(torch_candidate, name, w, sets)
+    return found
+
+
+def release() -> None:
+    """Give back the memory that CuPy and PyTorch keep for themselves."""
+    import cupy
+
+    cupy.get_default_memory_pool().free_all_blocks()
+    if not torch_reason():
+        import torch
+
+        torch.cuda.empty_cache()
+
+
+# --- benchmark ----------------------------------------------------------------------------------
+
+
+def benchmark(on: Setting, *, head_dim: int) -> Finding:
+    """Time our kernels beside PyTorch's scaled_dot_product_attention, backend by backend.
+
+    Parameters
+    ----------
+    on : Setting
+        The GPU.
+    head_dim : int
+        Of Q, K and V.
+    """
+    reason = torch_reason()
+    rates: dict[str, Any] = {}
+    if not reason:
+        rates = {dtype: matrix_rate(dtype, quick=on.quick) for dtype in ("float16", "bfloat16")}
+        release()
+    tokens = TOKENS // 4 if on.quick else TOKENS
+    lengths = [n for n in (1024, 2048, 4096, 8192, 16384) if n <= tokens]
+    faults: list[str] = []
+    lines: list[dict[str, Any]] = []
+    pool = drawn(tokens * HIDDEN)
+    for seqlen in lengths[::2] if on.quick else lengths:
+        for causal in (False, True):
+            heads = HIDDEN // head_dim * (tokens // seqlen)
+            w = workload_of(on.device, "flash2", seqlen, head_dim, heads, causal=causal)
+            sets = [shaped(w, flat) for flat in pool]
+            wanted = samples(w, sets[0])
+            for name, make in candidates(w, sets, on, not reason).items():
+                line = {"name": name, "N": seqlen, "d": head_dim, "causal": causal}
+                line |= _measured(make, w, wanted, on)
+                lines.append(line)
+                if "fault" in line:
+                    faults.append(f"{name}, N = {seqlen}, d = {head_dim}: {line['fault']}")
+    figures = {"matrix": rates, "lines": lines, "without_torch": reason}
+    faults += goal_faults(lines, capability(on))
+    return Finding(
+        f"float16, d = {head_dim}, {tokens} tokens of {HIDDEN} numbers"
+        + (f"; without PyTorch: {reason}" if reason else ""),
+        tuple(faults),
+        benchmark_tables(figures),
+        figures,
+    )
+
+
+def _measured(
+    make: Callable[[], Candidate], w: Workload, wanted: list[Sample], on: Setting
+) -> dict[str, Any]:
+    """Return times and rate of a candidate, or why it has none."""
+    try:
+        return _times(make, w, wanted, on)
+    except Exception as error:  # not for this shape or GPU, or out of memory: the rest goes on
+        return {"reason": f"{type(error).__name__}: {str(error)[:300]}"}
+    finally:
+        release()
+
+
+def _times(
+    make: Callable[[], Candidate], w: Workload, wanted: list[Sample], on: Setting
+) -> dict[str, Any]:
+    candidate = make()
+    candidate.launch(0)
+    fault = sample_fault(wanted, candidate.output)
+    if fault:
+        return {"fault": fault}
+    timing = timed(candidate.launch, quick=on.quick)
+    return {**timing.as_json(), "tflops": tera_per_second(needed_flops(w), timing.median)}
+
+
+def benchmark_tables(figures: dict[str, Any]) -> tuple[Table, ...]:
+    """Return the figures of `benchmark` for people, a table for each d and mask."""
+    lines = figures["lines"]
+    names = list(dict.fromkeys(line["name"] for line in lines))
+    rate = figures["matrix"].get(DTYPE, {}).get("tflops")
+    tables = []
+    if figures["matrix"]:
+        rows = tuple(
+            (dtype, str(seen["n"]), f"{seen['ms']:.3f}", f"{seen['tflops']:.1f}")
+            for dtype, seen in figures["matrix"].items()
+        )
+        tables.append(Table("Matrix product", ("dtype", "n", "ms", "TFLOP/s"), rows))
+    share = " (share of the measured matrix rate)" if rate else ""
+    for head_dim, causal in dict.fromkeys((line["d"], line["causal"]) for line in lines):
+        mask = "causal" if causal else "no mask"
+        ours_best = "best tensor cores / flash", "/ cuDNN"
+        body = []
+        for seqlen in dict.fromkeys(line["N"] for line in lines):
+            here = {
+                line["name"]: line
+                for line in lines
+                if (line["N"], line["d"], line["causal"]) == (seqlen, head_dim, causal)
+            }
+            cells = [_cell(here.get(name, {}), rate) for name in names]
+            ratios = [_ratio(here, other) for other in ("PyTorch flash", "PyTorch cudnn")]
+            body.append((str(seqlen), *cells, *("–" if r is None else f"{r:.2f}" for r in ratios)))
+        tables.append(
+            Table(f"TFLOP/s{share}, d = {head_dim}, {mask}", ("N", *names, *ours_best), tuple(body))
+        )
+    return tuple(tables)
+
+
+def _cell(line: dict[str, Any], rate: float | None) -> str:
+    if "tflops" not in line:
+        return "wrong" if "fault" in line else "–"
+    share = f" ({line['tflops'] / rate:.0%})" if rate else ""
+    return f"{line['tflops']:.1f}{share}"
+
+
+def _ratio(here: dict[str, dict[str, Any]], other: str) -> float | None:
+    """Return by how much the best tensor-core kernel is faster than another; None: unknown."""
+    times = [
+        line["ms"] for name, line in here.items() if name.startswith("tensor") and "ms" in line
+    ]
+    theirs = here.get(other, {}).get("ms")
+    return theirs / min(times) if times and theirs else None
+
+
+def goal_faults(lines: list[dict[str, Any]], able: int | None) -> list[str]:
+    """Return where, on Hopper, the tensor-core kernel misses `GOAL` at d = 128, N = 8192."""
+    faults = []
+    for causal in (False, True) if able == 90 else ():
+        here = {
+            line["name"]: line
+            for line in lines
+            if (line["N"], line["d"], line["causal"]) == (8192, 128, causal)
+        }
+        ratio = _ratio(here, "PyTorch flash")
+        if ratio is not None and not ratio >= GOAL:
+            mask = "causal" if causal else "no mask"
+            faults.append(
+                f"tensor cores, N = 8192, d = 128, {mask}: {ratio:.2f} of the speed of PyTorch's "
+                f"flash backend, at least {GOAL} expected"
+            )
+    return faults
+
+
+# --- what tracing costs -------------------------------------------------------------------------
+
+
+def trace_overhead(on: Setting) -> Finding:
+    """Time the trace build beside the fast one, without and with counters."""
+    seqlen, heads = (1024 if on.quick else 2048), 32
+    rows, figures = [], []
+    for algorithm in KERNELS:
+        w = workload_of(on.device, algorithm, seqlen, 64, heads, causal=True)
+        pool = drawn(heads * seqlen * 64)
+        inputs = [shaped(w, flat) for flat in pool]
+        builds: dict[str, Callable[[Inputs], Any]] = {
+            "fast": partial(FastRun, w, device=on.device),
+            "trace": partial(TraceRun, w, device=on.device),
+            "trace with counters": partial(TraceRun, w, device=on.device, counters=True),
+        }
+        times = {}
+        for name, make in builds.items():
+            candidate = ours([make(n) for n in inputs], on.device)
+            times[name] = timed(candidate.launch, quick=on.quick).median
+            del candidate
+            release()
+        fast = times["fast"]
+        figures.append({"algorithm": algorithm, "ms": times})
+        rows.append(
+            (
+                algorithm,
+                f"{fast:.3f}",
+                *(f"{ms:.3f} ({ms / fast:.2f}×)" for ms in list(times.values())[1:]),
+            )
+        )
+    header = ("algorithm", "fast, ms", "trace, ms", "with counters, ms")
+    title = f"Trace and fast build: {heads} heads, N = {seqlen}, d = 64, float16, causal"
+    return Finding(title, (), (Table(title, header, tuple(rows)),), {"lines": figures})
+
+
+# --- naive beside flash2 ------------------------------------------------------------------------
+
+
+def curves(on: Setting) -> Finding:
+    """Measure time and memory of naive and flash2 as N grows."""
+    if on.device.name != "cupy":
+        raise CannotRunError("memory is measured on a GPU only")
+    heads, head_dim = 8, 64
+    lines: list[dict[str, Any]] = []
+    for algorithm in ("naive", "flash2"):
+        for power in range(9, 13 if on.quick else 15):
+            line: dict[str, Any] = {"algorithm": algorithm, "N": 2**power}
+            lines.append(line)
+            w = workload_of(on.device, algorithm, 2**power, head_dim, heads)
+            line |= {"rows": w.rows, "cols": w.cols, WORKLOAD: signature(w)}
+            inputs = shaped(w, drawn(heads * 2**power * head_dim, 1)[0])
+            try:
+                line |= _size_and_time(w, inputs, on)
+            except Exception as error:  # out of memory is part of the story
+                line["reason"] = f"{type(error).__name__}: {str(error)[:200]}"
+            release()
+    title = f"Naive and flash2 as N grows: {heads} heads, d = {head_dim}, float16, no mask"
+    rows = tuple(
+        (
+            line["algorithm"],
+            str(line["N"]),
+            f"{line['ms']:.3f}" if "ms" in line else line.get("reason", "–"),
+            f"{line['bytes'] / 2**20:.1f}" if "bytes" in line else "–",
+        )
+        for line in lines
+    )
+    return Finding(
+        title,
+        tuple(_growth_faults(lines)),
+        (Table(title, ("algorithm", "N", "ms", "MiB on the GPU"), rows),),
+        {"lines": lines},
+    )
+
+
+def _size_and_time(w: Workload, inputs: Inputs, on: Setting) -> dict[str, float]:
+    """Return the memory that a run takes of the GPU, and how long it takes."""
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+    run = FastRun(w, inputs, on.device, scores_as_element=True)
+    size = pool.used_bytes() - before
+    return {"bytes": size, "ms": timed(lambda _: run.launch(), quick=on.quick).median}
+
+
+def _growth_faults(lines: list[dict[str, Any]]) -> list[str]:
+    """Return where memory grows otherwise than it must: naive as N², flash2 as N."""
+    faults = []
+    for algorithm, least, most in (("naive", 3.0, 4.2), ("flash2", 1.7, 2.3)):
+        sizes = [
+            line["bytes"] for line in lines if line["algorithm"] == algorithm and "bytes" in line
+        ]
+        if len(sizes) > 1 and not least <= sizes[-1] / sizes[-2] <= most:
+            ratio = sizes[-1] / sizes[-2]
+            faults.append(f"{algorithm}: twice the tokens take {ratio:.2f} times the memory")
+    return faults

@@ -1,0 +1,1 @@
+"""The CUDA sources, and what launches them and reads what they record."""

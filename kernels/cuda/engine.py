@@ -1,0 +1,363 @@
+"""`KernelEngine`: the simulator's engine protocol, answered by the traced CUDA kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.build.sources import whole_source
+from kernels.cuda.counters import total
+from kernels.cuda.launch import (
+    KERNELS,
+    Device,
+    Part,
+    Recording,
+    Tensors,
+    build_options,
+    most_shared_bytes,
+    prepared,
+    shared_bytes,
+)
+from kernels.cuda.naive import naive_tile
+from kernels.cuda.records import Details, carried_on, detail_buffer, detail_type, recording
+from simulator.base.cache import BoundedCache
+from simulator.base.dtypes import F32, bfloat16_from_bits, frozen
+from simulator.base.errors import refuse
+from simulator.engines.numpy_engine import RowBlock, Tile
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.tile_program import Counters, Visit
+
+MIB = 2**20
+MARGIN = 64
+"""Fixed shared memory of a kernel beside its tiles, at most."""
+DETAIL_BYTES = 12 * MIB
+"""Details that one launch records; a longer row block is recorded in several."""
+KEPT_BYTES = 48 * MIB
+BATCH_BYTES = 64 * MIB
+"""Records of the row blocks that one launch covers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What a launch of each of the algorithm's kernels has recorded.
+
+    Attributes
+    ----------
+    kinds : ndarray
+        (heads, row blocks, Tc) uint8.
+    m, l, alpha : ndarray
+        (heads, row blocks * Br, Tc) float32; (.., 1) and no alpha in naive.
+    counters : tuple of ndarray
+        Of each kernel, (heads, row blocks, columns, counters) uint64.
+    details : ndarray or None
+        (columns,) of `detail_type`.
+    p : ndarray or None
+        (heads, rows, Nk) float32, naive's P in HBM, where details are recorded.
+    """
+
+    kinds: NDArray[np.uint8]
+    m: F32
+    l: F32
+    alpha: F32
+    counters: tuple[NDArray[np.uint64], ...]
+    details: NDArray[np.void] | None
+    p: F32 | None
+
+
+class KernelEngine:
+    """Runs a workload's CUDA kernels on a device and hands out what they recorded.
+
+    A row block costs one launch of the trace build that covers no other; so does a tile, if it
+    is not among those that have been recorded lately. All numbers are the kernel's own. Only
+    `lse` of flash1 and naive, which do not store it, is put together here, ``m + ln l``.
+
+    In naive, m and l are those of the whole row, the same after every column block: its kernels
+    know no running statistics.
+
+    Parameters
+    ----------
+    workload : Workload
+        Shapes, mask, tiles.
+    inputs : Inputs
+        Q, K and V.
+    device : Device
+        Where the kernels run.
+
+    Raises
+    ------
+    InputError
+        The tiles do not fit the device's shared memory.
+    KernelError
+        The kernels cannot be compiled.
+    """
+
+    def __init__(self, workload: Workload, inputs: Inputs, device: Device) -> None:
+        self.workload = workload
+        self.name = device.name
+        self.device = device.label
+        self._on = device
+        check_fits(workload, device)
+        options = build_options(workload, trace=True)
+        self._module = device.module(whole_source(workload.algorithm), options)
+        self._tensors = place_tensors(device, workload, inputs)
+        self._details: BoundedCache[Details] = BoundedCache(KEPT_BYTES, lambda d: d.bytes)
+        per_visit = detail_type(workload).itemsize
+        self._stretch = workload.grid.Tc  # column blocks whose details one launch records
+        if workload.algorithm != "naive":  # naive keeps whole rows of S and P anyway
+            self._stretch = max(1, min(self._stretch, DETAIL_BYTES // per_visit))
+
+    # --- the engine protocol ---------------------------------------------------------------
+
+    def forget(self) -> None:
+        """Keep no details of tiles; Q, K, V stay on the device."""
+        self._details.clear()
+
+    def row_block(self, head: int, i: int) -> RowBlock:
+        """Launch the kernels for one row block, recording its tiles if they are few."""
+        whole = range(self.workload.grid.Tc)
+        columns = whole if len(whole) <= self._stretch else range(0)
+        part = Part(range(head, head + 1), range(i, i + 1))
+        run = self._run(part, columns)
+        if columns:
+            self._details.get((head, i, 0), lambda: self._details_of(run, i, columns))
+        return self._row_block(run, part, head, i)
+
+    def row_blocks(self, head: int) -> Iterator[RowBlock]:
+        """Launch the kernels for as many row blocks of a head at a time as fit in memory."""
+        blocks = self.workload.grid.Tr
+        step = self._batch()
+        for start in range(0, blocks, step):
+            part = Part(range(head, head + 1), range(start, min(start + step, blocks)))
+            run = self._run(part, range(0))
+            for i in part.blocks:
+                yield self._row_block(run, part, head, i)
+
+    def tile(self, visit: Visit, block: RowBlock) -> Tile:
+        """Return what the kernel recorded of one visit, m and l being those of the row block."""
+        details = self._details_at(visit.head, visit.i, visit.j)
+        if self.workload.algorithm == "naive":
+            return naive_tile(self.workload, visit, block, details)
+        fields = details.visit(visit.j)
+        r, c = len(visit.rows), len(visit.cols)
+        m, l = block.m[:, visit.j], block.l[:, visit.j]
+        m_prev, l_prev = np.full_like(m, -np.inf), np.zeros_like(l)
+        if visit.j:  # a skipped tile has left m and l as they were
+            m_prev, l_prev = block.m[:, visit.j - 1], block.l[:, visit.j - 1]
+        return Tile(
+            s=fields["s"][:r, :c],
+            seen=self.workload.mask.visible(visit.rows, visit.cols),
+            m_prev=m_prev,
+            m=m,
+            l_prev=l_prev,
+            l=l,
+            m_tile=fields["m_tile"][:r],
+            l_tile=fields["l_tile"][:r],
+            alpha=details.alpha[:, visit.j - details.columns.start],
+            beta=fields["beta"][:r],
+            p=fields["p"][:r, :c],
+            o_prev=fields["o_before"][:r],
+            o=fields["o"][:r],
+        )
+
+    def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
+        """Return S and P of a row block, a launch for each stretch of tiles not yet recorded."""
+        grid, mask = self.workload.grid, self.workload.mask
+        rows = grid.row_range(i)
+        s = np.full((len(rows), self.workload.seqlen_k), np.nan, dtype=np.float32)
+        p = np.full_like(s, np.nan)
+        for j in range(grid.Tc):
+            if self.workload.algorithm != "naive" and not grid.kind(i, j):
+                continue
+            details, keys = self._details_at(head, i, j), grid.col_range(j)
+            fields, here = details.visit(j), slice(keys.start, keys.stop)
+            scores = fields["s"][: len(rows), : len(keys)]
+            s[:, here] = np.where(mask.visible(rows, keys), scores, np.float32(-np.inf))
+            p[:, here] = fields["p"][: len(rows), : len(keys)]
+            if details.p is not None:
+                p[:, here] = details.p[:, here]
+        return s, p
+
+    # --- whole runs, for checks --------------------------------------------------------------
+
+    def counted(self) -> Counters:
+        """Run everything and return what the kernels counted: bytes by tensor, FLOPs."""
+        return total(self.counted_visits(), ())
+
+    def counted_visits(self) -> tuple[NDArray[np.uint64], ...]:
+        """Run everything and return the counters of each launch.
+
+        Returns
+        -------
+        tuple of ndarray
+            For each kernel (heads, row blocks, columns, counters) uint64, in the order of
+            `kernels.cuda.counters.COUNTERS`. What is stored before a head's first visit, or of a
+            row block that has none, is counted in that row block's column 0.
+        """
+        return self._run(Part.whole(self.workload), range(0), counters=True).counters
+
+    def run_everything(self) -> Tensors:
+        """Run the trace build once over all heads; return the tensors as it leaves them."""
+        whole = Part.whole(self.workload)
+        tensors = self._with_square(whole)
+        self._launch_all(whole, tensors, range(0), None, counters=False)
+        return tensors
+
+    # --- launches --------------------------------------------------------------------------
+
+    def _run(self, part: Part, columns: range, *, counters: bool = False) -> _Run:
+        """Launch the algorithm's kernels for a part, with the details of some column blocks."""
+        tensors = self._with_square(part)
+        details = detail_buffer(self._on, self.workload, columns)
+        records = self._launch_all(part, tensors, columns, details, counters=counters)
+        return self._downloaded(records, details, tensors.p if columns else None)
+
+    def _with_square(self, part: Part) -> Tensors:
+        """Return the tensors, for naive with room for the part's S and P."""
+        w = self.workload
+        if w.algorithm != "naive":
+            return self._tensors
+        square = (len(part.heads), len(part.rows(w)), w.seqlen_k)
+        s, p = (self._on.filled(square, np.float32, 0xFF) for _ in range(2))
+        return replace(self._tensors, s=s, p=p)
+
+    def _launch_all(
+        self, part: Part, tensors: Tensors, columns: range, details: Any, *, counters: bool
+    ) -> list[Recording]:
+        w, records = self.workload, []
+        for kernel in KERNELS[w.algorithm]:
+            record = recording(self._on, w, kernel, part, counters=counters)
+            record = replace(record, details=details, columns=columns)
+            prepared(self._module, w, kernel, part, tensors, record)()
+            records.append(record)
+        return records
+
+    def _downloaded(self, records: list[Recording], details: Any, p: Any) -> _Run:
+        on = self._on
+        # Naive's m and l are those of its softmax launch; its other launches have none.
+        statistics = records[len(records) // 2]
+        return _Run(
+            kinds=on.download(records[0].kinds),
+            m=on.download(statistics.m),
+            l=on.download(statistics.l),
+            alpha=on.download(statistics.alpha),
+            counters=tuple(on.download(r.counters) for r in records if r.counters is not None),
+            details=None
+            if details is None
+            else on.download(details).view(detail_type(self.workload)).reshape(-1),
+            p=None if p is None else on.download(p),
+        )
+
+    def _batch(self) -> int:
+        """Return how many row blocks of a head one launch covers."""
+        w = self.workload
+        naive = w.algorithm == "naive"
+        per_row = 8 * w.seqlen_k if naive else 12 * w.grid.Tc
+        flops = 2 * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
+        blocks = min(BATCH_BYTES // (w.rows * per_row), self._on.batch_flops // flops)
+        return max(1, min(blocks, w.grid.Tr))
+
+    def _row_block(self, run: _Run, part: Part, head: int, i: int) -> RowBlock:
+        w, on = self.workload, self._on
+        rows = w.grid.row_range(i)
+        here = slice(rows.start, rows.stop)
+        nth = i - part.blocks.start
+        own = slice(nth * w.rows, nth * w.rows + len(rows))
+        m, l = run.m[0, own], run.l[0, own]
+        if w.algorithm == "naive":
+            m, l = (np.repeat(x, w.grid.Tc, axis=1) for x in (m, l))
+        else:
+            visited = run.kinds[0, nth] != 0
+            m, l = carried_on(m, visited, -np.inf), carried_on(l, visited, 0.0)
+        o = widened(on.download(self._tensors.o[head, here]), w.dtype)
+        if w.algorithm == "flash2":
+            assert self._tensors.lse is not None
+            lse = on.download(self._tensors.lse[head, here])
+        else:
+            last = l[:, -1]
+            lse = m[:, -1] + np.log(last, out=np.zeros_like(last), where=last > 0)
+        arrays = [frozen(array) for array in (m, l, o, lse)]
+        return RowBlock(m, l, o, lse, None, sum(array.nbytes for array in arrays))
+
+    # --- details ---------------------------------------------------------------------------
+
+    def _details_at(self, head: int, i: int, j: int) -> Details:
+        """Return the recorded stretch of tiles that column block `j` is in."""
+        number = j // self._stretch
+        start = number * self._stretch
+        columns = range(start, min(start + self._stretch, self.workload.grid.Tc))
+
+        def make() -> Details:
+            part = Part(range(head, head + 1), range(i, i + 1))
+            return self._details_of(self._run(part, columns), i, columns)
+
+        return self._details.get((head, i, number), make)
+
+    def _details_of(self, run: _Run, i: int, columns: range) -> Details:
+        assert run.details is not None
+        rows = len(self.workload.grid.row_range(i))
+        alpha = run.alpha[0, :rows, columns.start : columns.stop]
+        return Details(columns, frozen(run.details), alpha, None if run.p is None else run.p[0])
+
+
+def check_fits(w: Workload, device: Device) -> None:
+    """Refuse tiles that the device's shared memory does not hold.
+
+    Raises
+    ------
+    InputError
+        Which tiles, what they need and what there is.
+    """
+    need, limit = most_shared_bytes(w), device.shared_limit
+    if need <= limit:
+        return
+    key, what = "tiling", "tiles that fit"
+    value: object = f"{w.rows} x {w.cols}"
+    if w.algorithm == "naive" and shared_bytes(w, "naive_softmax") + MARGIN > limit:
+        key, value, what = "attention.seqlen_k", w.seqlen_k, "rows of S that fit"
+    raise refuse(
+        "scenario",
+        key,
+        value,
+        f"{what} on chip for the engine {device.name}: at d = {w.head_dim}, {w.dtype}, these need "
+        f"{need / 1024:.0f} KiB of shared memory, a block has {limit // 1024} KiB",
+    )
+
+
+def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
+    """Return a workload's tensors on a device; what is written is poisoned with NaN."""
+    rows = (w.heads, w.seqlen_q)
+    stored: type[np.generic] = np.uint16 if w.width == 2 else np.float32
+    if w.algorithm == "flash1":
+        stored = np.float32
+    statistics = {"naive": (), "flash1": ("m", "l"), "flash2": ("lse",)}[w.algorithm]
+    return Tensors(
+        q=device.upload(narrowed(inputs.q, w.dtype)),
+        k=device.upload(narrowed(inputs.k, w.dtype)),
+        v=device.upload(narrowed(inputs.v, w.dtype)),
+        kv_head_of=device.upload(np.array(w.kv_head_of, dtype=np.int32)),
+        o=device.filled((*rows, w.value_dim), stored, 0xFF),
+        **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},
+    )
+
+
+def narrowed(values: F32, dtype: str) -> NDArray[Any]:
+    """Return numbers as they lie in HBM: float32, or the bits of float16 or bfloat16."""
+    if dtype == "float16":
+        return values.astype(np.float16).view(np.uint16)
+    if dtype == "bfloat16":  # the values are representable, so what is cut off is zero
+        bits = np.ascontiguousarray(values).view(np.uint32) >> np.uint32(16)
+        return bits.astype(np.uint16)
+    return np.ascontiguousarray(values)
+
+
+def widened(stored: NDArray[Any], dtype: str) -> F32:
+    """Return the float32 values of what lies in HBM, the inverse of `narrowed`."""
+    if stored.dtype == np.float32:
+        return stored
+    if dtype == "float16":
+        return stored.view(np.float16).astype(np.float32)
+    return bfloat16_from_bits(stored)

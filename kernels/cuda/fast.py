@@ -1,0 +1,65 @@
+"""The fast build: what is timed, and what the trace build must agree with to the last bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from kernels.build.sources import whole_source
+from kernels.cuda.engine import check_fits, place_tensors
+from kernels.cuda.launch import KERNELS, Device, Part, Tensors, build_options, prepared
+from simulator.problem.workload import Inputs, Workload
+
+
+class FastRun:
+    """A workload whose kernels are launched without any record.
+
+    Parameters
+    ----------
+    workload : Workload
+        Shapes, mask, tiles.
+    inputs : Inputs
+        Q, K and V.
+    device : Device
+        Where the kernels run.
+    scores_as_element : bool
+        Whether naive's S and P lie in HBM as wide as Q, as their bytes are counted: so it is
+        timed. Else they keep float32, as in the trace build.
+
+    Attributes
+    ----------
+    tensors : Tensors
+        On the device; O and what else is written hold NaN until the first launch.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        inputs: Inputs,
+        device: Device,
+        *,
+        scores_as_element: bool = False,
+    ) -> None:
+        check_fits(workload, device)
+        options = build_options(workload, trace=False)
+        stored: type[np.generic] = np.float32
+        if scores_as_element and workload.algorithm == "naive":
+            options += ("-DSCORES_AS_ELEMENT",)
+            stored = np.uint16 if workload.width == 2 else np.float32
+        self.workload = workload
+        module = device.module(whole_source(workload.algorithm), options)
+        self.tensors: Tensors = place_tensors(device, workload, inputs)
+        if workload.algorithm == "naive":
+            square = (workload.heads, workload.seqlen_q, workload.seqlen_k)
+            s, p = (device.filled(square, stored, 0xFF) for _ in range(2))
+            self.tensors = replace(self.tensors, s=s, p=p)
+        self._launches = [
+            prepared(module, workload, kernel, Part.whole(workload), self.tensors)
+            for kernel in KERNELS[workload.algorithm]
+        ]
+
+    def launch(self) -> None:
+        """Launch the algorithm's kernels for all heads and row blocks."""
+        for launch in self._launches:
+            launch()

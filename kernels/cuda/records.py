@@ -1,0 +1,123 @@
+"""What the trace build of a kernel writes, as the host sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.cuda.counters import COUNTERS
+from kernels.cuda.launch import Device, Part, Recording
+from simulator.base.dtypes import F32
+from simulator.problem.workload import Workload
+
+
+def detail_type(w: Workload) -> np.dtype[np.void]:
+    """Return the layout of one visit's `Detail`, field by field as in common.cuh."""
+    Br, Bc, dv = w.rows, w.cols, w.value_dim
+    shapes = {
+        "s": (Br, Bc),
+        "p": (Br, Bc),
+        "o_before": (Br, dv),
+        "o": (Br, dv),
+        "m_tile": (Br,),
+        "l_tile": (Br,),
+        "beta": (Br,),
+    }
+    return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
+
+
+def recording(device: Device, w: Workload, kernel: str, part: Part, *, counters: bool) -> Recording:
+    """Return buffers for a launch, poisoned with NaN, counters with 0.
+
+    Parameters
+    ----------
+    device : Device
+        Where.
+    w : Workload
+        Tiles.
+    kernel : str
+        Which is launched: naive's softmax takes whole rows, as if they were one column block.
+    part : Part
+        Heads and row blocks of the launch.
+    counters : bool
+        Whether requested bytes are counted.
+    """
+    heads, blocks = len(part.heads), len(part.blocks)
+    columns = 1 if kernel == "naive_softmax" else w.grid.Tc
+    per_row = (heads, blocks * w.rows, columns)
+    return Recording(
+        kinds=device.filled((heads, blocks, columns), np.uint8, 0xFF),
+        m=device.filled(per_row, np.float32, 0xFF),
+        l=device.filled(per_row, np.float32, 0xFF),
+        alpha=device.filled(per_row, np.float32, 0xFF),
+        counters=device.filled((heads, blocks, columns, len(COUNTERS)), np.uint64, 0)
+        if counters
+        else None,
+    )
+
+
+def detail_buffer(device: Device, w: Workload, columns: range) -> Any:
+    """Return a buffer for the details of some column blocks, None for no columns."""
+    if not columns:
+        return None
+    floats = detail_type(w).itemsize // 4
+    return device.filled((len(columns), floats), np.float32, 0xFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Everything about some visits of one row block.
+
+    Attributes
+    ----------
+    columns : range
+        Their column blocks.
+    visits : ndarray
+        (len(columns),) of `detail_type`; NaN where a tile is skipped.
+    alpha : ndarray
+        (rows, len(columns)) float32; none for naive, which rescales nothing.
+    p : ndarray or None
+        (rows, keys of the columns) float32: naive's P in HBM, divided by l.
+    """
+
+    columns: range
+    visits: NDArray[np.void]
+    alpha: F32
+    p: F32 | None
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes."""
+        return self.visits.nbytes + self.alpha.nbytes + (0 if self.p is None else self.p.nbytes)
+
+    def visit(self, j: int) -> np.void:
+        """Return the fields of the visit of column block `j`."""
+        found: np.void = self.visits[j - self.columns.start]
+        return found
+
+
+def carried_on(values: F32, visited: NDArray[np.bool_], start: float) -> F32:
+    """Return statistics after every column block: a skipped tile leaves what the last one wrote.
+
+    Parameters
+    ----------
+    values : ndarray
+        (rows, columns) float32, NaN in skipped tiles.
+    visited : ndarray
+        (columns,) bool.
+    start : float
+        The value before the first visit.
+
+    Returns
+    -------
+    ndarray
+        (rows, columns) float32.
+    """
+    columns = np.arange(visited.size)
+    last = np.maximum.accumulate(np.where(visited, columns, -1))
+    out = values[:, np.maximum(last, 0)]
+    out[:, last < 0] = start
+    return out

@@ -1,0 +1,150 @@
+"""FlashAttention-2 on tensor cores: `cuda/flash2_mma.cu`, launched without any record.
+
+Not yet run on hardware. What it computes is flash2's, tile after tile; it is timed beside the
+other kernels, and has no trace build of its own.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from kernels.build.sources import whole_source
+from kernels.cuda.engine import place_tensors
+from kernels.cuda.launch import WARP, Device, Tensors
+from kernels.errors import KernelError
+from simulator.problem.workload import Inputs, Workload
+
+KERNEL = "flash2_mma"
+ROWS = 128
+COLS = 64
+"""The kernel's own tiles, Br and Bc: the workload's are not looked at, since no number but the
+order of sums depends on them."""
+WARPS = 4
+"""32 query rows each. With 8 warps of 16 rows it needs 178 registers instead of 255."""
+ELEMENT = {"float16": 1, "bfloat16": 2}
+HEAD_DIMS = (64, 128)
+CAPABILITY = 80
+"""The first GPUs that have its instructions: sm_80, Ampere."""
+
+
+class TensorCoreRun:
+    """A workload on the tensor-core kernel, with the face of `kernels.cuda.fast.FastRun`.
+
+    Parameters
+    ----------
+    workload : Workload
+        Of flash2: shapes, causal or no mask.
+    inputs : Inputs
+        Q, K and V.
+    device : Device
+        Where the kernel runs.
+    capability : int, optional
+        Compute capability of the GPU, 90 for sm_90; none: of the CPU, which plays any.
+    warps : int
+        Warps of a block, 4 or 8.
+
+    Attributes
+    ----------
+    tensors : Tensors
+        On the device; O and LSE hold NaN until the first launch.
+
+    Raises
+    ------
+    KernelError
+        The kernel cannot run this workload, or not on this device.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        inputs: Inputs,
+        device: Device,
+        capability: int | None = None,
+        warps: int = WARPS,
+    ) -> None:
+        check(workload, device, capability)
+        self.workload = workload
+        self.tensors: Tensors = place_tensors(device, workload, inputs)
+        module = device.module(whole_source(KERNEL), build_options(workload, warps))
+        self._kernel = module.get_function(KERNEL)
+        self._shared = shared_bytes(workload)
+        self._kernel.max_dynamic_shared_size_bytes = self._shared
+        # All that L1 could have is shared memory, so that as many blocks lie side by side as fit.
+        self._kernel.preferred_shared_memory_carveout = 100
+        self._places = grid(workload), (warps * WARP,)
+        w, t = workload, self.tensors
+        self._arguments = [
+            *(t.q, t.k, t.v, t.kv_head_of, t.o, t.lse),
+            *(np.int32(w.seqlen_q), np.int32(w.seqlen_k)),
+            np.float32(w.logit_scale),
+            np.int32(w.mask.causal),
+        ]
+
+    def launch(self) -> None:
+        """Launch the kernel for all heads and row blocks."""
+        self._kernel(*self._places, self._arguments, shared_mem=self._shared)
+
+
+def build_options(w: Workload, warps: int = WARPS) -> tuple[str, ...]:
+    """Return the definitions that the kernel is compiled with."""
+    values = {
+        "BR": ROWS,
+        "BC": COLS,
+        "HEAD_DIM": w.head_dim,
+        "VALUE_DIM": w.value_dim,
+        "WARPS": warps,
+        "ELEMENT": ELEMENT[w.dtype],
+    }
+    return tuple(f"-D{name}={value}" for name, value in values.items())
+
+
+def shared_bytes(w: Workload) -> int:
+    """Return the dynamic shared memory of a block: Q, and two tiles each of K and V."""
+    return w.width * w.head_dim * (ROWS + 4 * COLS)
+
+
+def grid(w: Workload) -> tuple[int, int]:
+    """Return the blocks: row blocks, heads."""
+    return ceil(w.seqlen_q / ROWS), w.heads
+
+
+def check(w: Workload, device: Device, capability: int | None = None) -> None:
+    """Refuse what the kernel cannot run.
+
+    Parameters
+    ----------
+    w : Workload
+        What it is to run.
+    device : Device
+        Where.
+    capability : int, optional
+        Compute capability of the GPU, 90 for sm_90.
+
+    Raises
+    ------
+    KernelError
+        The first thing that it cannot do, and what it could.
+    """
+    need, limit = shared_bytes(w), device.shared_limit
+    for wrong, what in (
+        (w.algorithm != "flash2", f"algorithm {w.algorithm}: it computes flash2"),
+        (w.dtype not in ELEMENT, f"{w.dtype}: it takes float16 and bfloat16"),
+        (
+            w.head_dim != w.value_dim or w.head_dim not in HEAD_DIMS,
+            f"d = {w.head_dim}, dv = {w.value_dim}: it takes d = dv = 64 or 128",
+        ),
+        (w.mask.window, f"window {w.mask.window}: it takes causal or no mask"),
+        (
+            capability is not None and capability < CAPABILITY,
+            f"sm_{capability}: its instructions came with sm_{CAPABILITY}",
+        ),
+        (
+            need > limit,
+            f"d = {w.head_dim} needs {need // 1024} KiB of shared memory, a block has "
+            f"{limit // 1024} KiB",
+        ),
+    ):
+        if wrong:
+            raise KernelError(f"the tensor-core kernel cannot run {what}")

@@ -1,0 +1,56 @@
+"""The CPU as a device for kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.devices.host.compiler import find_compiler
+from kernels.devices.host.module import SHARED_LIMIT, HostModule, Schedule
+from kernels.errors import KernelError
+
+
+class HostDevice:
+    """Runs unmodified CUDA kernels on the CPU.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Orders and workers.
+
+    Raises
+    ------
+    KernelError
+        There is no C++ compiler.
+    """
+
+    name = "host"
+    shared_limit = SHARED_LIMIT
+    batch_flops = 2**29  # about half a second
+
+    def __init__(self, schedule: Schedule | None = None) -> None:
+        compiler = find_compiler()
+        if not compiler.available:
+            raise KernelError(compiler.reason)
+        self.label = f"CPU, CUDA kernels through {compiler.word}"
+        self.schedule = schedule or Schedule()
+
+    def upload(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array itself: the kernels only read what is uploaded."""
+        return np.ascontiguousarray(array)
+
+    def filled(self, shape: tuple[int, ...], dtype: type[np.generic], byte: int) -> NDArray[Any]:
+        """Return an array whose every byte is `byte`."""
+        array = np.empty(shape, dtype)
+        array.reshape(-1).view(np.uint8).fill(byte)
+        return array
+
+    def download(self, buffer: NDArray[Any]) -> NDArray[Any]:
+        """Return a copy: the next launch may write to the buffer."""
+        return buffer.copy()
+
+    def module(self, code: str, options: tuple[str, ...]) -> HostModule:
+        """Compile a source with the C++ compiler, or take it from the cache."""
+        return HostModule(code, options, self.schedule)

@@ -1,0 +1,232 @@
+"""`HostModule`: what `cupy.RawModule` is to a GPU, on the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.devices.host.compiler import shared_library
+from kernels.errors import KernelError
+
+SHARED_LIMIT = 512 * 1024
+"""Most dynamic shared memory of a block. More than any GPU has: a scenario that is too large
+for one can still be stepped through here."""
+
+_GUARD = 4096
+_MESSAGE = 1024
+_KERNEL = re.compile(
+    r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)'
+)
+_DYNAMIC = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
+
+
+class Order(IntEnum):
+    """In which order threads that could all go on are run, and blocks.
+
+    Forward keeps all threads abreast; reverse lets the last warp run ahead as far as the
+    barriers let it, and takes the last block first; random takes any.
+    """
+
+    FORWARD = 0
+    REVERSE = 1
+    RANDOM = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How the CPU plays the GPU: a right kernel gives the same numbers under every schedule.
+
+    Attributes
+    ----------
+    order : Order
+        Of threads and blocks.
+    seed : int
+        Of the random order.
+    workers : int
+        Threads of the operating system; 0 for one on each core.
+    late : bool
+        Whether an asynchronous copy lands when it is waited for, and leaves NaN until then;
+        else it lands at once.
+    """
+
+    order: Order = Order.FORWARD
+    seed: int = 0
+    workers: int = 0
+    late: bool = False
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared_bytes", ctypes.c_uint64),
+        ("order", ctypes.c_int),
+        ("seed", ctypes.c_uint),
+        ("workers", ctypes.c_int),
+        ("late", ctypes.c_int),
+    )
+
+
+class HostModule:
+    """CUDA C compiled for the CPU, with the face of `cupy.RawModule`.
+
+    Parameters
+    ----------
+    code : str
+        Raw CUDA C without includes; its kernels are ``extern "C"``.
+    options : sequence of str
+        Definitions, ``-DNAME=value``; options of NVRTC alone are left out.
+    schedule : Schedule
+        Orders and workers.
+
+    Raises
+    ------
+    KernelError
+        There is no compiler, or it refuses the code.
+    """
+
+    def __init__(
+        self, code: str, options: Sequence[str] = (), schedule: Schedule | None = None
+    ) -> None:
+        self.schedule = schedule or Schedule()
+        self.kernels = tuple(dict.fromkeys(_KERNEL.findall(code)))
+        source = _translation_unit(code, self.kernels)
+        definitions = tuple(option for option in options if option.startswith("-D"))
+        path = shared_library(source, definitions)
+        try:
+            self._library = ctypes.CDLL(str(path))
+        except OSError:  # a damaged file of the cache
+            path = shared_library(source, definitions, again=True)
+            self._library = _load(path)
+
+    def get_function(self, name: str) -> HostKernel:
+        """Return a kernel by name."""
+        if name not in self.kernels:
+            raise KernelError(f"no kernel {name}: there are {', '.join(self.kernels)}")
+        return HostKernel(self._library, name, self.schedule)
+
+
+class HostKernel:
+    """A kernel that runs on the CPU; called like `cupy.RawKernel`.
+
+    Attributes
+    ----------
+    max_dynamic_shared_size_bytes : int
+        Has no effect here; a GPU wants it set for more than 48 KiB.
+    preferred_shared_memory_carveout : int
+        Nor has this: how much of L1 a GPU is to take for it, in percent, -1 for its own choice.
+    """
+
+    def __init__(self, library: ctypes.CDLL, name: str, schedule: Schedule) -> None:
+        self.name = name
+        self.max_dynamic_shared_size_bytes = 48 * 1024
+        self.preferred_shared_memory_carveout = -1
+        self._schedule = schedule
+        self._launch = getattr(library, f"launch_{name}")
+        sizes = getattr(library, f"sizes_{name}")
+        sizes.restype = ctypes.POINTER(ctypes.c_int)
+        self._sizes: list[int] = []
+        while size := sizes()[len(self._sizes)]:
+            self._sizes.append(size)
+
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: Sequence[Any],
+        *,
+        shared_mem: int = 0,
+    ) -> None:
+        """Run the kernel to its end.
+
+        Parameters
+        ----------
+        grid, block : tuple of int
+            One to three sizes.
+        args : sequence
+            Arrays for pointers (C-contiguous) and NumPy scalars of the very type.
+        shared_mem : int
+            Bytes of dynamic shared memory.
+
+        Raises
+        ------
+        KernelError
+            The arguments do not fit the kernel, or it did something forbidden: a barrier that
+            not all threads reach, a write past its shared memory.
+        """
+        if len(args) != len(self._sizes):
+            raise KernelError(f"{self.name}: {len(args)} arguments, expected {len(self._sizes)}")
+        values = [self._value(n, argument) for n, argument in enumerate(args)]
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+        plan = _Launch(
+            (ctypes.c_uint * 3)(*_three(grid)),
+            (ctypes.c_uint * 3)(*_three(block)),
+            shared_mem,
+            self._schedule.order,
+            self._schedule.seed,
+            self._schedule.workers or os.cpu_count() or 1,
+            self._schedule.late,
+        )
+        message = ctypes.create_string_buffer(_MESSAGE)
+        if self._launch(ctypes.byref(plan), pointers, message, _MESSAGE):
+            raise KernelError(f"{self.name}, {message.value.decode(errors='replace')}")
+
+    def _value(self, number: int, argument: object) -> ctypes.Array[ctypes.c_char]:
+        """Return the bytes of one argument, which the caller keeps while the kernel runs."""
+        if isinstance(argument, np.ndarray):
+            if not argument.flags.c_contiguous:
+                raise KernelError(f"{self.name}: argument {number} is not contiguous")
+            raw = np.uintp(argument.ctypes.data).tobytes()
+        elif isinstance(argument, np.generic):
+            raw = argument.tobytes()
+        else:
+            raise KernelError(
+                f"{self.name}: argument {number} is {type(argument).__name__}, expected an array "
+                "or a NumPy scalar"
+            )
+        if len(raw) != self._sizes[number]:
+            raise KernelError(
+                f"{self.name}: argument {number} has {len(raw)} bytes, expected "
+                f"{self._sizes[number]}"
+            )
+        return ctypes.create_string_buffer(raw, len(raw))
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise KernelError(f"a compiled kernel does not load: {error}") from error
+
+
+def _three(sizes: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def _translation_unit(code: str, kernels: tuple[str, ...]) -> str:
+    """Return the code with what Python calls, and the shared memory that it declares extern."""
+    names = set(_DYNAMIC.findall(code)) or {"host_dynamic"}
+    if len(names) > 1:
+        raise KernelError(f"dynamic shared memory has one name, not {', '.join(sorted(names))}")
+    # An asm label, because the kernel declares the array with a type of its own.
+    label = ("_" if sys.platform == "darwin" else "") + names.pop()
+    tail = [
+        "namespace host {",
+        f"alignas(1024) thread_local unsigned char dynamic[{SHARED_LIMIT + _GUARD}] "
+        f'asm("{label}");',
+        "unsigned char* dynamic_shared() { return dynamic; }",
+        f"extern const uint64_t dynamic_limit = {SHARED_LIMIT + _GUARD};",
+        "}",
+        *(f"HOST_EXPORT({name})" for name in kernels),
+    ]
+    return "\n".join(['#line 1 "kernel.cu"', code, *tail, ""])

@@ -1,0 +1,91 @@
+"""Which engine a name means on this machine, and why another one cannot be had.
+
+`simulator` must not know of kernels; whoever may know both asks here.
+"""
+
+from __future__ import annotations
+
+from kernels.cuda.engine import KernelEngine
+from kernels.devices.cupy import CupyDevice
+from kernels.devices.driver import gpu_status
+from kernels.devices.host.device import HostDevice
+from kernels.errors import KernelError
+from simulator.base.errors import InputError, refuse
+from simulator.engines.faults import FaultyEngine
+from simulator.engines.numpy_engine import Engine, NumpyEngine
+from simulator.problem.workload import Inputs, Workload
+
+ENGINES = ("auto", "numpy", "cupy", "host")
+FAULTS_NOTE = "faults are switched on: computed with NumPy, the CUDA kernels have none"
+
+
+def make_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:
+    """Return the engine of that name; see `choose_engine`."""
+    return choose_engine(name, workload, inputs)[0]
+
+
+def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine, str]:
+    """Return the engine of that name, and why ``auto`` did not take the GPU.
+
+    Parameters
+    ----------
+    name : str
+        One of `ENGINES`; ``auto`` takes the GPU where there is one and else NumPy.
+    workload : Workload
+        What it is to run.
+    inputs : Inputs
+        Q, K and V.
+
+    Returns
+    -------
+    engine : Engine
+        Ready to run.
+    note : str
+        In words a user can act on; empty unless ``auto`` had to do without a GPU, or faults are
+        switched on.
+
+    Raises
+    ------
+    InputError
+        There is no such engine, this machine lacks what it needs, the tiles do not fit it, or
+        it cannot make the faults that are switched on. Never with ``auto``.
+    """
+    if workload.faults.on and name in ENGINES:
+        if name in ("cupy", "host"):
+            expected = "auto or numpy while faults are switched on: the CUDA kernels have none"
+            raise refuse("--engine", "engine", name, expected)
+        return FaultyEngine(workload, inputs), FAULTS_NOTE
+    if name == "numpy":
+        return NumpyEngine(workload, inputs), ""
+    if name in ("cupy", "host"):
+        try:
+            return _kernel_engine(name, workload, inputs), ""
+        except KernelError as error:
+            expected = f"a machine that can run it: {_first_line(error)}"
+            raise refuse("--engine", "engine", name, expected) from error
+    if name != "auto":
+        raise refuse("--engine", "engine", name, f"one of {', '.join(ENGINES)}")
+    note = gpu_status().reason
+    if not note:
+        try:
+            return _kernel_engine("cupy", workload, inputs), ""
+        except InputError as error:
+            note = error.mistakes[0].expected
+        except KernelError as error:
+            note = _first_line(error)
+    return NumpyEngine(workload, inputs), note
+
+
+def _kernel_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:
+    if name == "host":
+        return KernelEngine(workload, inputs, HostDevice())
+    try:
+        return KernelEngine(workload, inputs, CupyDevice())
+    except (InputError, KernelError):
+        raise
+    except Exception as error:  # out of memory, a lost device: only its driver knows how
+        raise KernelError(f"the GPU failed ({error})") from error
+
+
+def _first_line(error: KernelError) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,12 @@
+"""Where the shipped data lies, in the checkout and in the frozen bundle alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+CAPTURES = ASSETS / "captures"
+SCENARIOS = ASSETS / "scenarios"
+LESSONS = ASSETS / "lessons"
+DEMO = SCENARIOS / "flash2.toml"
+"""What a window shows that is told nothing else."""

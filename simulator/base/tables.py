@@ -1,0 +1,115 @@
+"""TOML tables that users write: reading them, and telling what is wrong in one line."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from simulator.base.errors import InputError, Mistake, reason, refuse, shortened, shown
+from simulator.base.limits import MISTAKES, TOML_BYTES, check_toml, read_bounded
+
+_EXPECTED = {
+    "missing": "a value, but the key is missing",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+    "finite_number": "a finite number",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text in quotes",
+    "string_too_long": "at most {max_length} characters",
+    "literal_error": "{expected}",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "tuple_type": "a list",
+}
+
+
+class Table(BaseModel):
+    """A TOML table: immutable, no conversions between types, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a TOML file holds.
+
+    Raises
+    ------
+    InputError
+        The file is missing, too long, is not UTF-8 or is not TOML.
+    """
+    try:
+        text = read_bounded(Path(path), TOML_BYTES, "TOML")
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: no such name can be
+        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
+    try:
+        return parse_toml(text.decode("utf-8-sig"))  # a mark before it is of no meaning
+    except UnicodeDecodeError as error:
+        raise refuse(str(path), f"byte {error.start}", "", "TOML in UTF-8") from None
+    except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
+        raise refuse(str(path), "", "", f"TOML ({reason(error)})") from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return what a text of TOML holds.
+
+    Raises
+    ------
+    ValueError, RecursionError
+        It is not TOML, or nests too deep.
+    """
+    check_toml(text)
+    return tomllib.loads(text)
+
+
+def input_error(source: str, error: ValidationError, root: type[BaseModel]) -> InputError:
+    """Return what pydantic found wrong in the tables of `root`, in the project's words."""
+    errors = error.errors(include_url=False)
+    found = [_mistake(e, root) for e in errors[:MISTAKES]]
+    # A value of several possible types fails as each of them: one mistake all the same.
+    mistakes = list({m.key: m for m in reversed(found)}.values())[::-1]
+    return InputError(source, mistakes, len(errors[MISTAKES:]))
+
+
+def _mistake(error: ErrorDetails, root: type[BaseModel]) -> Mistake:
+    context = dict(error.get("ctx", {}))
+    kind = error["type"]
+    parts = [shortened(str(part)) for part in error["loc"]]
+    value = error["input"]
+    if "key" in context:
+        parts, value = [*parts, str(context["key"])], context["value"]
+    if kind == "extra_forbidden":
+        return Mistake(".".join(parts), shown(value), f"one of {_known_keys(root, parts[:-1])}")
+    if parts[:2] == ["input", "head"]:
+        expected = error["msg"] if "key" in context else 'head numbers or "all"'
+        value = list(value) if isinstance(value, tuple) else value
+        return Mistake("input.head", shown(value), expected)
+    if kind == "missing":
+        value = None  # pydantic gives the whole table
+    expected = _EXPECTED.get(kind, error["msg"]).format(**context)
+    return Mistake(".".join(parts), shown(value), expected.replace("'", '"'))
+
+
+def _known_keys(root: type[BaseModel], tables: list[str]) -> str:
+    model = root
+    for name in tables:
+        if not name.isdigit():  # a place in a list of tables
+            model = _table_in(model.model_fields[name].annotation)
+    return ", ".join(model.model_fields)
+
+
+def _table_in(annotation: Any) -> type[BaseModel]:
+    """Return the table in a type such as ``Table``, ``Table | None`` or ``tuple[Table, ...]``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(_table_in(part) for part in get_args(annotation) if part not in (None, NoneType))

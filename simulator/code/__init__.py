@@ -1,0 +1,1 @@
+"""What the code panel reads: the lines of the paper and of NumPy, and which op stands on which."""

@@ -1,0 +1,207 @@
+"""Which lines of which text an op stands on: the paper's, NumPy's and the CUDA kernel's.
+
+The CUDA kernels are not known here: who asks brings their text and the lines of an op in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+from simulator.code import numpy_lines
+from simulator.code.paper import PAPERS, Role, cited_lines
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import resolve
+from simulator.program.algorithms import tile_program
+from simulator.program.ops import Op
+from simulator.program.tile_program import TileProgram
+from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Condition
+
+
+class Tab(StrEnum):
+    """The texts."""
+
+    PAPER = "paper"
+    NUMPY = "numpy"
+    CUDA = "cuda"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLine:
+    """One line of a text.
+
+    Attributes
+    ----------
+    number : int
+        Its number in the file, from 1; 0 for a gap between two parts of it.
+    text : str
+        What stands there.
+    """
+
+    number: int
+    text: str
+
+
+@cache
+def exemplar(algorithm: str) -> TileProgram:
+    """Return a small run in which every op of an algorithm occurs in all its forms.
+
+    Causal with more queries than keys: row blocks that see nothing, skipped, partial and full
+    tiles, several visits of a row block and of a column block.
+    """
+    size = {"seqlen_q": 16, "seqlen_k": 9, "head_dim": 2, "heads": 1, "kv_heads": 1}
+    return tile_program(
+        resolve(
+            parse_scenario(
+                {
+                    "attention": {"algorithm": algorithm, **size},
+                    "mask": {"causal": True},
+                    "tiling": {"rows": 3, "cols": 2},
+                    "input": {"source": "random"},
+                }
+            )
+        )
+    )
+
+
+@cache
+def forms(algorithm: str) -> tuple[Op, ...]:
+    """Return one op for each form that an algorithm's ops have: name, citation, tensors."""
+    program = exemplar(algorithm)
+    found: dict[tuple[object, ...], Op] = {}
+    for index in range(len(program)):
+        for op in program.ops(index):
+            key = (op.name, op.cites, tuple(move.tensor for move in op.moves))
+            found.setdefault(key, op)
+    return tuple(found.values())
+
+
+class CodeLines:
+    """The lines of an algorithm in its three texts.
+
+    A line is named by a number: in the paper its place in `PAPERS`, from 0; in NumPy and CUDA its
+    number in the file.
+
+    Parameters
+    ----------
+    algorithm : str
+        Which algorithm.
+    cuda_source : str
+        The text of its kernel.
+    cuda_lines : callable
+        The lines of an op in that text.
+    """
+
+    def __init__(
+        self, algorithm: str, cuda_source: str, cuda_lines: Callable[[Op], tuple[int, ...]]
+    ) -> None:
+        self.algorithm = algorithm
+        self.paper = PAPERS[algorithm]
+        self._cuda_lines = cuda_lines
+        self._cuda = tuple(cuda_source.splitlines())
+        self._anchored = {n for op in forms(algorithm) for n in cuda_lines(op)}
+        classes = {type(op).__name__ for op in forms(algorithm)}
+        called = {name for op in forms(algorithm) for name in numpy_lines.helpers_called(op)}
+        found = numpy_lines.sections().values()
+        self.sections = tuple(s for s in found if s.name in classes) + tuple(
+            s for s in found if s.name in called
+        )
+
+    # --- from an op to lines ----------------------------------------------------------------
+
+    def lines(self, tab: Tab, op: Op) -> tuple[int, ...]:
+        """Return the lines of an op in a text, in order."""
+        if tab is Tab.PAPER:
+            return cited_lines(self.algorithm, op.cites)
+        return numpy_lines.lines_run(op) if tab is Tab.NUMPY else self._cuda_lines(op)
+
+    def texts(self, tab: Tab) -> tuple[CodeLine, ...]:
+        """Return the text of NumPy or CUDA; of NumPy the parts that the algorithm uses."""
+        if tab is Tab.CUDA:
+            return tuple(CodeLine(n, text) for n, text in enumerate(self._cuda, start=1))
+        source, out = numpy_lines.source(), []
+        for section in self.sections:
+            out += [CodeLine(n, source[n - 1]) for n in section.lines]
+            out.append(CodeLine(0, ""))
+        return tuple(out[:-1])
+
+    # --- from a line to where it runs -------------------------------------------------------
+
+    def condition(self, tab: Tab, line: int) -> Condition | None:
+        """Return what waits for a line to run; None for one that never does.
+
+        A line of a loop waits for the loop's next turn. A line of CUDA that stands for no op
+        stands for the op of its statement, else for the next one below, as in a debugger.
+        """
+        if tab is Tab.PAPER:
+            role = self.paper.lines[line].role
+            if role is Role.SETUP:
+                return None
+            if role is Role.END:
+                return AtEnd()
+            if role is not Role.OP:
+                return AtTurn(outer=role is Role.BLOCK)
+        else:
+            line = self._slid(line) if tab is Tab.CUDA else line
+        if not any(self._runs(tab, line, op) for op in forms(self.algorithm)):
+            return None
+        return AtLine(
+            self.algorithm,
+            tab.value,
+            line,
+            f"{self.place(tab, line)}",
+            lambda op: self._runs(tab, line, op),
+            once=tab is Tab.PAPER,
+        )
+
+    def why_never(self, tab: Tab, line: int) -> str:
+        """Return, in words, why `condition` is None."""
+        if tab is Tab.PAPER:
+            return f"{self.place(tab, line)} is done before the first step."
+        if tab is Tab.CUDA:
+            return f"{self.place(tab, line)}: no op stands at it or below it."
+        return f"{self.place(tab, line)}: no step of this algorithm runs it."
+
+    def place(self, tab: Tab, line: int) -> str:
+        """Return a line in words: ``line 9 of the paper``, ``flash2.cu:84``."""
+        if tab is Tab.PAPER:
+            label = self.paper.lines[line].label
+            if label.isdigit():
+                return f"Line {label} of the paper"
+            return "The paper's line on masking"
+        return f"{numpy_lines.SOURCE.name if tab is Tab.NUMPY else f'{self.algorithm}.cu'}:{line}"
+
+    def _runs(self, tab: Tab, line: int, op: Op) -> bool:
+        """Return whether an op runs a line: its own, of what it calls, or the head of its class."""
+        if line in self.lines(tab, op):
+            return True
+        if tab is not Tab.NUMPY:
+            return False
+        name, called = type(op).__name__, numpy_lines.helpers_called(op)
+        for section in self.sections:
+            if line in section.lines:
+                head = line not in section.body and section.name == name
+                return head or section.name in called
+        return False
+
+    def _slid(self, line: int) -> int:
+        """Return the anchored line of the statement at a line of CUDA, else the next below."""
+        if line in self._anchored:
+            return line
+        for anchored in sorted(self._anchored):
+            if line in range(anchored, self._end_of_statement(anchored) + 1):
+                return anchored
+        return min((n for n in self._anchored if n > line), default=line)
+
+    def _end_of_statement(self, line: int) -> int:
+        """Return the last line of the statement that a line of CUDA is in."""
+        while line < len(self._cuda) and not self._ends(line):
+            line += 1
+        return line
+
+    def _ends(self, line: int) -> bool:
+        """Return whether a line of CUDA ends a statement or holds no part of one."""
+        code = self._cuda[line - 1].partition("//")[0].strip()
+        return not code or code[0] == "#" or code[-1] in ";{}"

@@ -1,0 +1,46 @@
+"""Runs a tile program op by op in float64: the oracle for every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simulator.problem.workload import Inputs
+from simulator.program.ops import F64, Machine, Op
+from simulator.program.tile_program import TileProgram, Visit
+
+
+class Interpreter:
+    """A tile program on a float64 machine, in program order.
+
+    Parameters
+    ----------
+    program : TileProgram
+        What to run.
+    inputs : Inputs
+        Q, K and V.
+    """
+
+    def __init__(self, program: TileProgram, inputs: Inputs) -> None:
+        self.program = program
+        self.machine = Machine(inputs.q, inputs.k, inputs.v)
+
+    def steps(self) -> Iterator[tuple[Visit, int, Op]]:
+        """Do the ops one by one; yield visit, op index and op after each.
+
+        What an op has made is then in ``machine.chip`` and ``machine.hbm``.
+        """
+        for index in range(len(self.program)):
+            visit = self.program.visit(index)
+            for number, op in enumerate(self.program.ops(index)):
+                op.apply(self.machine)
+                yield visit, number, op
+
+    def run(self) -> None:
+        """Do all ops."""
+        for _ in self.steps():
+            pass
+
+    @property
+    def output(self) -> F64:
+        """O in HBM, (heads, Nq, dv) float64."""
+        return self.machine.tensor("O")

@@ -1,0 +1,112 @@
+"""Float32 pieces of the online softmax that the walk and the single tiles share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32
+from simulator.base.matmul import matmul
+
+Visible = Callable[[int, int], NDArray[np.bool_] | None]
+Span = tuple[int, int]
+
+
+def exp_below(high: F32, low: F32) -> F32:
+    """Return ``exp(high - low)``, 0 where `high` is -inf: what has seen nothing weighs nothing.
+
+    Parameters
+    ----------
+    high, low : ndarray
+        float32, broadcast against each other; `low` is -inf only where `high` is.
+    """
+    floor = np.where(low == -np.inf, np.float32(0), low)
+    return np.exp(high - floor)
+
+
+def joined(ranges: Sequence[Span]) -> list[Span]:
+    """Return ascending key ranges with neighbours joined: one product for each."""
+    out: list[Span] = []
+    for start, stop in ranges:
+        if out and out[-1][1] == start:
+            out[-1] = (out[-1][0], stop)
+        else:
+            out.append((start, stop))
+    return out
+
+
+def scores_into(x: F32, scaled_q_t: F32, k: F32, ranges: Sequence[Span]) -> int:
+    """Fill the first rows of `x` with scaled scores, one key a row; return how many.
+
+    Parameters
+    ----------
+    x : ndarray
+        (at least as many keys as the ranges have, rows) float32, written to.
+    scaled_q_t : ndarray
+        (d, rows) float32, queries times the scale.
+    k : ndarray
+        (Nk, d) float32.
+    ranges : sequence of (start, stop)
+        Ascending key ranges; one product for each, so equal ranges give equal bits.
+    """
+    at = 0
+    for start, stop in ranges:
+        matmul(k[start:stop], scaled_q_t, out=x[at : at + stop - start])
+        at += stop - start
+    return at
+
+
+def mask_into(x: F32, ranges: Sequence[Span], visible: Visible) -> None:
+    """Set the hidden pairs of scores that `scores_into` filled to -inf, in place.
+
+    Parameters
+    ----------
+    x : ndarray
+        (keys, rows) float32.
+    ranges : sequence of (start, stop)
+        The same key ranges.
+    visible : callable
+        ``visible(start, stop)`` gives the mask (rows, stop - start), None where it hides nothing.
+    """
+    at = 0
+    for start, stop in ranges:
+        mask = visible(start, stop)
+        if mask is not None:
+            some = np.flatnonzero(~mask.all(axis=0))  # usually few keys hide from any row
+            if some.size:
+                low, high = some[0], some[-1] + 1
+                np.copyto(x[at + low : at + high], -np.inf, where=~mask[:, low:high].T)
+        at += stop - start
+
+
+def score_keys(
+    q: F32, k: F32, scale: float, ranges: Sequence[Span], visible: Visible
+) -> tuple[F32, F32]:
+    """Return the scaled scores of some key ranges before and after the mask.
+
+    Parameters
+    ----------
+    q : ndarray
+        (rows, d) float32.
+    k : ndarray
+        (Nk, d) float32.
+    scale : float
+        Factor from q·k to the score.
+    ranges : sequence of (start, stop)
+        Ascending ranges of keys.
+    visible : callable
+        As `mask_into` takes it.
+
+    Returns
+    -------
+    s, masked : ndarray
+        (keys, rows) float32, one key a row; hidden pairs are -inf in `masked`.
+    """
+    whole = joined(ranges)
+    s = np.empty((sum(stop - start for start, stop in whole), len(q)), dtype=np.float32)
+    scores_into(s, (q * np.float32(scale)).T, k, whole)
+    masked = s.copy()
+    mask_into(masked, whole, visible)
+    return s, masked

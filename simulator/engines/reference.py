@@ -1,0 +1,78 @@
+"""Attention in float64, straight from its definition: what every number is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from simulator.base.matmul import matmul
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.ops import F64
+
+_CHUNK = 2**22
+"""Scores held at once, so that long sequences fit in memory."""
+
+
+def reference_rows(workload: Workload, inputs: Inputs, head: int, rows: range) -> tuple[F64, F64]:
+    """Return O and LSE of some rows of a head.
+
+    Parameters
+    ----------
+    workload : Workload
+        Mask and scale.
+    inputs : Inputs
+        Q, K and V.
+    head : int
+        Query head.
+    rows : range
+        Query rows.
+
+    Returns
+    -------
+    o : ndarray
+        (rows, dv) float64; 0 for a row that sees nothing.
+    lse : ndarray
+        (rows,) float64; -inf for a row that sees nothing.
+    """
+    kv_head = workload.kv_head_of[head]
+    k, v = inputs.k[kv_head].astype(np.float64), inputs.v[kv_head].astype(np.float64)
+    parts = [
+        _softmax_times(workload, inputs, head, part, k, v)
+        for part in _parts(rows, max(1, _CHUNK // workload.seqlen_k))
+    ]
+    return np.concatenate([o for o, _ in parts]), np.concatenate([lse for _, lse in parts])
+
+
+def _softmax_times(
+    w: Workload, inputs: Inputs, head: int, rows: range, k: F64, v: F64
+) -> tuple[F64, F64]:
+    q = inputs.q[head, rows.start : rows.stop].astype(np.float64)
+    scores = np.where(
+        w.mask.visible(rows, range(w.seqlen_k)), matmul(q, k.T) * w.logit_scale, -np.inf
+    )
+    top = scores.max(axis=1)
+    finite_top = np.where(np.isneginf(top), 0.0, top)
+    weights = np.exp(scores - finite_top[:, None])
+    total = weights.sum(axis=1)
+    blind = total == 0
+    total = np.where(blind, 1.0, total)
+    lse = np.where(blind, -np.inf, finite_top + np.log(total))
+    return matmul(weights, v) / total[:, None], lse
+
+
+def _parts(rows: range, size: int) -> Iterator[range]:
+    for start in range(rows.start, rows.stop, size):
+        yield range(start, min(start + size, rows.stop))
+
+
+def error_rows(workload: Workload, limit: int = 2**28) -> Iterable[int]:
+    """Return the row blocks that are compared with the reference.
+
+    All of them while a head has at most `limit` scores in all heads; else as many, evenly
+    spread, as stay below it, always the first and the last.
+    """
+    blocks = workload.grid.Tr
+    per_block = workload.heads * workload.rows * workload.seqlen_k
+    keep = max(2, min(blocks, limit // per_block))
+    return sorted({round(n * (blocks - 1) / max(keep - 1, 1)) for n in range(keep)})

@@ -1,0 +1,226 @@
+"""FlashAttention's online softmax along one row block, many tiles per NumPy call.
+
+The running statistics of a row, (m, l, O), combine associatively: two stretches of keys may be
+walked independently and merged afterwards.  A row block is therefore walked in two passes:
+
+1. ``_fold_chunk`` treats every chunk (a few tiles, small enough to stay in cache) as if the row
+   had seen nothing before it.  Chunks are independent, so two threads can share them and the
+   result does not depend on how they do.
+2. ``_join`` merges the chunks in order, turning their own statistics into those that a
+   tile-by-tile walk has after each tile.
+
+Scores are held transposed, (keys, rows): reductions over a tile then run along whole rows of
+memory, whatever the tile width.
+
+References
+----------
+.. [1] T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work
+   Partitioning", 2023, Algorithm 1, lines 8-10 (per tile) and 12 (log-sum-exp).
+.. [2] M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", 2018,
+   Section 3 (the recurrence) and 3.1 (its associativity).
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32
+from simulator.base.matmul import matmul
+from simulator.engines.numerics import Span, Visible, mask_into, scores_into
+
+CHUNK_KEYS = 2048
+"""Keys per chunk: its scores stay in cache, and a checkpoint follows every chunk."""
+
+CHUNK_TILES = 64
+"""Most tiles per chunk, hence per step between checkpoints."""
+
+SAFE_LEVEL = np.float32(40.0)
+"""Largest |running maximum| in a chunk (in logits) up to which its exponentials need no shift.
+
+exp(-40) is 4e-18: even a tile whose scores all lie that low is summed at full relative accuracy,
+as float32 stays normal down to exp(-87); and no sum of terms up to exp(40) comes near overflow.
+"""
+
+LOWEST = np.finfo(np.float32).min  # of the finite numbers
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlockWalk:
+    """What the online softmax of one row block produced; every array is read-only.
+
+    Attributes
+    ----------
+    m : ndarray of float32, shape (rows, Tc)
+        Running maximum of the scaled scores after column block j; -inf before any visible pair.
+    l : ndarray of float32, shape (rows, Tc)
+        Running sum of exponentials relative to ``m[:, j]``; 0 before any visible pair.
+    o : ndarray of float32, shape (rows, dv)
+        Normalised output; 0 for a row that saw nothing.
+    lse : ndarray of float32, shape (rows,)
+        Log-sum-exp of the visible scaled scores, m + ln l; -inf for a row that saw nothing.
+    checkpoints : ndarray of float32, shape (n, rows, dv)
+        Unnormalised accumulator, relative to the running maximum, after ``checkpoint_at`` tiles.
+    checkpoint_at : ndarray of int64, shape (n,)
+        Numbers of visited tiles, ascending from 0 to all of them.
+    """
+
+    m: F32
+    l: F32
+    o: F32
+    lse: F32
+    checkpoints: F32
+    checkpoint_at: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            getattr(self, name).flags.writeable = False
+
+
+@np.errstate(under="ignore")  # a weight below exp(-103) is meant to become 0
+def walk_row_block(
+    q: F32,
+    k: F32,
+    v: F32,
+    scale: float,
+    cols: int,
+    spans: Sequence[Span],
+    visible: Visible,
+    threads: int = 1,
+) -> RowBlockWalk:
+    """Walk one row block over its visited column blocks [1]_, [2]_.
+
+    Parameters
+    ----------
+    q : ndarray of float32, shape (rows, d)
+        Queries of the row block, valid rows only.
+    k, v : ndarray of float32, shapes (Nk, d) and (Nk, dv)
+        All keys and values, C-contiguous.
+    scale : float
+        Factor from q.k to the logit, temperature included.
+    cols : int
+        Column block width Bc in keys; the last block may be narrower.
+    spans : sequence of (start, stop)
+        Visited column blocks j as disjoint ascending intervals.
+    visible : callable
+        ``visible(k0, k1)`` gives the mask of keys k0..k1-1, bool of shape (rows, k1 - k0), or
+        None if every pair is visible.  Called from worker threads if ``threads`` > 1.
+    threads : int
+        Threads that share the chunks; more than one pays only with BLAS limited to one thread.
+
+    Returns
+    -------
+    RowBlockWalk
+        Statistics after every column block, output and checkpoints.
+    """
+    rows, n_keys = q.shape[0], k.shape[0]
+    visited = np.array([j for span in spans for j in range(*span)], dtype=np.int64)
+    per_chunk = max(1, min(CHUNK_KEYS // cols, CHUNK_TILES))
+    at = np.append(np.arange(0, visited.size, per_chunk), visited.size)
+
+    scaled_q_t = (q * np.float32(scale)).T
+    m = np.full((visited.size + 1, rows), -np.inf, dtype=np.float32)  # after 0, 1, ... tiles
+    l = np.zeros_like(m)
+    acc = np.zeros((at.size, rows, v.shape[1]), dtype=np.float32)
+
+    def work(chunks: Iterator[int]) -> None:
+        scratch = np.empty((min(per_chunk, visited.size) * cols, rows), dtype=np.float32)
+        for c in chunks:
+            a, b = at[c], at[c + 1]
+            pieces = _key_ranges(visited[a:b], cols, n_keys)
+            x = scratch[: (b - a) * cols]
+            filled = scores_into(x, scaled_q_t, k, pieces)
+            mask_into(x, pieces, visible)
+            x[filled:] = -np.inf  # what a ragged last tile lacks
+            after = slice(a + 1, b + 1)
+            _fold_chunk(x.reshape(-1, cols, rows), v, pieces, m[after], l[after], acc[c + 1])
+
+    todo = iter(range(at.size - 1))  # shared: each thread takes the next chunk when it is free
+    if min(threads, at.size - 1) > 1:
+        with ThreadPoolExecutor(threads - 1) as pool:
+            others = [pool.submit(work, todo) for _ in range(threads - 1)]
+            work(todo)
+        for other in others:
+            other.result()
+    else:
+        work(todo)
+
+    if at.size > 2:  # a single chunk is its own whole
+        _join(m, l, acc, at)
+    lse = m[-1] + np.log(l[-1], out=np.zeros_like(l[-1]), where=l[-1] > 0)
+    o = np.divide(acc[-1], l[-1][:, None], out=np.zeros_like(acc[-1]), where=l[-1][:, None] > 0)
+    blocks = np.arange(len(range(0, n_keys, cols)))
+    seen = np.searchsorted(visited, blocks, side="right")  # tiles seen after each block
+    m, l = np.ascontiguousarray(m[seen].T), np.ascontiguousarray(l[seen].T)
+    return RowBlockWalk(m, l, o, lse, acc, at)
+
+
+def _key_ranges(tiles: NDArray[np.int64], cols: int, n_keys: int) -> list[Span]:
+    """Contiguous key ranges that make up the given ascending column blocks."""
+    if tiles[-1] - tiles[0] == tiles.size - 1:  # the usual case, worth a short cut
+        return [(int(tiles[0]) * cols, min(int(tiles[-1] + 1) * cols, n_keys))]
+    gap = np.diff(tiles) != 1
+    first, last = tiles[np.append(True, gap)], tiles[np.append(gap, True)]
+    stops = np.minimum((last + 1) * cols, n_keys)
+    return list(zip((first * cols).tolist(), stops.tolist(), strict=True))
+
+
+def _fold_chunk(x: F32, v: F32, pieces: list[Span], m: F32, l: F32, acc: F32) -> None:
+    """Fold one chunk on its own; x, (tiles, cols, rows), is overwritten.
+
+    Writes the running statistics m and l after each tile, (tiles, rows), and the accumulator
+    after the last, (rows, dv), relative to the last m.
+    """
+    tiles, cols, rows = x.shape
+    fold = gcd(cols, 4)  # longer runs of memory make the maximum cheaper
+    x.reshape(tiles, cols // fold, -1).max(axis=1).reshape(tiles, fold, rows).max(axis=1, out=m)
+    np.maximum.accumulate(m, out=m)
+    level = np.where(m > -np.inf, m, np.float32(0))
+    moderate = np.abs(level).max() <= SAFE_LEVEL
+    if not moderate:
+        x -= level[:, None]
+    np.exp(x, out=x)
+    matmul(np.ones(cols, dtype=np.float32), x, out=l)
+    if moderate:  # so far relative to 0, which saves two passes over x
+        np.cumsum(l, axis=0, out=l)
+        l *= np.exp(-level)
+    else:  # the textbook form: every tile relative to its own running maximum
+        for j in range(1, tiles):
+            l[j] += l[j - 1] * np.exp(m[j - 1] - level[j])
+        x *= np.exp(m - level[-1])[:, None]
+    keys, at = x.reshape(-1, rows), 0
+    for k0, k1 in pieces:
+        part = keys[at : at + k1 - k0].T
+        if at == 0:
+            matmul(part, v[k0:k1], out=acc)
+        else:
+            acc += matmul(part, v[k0:k1])
+        at += k1 - k0
+    if moderate:
+        acc *= np.exp(-level[-1])[:, None]
+
+
+def _join(m: F32, l: F32, acc: F32, at: NDArray[np.int64]) -> None:
+    """Make chunk-local m, l and acc cumulative, in place; chunk c is tiles at[c] to at[c + 1] - 1.
+
+    m and l are (tiles + 1, rows) and acc (chunks + 1, rows, dv), with the blank start first.
+    """
+    now = np.maximum.accumulate(m)
+    base = _finite(now)
+    own = np.exp(m - base)
+    before = np.exp(np.repeat(now[at[:-1]], np.diff(at), axis=0) - base[1:])
+    l *= own
+    for c in range(1, at.size):
+        a, b = at[c - 1], at[c]
+        l[a + 1 : b + 1] += before[a:b] * l[a]
+        acc[c] *= own[b][:, None]
+        acc[c] += acc[c - 1] * before[b - 1][:, None]
+    m[:] = now
+
+
+def _finite(m: F32) -> F32:
+    """Maximum to subtract: finite even where m is -inf, so that exp(-inf - it) is 0, never nan."""
+    return np.maximum(m, LOWEST)

@@ -1,0 +1,1 @@
+"""Lessons: reading and writing them, their places in a run, their numbers."""

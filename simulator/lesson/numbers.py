@@ -1,0 +1,489 @@
+"""The numbers that a lesson's text may ask for: names in `QUANTITIES`, functions in `FUNCTIONS`.
+
+All of them ask the simulator, at the scenario and the cursor of a step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+
+from simulator.base.errors import refuse
+from simulator.base.limits import RUN_SCORES
+from simulator.engines.faults import numpy_engine
+from simulator.engines.reference import reference_rows
+from simulator.problem.hardware import Gpu, gpus
+from simulator.problem.models import AttentionModel, models, with_kv_heads
+from simulator.problem.scenario import Scenario
+from simulator.problem.workload import MAX_BLOCKS, Workload, read_inputs, resolve
+from simulator.program.algorithms import tile_program
+from simulator.program.tile_program import TileProgram
+from simulator.program.traffic import compulsory_bytes, floor_bytes
+from simulator.run.cell_values import cell_shape, cell_value, exists
+from simulator.run.snapshot import Cell, Cursor, Snapshot
+from simulator.run.trace import Trace, tile_counts, trace_of
+from simulator.study.attention_map import AttentionMaps, HeadScores, Part
+from simulator.study.head_sharing import head_sharing
+from simulator.study.kv_cache import CONVENTIONS, bytes_per_token, cache_bytes, decode_step, fit
+from simulator.study.sqrt_d import KEYS, Estimate, sqrt_d_experiment
+from simulator.study.sweep import NAMES, Figures, figures_of
+
+Value = float | int | str
+
+
+@lru_cache(maxsize=8)
+def program_of(scenario: Scenario) -> TileProgram:
+    """Return the tile program of a scenario, reading no more than a file's header."""
+    return tile_program(resolve(scenario))
+
+
+@lru_cache(maxsize=2)
+def _trace(scenario: Scenario) -> Trace:
+    workload = program_of(scenario).workload
+    return trace_of(workload, read_inputs(workload), numpy_engine)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the expressions of a step may ask for; nothing is computed before it is asked.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        The step's.
+    cursor : Cursor
+        Where the step stands.
+    """
+
+    scenario: Scenario
+    cursor: Cursor
+
+    @property
+    def workload(self) -> Workload:
+        """The scenario with every blank filled in."""
+        return program_of(self.scenario).workload
+
+    @property
+    def trace(self) -> Trace:
+        """The run, on NumPy."""
+        return _trace(self.scenario)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The state at the cursor."""
+        return self.trace.snapshot(self.cursor.visit, self.cursor.op)
+
+    @cached_property
+    def head(self) -> int:
+        """Query head at the cursor."""
+        return program_of(self.scenario).visit(self.cursor.visit).head
+
+    @cached_property
+    def maps(self) -> AttentionMaps:
+        """Weights of the head at the cursor."""
+        part = Part((self.head,), range(self.workload.seqlen_q))
+        return HeadScores(self.workload, self.trace.inputs, part).maps()
+
+    def as_if(self, algorithm: str) -> Workload:
+        """Return the workload with another algorithm; "" for its own."""
+        if not algorithm:
+            return self.workload
+        if algorithm not in NAMES:
+            raise refuse("", "algorithm", algorithm, f"one of {', '.join(NAMES)}")
+        return replace(self.workload, algorithm=algorithm)
+
+    def figures(self, algorithm: str) -> Figures:
+        """Return what an algorithm asks from end to end."""
+        return figures_of(self.as_if(algorithm))
+
+
+# --- the scenario -----------------------------------------------------------------------------
+
+QUANTITIES: dict[str, Callable[[Workload], int | float]] = {
+    "heads": lambda w: w.heads,
+    "kv_heads": lambda w: w.kv_heads,
+    "Nq": lambda w: w.seqlen_q,
+    "Nk": lambda w: w.seqlen_k,
+    "d": lambda w: w.head_dim,
+    "dv": lambda w: w.value_dim,
+    "Br": lambda w: w.rows,
+    "Bc": lambda w: w.cols,
+    "Tr": lambda w: w.grid.Tr,
+    "Tc": lambda w: w.grid.Tc,
+    "window": lambda w: w.mask.window,
+    "sinks": lambda w: w.mask.sinks,
+    "scale": lambda w: w.scale,
+    "temperature": lambda w: w.temperature,
+    "element_bytes": lambda w: w.width,
+}
+"""Names of what the step's scenario says, as docs/conventions.md spells them."""
+
+Function = Callable[..., Value]
+FUNCTIONS: dict[str, Function] = {}
+"""Functions by name; the first parameter is the step's `Numbers`."""
+
+
+def _known(function: Function) -> Function:
+    FUNCTIONS[function.__name__] = function
+    return function
+
+
+@_known
+def sqrt(_: Numbers, x: float) -> float:
+    """Square root."""
+    return math.sqrt(x)
+
+
+@_known
+def exp(_: Numbers, x: float) -> float:
+    """Exponential function."""
+    return math.exp(x)
+
+
+@_known
+def log2(_: Numbers, x: float) -> float:
+    """Logarithm to base 2."""
+    return math.log2(x)
+
+
+@_known
+def softmax(_: Numbers, *scores: float) -> float:
+    """Weight of the first of some scores."""
+    top = max(scores)
+    return math.exp(scores[0] - top) / sum(math.exp(score - top) for score in scores)
+
+
+# --- counts of the run ------------------------------------------------------------------------
+
+
+@_known
+def requested(n: Numbers, algorithm: str = "") -> int:
+    """Requested HBM bytes of the whole run, read and written."""
+    return n.figures(algorithm).bytes
+
+
+@_known
+def requested_so_far(n: Numbers) -> int:
+    """Requested HBM bytes up to the cursor."""
+    program, at = program_of(n.scenario), n.cursor
+    return program.counters(at.visit).after(program.ops(at.visit)[: at.op + 1]).bytes
+
+
+@_known
+def requested_of(n: Numbers, tensor: str, algorithm: str = "") -> int:
+    """Requested HBM bytes of one tensor, read and written."""
+    program = tile_program(n.as_if(algorithm))
+    if tensor not in program.tensors:
+        raise refuse("", "tensor", tensor, f"one of {', '.join(program.tensors)}")
+    return program.totals.read[tensor] + program.totals.write[tensor]
+
+
+@_known
+def compulsory(n: Numbers, algorithm: str = "") -> int:
+    """Distinct bytes that each launch touches, once."""
+    return compulsory_bytes(n.as_if(algorithm))
+
+
+@_known
+def floor(n: Numbers) -> int:
+    """Bytes of Q, K, V and O, once each."""
+    return floor_bytes(n.workload)
+
+
+@_known
+def flops(n: Numbers, algorithm: str = "") -> int:
+    """Matmul FLOPs of the whole run."""
+    return n.figures(algorithm).flops
+
+
+@_known
+def memory_seconds(n: Numbers, algorithm: str = "") -> float:
+    """Seconds that the requested bytes take at the GPU's bandwidth."""
+    return n.figures(algorithm).time.memory
+
+
+@_known
+def compute_seconds(n: Numbers, algorithm: str = "") -> float:
+    """Seconds that the FLOPs take at the GPU's matrix rate; not for float32."""
+    seconds = n.figures(algorithm).time.compute
+    if seconds is None:
+        raise refuse(
+            "", "attention.dtype", n.workload.dtype, "float16 or bfloat16: no rate for others"
+        )
+    return seconds
+
+
+@_known
+def visits(n: Numbers, algorithm: str = "") -> int:
+    """Visits of the whole run."""
+    return len(tile_program(n.as_if(algorithm)))
+
+
+@_known
+def launches(n: Numbers, algorithm: str = "") -> int:
+    """Kernel launches of the run."""
+    return len(tile_program(n.as_if(algorithm)).launches)
+
+
+@_known
+def tiles(n: Numbers, kind: str) -> int:
+    """Tiles of all heads: total, visited, skipped, full or partial."""
+    counts = tile_counts(program_of(n.scenario))
+    if kind not in counts:
+        raise refuse("", "tiles", kind, f"one of {', '.join(counts)}")
+    return counts[kind]
+
+
+@_known
+def shared(n: Numbers, algorithm: str = "") -> int:
+    """Most bytes of shared memory that the tiles take at once."""
+    return tile_program(n.as_if(algorithm)).peak_shared_bytes
+
+
+@_known
+def requested_with(n: Numbers, rows: float, cols: float) -> int:
+    """Requested HBM bytes of the whole run, were its tiles of `rows` by `cols`."""
+    return figures_of(_with_tiles(n, rows, cols)).bytes
+
+
+@_known
+def shared_with(n: Numbers, rows: float, cols: float) -> int:
+    """Most bytes of shared memory that tiles of `rows` by `cols` would take at once."""
+    return tile_program(_with_tiles(n, rows, cols)).peak_shared_bytes
+
+
+def _with_tiles(n: Numbers, rows: float, cols: float) -> Workload:
+    """Return the workload with other tiles, refused like those of a scenario."""
+    w = replace(n.workload, rows=max(1, int(rows)), cols=max(1, int(cols)))
+    for key, size, length in (("rows", w.rows, w.seqlen_q), ("cols", w.cols, w.seqlen_k)):
+        if -(-length // size) > MAX_BLOCKS:
+            raise refuse("", key, size, f"tiles that cut {length} into at most {MAX_BLOCKS} blocks")
+    return w
+
+
+# --- hardware ---------------------------------------------------------------------------------
+
+
+@_known
+def shared_limit(n: Numbers, name: str = "") -> int:
+    """Bytes of shared memory that one block may take on a GPU; the scenario's if none is said."""
+    return _gpu(n, name).smem_bytes
+
+
+@_known
+def sms(n: Numbers, name: str = "") -> int:
+    """Streaming multiprocessors of a GPU."""
+    return _gpu(n, name).sms
+
+
+@_known
+def flops_per_byte(n: Numbers, name: str = "") -> float:
+    """FLOPs that a GPU can do in the time of one HBM byte."""
+    gpu = _gpu(n, name)
+    return gpu.tflops / gpu.tbps
+
+
+def _gpu(n: Numbers, name: str) -> Gpu:
+    if name and name not in gpus():
+        raise refuse("", "GPU", name, f"one of {', '.join(gpus())}")
+    return gpus()[name] if name else n.workload.gpu
+
+
+# --- values of the run ------------------------------------------------------------------------
+
+
+@_known
+def value(n: Numbers, tensor: str, row: int, col: int = 0) -> float:
+    """A cell of Q, K, V, S, m, l or O at the cursor, as the engine has it."""
+    found = cell_value(n.snapshot, _cell(n.workload, tensor, row, col)).value
+    if found is None:
+        raise refuse("", f"{tensor}[{row}, {col}]", "", "a cell that holds a number here")
+    return found
+
+
+def _cell(w: Workload, tensor: str, row: int, col: int) -> Cell:
+    if tensor not in ("Q", "K", "V", "S", "m", "l", "O"):
+        raise refuse("", "tensor", tensor, "one of Q, K, V, S, m, l, O")
+    cell = Cell(tensor, row, col)
+    if not exists(w, cell):
+        rows, cols = cell_shape(w, tensor)
+        raise refuse("", tensor, f"[{row}, {col}]", f"a cell of a matrix of {rows} x {cols}")
+    return cell
+
+
+@_known
+def alpha(n: Numbers, row: int) -> float:
+    """exp(m before - m): what the current tile multiplies l and O of a row by."""
+    return float(n.snapshot.tile.alpha[_in_block(n, row)])
+
+
+@_known
+def old_maximum(n: Numbers, row: int) -> float:
+    """Running maximum of a row before the current tile."""
+    return float(n.snapshot.tile.m_prev[_in_block(n, row)])
+
+
+@_known
+def error(n: Numbers, row: int) -> float:
+    """Largest difference of a row of O, at the end of the run, from float64."""
+    w = n.workload
+    _cell(w, "O", row, 0)
+    if w.heads * w.seqlen_q * w.seqlen_k > RUN_SCORES:
+        expected = f"a run of at most {RUN_SCORES} scores in all heads"
+        raise refuse("", "error", f"{w.heads} x {w.seqlen_q} x {w.seqlen_k}", expected)
+    exact, _ = reference_rows(n.workload, n.trace.inputs, n.head, range(row, row + 1))
+    return float(abs(n.trace.output[n.head, row] - exact).max())
+
+
+def _in_block(n: Numbers, row: int) -> int:
+    rows = program_of(n.scenario).visit(n.cursor.visit).rows
+    if row not in rows:
+        raise refuse("", "row", row, f"a row of the current block, {rows[0]} to {rows[-1]}")
+    return row - rows.start
+
+
+# --- weights of the head ----------------------------------------------------------------------
+
+
+@_known
+def weight(n: Numbers, row: int, key: int) -> float:
+    """Softmax weight of a key for a row, in the end."""
+    _cell(n.workload, "S", row, key)
+    return float(n.maps.of(n.head)[row, key])
+
+
+@_known
+def weight_sum(n: Numbers, row: int) -> float:
+    """Sum of all weights of a row."""
+    _cell(n.workload, "m", row, 0)
+    return float(n.maps.of(n.head)[row].sum(dtype=float))
+
+
+@_known
+def strongest(n: Numbers, row: int) -> int:
+    """Key with the largest weight for a row."""
+    _cell(n.workload, "m", row, 0)
+    found = n.maps.row(n.head, row).strongest
+    if not len(found):
+        raise refuse("", "row", row, "a row that sees a key")
+    return int(found[0])
+
+
+@_known
+def entropy(n: Numbers, row: int) -> float:
+    """Entropy of a row's weights, in bits."""
+    _cell(n.workload, "m", row, 0)
+    return n.maps.row(n.head, row).entropy
+
+
+@_known
+def visible(n: Numbers, row: int) -> int:
+    """Keys that the mask leaves a row."""
+    _cell(n.workload, "m", row, 0)
+    return int(n.workload.mask.visible(range(row, row + 1), range(n.workload.seqlen_k)).sum())
+
+
+@_known
+def mean_weight(n: Numbers, key: int) -> float:
+    """Weight of a key, the mean over all rows of the head."""
+    _cell(n.workload, "K", key, 0)
+    return float(n.maps.of(n.head)[:, key].mean(dtype=float))
+
+
+@_known
+def token(n: Numbers, key: int) -> str:
+    """Text of a key's token, of a capture or a file that has some."""
+    tokens = n.workload.tokens
+    if not 0 <= key < len(tokens):
+        raise refuse("", "token", key, f"a key with a token, of {len(tokens)}")
+    return tokens[key]
+
+
+# --- experiments and models -------------------------------------------------------------------
+
+
+@_known
+def score_variance(_: Numbers, d: int, scaled: int = 0) -> float:
+    """Measured variance of q·k of random vectors of d entries; with 1, of q·k/sqrt(d)."""
+    return _random_scores(d, bool(scaled))[0].mean
+
+
+@_known
+def score_entropy(_: Numbers, d: int, scaled: int = 0) -> float:
+    """Measured entropy, in bits, of the softmax over the experiment's keys."""
+    return _random_scores(d, bool(scaled))[1].mean
+
+
+@_known
+def score_gradient(_: Numbers, d: int, scaled: int = 0) -> float:
+    """Measured trace of the softmax's Jacobian."""
+    return _random_scores(d, bool(scaled))[2].mean
+
+
+@_known
+def score_keys(_: Numbers) -> int:
+    """Keys of the experiment."""
+    return KEYS
+
+
+@cache
+def _random_scores(d: int, scaled: bool) -> tuple[Estimate, Estimate, Estimate]:
+    if d > 1024:
+        raise refuse("", "d", d, "at most 1024")
+    *_, last = sqrt_d_experiment(dims=(d,))
+    point = last.points[0].scaled if scaled else last.points[0].plain
+    return point.variance, point.entropy, point.gradient
+
+
+@_known
+def model(_: Numbers, name: str, key: str) -> int:
+    """A whole number from assets/models.toml, such as kv_heads."""
+    found = getattr(_model(name), key, None)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise refuse("", "model", key, f"a whole number that {name} has")
+    return found
+
+
+@_known
+def kv_cache(_: Numbers, name: str, tokens: int, convention: str = "logical") -> int:
+    """Bytes of a float16 cache of one sequence: logical, window_capped or allocated."""
+    if convention not in CONVENTIONS:
+        raise refuse("", "kv_cache", convention, f"one of {', '.join(CONVENTIONS)}")
+    found: int = getattr(cache_bytes(_model(name), tokens), convention)
+    return found
+
+
+@_known
+def kv_per_token(_: Numbers, name: str, kv_heads: int = 0) -> int:
+    """Bytes that a token adds to a float16 cache; with other KV heads than the model's if said."""
+    return bytes_per_token(_model(name, kv_heads))
+
+
+@_known
+def kv_share(_: Numbers, name: str, kv_heads: int = 0) -> float:
+    """Cache of a token over that of one KV head for each query head."""
+    return float(head_sharing(_model(name, kv_heads)).share_of_mha)
+
+
+@_known
+def decode_seconds(n: Numbers, name: str, tokens: int) -> float:
+    """Seconds that reading the cache for one new token takes at the GPU's bandwidth."""
+    return decode_step(_model(name), tokens).cache_seconds(n.workload.gpu)
+
+
+@_known
+def sequences(n: Numbers, name: str, tokens: int, gpu: str = "") -> int:
+    """Whole sequences that a GPU holds beside the model's weights, all in float16."""
+    found = fit(_model(name), tokens, _gpu(n, gpu)).sequences
+    if found is None:
+        raise refuse("", "model", name, "one with a published number of parameters")
+    return found
+
+
+def _model(name: str, kv_heads: int = 0) -> AttentionModel:
+    if name not in models():
+        raise refuse("", "model", name, f"one of {', '.join(models())}")
+    found = models()[name]
+    return with_kv_heads(found, kv_heads) if kv_heads else found

@@ -1,0 +1,123 @@
+"""Places of a run in the words of a lesson: where a step stands and what it points at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.base.errors import refuse
+from simulator.code.paper import PAPERS
+from simulator.lesson.tables import PlaceTable, PointTable
+from simulator.program.playback import end_of_visit, first_cursor, last_cursor
+from simulator.program.tile_program import TileProgram
+from simulator.run.cell_values import cell_shape, exists
+from simulator.run.snapshot import Cell, Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """One thing that a step points at; the others are None.
+
+    Attributes
+    ----------
+    tile : (int, int) or None
+        Row block and column block.
+    row : int or None
+        Query row.
+    cell : Cell or None
+        A cell of the current head.
+    line : int or None
+        Place in the lines of the algorithm's paper, from 0, as `code_lines` counts them.
+    """
+
+    tile: tuple[int, int] | None = None
+    row: int | None = None
+    cell: Cell | None = None
+    line: int | None = None
+
+
+def cursor_of(program: TileProgram, place: PlaceTable, here: Cursor, key: str) -> Cursor:
+    """Return the cursor that a place means.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The run.
+    place : PlaceTable
+        What the step says.
+    here : Cursor
+        Where the step before stands.
+    key : str
+        Names the place in errors.
+
+    Raises
+    ------
+    InputError
+        The run has no such place.
+    """
+    if place.end:
+        return first_cursor() if place.end == "first" else last_cursor(program)
+    index = here.visit
+    if place.visit is not None:
+        index = place.visit
+    elif place.tile is not None:
+        index = _visit_of(program, place, key)
+    if index >= len(program):
+        raise refuse("", f"{key}.visit", index, f"0 to {len(program) - 1}")
+    if place.op is None:
+        return end_of_visit(program, index)
+    names = [op.name for op in program.ops(index)]
+    if isinstance(place.op, str):
+        if place.op not in names:
+            raise refuse("", f"{key}.op", place.op, f"one of {', '.join(names)} at this visit")
+        return Cursor(index, names.index(place.op))
+    if place.op >= len(names):
+        raise refuse("", f"{key}.op", place.op, f"0 to {len(names) - 1} at this visit")
+    return Cursor(index, place.op)
+
+
+def _visit_of(program: TileProgram, place: PlaceTable, key: str) -> int:
+    assert place.tile is not None
+    w, (i, j) = program.workload, place.tile
+    limits = (("head", place.head, w.heads), ("launch", place.launch, len(program.launches)))
+    for name, number, count in limits:
+        if number >= count:
+            raise refuse("", f"{key}.{name}", number, f"0 to {count - 1}")
+    _check_tile(program, place.tile, f"{key}.tile")
+    index = program.index(place.head, i, j, place.launch)
+    if index is None:
+        raise refuse("", f"{key}.tile", list(place.tile), "a tile that is visited")
+    return index
+
+
+def _check_tile(program: TileProgram, tile: tuple[int, int], key: str) -> None:
+    grid = program.workload.grid
+    if tile[0] >= grid.Tr or tile[1] >= grid.Tc:
+        raise refuse("", key, list(tile), f"a tile of {grid.Tr} x {grid.Tc}")
+
+
+def pointer_of(program: TileProgram, point: PointTable) -> Pointer:
+    """Return what a step points at.
+
+    Raises
+    ------
+    InputError
+        The run has no such thing.
+    """
+    w = program.workload
+    if point.tile is not None:
+        _check_tile(program, point.tile, "point.tile")
+        return Pointer(tile=point.tile)
+    if point.row is not None:
+        if point.row >= w.seqlen_q:
+            raise refuse("", "point.row", point.row, f"0 to {w.seqlen_q - 1}")
+        return Pointer(row=point.row)
+    if point.cell is not None:
+        cell = Cell(*point.cell)
+        if not exists(w, cell):
+            rows, cols = cell_shape(w, cell.tensor)
+            raise refuse("", "point.cell", list(point.cell), f"a cell of {rows} x {cols}")
+        return Pointer(cell=cell)
+    labels = [line.label for line in PAPERS[w.algorithm].lines]
+    if point.line not in labels:
+        raise refuse("", "point.line", point.line, f"one of {', '.join(labels)}")
+    return Pointer(line=labels.index(point.line))

@@ -1,0 +1,588 @@
+"""Lessons: Markdown files of steps, each a caption and where the simulator stands meanwhile.
+
+A lesson starts with TOML front matter between lines of ``+++``. Each ``## `` heading begins a step:
+a block ```` ```toml step ```` that says the state, then the caption. Scenarios are TOML, so all of
+a lesson that is not prose is TOML too, and a step changes a scenario in the words of its file.
+
+A step is worked out from those before it when the file is read, so steps can be shown in any order.
+docs/writing-lessons.md has the format.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.base.errors import InputError, Mistake, reason, refuse, shortened, shown
+from simulator.base.limits import (
+    LESSON_BYTES,
+    LESSON_STEPS,
+    TEXT_LETTERS,
+    TITLE_LETTERS,
+    read_bounded,
+)
+from simulator.base.tables import Table, input_error, parse_toml
+from simulator.lesson.expressions import Formats, fill, first_mistake
+from simulator.lesson.numbers import Numbers, program_of
+from simulator.lesson.places import Pointer, cursor_of, pointer_of
+from simulator.lesson.tables import ChooseTable, FrontTable, StepTable
+from simulator.problem.scenario import (
+    Scenario,
+    load_scenario,
+    parse_scenario,
+    scenario_tables,
+    with_values,
+)
+from simulator.program.playback import first_cursor
+from simulator.run.snapshot import Cursor
+
+FRONT = "+++"
+HEADING = "## "
+OPEN, CLOSE = "```toml step", "```"
+FIRST_LAYOUT = "steps"
+_TEXTS = ("notes", "question", "answer")
+
+T = TypeVar("T", bound=Table)
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One good step of a lesson; its numbers are not computed yet.
+
+    Attributes
+    ----------
+    title, caption : str
+        Its heading, and Markdown with formulas between dollar signs and ``{{ }}``.
+    line : int
+        Line of its heading in the file, from 1.
+    said : StepTable
+        What its author wrote, the notes, question and answer among it.
+    scenario : Scenario
+        Complete.
+    start : Cursor or None
+        Where playing starts; None: the step stands still.
+    cursor : Cursor
+        Where the step stands, or where playing ends.
+    row : int
+        The query row that is explained.
+    layout : str
+        Name of the window's layout.
+    panel : str
+        Name of the panel that is in front of others in its place; "" for the layout's first.
+    choices : ChooseTable
+        What is chosen in panels.
+    points : tuple of Pointer
+        What it points at.
+    """
+
+    title: str
+    caption: str
+    line: int
+    said: StepTable
+    scenario: Scenario
+    start: Cursor | None
+    cursor: Cursor
+    row: int
+    layout: str
+    panel: str
+    choices: ChooseTable
+    points: tuple[Pointer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LessonMistake:
+    """Something in a lesson that cannot be used.
+
+    Attributes
+    ----------
+    source : str
+        The file.
+    line : int
+        Line in it, from 1.
+    step : str
+        Title of the step, which is left out; "" for the front matter.
+    mistake : Mistake
+        Key, value and what was expected.
+    """
+
+    source: str
+    line: int
+    step: str
+    mistake: Mistake
+
+    def __str__(self) -> str:
+        return str(InputError(f"{self.source}:{self.line}", [self.mistake]))
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A lesson as far as it can be used.
+
+    Attributes
+    ----------
+    source : str
+        Its file.
+    title, summary : str
+        What it is about.
+    order : int
+        Its place in the list of lessons.
+    steps : tuple of Step
+        Those that can be shown.
+    mistakes : tuple of LessonMistake
+        What is wrong with the others.
+    carried : Scenario
+        The scenario that a further step would change.
+    """
+
+    source: str
+    title: str
+    summary: str
+    order: int
+    steps: tuple[Step, ...]
+    mistakes: tuple[LessonMistake, ...]
+    carried: Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedStep:
+    """A step with its numbers computed: what a player shows.
+
+    Attributes
+    ----------
+    lesson : str
+        Title of the whole lesson.
+    number, count : int
+        Which step, from 0, of how many.
+    title, caption : str
+        Heading, and Markdown with formulas between dollar signs; all numbers are in it.
+    notes, question, answer : str
+        For the speaker; "" where there is none.
+    scenario, start, cursor, row, layout, panel, choices, points
+        As in `Step`.
+    """
+
+    lesson: str
+    number: int
+    count: int
+    title: str
+    caption: str
+    notes: str
+    question: str
+    answer: str
+    scenario: Scenario
+    start: Cursor | None
+    cursor: Cursor
+    row: int
+    layout: str
+    panel: str
+    choices: ChooseTable
+    points: tuple[Pointer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LessonTitle:
+    """One line of the list of lessons."""
+
+    path: Path
+    title: str
+    summary: str
+    order: int
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
+    """Return the lessons of a folder by their order, then by title; steps are not read."""
+    found = []
+    for path in folder.glob("*.md"):
+        try:
+            lines = read_text(path).split("\n")
+        except InputError:
+            continue  # it is told when it is opened
+        front, _, _ = _front(lines, str(path))
+        found.append(LessonTitle(path, front.title or path.stem, front.summary, front.order))
+    return tuple(sorted(found, key=lambda lesson: (lesson.order, lesson.title)))
+
+
+def lesson_after(path: Path) -> LessonTitle | None:
+    """Return the lesson that follows one that ships; None after the last, and after others."""
+    return {here.path: after for here, after in pairwise(list_lessons())}.get(path)
+
+
+def find_lesson(name: str, folder: Path = LESSONS) -> Path:
+    """Return the file of a lesson.
+
+    Parameters
+    ----------
+    name : str
+        A ``.md`` file, or a lesson of `folder` by its name, with its number or without.
+    folder : Path
+        Where names are looked up.
+
+    Raises
+    ------
+    InputError
+        There is no lesson of that name; a file is looked at when it is read.
+    """
+    if name.lower().endswith(".md"):
+        return Path(name)
+    found = {path.stem: path for path in sorted(folder.glob("*.md"))}
+    known = {**{stem.lstrip("0123456789-"): path for stem, path in found.items()}, **found}
+    if name not in known:
+        raise refuse("lesson", "", name, f"a .md file or one of {', '.join(found)}")
+    return known[name]
+
+
+def load_lesson(path: str | os.PathLike[str], layouts: Collection[str] = ()) -> Lesson:
+    """Read a lesson; a broken step is left out and told in `Lesson.mistakes`.
+
+    Parameters
+    ----------
+    path : path
+        The file; scenarios and inputs that it names are looked up beside it.
+    layouts : collection of str
+        Names that a step's `layout` may have; any if empty. A mapping gives the names of the
+        panels that each has.
+
+    Raises
+    ------
+    InputError
+        The file is missing, too long or is not UTF-8.
+    """
+    return parse_lesson(read_text(Path(path)), str(path), Path(path).parent, layouts)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises
+    ------
+    InputError
+        The file is missing, too long or is not UTF-8.
+    """
+    try:
+        data = read_bounded(path, LESSON_BYTES, "a lesson")
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except InputError:
+        raise
+    except UnicodeDecodeError as error:
+        raise refuse(str(path), f"byte {error.start}", "", "Markdown in UTF-8") from None
+    except (OSError, ValueError) as error:
+        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
+
+
+def parse_lesson(
+    text: str, source: str = "lesson", folder: Path | None = None, layouts: Collection[str] = ()
+) -> Lesson:
+    """Return the lesson that a text holds, as `load_lesson` does.
+
+    Parameters
+    ----------
+    text : str
+        Markdown, lines ending in a line feed.
+    source : str
+        Names the origin in mistakes.
+    folder : Path or None
+        Where relative paths start; the working folder if None.
+    layouts : collection of str
+        Names of layouts; any if empty.
+    """
+    lines = text.split("\n")
+    front, begin, mistakes = _front(lines, source)
+    reader = _Reader(source, folder or Path(), layouts)
+    starts = [n for n in range(begin, len(lines)) if lines[n].startswith(HEADING)]
+    for n in range(begin, starts[0] if starts else len(lines)):
+        if lines[n].strip():
+            expected = f'a step, which begins with "{HEADING}" and its title'
+            mistakes.append(
+                LessonMistake(source, n + 1, "", Mistake("", shown(lines[n]), expected))
+            )
+            break
+    for n, stop in pairwise([*starts, len(lines)][: LESSON_STEPS + 1]):
+        reader.read(lines[n:stop], n + 1)
+    if len(starts) > LESSON_STEPS:
+        n = starts[LESSON_STEPS]
+        wrong = Mistake("steps", str(len(starts)), f"at most {LESSON_STEPS} steps")
+        mistakes.append(LessonMistake(source, n + 1, "", wrong))
+    return Lesson(
+        source=source,
+        title=front.title or Path(source).stem,
+        summary=front.summary,
+        order=front.order,
+        steps=tuple(reader.steps),
+        mistakes=(*mistakes, *reader.mistakes),
+        carried=reader.scenario,
+    )
+
+
+def _front(lines: list[str], source: str) -> tuple[FrontTable, int, list[LessonMistake]]:
+    """Return the front matter, the line after it, and what is wrong with it."""
+    first = next((n for n, line in enumerate(lines) if line.strip()), 0)
+    if lines[first].strip() != FRONT:
+        wrong = Mistake("title", "", f"front matter between lines of {FRONT} at the top")
+        return FrontTable(title=""), 0, [LessonMistake(source, first + 1, "", wrong)]
+    rest = range(first + 1, len(lines))
+    last = next((n for n in rest if lines[n].strip() == FRONT), None)
+    if last is None:
+        wrong = Mistake("", FRONT, f"another line of {FRONT} after the front matter")
+        begin = next((n for n in rest if lines[n].startswith(HEADING)), len(lines))
+        return FrontTable(title=""), begin, [LessonMistake(source, first + 1, "", wrong)]
+    try:
+        return _table(FrontTable, lines[first + 1 : last]), last + 1, []
+    except _LinesError as wrong:
+        found = [LessonMistake(source, first + 1 + n, "", m) for n, m in wrong.found]
+        return FrontTable(title=""), last + 1, found
+
+
+class _LinesError(Exception):
+    """Mistakes with the lines of a block that they are in, from 1."""
+
+    def __init__(self, found: list[tuple[int, Mistake]]) -> None:
+        super().__init__(found)
+        self.found = found
+
+
+def _table(model: type[T], lines: list[str]) -> T:
+    """Return a table of TOML; errors are raised with their lines."""
+    text = "\n".join(lines)
+    try:
+        return model.model_validate(parse_toml(text))
+    except ValidationError as error:
+        mistakes = input_error("", error, model).mistakes
+    except (ValueError, RecursionError) as error:
+        at = re.search(r"\(at line (\d+)", str(error))
+        line = int(at[1]) if at else len(lines)
+        wrong = Mistake("", "", f"TOML ({reason(error).partition(' (at ')[0]})")
+        raise _LinesError([(max(1, min(line, len(lines))), wrong)]) from None
+    # "end" is what `place` calls a bare "first" or "last".
+    found = [replace(m, key=m.key.removesuffix(".end")) for m in mistakes]
+    raise _LinesError([(line_of(lines, m.key), m) for m in found])
+
+
+def line_of(lines: list[str], key: str) -> int:
+    """Return the line of a TOML block, from 1, that sets a dotted key: as near as words show it."""
+    found, start = 0, 0
+    for part in key.split("."):
+        word = re.compile(rf"(?<![\w-]){re.escape(part)}(?![\w-])")
+        at = next((n for n in range(start, len(lines)) if word.search(lines[n])), None)
+        if at is not None and not part.isdigit():
+            found = start = at
+    return found + 1
+
+
+class _Reader:
+    """Reads steps in their order and keeps what the next one starts from."""
+
+    def __init__(self, source: str, folder: Path, layouts: Collection[str]) -> None:
+        self._source = source
+        self._folder = folder
+        self._layouts = layouts
+        self.scenario = Scenario()
+        self.steps: list[Step] = []
+        self.mistakes: list[LessonMistake] = []
+
+    def read(self, lines: list[str], line: int) -> None:
+        """Read the lines of one step, the first of them at `line` of the file."""
+        title = lines[0][len(HEADING) :].strip()
+        try:
+            first, block, caption = _split(lines)
+        except _LinesError as wrong:
+            self._tell(wrong.found, line, title)
+            return
+        try:
+            said = _table(StepTable, block)
+            self._add(said, title, caption, line)
+        except _LinesError as wrong:
+            self._tell(wrong.found, line + first, title)
+        except InputError as error:
+            found = [(line_of(block, m.key), m) for m in error.mistakes]
+            self._tell(found, line + first, title)
+        except _TextError as wrong:
+            above, there, _ = "\n".join(lines).partition(wrong.piece)
+            # A text of the block may hold it in other letters, as \u007b for a brace.
+            at = above.count("\n") + 1 if there else first + line_of(block, wrong.key)
+            self._tell([(at, wrong.mistake)], line, title)
+
+    def _tell(self, found: list[tuple[int, Mistake]], line: int, title: str) -> None:
+        """Note mistakes whose lines are counted from 1 at `line`."""
+        self.mistakes += [LessonMistake(self._source, line + n - 1, title, m) for n, m in found]
+
+    def _add(self, said: StepTable, title: str, caption: str, line: int) -> None:
+        before = self.steps[-1] if self.steps else None
+        scenario = self.scenario = self._changed(said)
+        # A step whose cursor is wrong has changed the scenario all the same.
+        program = _keyed("change", lambda: program_of(scenario))
+        same = before is not None and before.scenario == scenario
+        here = before.cursor if before and same else first_cursor()
+        start = None
+        if said.play:
+            start, cursor = (cursor_of(program, place, here, "play") for place in said.play)
+            if cursor < start:
+                raise refuse("", "play", "", "an end that does not come before the start")
+        else:
+            cursor = cursor_of(program, said.at, here, "at") if said.at else here
+        row = said.row if said.row is not None else before.row if before and same else 0
+        if row >= program.workload.seqlen_q:
+            raise refuse("", "row", row, f"0 to {program.workload.seqlen_q - 1}")
+        layout = said.layout or (before.layout if before else FIRST_LAYOUT)
+        if self._layouts and layout not in self._layouts:
+            raise refuse("", "layout", layout, f"one of {', '.join(self._layouts)}")
+        stays = before is not None and before.layout == layout
+        panel = said.panel or (before.panel if before and stays else "")
+        panels = self._layouts.get(layout, ()) if isinstance(self._layouts, Mapping) else ()
+        if said.panel and panels and panel not in panels:
+            raise refuse("", "panel", panel, f"one of {', '.join(panels)}")
+        chosen = said.choose.model_dump(exclude_none=True)
+        choices = (before.choices if before else ChooseTable()).model_copy(update=chosen)
+        points = tuple(pointer_of(program, point) for point in said.point)
+        _check_texts(title, caption, said)
+        self.steps.append(
+            Step(
+                title, caption, line, said, scenario, start, cursor, row, layout, panel,
+                choices, points,
+            )
+        )  # fmt: skip
+
+    def _changed(self, said: StepTable) -> Scenario:
+        """Return the scenario of a step."""
+        base = self._named(said.scenario) if said.scenario else self.scenario
+        data = scenario_tables(base)
+        for name in said.clear:
+            table, _, key = name.partition(".")
+            field = Scenario.model_fields.get(table)
+            inner = getattr(field.annotation, "model_fields", {}) if field else {}
+            if field is None or (key and key not in inner):
+                raise refuse("", "clear", name, "a table or a key of a scenario, as mask.window")
+            if key:
+                data.get(table, {}).pop(key, None)
+            else:
+                data.pop(table, None)
+        for table, values in said.change.items():
+            both = isinstance(values, dict) and isinstance(data.get(table, {}), dict)
+            data[table] = {**data.get(table, {}), **values} if both else values
+        scenario = _keyed("change", lambda: parse_scenario(data))
+        path = said.change.get("input", {}).get("path")
+        if path:
+            absolute = os.path.normpath((self._folder / path).absolute())
+            return with_values(scenario, {"input": {"path": absolute}})
+        return scenario
+
+    def _named(self, name: str) -> Scenario:
+        """Return a demo, or the scenario in a file beside the lesson."""
+        if name.endswith(".toml"):
+            try:
+                return load_scenario(self._folder / name)
+            except InputError as error:
+                raise refuse("", "scenario", name, f"a scenario that opens: {error}") from None
+        demos = {path.stem: path for path in sorted(SCENARIOS.glob("*.toml"))}
+        if name not in demos:
+            raise refuse("", "scenario", name, f"a .toml file or one of {', '.join(demos)}")
+        return load_scenario(demos[name])
+
+
+def _keyed(prefix: str, make: Callable[[], R]) -> R:
+    """Return what is made; keys in its errors are those of a scenario, under `prefix`."""
+    try:
+        return make()
+    except InputError as error:
+        mistakes = [
+            replace(m, key=f"{prefix}.{m.key}" if m.key else prefix) for m in error.mistakes
+        ]
+        raise InputError("", mistakes, error.others) from None
+
+
+def _split(lines: list[str]) -> tuple[int, list[str], str]:
+    """Return where the TOML block of a step begins, the block, and the caption."""
+    first = next((n for n in range(1, len(lines)) if lines[n].strip()), len(lines))
+    opening = lines[first].strip() if first < len(lines) else ""
+    if not opening.startswith("```toml"):
+        return first, [], "\n".join(lines[1:]).strip()
+    if opening != OPEN:
+        raise _LinesError([(first + 1, Mistake("", shown(opening), OPEN))])
+    last = next((n for n in range(first, len(lines)) if lines[n].strip() == CLOSE), None)
+    if last is None:
+        raise _LinesError([(first + 1, Mistake("", OPEN, f"a line of {CLOSE} after its keys"))])
+    return first + 1, lines[first + 1 : last], "\n".join(lines[last + 1 :]).strip()
+
+
+# --- texts ------------------------------------------------------------------------------------
+
+
+class _TextError(Exception):
+    """A text that is too long, or a number in one that never can be one: a piece of the text."""
+
+    def __init__(self, key: str, piece: str, mistake: Mistake) -> None:
+        super().__init__(key, piece, mistake)
+        self.key = key
+        self.piece = piece
+        self.mistake = mistake
+
+
+def _check_texts(title: str, caption: str, said: StepTable) -> None:
+    for key, text in _texts(title, caption, said):
+        most = TITLE_LETTERS if text is title else TEXT_LETTERS
+        if len(text) > most:
+            wrong = Mistake(key, f"{len(text)} characters", f"a text of at most {most}")
+            raise _TextError(key, text, wrong)
+        if found := first_mistake(text):
+            content, error = found
+            raise _TextError(key, f"{{{{{content}}}}}", error.mistakes[0])
+
+
+def _texts(title: str, caption: str, said: StepTable) -> Iterator[tuple[str, str]]:
+    yield "", title
+    yield "", caption
+    yield from ((key, getattr(said, key)) for key in _TEXTS)
+
+
+def resolve_step(lesson: Lesson, number: int, formats: Formats) -> ResolvedStep:
+    """Return a step with its numbers computed.
+
+    What comes out depends on the lesson and the number alone: going back gives the same state.
+
+    Parameters
+    ----------
+    lesson : Lesson
+        The lesson.
+    number : int
+        Which of its good steps, from 0.
+    formats : mapping
+        How numbers are written; ``ui.look.lesson_text.FORMATS``.
+
+    Raises
+    ------
+    IndexError
+        There is no such step.
+    InputError
+        A number cannot be computed, or the input cannot be read: file, line and expression are
+        named.
+    """
+    if not 0 <= number < len(lesson.steps):
+        raise IndexError(f"step {number}: expected 0 to {len(lesson.steps) - 1}")
+    step = lesson.steps[number]
+    numbers = Numbers(step.scenario, step.cursor)
+    try:
+        title, caption, *others = (
+            fill(text, numbers, formats) for _, text in _texts(step.title, step.caption, step.said)
+        )
+    except InputError as error:
+        where = f"{lesson.source}:{step.line}"
+        raise InputError(
+            where, [replace(m, value=shortened(m.value)) for m in error.mistakes], error.others
+        ) from None
+    notes, question, answer = others
+    return ResolvedStep(
+        lesson.title, number, len(lesson.steps), title, caption, notes, question, answer,
+        step.scenario, step.start, step.cursor, step.row, step.layout, step.panel,
+        step.choices, step.points,
+    )  # fmt: skip

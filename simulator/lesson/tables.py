@@ -1,0 +1,150 @@
+"""The TOML of lessons: front matter, and what a step may say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
+from simulator.base.tables import Table
+from simulator.problem.models import models
+
+Tensor = Literal["Q", "K", "V", "S", "m", "l", "O"]
+Number = Annotated[int, Field(ge=0)]
+
+
+def _list(value: object) -> object:
+    """Let a TOML list stand for the frozen tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _shaped(kinds: tuple[type, ...], words: str) -> BeforeValidator:
+    """Return what turns a list of certain types into a tuple and refuses all else."""
+
+    def shape(value: object) -> object:
+        value = _list(value)
+        if value is None:
+            return None
+        fits = isinstance(value, tuple) and tuple(map(type, value)) == kinds
+        if not fits or any(isinstance(part, int) and part < 0 for part in value):  # type: ignore[attr-defined]
+            raise PydanticCustomError("shape", "{words}", {"words": words})
+        return value
+
+    return BeforeValidator(shape)
+
+
+Tile = Annotated[tuple[int, int], _shaped((int, int), "a tile as [i, j], counted from 0")]
+CellList = Annotated[
+    tuple[Tensor, int, int], _shaped((str, int, int), 'a cell as ["S", row, column]')
+]
+
+
+def _place(value: object) -> object:
+    """Let ``"first"``, ``"last"`` and a number stand for the table that means the same."""
+    if isinstance(value, str):
+        return {"end": value}
+    return {"visit": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _op(value: object) -> object:
+    # A union would name each of its types in an error.
+    if value is None or isinstance(value, str) or (type(value) is int and value >= 0):
+        return value
+    raise PydanticCustomError("op", "the name of an op, or its number from 0")
+
+
+class FrontTable(Table):
+    """Front matter."""
+
+    title: Annotated[str, Field(max_length=TITLE_LETTERS)]
+    summary: Annotated[str, Field(max_length=TEXT_LETTERS)] = ""
+    order: int = 0
+
+
+class PlaceTable(Table):
+    """A cursor: an end of the run, a visit by number or by tile, or an op of the visit before."""
+
+    end: Literal["first", "last"] | None = None
+    visit: Number | None = None
+    tile: Tile | None = None
+    head: Number = 0
+    launch: Number = 0
+    op: Annotated[str | int | None, BeforeValidator(_op)] = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> PlaceTable:
+        if sum(x is not None for x in (self.end, self.visit, self.tile)) > 1:
+            raise PydanticCustomError("place", 'one of "first", "last", visit and tile')
+        if self.tile is None and (self.head or self.launch):
+            raise PydanticCustomError("place", "tile beside head and launch")
+        if self.end and self.op is not None:
+            raise PydanticCustomError("place", "visit or tile beside op")
+        return self
+
+
+Place = Annotated[PlaceTable, BeforeValidator(_place)]
+
+
+def _two(value: object) -> object:
+    if isinstance(value, list) and len(value) != 2:
+        raise PydanticCustomError("two", "two places, [from, to]")
+    return _list(value)
+
+
+class PointTable(Table):
+    """One thing to point at."""
+
+    tile: Tile | None = None
+    row: Number | None = None
+    cell: CellList | None = None
+    line: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> PointTable:
+        if sum(x is not None for x in (self.tile, self.row, self.cell, self.line)) != 1:
+            raise PydanticCustomError("point", "one of tile, row, cell and line")
+        return self
+
+
+def _known_model(name: str) -> str:
+    if name not in models():
+        raise PydanticCustomError("model", "{names}", {"names": f"one of {', '.join(models())}"})
+    return name
+
+
+class ChooseTable(Table):
+    """What is chosen in panels, where a scenario does not say it."""
+
+    quantity: Literal["variance", "entropy", "gradient"] | None = None
+    model: Annotated[str, AfterValidator(_known_model)] | None = None
+    tokens: Annotated[int, Field(ge=1, le=2**20)] | None = None
+
+
+class StepTable(Table):
+    """What a step says; all that it leaves out stays as in the step before."""
+
+    scenario: str | None = None
+    clear: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    change: dict[str, Any] = Field(default_factory=dict)
+    at: Place | None = None
+    play: Annotated[tuple[Place, Place], BeforeValidator(_two)] | None = None
+    row: Number | None = None
+    layout: str | None = None
+    panel: str | None = None
+    choose: ChooseTable = ChooseTable()
+    point: Annotated[tuple[PointTable, ...], BeforeValidator(_list)] = ()
+    question: str = ""
+    answer: str = ""
+    notes: str = ""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> StepTable:
+        if self.at and self.play:
+            raise PydanticCustomError("play", "either at or play", {"key": "play", "value": None})
+        if bool(self.question) != bool(self.answer):
+            said, missing = ("question", "answer") if self.question else ("answer", "question")
+            words = {"missing": missing, "key": said, "value": getattr(self, said)}
+            raise PydanticCustomError("answer", "{missing} beside it", words)
+        return self

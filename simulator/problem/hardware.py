@@ -1,0 +1,118 @@
+"""GPU presets, and how long a given amount of work takes at least on one of them."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+
+from simulator.base.assets import ASSETS
+
+KIB = 1024
+GB = 10**9
+LAUNCH_SECONDS = 3e-6
+"""What a kernel launch takes, whatever the kernel does; a rough figure.
+
+References
+----------
+Swiss National Supercomputing Centre, ReFrame checks, ``microbenchmarks/gpu/kernel_latency``, read
+2026-11: empty kernels, one after another, take 2.2 µs each on a P100, 1.83 on a V100, 2.7 on an
+A100 and 2.64 on a Radeon Vega; where each is waited for, 6.6, 7.15, 9.65 and 15.1 µs.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU as the simulator needs to know it (`assets/gpus.toml` names the sources).
+
+    Attributes
+    ----------
+    name : str
+        Preset name, such as ``H100-SXM``.
+    tflops : float
+        Dense fp16/bf16 matrix rate with fp32 sums, 10**12 FLOP/s.
+    tbps : float
+        HBM bandwidth, 10**12 bytes/s.
+    sms : int
+        Streaming multiprocessors.
+    smem_kib : int
+        Shared memory that one thread block may take, KiB.
+    memory_gb : int
+        Device memory as the data sheet says it, 10**9 bytes.
+    capability : float
+        Compute capability, such as 8.9; 0 where there is none.
+    source : str
+        Where the figures come from.
+    """
+
+    name: str
+    tflops: float
+    tbps: float
+    sms: int
+    smem_kib: int
+    memory_gb: int
+    capability: float
+    source: str
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory that one thread block may take, in bytes."""
+        return self.smem_kib * KIB
+
+    @property
+    def memory_bytes(self) -> int:
+        """Device memory in bytes."""
+        return self.memory_gb * GB
+
+
+@cache
+def gpus() -> dict[str, Gpu]:
+    """Return the shipped presets by name, in the order of the file."""
+    table = tomllib.loads((ASSETS / "gpus.toml").read_text(encoding="utf-8"))
+    return {name: Gpu(name=name, **row) for name, row in table.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class TimeEstimate:
+    """Roofline time of some work: the longer of moving the bytes and doing the sums.
+
+    Attributes
+    ----------
+    memory : float
+        Seconds that the requested bytes take at the HBM bandwidth.
+    compute : float or None
+        Seconds that the matmul FLOPs take at the dense matrix rate. None for float32, for
+        which the presets hold no rate.
+    """
+
+    memory: float
+    compute: float | None
+
+    @property
+    def seconds(self) -> float:
+        """The longer of the two."""
+        return max(self.memory, self.compute or 0.0)
+
+    @property
+    def bound(self) -> str:
+        """Which of the two it is, ``memory`` or ``compute``."""
+        return "memory" if self.memory >= (self.compute or 0.0) else "compute"
+
+    @property
+    def below_launch(self) -> bool:
+        """Whether a kernel launch alone takes longer, so that the estimate says little."""
+        return self.seconds < LAUNCH_SECONDS
+
+
+def time_estimate(gpu: Gpu, bytes_moved: int, flops: int, dtype: str) -> TimeEstimate:
+    """Return the roofline time of `bytes_moved` and `flops` on `gpu`.
+
+    Neither launch latency nor caches nor imperfect overlap is modelled, so it says what the
+    figures of the data sheet allow, not what a stopwatch would show (docs/time-model.md).
+
+    References
+    ----------
+    Williams, Waterman, Patterson 2009, "Roofline", section 3.
+    """
+    compute = None if dtype == "float32" else flops / (gpu.tflops * 1e12)
+    return TimeEstimate(memory=bytes_moved / (gpu.tbps * 1e12), compute=compute)

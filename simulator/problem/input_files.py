@@ -1,0 +1,385 @@
+"""Reading Q, K and V from .safetensors and .npz files: header first, numbers when asked for.
+
+No pickle is ever read, and nothing is allocated on the word of a header alone: a header is
+believed only as far as the file is long.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+from safetensors import safe_open
+
+from simulator.base.dtypes import F32, DType, bfloat16_from_bits
+from simulator.base.errors import InputError, reason, refuse, shown
+from simulator.base.limits import (
+    HEADER_BYTES,
+    INFLATED_BYTES,
+    INFLATED_TIMES,
+    TITLE_LETTERS,
+    TOKEN_BYTES,
+)
+
+_SAFETENSORS_DTYPES: dict[str, DType] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+_STORED: dict[DType, np.dtype[np.generic]] = {
+    "float32": np.dtype("<f4"),
+    "float16": np.dtype("<f2"),
+    "bfloat16": np.dtype("<u2"),
+}
+_WANTED = "float32, float16 or bfloat16"
+_TENSORS, _TEXTS = ("q", "k", "v"), ("tokens", "model", "layer", "scale", "causal")
+_AT_ONCE = 2**20
+"""Bytes that are inflated at once."""
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half a letter, which JSON can hold and no text that is shown may."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """One tensor of a file: what the header says of it."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """The header of an input file.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    q, k, v : StoredTensor
+        Shapes ``(H, Nq, d)``, ``(Hkv, Nk, d)``, ``(Hkv, Nk, dv)``, a leading batch axis of 1
+        taken off.
+    tokens : tuple of str
+        One for each key, or empty.
+    model, layer : str
+        Where the numbers come from; empty when the file does not say.
+    scale : float or None
+        Softmax scale; None when the file does not say.
+    causal : bool or None
+        Whether the layer is causal; None when the file does not say.
+    """
+
+    path: Path
+    q: StoredTensor
+    k: StoredTensor
+    v: StoredTensor
+    tokens: tuple[str, ...] = ()
+    model: str = ""
+    layer: str = ""
+    scale: float | None = None
+    causal: bool | None = None
+
+
+def read_header(path: Path) -> InputFile:
+    """Read what a file says of its tensors, without their numbers.
+
+    Raises
+    ------
+    InputError
+        The file is missing, truncated, of another kind, or lacks a tensor; or its shapes do
+        not fit together.
+    """
+    if path.suffix == ".safetensors":
+        tensors, meta = _safetensors_header(path)
+    elif path.suffix == ".npz":
+        tensors, meta = _npz_header(path)
+    else:
+        raise refuse(str(path), "input.path", path.name, "a .safetensors or .npz file")
+    for name in _TENSORS:
+        if name not in tensors:
+            have = ", ".join(sorted(tensors)) or "none"
+            raise refuse(
+                str(path), f"tensor {name}", "", f"tensors q, k and v (the file has {have})"
+            )
+    q, k, v = (_without_batch(path, name, tensors[name]) for name in _TENSORS)
+    _check_shapes(path, q, k, v)
+    return InputFile(
+        path,
+        q,
+        k,
+        v,
+        tokens=_tokens(path, meta, k.shape[1]),
+        model=_name(path, meta, "model"),
+        layer=_name(path, meta, "layer"),
+        scale=_scale(path, meta),
+        causal=_causal(path, meta),
+    )
+
+
+def read_tensors(file: InputFile) -> tuple[F32, F32, F32]:
+    """Read Q, K and V as float32 of the shapes in the header.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read to its end.
+    """
+    names = (("q", file.q), ("k", file.k), ("v", file.v))
+    read = _read_safetensors if file.path.suffix == ".safetensors" else _read_npz
+    q, k, v = (_as_float32(read(file.path, name, t), t) for name, t in names)
+    return q, k, v
+
+
+def _as_float32(stored: NDArray[np.generic], tensor: StoredTensor) -> F32:
+    if tensor.dtype == "bfloat16":
+        values = bfloat16_from_bits(stored.view(np.uint16))
+    else:
+        values = stored.astype(np.float32, copy=False)
+    return np.ascontiguousarray(values.reshape(tensor.shape))
+
+
+def _without_batch(path: Path, name: str, tensor: StoredTensor) -> StoredTensor:
+    shape = tensor.shape
+    if len(shape) == 4 and shape[0] == 1:
+        shape = shape[1:]
+    if len(shape) != 3 or 0 in shape:
+        raise refuse(
+            str(path),
+            f"shape of {name}",
+            tensor.shape,
+            "three axes (heads, tokens, dim), none empty, with at most a batch axis of 1 before",
+        )
+    return StoredTensor(shape, tensor.dtype)
+
+
+def _check_shapes(path: Path, q: StoredTensor, k: StoredTensor, v: StoredTensor) -> None:
+    def wrong(name: str, tensor: StoredTensor, expected: str) -> InputError:
+        return refuse(str(path), f"shape of {name}", tensor.shape, expected)
+
+    if k.shape[2] != q.shape[2]:
+        raise wrong("k", k, f"head_dim {q.shape[2]} as in q")
+    if v.shape[:2] != k.shape[:2]:
+        raise wrong("v", v, f"{k.shape[0]} heads of {k.shape[1]} keys as in k")
+    if q.shape[0] % k.shape[0]:
+        raise wrong("k", k, f"a number of heads that divides the {q.shape[0]} of q")
+    for name, tensor in (("k", k), ("v", v)):
+        if tensor.dtype != q.dtype:
+            raise refuse(str(path), f"tensor {name}", tensor.dtype, f"{q.dtype} as in q")
+
+
+def _tokens(path: Path, meta: Mapping[str, str], keys: int) -> tuple[str, ...]:
+    if "tokens" not in meta:
+        return ()
+    try:
+        tokens = json.loads(meta["tokens"])
+    except (ValueError, RecursionError):
+        tokens = None
+    if not isinstance(tokens, list) or len(tokens) != keys:
+        raise refuse(str(path), "tokens", meta["tokens"], f"a JSON list of {keys} texts")
+    return tuple(_shown_name(path, "tokens", str(token)) for token in tokens)
+
+
+def _name(path: Path, meta: Mapping[str, str], key: str) -> str:
+    return _shown_name(path, key, meta.get(key, ""))
+
+
+def _shown_name(path: Path, key: str, text: str) -> str:
+    """Return a text that is painted in one line."""
+    if len(text) > TITLE_LETTERS:
+        raise refuse(str(path), f"characters of {key}", len(text), f"at most {TITLE_LETTERS}")
+    return _HALF.sub("\ufffd", text)
+
+
+def _scale(path: Path, meta: Mapping[str, str]) -> float | None:
+    if "scale" not in meta:
+        return None
+    try:
+        scale = float(meta["scale"])
+    except ValueError:
+        scale = math.nan
+    if not (math.isfinite(scale) and scale > 0):
+        raise refuse(str(path), "scale", meta["scale"], "a number above 0")
+    return scale
+
+
+def _causal(path: Path, meta: Mapping[str, str]) -> bool | None:
+    if "causal" not in meta:
+        return None
+    causal = {"true": True, "1": True, "false": False, "0": False}.get(meta["causal"].lower())
+    if causal is None:
+        raise refuse(str(path), "causal", meta["causal"], "true or false")
+    return causal
+
+
+@contextmanager
+def _reading(path: Path, kind: str) -> Iterator[None]:
+    """Turn whatever goes wrong with a file into one line that names it."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except OSError as error:
+        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
+    except Exception as error:  # zipfile, zlib, numpy and json raise a dozen kinds for bad bytes
+        raise refuse(str(path), "", "", f"a whole {kind} file ({reason(error)})") from None
+
+
+# --- safetensors -------------------------------------------------------------------------
+
+
+def _safetensors_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+    with _reading(path, "safetensors"):
+        with path.open("rb") as start:  # the library's own errors do not name the file
+            length = int.from_bytes(start.read(8), "little")
+        if length > HEADER_BYTES:
+            raise ValueError(f"a header of at most {HEADER_BYTES} bytes")
+        with safe_open(path, framework="numpy") as file:
+            names = file.keys()
+            slices = {name: file.get_slice(name) for name in _TENSORS if name in names}
+            shapes = {name: (tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
+            said = file.metadata() or {}
+            meta = {name: said[name] for name in _TEXTS if name in said}
+    tensors = {}
+    for name in _TENSORS:
+        if name in shapes:
+            shape, dtype = shapes[name]
+            if dtype not in _SAFETENSORS_DTYPES:
+                raise refuse(str(path), f"tensor {name}", dtype, _WANTED)
+            tensors[name] = StoredTensor(shape, _SAFETENSORS_DTYPES[dtype])
+    return tensors, meta
+
+
+def _read_safetensors(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
+    # safetensors cannot hand bfloat16 to numpy, so the bytes are read here; the header was
+    # checked by the library against the length of the file.
+    with _reading(path, "safetensors"), path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        start, _ = json.loads(file.read(length))[name]["data_offsets"]
+        file.seek(8 + length + start)
+        count = math.prod(tensor.shape)
+        return _whole(path, name, count, np.fromfile(file, _STORED[tensor.dtype], count))
+
+
+def _whole(path: Path, name: str, count: int, data: NDArray[np.generic]) -> NDArray[np.generic]:
+    if data.size != count:
+        raise refuse(str(path), f"size of {name}", data.size, f"{count} numbers")
+    return data
+
+
+# --- npz ---------------------------------------------------------------------------------
+
+
+class _Start(io.FileIO):
+    """A file of which no more is read at once, while a list of files is, than one may take."""
+
+    bounded = True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read as any file does."""
+        if self.bounded and size is not None and size > HEADER_BYTES:
+            raise ValueError(f"a list of files of at most {HEADER_BYTES} bytes")
+        return super().read(size) or b""
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
+    """Open an .npz and yield the members that count, which are no longer than they may be."""
+    with _reading(path, ".npz"), _Start(path) as file, zipfile.ZipFile(file) as archive:
+        file.bounded = False
+        members = {info.filename: info for info in archive.infolist()}
+        wanted = {name: members[f"{name}.npy"] for name in (*_TENSORS, *_TEXTS)
+                  if f"{name}.npy" in members}  # fmt: skip
+        for name, info in wanted.items():
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                # Of the others zipfile inflates without bound whatever it has read.
+                raise refuse(str(path), name, "", "an array that is stored or deflated")
+        size, most = (
+            sum(info.file_size for name, info in wanted.items() if name in _TENSORS),
+            path.stat().st_size,
+        )
+        most = max(INFLATED_BYTES, INFLATED_TIMES * most)
+        if size > most:
+            expected = f"at most {most}: such numbers go into a .safetensors file"
+            raise refuse(str(path), "unpacked bytes", size, expected)
+        yield archive, wanted
+
+
+def _npz_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+    with _archive(path) as (archive, members):
+        tensors = {
+            name: _npy_tensor(path, archive, members[name]) for name in _TENSORS if name in members
+        }
+        meta = {name: _npy_text(path, archive, members[name]) for name in _TEXTS if name in members}
+    return tensors, meta
+
+
+def _npy_start(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+    """Read an array's header: shape, whether it is in Fortran order, dtype."""
+    version = npy.read_magic(file)
+    if version == (1, 0):
+        return npy.read_array_header_1_0(file)
+    if version not in ((2, 0), (3, 0)):  # 3.0 is 2.0 with other text in the names of fields
+        raise ValueError(f"array format {version}")
+    return npy.read_array_header_2_0(file)
+
+
+def _npy_header(
+    path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo
+) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+    """Return the shape and dtype of an array whose data is as long as they say."""
+    name = info.filename.removesuffix(".npy")
+    with archive.open(info) as file:
+        shape, fortran, dtype = _npy_start(file)
+        start = file.tell()
+    if dtype.hasobject:
+        raise refuse(str(path), f"tensor {name}", "pickled objects", "plain numbers or texts")
+    if fortran and len(shape) > 1:
+        raise refuse(str(path), f"tensor {name}", "Fortran order", "C order")
+    if min(shape, default=0) < 0 or info.file_size != start + math.prod(shape) * dtype.itemsize:
+        expected = f"the {info.file_size} bytes it has"
+        raise refuse(str(path), f"shape of {name}", shape, expected)
+    return shape, dtype
+
+
+def _npy_tensor(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> StoredTensor:
+    shape, dtype = _npy_header(path, archive, info)
+    # numpy has no bfloat16: ml_dtypes saves it as a 2-byte void, others as its bit patterns.
+    kinds: dict[str, DType] = {"f4": "float32", "f2": "float16", "V2": "bfloat16", "u2": "bfloat16"}
+    kind = kinds.get(dtype.str[1:])
+    if kind is None or dtype.names is not None or dtype.str[0] == ">":
+        name = info.filename.removesuffix(".npy")
+        raise refuse(str(path), f"tensor {name}", str(dtype), _WANTED)
+    return StoredTensor(shape, kind)
+
+
+def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
+    """Return a small metadata array as text: a list of strings as JSON, a scalar as itself."""
+    name = info.filename.removesuffix(".npy")
+    if info.file_size > TOKEN_BYTES:
+        raise refuse(str(path), f"bytes of {name}", info.file_size, f"at most {TOKEN_BYTES}")
+    _npy_header(path, archive, info)  # before numpy allocates what the header claims
+    with archive.open(info) as file:
+        value = npy.read_array(file, allow_pickle=False)
+    if value.ndim == 1 and value.dtype.kind == "U":
+        return json.dumps(value.tolist())
+    if value.ndim == 0 and value.dtype.kind in "Ubif":
+        return str(value[()])
+    raise refuse(str(path), name, shown(str(value.dtype)), "a text, a number or a list of texts")
+
+
+def _read_npz(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
+    with _archive(path) as (archive, members), archive.open(members[name]) as file:
+        _npy_start(file)
+        # Not in one piece: that would lie beside its copy.
+        out = np.empty(math.prod(tensor.shape), _STORED[tensor.dtype])
+        room, done = out.data.cast("B"), 0
+        while part := file.read(_AT_ONCE):
+            done, start = done + len(part), done
+            room[start:done] = part
+        return _whole(path, name, out.size, out[: done // out.itemsize])

@@ -1,0 +1,314 @@
+"""Attention shapes of published models, and of one's own: what the KV cache is counted from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from simulator.base.assets import ASSETS
+from simulator.base.errors import refuse, shortened
+from simulator.base.tables import Table, input_error, read_toml
+
+MOST = 4096
+"""Most layers, heads, KV heads and width of a head; the same as in scenarios."""
+
+MODELS = ASSETS / "models.toml"
+
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Width = Annotated[int, Field(ge=1, le=2**20)]
+Billions = Annotated[float, Field(gt=0, le=1e6)]
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionModel:
+    """The attention of a model, as far as its KV cache and its projections depend on it.
+
+    Attributes
+    ----------
+    name : str
+        As published, or the name of a file.
+    layers : int
+        Attention layers.
+    heads : int
+        Query heads of a layer.
+    head_dim : int
+        Numbers of a key or value in one head: data, never ``hidden / heads``. With MLA, of a
+        key without its RoPE part, and of a value.
+    kv_heads : int or None
+        KV heads of a layer; None with MLA, which caches none.
+    windowed_layers : int
+        How many layers keep `window` tokens at most.
+    window : int
+        Tokens; 0 when no layer is windowed.
+    latent_dim, rope_dim : int or None
+        MLA's cached row: d_c numbers of the latent and d_h^R of the key with RoPE.
+    query_latent_dim : int or None
+        MLA's d_c' of the queries, which is not cached; 0: queries are projected directly.
+        None: not known.
+    hidden : int or None
+        Width of the residual stream. None: not known.
+    params_billion : float or None
+        All parameters, 10**9, as published: rounded. None: not known.
+    active_params_billion : float or None
+        Of a mixture of experts, those that one token passes through. None: all.
+    learned_sinks : bool
+        Each head has a learned logit in the softmax's sum. It is a weight and caches nothing.
+    kib_per_token : float or None
+        Cache of a token in float16 as its author states it; a file that states another number
+        than its shapes give is refused.
+
+    References
+    ----------
+    Shazeer 2019, "Fast Transformer Decoding" (MQA). Ainslie et al. 2023, "GQA". DeepSeek-AI
+    2024, "DeepSeek-V2", section 2.1 (MLA).
+    """
+
+    name: str
+    layers: int
+    heads: int
+    head_dim: int
+    kv_heads: int | None = None
+    windowed_layers: int = 0
+    window: int = 0
+    latent_dim: int | None = None
+    rope_dim: int | None = None
+    query_latent_dim: int | None = None
+    hidden: int | None = None
+    params_billion: float | None = None
+    active_params_billion: float | None = None
+    learned_sinks: bool = False
+    kib_per_token: float | None = None
+
+    @property
+    def is_latent(self) -> bool:
+        """Whether the cache holds MLA's latent rows in place of keys and values."""
+        return self.latent_dim is not None
+
+    @property
+    def cached_numbers(self) -> int:
+        """Numbers that one token adds to the cache of one layer: K and V, or MLA's row."""
+        if self.kv_heads is not None:
+            return 2 * self.kv_heads * self.head_dim
+        return (self.latent_dim or 0) + (self.rope_dim or 0)
+
+    @property
+    def kind(self) -> str:
+        """``MHA``, ``GQA``, ``MQA`` or ``MLA``."""
+        if self.kv_heads is None:
+            return "MLA"
+        if self.kv_heads == self.heads:
+            return "MHA"
+        return "MQA" if self.kv_heads == 1 else "GQA"
+
+
+class _ModelTable(Table):
+    """One model in a file: the keys of `AttentionModel`."""
+
+    layers: Count
+    heads: Count
+    head_dim: Count
+    kv_heads: Count | None = None
+    windowed_layers: Annotated[int, Field(ge=0, le=MOST)] = 0
+    window: Annotated[int, Field(ge=0, le=2**24)] = 0
+    latent_dim: Width | None = None
+    rope_dim: Annotated[int, Field(ge=0, le=2**20)] | None = None
+    query_latent_dim: Annotated[int, Field(ge=0, le=2**20)] | None = None
+    hidden: Width | None = None
+    params_billion: Billions | None = None
+    active_params_billion: Billions | None = None
+    learned_sinks: bool = False
+    kib_per_token: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> _ModelTable:
+        if self.latent_dim is None:
+            self._check_heads()
+        elif self.kv_heads is not None:
+            raise _wrong(
+                "kv_heads", self.kv_heads, "none beside latent_dim: MLA caches no KV heads"
+            )
+        elif self.rope_dim is None:
+            raise _wrong("rope_dim", None, "a whole number beside latent_dim")
+        if self.windowed_layers > self.layers:
+            raise _wrong("windowed_layers", self.windowed_layers, f"at most layers = {self.layers}")
+        if self.windowed_layers and not self.window:
+            raise _wrong("window", self.window, "its tokens, beside windowed_layers")
+        if self.window and not self.windowed_layers:
+            raise _wrong(
+                "windowed_layers",
+                self.windowed_layers,
+                "how many layers it holds for, beside window",
+            )
+        everything, active = self.params_billion, self.active_params_billion
+        if active is not None and (everything is None or active > everything):
+            most = "params_billion beside it" if everything is None else f"at most {everything:g}"
+            raise _wrong("active_params_billion", active, most)
+        return self
+
+    def _check_heads(self) -> None:
+        for key in ("rope_dim", "query_latent_dim"):
+            if getattr(self, key) is not None:
+                raise _wrong(key, getattr(self, key), "latent_dim beside it: both are MLA's")
+        if self.kv_heads is None:
+            raise _wrong(
+                "kv_heads", None, f"a divisor of heads = {self.heads}, or latent_dim for MLA"
+            )
+        if self.heads % self.kv_heads:
+            raise _wrong("kv_heads", self.kv_heads, f"a divisor of heads = {self.heads}")
+
+
+def _wrong(key: str, value: object, expected: str) -> PydanticCustomError:
+    return PydanticCustomError(
+        "model", "{expected}", {"key": key, "value": value, "expected": expected}
+    )
+
+
+def parse_model(name: str, data: Mapping[str, Any], source: str) -> AttentionModel:
+    """Return the model that plain keys describe.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    data : mapping
+        Keys and values, as `tomllib` returns them.
+    source : str
+        Names the origin in errors.
+
+    Raises
+    ------
+    InputError
+        Names every key at fault, its value and what was expected.
+    """
+    if not (name and name.isprintable() and len(name) <= 80):
+        raise refuse(source, "name", name, "1 to 80 characters that can be printed")
+    try:
+        table = _ModelTable.model_validate(dict(data))
+    except ValidationError as error:
+        raise input_error(source, error, _ModelTable) from None
+    model = AttentionModel(name=name, **table.model_dump())
+    if model.kib_per_token is not None:
+        counted = Fraction(2 * model.layers * model.cached_numbers, 1024)
+        if abs(model.kib_per_token - counted) > counted / 1000:
+            expected = f"{float(counted):g}, the float16 cache of a token of these shapes"
+            raise refuse(source, "kib_per_token", model.kib_per_token, expected)
+    return model
+
+
+@cache
+def models() -> Mapping[str, AttentionModel]:
+    """Return the shipped models by name, in the order of the file."""
+    tables = read_toml(MODELS)
+    return {name: parse_model(name, row, f"{MODELS.name}, {name}") for name, row in tables.items()}
+
+
+def load_model(path: str | os.PathLike[str]) -> AttentionModel:
+    """Read a file with one model: its keys alone, with a `name` if one likes, or under ``[name]``.
+
+    Raises
+    ------
+    InputError
+        The file is missing, is not TOML, or holds a value that cannot be used.
+    """
+    data, source = read_toml(path), str(path)
+    tables = [name for name, value in data.items() if isinstance(value, dict)]
+    if len(tables) == 1 == len(data):
+        return parse_model(tables[0], data[tables[0]], source)
+    if len(tables) > 1 and len(tables) == len(data):
+        names = shortened(", ".join(tables))
+        raise refuse(source, "", "", f"one model; it holds {len(tables)}: {names}")
+    name = data.pop("name", Path(path).stem)
+    if not isinstance(name, str):
+        raise refuse(source, "name", name, "text in quotes")
+    return parse_model(name, data, source)
+
+
+def find_model(text: str) -> AttentionModel:
+    """Return the shipped model of that name, or the one in that ``.toml`` file.
+
+    Capital letters do not matter in a name.
+
+    Raises
+    ------
+    InputError
+        There is no such model; names that are like it are listed.
+    """
+    if text.lower().endswith(".toml"):
+        return load_model(text)
+    by_lower = {name.lower(): name for name in models()}
+    if text.lower() in by_lower:
+        return models()[by_lower[text.lower()]]
+    close = [by_lower[name] for name in get_close_matches(text.lower(), by_lower, n=4, cutoff=0.5)]
+    names = ", ".join(close or models())
+    said = "one like" if close else "one of"
+    raise refuse("--model", "", shortened(text), f"{said} {names}, or a .toml file")
+
+
+def with_kv_heads(model: AttentionModel, kv_heads: int) -> AttentionModel:
+    """Return `model` with keys and values in `kv_heads` heads: MHA, GQA or MQA.
+
+    Raises
+    ------
+    InputError
+        `kv_heads` does not divide the query heads.
+    """
+    if kv_heads < 1 or model.heads % kv_heads:
+        raise refuse(model.name, "kv_heads", kv_heads, f"a divisor of heads = {model.heads}")
+    return replace(
+        model,
+        kv_heads=kv_heads,
+        latent_dim=None,
+        rope_dim=None,
+        query_latent_dim=None,
+        kib_per_token=None,
+    )
+
+
+def with_latent(
+    model: AttentionModel, latent_dim: int, rope_dim: int, query_latent_dim: int | None = 0
+) -> AttentionModel:
+    """Return `model` with MLA's latent row of `latent_dim` + `rope_dim` numbers.
+
+    Without a `query_latent_dim` queries are projected directly, as in DeepSeek-V2-Lite.
+
+    Raises
+    ------
+    InputError
+        A width is out of range.
+    """
+    widths = {"latent_dim": (latent_dim, 1), "rope_dim": (rope_dim, 0)}
+    for key, (value, least) in widths.items():
+        if not least <= value <= 2**20:
+            raise refuse(model.name, key, value, f"{least} to {2**20}")
+    return replace(
+        model,
+        kv_heads=None,
+        latent_dim=latent_dim,
+        rope_dim=rope_dim,
+        query_latent_dim=query_latent_dim,
+        kib_per_token=None,
+    )
+
+
+def with_window(model: AttentionModel, window: int, layers: int) -> AttentionModel:
+    """Return `model` with `layers` of its layers windowed to `window` tokens; 0 and 0: none.
+
+    Raises
+    ------
+    InputError
+        The model has fewer layers, or one of the two is 0 and the other not.
+    """
+    if not 0 <= layers <= model.layers:
+        raise refuse(model.name, "windowed_layers", layers, f"0 to {model.layers}")
+    if window < 0 or bool(window) != bool(layers):
+        raise refuse(model.name, "window", window, "tokens where layers are windowed, else 0")
+    return replace(model, window=window, windowed_layers=layers)

@@ -1,0 +1,266 @@
+"""Scenarios: everything that fixes one run, as a user writes it; TOML in and out.
+
+A `Scenario` holds what its author said and nothing more. `simulator.problem.workload` fills the
+blanks from the input and from defaults.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from simulator.base.dtypes import DType
+from simulator.base.files import write_atomically
+from simulator.base.limits import TITLE_LETTERS
+from simulator.base.tables import Table, input_error, read_toml
+from simulator.problem.hardware import gpus
+
+Algorithm = Literal["naive", "flash1", "flash2"]
+TilingRule = Literal["paper", "fa2", "fa3"]
+InputSource = Literal["random", "file", "capture"]
+
+MAX_SEQLEN = 2**24
+"""Longest sequence: the byte counts of 4096 heads then stay inside 64-bit integers."""
+
+Heads = Annotated[int, Field(ge=1, le=4096)]
+Seqlen = Annotated[int, Field(ge=1, le=MAX_SEQLEN)]
+Dim = Annotated[int, Field(ge=1, le=4096)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def _preset_name(name: object) -> object:
+    if isinstance(name, str) and name not in gpus():
+        raise PydanticCustomError("choice", "one of {names}", {"names": ", ".join(gpus())})
+    return name
+
+
+def _head_list(value: object) -> object:
+    """Let a TOML list stand for the frozen tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Attention(Table):
+    """Shapes and algorithm. None: taken from the input, else the default."""
+
+    algorithm: Algorithm = "flash2"
+    heads: Heads | None = None
+    kv_heads: Heads | None = None
+    seqlen_q: Seqlen | None = None
+    seqlen_k: Seqlen | None = None
+    head_dim: Dim | None = None
+    value_dim: Dim | None = None
+    dtype: DType | None = None
+    scale: Positive | None = None
+    temperature: Positive = 1.0
+
+    @model_validator(mode="after")
+    def _groups(self) -> Attention:
+        if self.heads and self.kv_heads and self.heads % self.kv_heads:
+            raise PydanticCustomError(
+                "kv_heads",
+                "a divisor of attention.heads = {heads}",
+                {"heads": self.heads, "key": "kv_heads", "value": self.kv_heads},
+            )
+        return self
+
+
+class MaskTable(Table):
+    """Which pairs are visible. `causal` None: as the input file says, else false."""
+
+    causal: bool | None = None
+    window: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
+    sinks: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
+
+
+class Tiling(Table):
+    """Tile sizes, or the rule that gives them; `fa2` when nothing is said."""
+
+    rows: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
+    cols: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
+    rule: TilingRule | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Tiling:
+        if self.rule and (self.rows or self.cols):
+            raise PydanticCustomError(
+                "tiling",
+                "either a rule or rows and cols, not both",
+                {"key": "rule", "value": self.rule},
+            )
+        if (self.rows is None) != (self.cols is None):
+            said, missing = ("rows", "cols") if self.cols is None else ("cols", "rows")
+            raise PydanticCustomError(
+                "tiling",
+                "tiling.{missing} beside it",
+                {"missing": missing, "key": said, "value": self.rows or self.cols},
+            )
+        return self
+
+
+class Input(Table):
+    """Where Q, K and V come from."""
+
+    source: InputSource = "random"
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    path: str | None = None
+    name: str | None = None
+    head: Annotated[
+        Literal["all"] | tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_head_list)
+    ] = "all"
+
+    @model_validator(mode="after")
+    def _named(self) -> Input:
+        needs = {"file": "path", "capture": "name"}.get(self.source)
+        if needs and not getattr(self, needs):
+            raise PydanticCustomError(
+                "input",
+                'input.{needs} with source = "{source}"',
+                {"needs": needs, "source": self.source, "key": needs, "value": None},
+            )
+        if isinstance(self.head, tuple) and (not self.head or len(set(self.head)) < len(self.head)):
+            raise PydanticCustomError(
+                "input",
+                'distinct head numbers, at least one, or "all"',
+                {"key": "head", "value": list(self.head)},
+            )
+        return self
+
+
+class Hardware(Table):
+    """The GPU whose limits and rates are shown."""
+
+    preset: Annotated[str, BeforeValidator(_preset_name)] = "H100-SXM"
+
+
+class Faults(Table):
+    """Mistakes to make on purpose; `simulator.engines.faults` says what each is."""
+
+    forget_alpha: bool = False
+    no_maximum: bool = False
+    drop_previous_maximum: bool = False
+    late_scale: bool = False
+    late_mask: bool = False
+    half_accumulator: bool = False
+
+    @property
+    def on(self) -> tuple[str, ...]:
+        """Names of those that are switched on, in the order of the file's keys."""
+        return tuple(name for name in type(self).model_fields if getattr(self, name))
+
+
+class Scenario(Table):
+    """Everything that fixes one run, as its author wrote it (immutable).
+
+    Fields follow the scenario file: ``title``, ``attention``, ``mask``, ``tiling``,
+    ``input``, ``hardware``, ``faults``. A relative ``input.path`` is made absolute when a file is
+    loaded and relative again when one is saved.
+    """
+
+    title: Annotated[str, Field(max_length=TITLE_LETTERS)] = ""
+    attention: Attention = Attention()
+    mask: MaskTable = MaskTable()
+    tiling: Tiling = Tiling()
+    input: Input = Input()
+    hardware: Hardware = Hardware()
+    faults: Faults = Faults()
+
+
+def parse_scenario(data: Mapping[str, Any], source: str = "scenario") -> Scenario:
+    """Validate plain tables into a scenario.
+
+    Parameters
+    ----------
+    data : mapping
+        What `tomllib` returns.
+    source : str
+        Names the origin in errors.
+
+    Raises
+    ------
+    InputError
+        Names every key at fault, its value and what was expected.
+    """
+    try:
+        return Scenario.model_validate(dict(data))
+    except ValidationError as error:
+        raise input_error(source, error, Scenario) from None
+
+
+def load_scenario(path: str | os.PathLike[str]) -> Scenario:
+    """Read a scenario file.
+
+    Raises
+    ------
+    InputError
+        The file is missing, is not UTF-8, is not TOML, or holds a value that cannot be used.
+    """
+    data = read_toml(path)
+    scenario = parse_scenario(data, str(path))
+    if scenario.input.path:
+        absolute = (Path(path).parent / scenario.input.path).absolute()
+        return with_values(scenario, {"input": {"path": os.path.normpath(absolute)}})
+    return scenario
+
+
+def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | str]) -> Scenario:
+    """Return `scenario` with some values replaced; None removes one.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to start from.
+    changes : mapping
+        Tables and keys as in the file, e.g. ``{"mask": {"causal": True}}``.
+
+    Raises
+    ------
+    InputError
+        The result is not a valid scenario.
+    """
+    data = scenario_tables(scenario)
+    for table, values in changes.items():
+        if isinstance(values, str):
+            data[table] = values
+            continue
+        merged = {**data.get(table, {}), **values}
+        data[table] = {key: value for key, value in merged.items() if value is not None}
+    return parse_scenario(data)
+
+
+def scenario_tables(scenario: Scenario) -> dict[str, Any]:
+    """Return what the author set, as plain tables ready for TOML."""
+    data = scenario.model_dump(exclude_none=True, exclude_unset=True)
+    if isinstance(data.get("input", {}).get("head"), tuple):
+        data["input"]["head"] = list(data["input"]["head"])
+    return {key: value for key, value in data.items() if value not in ({}, "")}
+
+
+def scenario_toml(scenario: Scenario, folder: Path | None = None) -> str:
+    """Return the scenario as TOML text, its input path relative to `folder` where it can be."""
+    data = scenario_tables(scenario)
+    path = data.get("input", {}).get("path")
+    if path and folder is not None:
+        try:
+            data["input"]["path"] = Path(os.path.relpath(path, folder.absolute())).as_posix()
+        except ValueError:  # another drive on Windows: only the absolute path reaches it
+            data["input"]["path"] = path
+    return tomli_w.dumps(data)
+
+
+def save_scenario(scenario: Scenario, path: str | os.PathLike[str]) -> None:
+    """Write a scenario file, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written.
+    """
+    file = Path(path)
+    text = scenario_toml(scenario, file.parent)
+    write_atomically(file, lambda out: out.write(text.encode("utf-8")))

@@ -1,0 +1,388 @@
+"""A scenario with every blank filled in, and the numbers it runs on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from simulator.base.assets import CAPTURES
+from simulator.base.dtypes import F32, WIDTH, DType, round_to
+from simulator.base.errors import SCENARIO, InputError, Mistake, refuse, shown
+from simulator.problem.hardware import Gpu, gpus
+from simulator.problem.input_files import InputFile, read_header, read_tensors
+from simulator.problem.masks import Mask
+from simulator.problem.scenario import Algorithm, Attention, Faults, Scenario
+from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
+
+MAX_BLOCKS = 2**18
+"""Most row blocks and most column blocks: tables of the tile program grow with them."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A scenario in which everything is said: what a tile program and an engine start from.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        What the author wrote.
+    algorithm : str
+        ``naive``, ``flash1`` or ``flash2``.
+    heads, kv_heads : int
+        Query heads that run, and the distinct KV heads that they read.
+    kv_head_of : tuple of int
+        KV head of each query head, (heads,).
+    seqlen_q, seqlen_k, head_dim, value_dim : int
+        ``Nq``, ``Nk``, ``d``, ``dv``.
+    dtype : str
+        Of Q, K, V, O in HBM.
+    scale : float
+        Softmax scale before the temperature.
+    temperature : float
+        Divides the scaled scores.
+    mask : Mask
+        Visibility.
+    rows, cols : int
+        ``Br`` and ``Bc``.
+    gpu : Gpu
+        Preset whose limits are shown.
+    file : InputFile or None
+        Header of the input file; None for random input.
+    picked : tuple of int
+        The chosen query heads among those of the input, (heads,).
+    input_heads : tuple of int
+        Query heads and KV heads of the input, before any are picked.
+    """
+
+    scenario: Scenario
+    algorithm: Algorithm
+    heads: int
+    kv_heads: int
+    kv_head_of: tuple[int, ...]
+    seqlen_q: int
+    seqlen_k: int
+    head_dim: int
+    value_dim: int
+    dtype: DType
+    scale: float
+    temperature: float
+    mask: Mask
+    rows: int
+    cols: int
+    gpu: Gpu
+    file: InputFile | None
+    picked: tuple[int, ...]
+    input_heads: tuple[int, int]
+
+    @property
+    def width(self) -> int:
+        """Bytes of one element of Q, K, V, O in HBM."""
+        return WIDTH[self.dtype]
+
+    @property
+    def logit_scale(self) -> float:
+        """What q·k is multiplied by: scale over temperature."""
+        return self.scale / self.temperature
+
+    @property
+    def faults(self) -> Faults:
+        """Mistakes that are made on purpose."""
+        return self.scenario.faults
+
+    @property
+    def softmax_scale(self) -> float:
+        """What q·k is multiplied by before the softmax: 1 where the fault scales P instead."""
+        return 1.0 if self.faults.late_scale else self.logit_scale
+
+    @cached_property
+    def grid(self) -> TileGrid:
+        """The tiles of one head."""
+        return TileGrid(self.mask, self.rows, self.cols)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """One text for each key, or empty."""
+        return self.file.tokens if self.file else ()
+
+    def query_token(self, row: int) -> str:
+        """Return the token of a query row, aligned at the end like the mask; "" if unknown."""
+        place = row + self.mask.shift
+        return self.tokens[place] if 0 <= place < len(self.tokens) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The numbers of a workload, read-only.
+
+    Attributes
+    ----------
+    q : ndarray
+        (heads, Nq, d) float32, values representable in the workload's dtype.
+    k : ndarray
+        (kv_heads, Nk, d) float32, likewise.
+    v : ndarray
+        (kv_heads, Nk, dv) float32, likewise.
+    """
+
+    q: F32
+    k: F32
+    v: F32
+
+
+def resolve(scenario: Scenario) -> Workload:
+    """Fill in what a scenario leaves out, reading no more than a file's header.
+
+    Raises
+    ------
+    InputError
+        The input cannot be read, disagrees with the scenario, lacks a shape, or is larger
+        than the memory that is free.
+    """
+    file = _input_file(scenario)
+    said = scenario.attention
+    source = str(file.path) if file else SCENARIO
+    shapes = _file_shapes(file) if file else _random_shapes(said)
+    picked, kv_picked = _picked_heads(scenario, shapes["heads"], shapes["kv_heads"])
+    if file:
+        _check_agreement(scenario, file, shapes, len(picked), len(set(kv_picked)))
+    dtype: DType = (file.q.dtype if file else said.dtype) or "float32"
+    scale = said.scale or (file.scale if file else None) or 1 / math.sqrt(shapes["head_dim"])
+    causal = scenario.mask.causal
+    if causal is None:
+        causal = bool(file and file.causal)
+    mask = Mask(
+        shapes["seqlen_q"],
+        shapes["seqlen_k"],
+        causal,
+        scenario.mask.window,
+        scenario.mask.sinks,
+    )
+    gpu = gpus()[scenario.hardware.preset]
+    rows, cols = _tiles(scenario, shapes, dtype, causal, gpu)
+    distinct = sorted(set(kv_picked))
+    workload = Workload(
+        scenario=scenario,
+        algorithm=said.algorithm,
+        heads=len(picked),
+        kv_heads=len(distinct),
+        kv_head_of=tuple(distinct.index(kv) for kv in kv_picked),
+        seqlen_q=shapes["seqlen_q"],
+        seqlen_k=shapes["seqlen_k"],
+        head_dim=shapes["head_dim"],
+        value_dim=shapes["value_dim"],
+        dtype=dtype,
+        scale=scale,
+        temperature=said.temperature,
+        mask=mask,
+        rows=rows,
+        cols=cols,
+        gpu=gpu,
+        file=file,
+        picked=picked,
+        input_heads=(shapes["heads"], shapes["kv_heads"]),
+    )
+    _check_scale(workload)
+    _check_memory(workload, source)
+    return workload
+
+
+def read_inputs(workload: Workload) -> Inputs:
+    """Draw or read Q, K and V.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read to its end, or holds NaN or Inf: the first one is named.
+
+    Notes
+    -----
+    Random input is ``numpy.random.default_rng(seed).standard_normal``, for q, then k, then
+    v, as float32, rounded to the dtype.
+    """
+    w = workload
+    heads, kv_heads = w.input_heads
+    if w.file:
+        q, k, v = read_tensors(w.file)
+        for name, tensor in (("q", q), ("k", k), ("v", v)):
+            _check_finite(str(w.file.path), name, tensor)
+    else:
+        rng = np.random.default_rng(w.scenario.input.seed)
+        shapes = (
+            (heads, w.seqlen_q, w.head_dim),
+            (kv_heads, w.seqlen_k, w.head_dim),
+            (kv_heads, w.seqlen_k, w.value_dim),
+        )
+        q, k, v = (
+            round_to(rng.standard_normal(shape).astype(np.float32), w.dtype) for shape in shapes
+        )
+    if w.picked != tuple(range(heads)):
+        group = heads // kv_heads
+        kv_picked = sorted({head // group for head in w.picked})
+        q, k, v = q[list(w.picked)], k[kv_picked], v[kv_picked]
+    for tensor in (q, k, v):
+        tensor.flags.writeable = False
+    return Inputs(q, k, v)
+
+
+def capture_names() -> tuple[str, ...]:
+    """Return the names of the shipped captures."""
+    return tuple(sorted(path.stem for path in CAPTURES.glob("*.safetensors")))
+
+
+def _input_file(scenario: Scenario) -> InputFile | None:
+    said = scenario.input
+    if said.source == "random":
+        return None
+    if said.source == "file":
+        assert said.path is not None  # the scenario checked it
+        return read_header(Path(said.path))
+    if said.name not in capture_names():
+        raise refuse(SCENARIO, "input.name", said.name, f"one of {', '.join(capture_names())}")
+    return read_header(CAPTURES / f"{said.name}.safetensors")
+
+
+def _file_shapes(file: InputFile) -> dict[str, int]:
+    heads, seqlen_q, head_dim = file.q.shape
+    kv_heads, seqlen_k, value_dim = file.v.shape
+    return {
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "seqlen_q": seqlen_q,
+        "seqlen_k": seqlen_k,
+        "head_dim": head_dim,
+        "value_dim": value_dim,
+    }
+
+
+def _random_shapes(said: Attention) -> dict[str, int]:
+    missing = [name for name in ("seqlen_q", "head_dim") if getattr(said, name) is None]
+    if missing:
+        expected = 'a whole number: input.source = "random" brings no shapes'
+        raise InputError(SCENARIO, [Mistake(f"attention.{n}", "", expected) for n in missing])
+    assert said.seqlen_q is not None
+    assert said.head_dim is not None
+    heads = said.heads or said.kv_heads or 1
+    return {
+        "heads": heads,
+        "kv_heads": said.kv_heads or heads,
+        "seqlen_q": said.seqlen_q,
+        "seqlen_k": said.seqlen_k or said.seqlen_q,
+        "head_dim": said.head_dim,
+        "value_dim": said.value_dim or said.head_dim,
+    }
+
+
+def _picked_heads(
+    scenario: Scenario, heads: int, kv_heads: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    said = scenario.input.head
+    picked = tuple(range(heads)) if said == "all" else said
+    if max(picked) >= heads:
+        raise refuse(SCENARIO, "input.head", list(picked), f"numbers from 0 to {heads - 1}")
+    return picked, tuple(head * kv_heads // heads for head in picked)
+
+
+def _check_agreement(
+    scenario: Scenario, file: InputFile, shapes: dict[str, int], heads: int, kv_heads: int
+) -> None:
+    """Refuse a file that says something else than the scenario, both values named."""
+    said = scenario.attention
+    # With some heads picked, a scenario may count those that run or those of the file.
+    allowed = {name: {size} for name, size in shapes.items()}
+    allowed["heads"].add(heads)
+    allowed["kv_heads"].add(kv_heads)
+    mistakes = []
+
+    def disagree(key: str, value: object, theirs: object) -> None:
+        expected = f"{shown(theirs)} as in {file.path.name}"
+        mistakes.append(Mistake(key, shown(value), expected))
+
+    for name, sizes in allowed.items():
+        value = getattr(said, name)
+        if value is not None and value not in sizes:
+            disagree(f"attention.{name}", value, shapes[name])
+    if said.dtype is not None and said.dtype != file.q.dtype:
+        disagree("attention.dtype", said.dtype, file.q.dtype)
+    if said.scale and file.scale and not math.isclose(said.scale, file.scale, rel_tol=1e-6):
+        disagree("attention.scale", said.scale, file.scale)
+    causal = scenario.mask.causal
+    if causal is not None and file.causal is not None and causal != file.causal:
+        disagree("mask.causal", causal, file.causal)
+    if mistakes:
+        raise InputError(SCENARIO, mistakes)
+
+
+def _tiles(
+    scenario: Scenario, shapes: dict[str, int], dtype: DType, causal: bool, gpu: Gpu
+) -> tuple[int, int]:
+    said = scenario.tiling
+    if said.rows and said.cols:
+        rows, cols, key = said.rows, said.cols, "rows"
+    else:
+        key, window = "rule", scenario.mask.window > 0
+        if said.rule == "paper":
+            rows, cols = paper_tiles(shapes["head_dim"], dtype, gpu)
+        elif said.rule == "fa3":
+            rows, cols = fa3_tiles(shapes["head_dim"], shapes["value_dim"], causal, window)
+        else:
+            rows, cols = fa2_tiles(shapes["head_dim"], causal, window, gpu)
+    for name, size, length in (("rows", rows, "seqlen_q"), ("cols", cols, "seqlen_k")):
+        blocks = math.ceil(shapes[length] / size)
+        if blocks > MAX_BLOCKS:
+            raise refuse(
+                SCENARIO,
+                f"tiling.{name if key == 'rows' else key}",
+                size,
+                f"tiles that cut {length} = {shapes[length]} into at most {MAX_BLOCKS} blocks",
+            )
+    return rows, cols
+
+
+def input_bytes(w: Workload) -> int:
+    """Return the memory that drawing or reading the inputs takes at its peak."""
+    heads, kv_heads = w.input_heads
+    q, k = heads * w.seqlen_q * w.head_dim, kv_heads * w.seqlen_k * w.head_dim
+    v = kv_heads * w.seqlen_k * w.value_dim
+    # float32 for each element, and for a while one tensor more: as it is drawn, in float64,
+    # or as it is rounded.
+    return 4 * (q + k + v) + (16 if w.dtype == "bfloat16" else 8) * max(q, k, v)
+
+
+def _check_scale(w: Workload) -> None:
+    """Refuse factors that float32 does not hold: every score would be 0 or infinite."""
+    limits = np.finfo(np.float32)
+    steps = (("scale", w.scale, w.scale), ("temperature", w.temperature, w.logit_scale))
+    for key, value, factor in steps:
+        if not float(limits.tiny) <= factor <= float(limits.max):
+            expected = f"a scale of scores that float32 holds, not {factor:g}"
+            raise refuse(SCENARIO, f"attention.{key}", value, expected)
+
+
+def _check_memory(w: Workload, source: str) -> None:
+    """Refuse inputs that would not fit, before anything is allocated."""
+    need, free = input_bytes(w), psutil.virtual_memory().available
+    if need > 0.9 * free:
+        raise refuse(
+            source,
+            "attention.seqlen_q",
+            w.seqlen_q,
+            f"inputs that fit in memory: these need {need / 2**30:.1f} GiB, "
+            f"{free / 2**30:.1f} GiB are free",
+        )
+
+
+def _check_finite(source: str, name: str, tensor: F32) -> None:
+    finite = np.isfinite(tensor)
+    if not finite.all():
+        head, row, column = (int(n) for n in np.unravel_index(finite.argmin(), finite.shape))
+        raise refuse(
+            source,
+            f"tensor {name}, head {head}, row {row}, column {column}",
+            float(tensor[head, row, column]),
+            "a finite number",
+        )

@@ -1,0 +1,1 @@
+"""Tile programs: the visits of a run, the ops of each, what they move, where the next step goes."""

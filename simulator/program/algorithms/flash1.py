@@ -1,0 +1,116 @@
+"""FlashAttention-1: outer loop over column blocks; O, l and m go to HBM and back at each tile.
+
+References
+----------
+Dao, Fu, Ermon, Rudra, Ré 2022, "FlashAttention: Fast and Memory-Efficient Exact Attention with
+IO-Awareness", Algorithm 1; masking as in Algorithm 2 (appendix B).
+"""
+
+from __future__ import annotations
+
+from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import tiles
+from simulator.program.ops import (
+    Accumulate,
+    Combine,
+    Exponentials,
+    LoadTiles,
+    Move,
+    Op,
+    Rescale,
+    RowMax,
+    RowSum,
+    StoreConstants,
+    StoreTiles,
+    statistics,
+)
+from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
+
+_PAPER = "Dao et al. 2022, Algorithm 1, line"
+
+
+def launches(w: Workload) -> tuple[Launch, ...]:
+    """Return the one launch. O is float32 in HBM and normalised after every tile."""
+    b, d, dv, four = w.width, w.head_dim, w.value_dim, STATISTIC_WIDTH
+    launch = Launch(
+        "attention",
+        (w.seqlen_k, w.cols),
+        (w.seqlen_q, w.rows),
+        w.grid.col_spans,
+        by_rows=False,
+        reads={
+            "Q": Cost(inner=d * b),
+            "K": Cost(first=d * b),
+            "V": Cost(first=dv * b),
+            "O": Cost(inner=dv * four),
+            "l": Cost(inner=four),
+            "m": Cost(inner=four),
+        },
+        writes={
+            "O": Cost(start=w.seqlen_q * dv * four, inner=dv * four),
+            "l": Cost(start=statistics(w.seqlen_q), inner=four),
+            "m": Cost(start=statistics(w.seqlen_q), inner=four),
+        },
+        flops=Cost(pair=2 * (d + dv)),
+    )
+    return (launch,)
+
+
+def _running(w: Workload, head: int, rows: range) -> tuple[Move, Move, Move]:
+    """Return O, l and m of some rows."""
+    return (
+        Move("O", head, rows, None, len(rows) * w.value_dim * STATISTIC_WIDTH),
+        Move("l", head, rows, None, statistics(len(rows))),
+        Move("m", head, rows, None, statistics(len(rows))),
+    )
+
+
+def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
+    """Return the ops of one visit."""
+    out: list[Op] = []
+    if visit.opens:
+        everything = _running(w, visit.head, range(w.seqlen_q))
+        out.append(StoreConstants(cites=f"{_PAPER} 2", moves=everything))
+    if visit.first:
+        k, v = tiles.keys(w, visit), tiles.values(w, visit)
+        held = (tiles.in_shared(k, stays=True), tiles.in_shared(v, stays=True))
+        out.append(LoadTiles(cites=f"{_PAPER} 6", moves=(k, v), allocates=held))
+    q, running = tiles.queries(w, visit), _running(w, visit.head, visit.rows)
+    out.append(
+        LoadTiles(
+            cites=f"{_PAPER} 8",
+            moves=(q, *running),
+            allocates=(tiles.in_shared(q), *tiles.accumulators(w, visit, stays=False)),
+        )
+    )
+    out += tiles.score_ops(w, visit, f"{_PAPER} 9", "Dao et al. 2022, Algorithm 2, line 11")
+    out += [
+        RowMax(cites=f"{_PAPER} 10", running=False),
+        Exponentials(
+            cites=f"{_PAPER} 10",
+            running=False,
+            frees=("S",),
+            allocates=(tiles.scores_tile(visit, "P"),),
+        ),
+        RowSum(cites=f"{_PAPER} 10", running=False),
+        Combine(cites=f"{_PAPER} 11"),
+        Rescale(cites=f"{_PAPER} 12", normalised=True),
+        Accumulate(
+            cites=f"{_PAPER} 12",
+            normalised=True,
+            flops=tiles.matmul_flops(visit, w.value_dim),
+            frees=("P",),
+        ),
+        StoreTiles(
+            cites=f"{_PAPER}s 12-13",
+            moves=running,
+            frees=("Q", "O", "l", "m", "K", "V") if visit.last else ("Q", "O", "l", "m"),
+        ),
+    ]
+    return tuple(out)
+
+
+ALGORITHM = TileAlgorithm(
+    title="FlashAttention-1", source="Dao et al. 2022, Algorithm 1", launches=launches, ops=ops
+)

@@ -1,0 +1,116 @@
+"""FlashAttention-2: outer loop over row blocks; O stays on chip until its row block is done.
+
+References
+----------
+Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning",
+Algorithm 1 (forward pass).
+"""
+
+from __future__ import annotations
+
+from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import tiles
+from simulator.program.ops import (
+    Accumulate,
+    Exponentials,
+    Initialise,
+    LoadTiles,
+    Move,
+    Normalise,
+    Op,
+    Rescale,
+    RowMax,
+    RowSum,
+    StoreConstants,
+    StoreTiles,
+    statistics,
+)
+from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
+
+_PAPER = "Dao 2023, Algorithm 1, line"
+
+
+def _blind_rows(w: Workload) -> range:
+    """Return the rows of the row blocks that see nothing: always the first ones."""
+    visited = w.grid.visited_per_row
+    return range(min(int((visited == 0).sum()) * w.rows, w.seqlen_q))
+
+
+def launches(w: Workload) -> tuple[Launch, ...]:
+    """Return the one launch: every row block is a thread block of its own."""
+    b, d, dv = w.width, w.head_dim, w.value_dim
+    blind = len(_blind_rows(w))
+    launch = Launch(
+        "attention",
+        (w.seqlen_q, w.rows),
+        (w.seqlen_k, w.cols),
+        w.grid.row_spans,
+        by_rows=True,
+        reads={"Q": Cost(first=d * b), "K": Cost(inner=d * b), "V": Cost(inner=dv * b)},
+        writes={
+            "O": Cost(start=blind * dv * b, last=dv * b),
+            "LSE": Cost(start=statistics(blind), last=STATISTIC_WIDTH),
+        },
+        flops=Cost(pair=2 * (d + dv)),
+    )
+    return (launch,)
+
+
+def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
+    """Return the ops of one visit."""
+    out: list[Op] = []
+    output = Move("O", visit.head, visit.rows, None, len(visit.rows) * w.value_dim * w.width)
+    lse = tiles.statistic(visit, "LSE")
+    blind = _blind_rows(w) if visit.opens else range(0)
+    if blind:
+        cleared = (
+            Move("O", visit.head, blind, None, len(blind) * w.value_dim * w.width),
+            Move("LSE", visit.head, blind, None, statistics(len(blind))),
+        )
+        out.append(StoreConstants(cites=f"{_PAPER}s 14-15, rows that see nothing", moves=cleared))
+    if visit.first:
+        q = tiles.queries(w, visit)
+        out.append(
+            LoadTiles(cites=f"{_PAPER} 4", moves=(q,), allocates=(tiles.in_shared(q, stays=True),))
+        )
+        out.append(
+            Initialise(
+                cites=f"{_PAPER} 5",
+                rows=len(visit.rows),
+                value_dim=w.value_dim,
+                allocates=tiles.accumulators(w, visit, stays=True),
+            )
+        )
+    k, v = tiles.keys(w, visit), tiles.values(w, visit)
+    loaded = (tiles.in_shared(k), tiles.in_shared(v))
+    out.append(LoadTiles(cites=f"{_PAPER} 7", moves=(k, v), allocates=loaded))
+    out += tiles.score_ops(w, visit, f"{_PAPER} 8", "Dao 2023, section 3.1")
+    out += [
+        RowMax(cites=f"{_PAPER} 9", running=True),
+        Exponentials(
+            cites=f"{_PAPER} 9",
+            running=True,
+            frees=("S",),
+            allocates=(tiles.scores_tile(visit, "P"),),
+        ),
+        RowSum(cites=f"{_PAPER} 9", running=True),
+        Rescale(cites=f"{_PAPER} 10", normalised=False),
+        Accumulate(
+            cites=f"{_PAPER} 10",
+            normalised=False,
+            flops=tiles.matmul_flops(visit, w.value_dim),
+            frees=("P", "K", "V"),
+        ),
+    ]
+    if visit.last:
+        out.append(Normalise(cites=f"{_PAPER}s 12-13", tensor="O"))
+        out.append(
+            StoreTiles(cites=f"{_PAPER}s 14-15", moves=(output, lse), frees=("Q", "m", "l", "O"))
+        )
+    return tuple(out)
+
+
+ALGORITHM = TileAlgorithm(
+    title="FlashAttention-2", source="Dao 2023, Algorithm 1", launches=launches, ops=ops
+)

@@ -1,0 +1,141 @@
+"""Naive attention in three launches: S and P are written to HBM and read back.
+
+References
+----------
+Dao et al. 2022, Algorithm 0 (standard attention implementation).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import tiles
+from simulator.program.ops import (
+    Accumulate,
+    ChipTile,
+    Exponentials,
+    Initialise,
+    LoadTiles,
+    Move,
+    Normalise,
+    Op,
+    RowMax,
+    RowSum,
+    StoreTiles,
+)
+from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
+
+_PAPER = "Dao et al. 2022, Algorithm 0, line"
+
+
+def launches(w: Workload) -> tuple[Launch, ...]:
+    """Return scores, softmax, output. Every tile is visited, whatever the mask."""
+    b, d, dv = w.width, w.head_dim, w.value_dim
+    Nq, Nk, Tr = w.seqlen_q, w.seqlen_k, w.grid.Tr
+    every_tile = np.tile(np.array([0, w.grid.Tc]), (Tr, 1))
+    one_each = np.tile(np.array([0, 1]), (Tr, 1))
+    return (
+        Launch(
+            "scores",
+            (Nq, w.rows),
+            (Nk, w.cols),
+            every_tile,
+            by_rows=True,
+            reads={"Q": Cost(first=d * b), "K": Cost(inner=d * b)},
+            writes={"S": Cost(pair=b)},
+            flops=Cost(pair=2 * d),
+        ),
+        Launch(
+            "softmax",
+            (Nq, w.rows),
+            (Nk, Nk),
+            one_each,
+            by_rows=True,
+            whole_rows=True,
+            reads={"S": Cost(pair=b)},
+            writes={"P": Cost(pair=b)},
+            flops=Cost(),
+        ),
+        Launch(
+            "output",
+            (Nq, w.rows),
+            (Nk, w.cols),
+            every_tile,
+            by_rows=True,
+            reads={"P": Cost(pair=b), "V": Cost(inner=dv * b)},
+            writes={"O": Cost(last=dv * b)},
+            flops=Cost(pair=2 * dv),
+        ),
+    )
+
+
+def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
+    """Return the ops of one visit."""
+    return (_scores_ops, _softmax_ops, _output_ops)[visit.launch](w, visit)
+
+
+def _scores_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
+    out: list[Op] = []
+    if visit.first:
+        q = tiles.queries(w, visit)
+        staying = tiles.in_shared(q, stays=True)
+        out.append(LoadTiles(cites=f"{_PAPER} 1", moves=(q,), allocates=(staying,)))
+    k, s = tiles.keys(w, visit), tiles.square(w, visit, "S")
+    out.append(LoadTiles(cites=f"{_PAPER} 1", moves=(k,), allocates=(tiles.in_shared(k),)))
+    out += tiles.score_ops(w, visit, f"{_PAPER} 1", f"{_PAPER} 1")
+    gone = ("K", "S", "Q") if visit.last else ("K", "S")
+    out.append(StoreTiles(cites=f"{_PAPER} 1", moves=(s,), frees=gone))
+    return tuple(out)
+
+
+def _softmax_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
+    # A thread block works on one row, kept on chip so that S is read once.
+    one_row = ChipTile("S", len(visit.cols) * STATISTIC_WIDTH, "shared")
+    probabilities = ChipTile("P", one_row.bytes, "shared")
+    return (
+        LoadTiles(cites=f"{_PAPER} 2", moves=(tiles.square(w, visit, "S"),), allocates=(one_row,)),
+        RowMax(cites=f"{_PAPER} 2", running=False),
+        Exponentials(cites=f"{_PAPER} 2", running=False, frees=("S",), allocates=(probabilities,)),
+        RowSum(cites=f"{_PAPER} 2", running=False),
+        Normalise(cites=f"{_PAPER} 2", tensor="P"),
+        StoreTiles(cites=f"{_PAPER} 2", moves=(tiles.square(w, visit, "P"),), frees=("P",)),
+    )
+
+
+def _output_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
+    out: list[Op] = []
+    if visit.first:
+        out.append(
+            Initialise(
+                cites=f"{_PAPER} 3",
+                rows=len(visit.rows),
+                value_dim=w.value_dim,
+                allocates=tiles.accumulators(w, visit, stays=True)[2:],
+            )
+        )
+    p, v = tiles.square(w, visit, "P"), tiles.values(w, visit)
+    loaded = (tiles.in_shared(p), tiles.in_shared(v))
+    out.append(LoadTiles(cites=f"{_PAPER} 3", moves=(p, v), allocates=loaded))
+    out.append(
+        Accumulate(
+            cites=f"{_PAPER} 3",
+            normalised=False,
+            flops=tiles.matmul_flops(visit, w.value_dim),
+            frees=("P", "V"),
+        )
+    )
+    if visit.last:
+        rows = len(visit.rows)
+        o = Move("O", visit.head, visit.rows, None, rows * w.value_dim * w.width)
+        out.append(StoreTiles(cites=f"{_PAPER} 3", moves=(o,), frees=("O",)))
+    return tuple(out)
+
+
+ALGORITHM = TileAlgorithm(
+    title="Naive attention",
+    source="Dao et al. 2022, Algorithm 0",
+    launches=launches,
+    ops=ops,
+)

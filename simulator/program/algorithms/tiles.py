@@ -1,0 +1,78 @@
+"""Tiles that more than one algorithm moves or holds."""
+
+from __future__ import annotations
+
+from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.tiling import TileKind
+from simulator.problem.workload import Workload
+from simulator.program.ops import ApplyMask, ChipTile, Move, Op, Scores, statistics
+from simulator.program.tile_program import Visit
+
+
+def queries(w: Workload, visit: Visit) -> Move:
+    """Return the Q tile of the visit's row block."""
+    return Move("Q", visit.head, visit.rows, None, len(visit.rows) * w.head_dim * w.width)
+
+
+def keys(w: Workload, visit: Visit) -> Move:
+    """Return the K tile of the visit's column block."""
+    kv_head = w.kv_head_of[visit.head]
+    return Move("K", kv_head, visit.cols, None, len(visit.cols) * w.head_dim * w.width)
+
+
+def values(w: Workload, visit: Visit) -> Move:
+    """Return the V tile of the visit's column block."""
+    kv_head = w.kv_head_of[visit.head]
+    return Move("V", kv_head, visit.cols, None, len(visit.cols) * w.value_dim * w.width)
+
+
+def square(w: Workload, visit: Visit, tensor: str) -> Move:
+    """Return the visit's tile of S or P in HBM."""
+    count = len(visit.rows) * len(visit.cols)
+    return Move(tensor, visit.head, visit.rows, visit.cols, count * w.width)
+
+
+def statistic(visit: Visit, tensor: str) -> Move:
+    """Return m, l or LSE of the visit's rows."""
+    return Move(tensor, visit.head, visit.rows, None, statistics(len(visit.rows)))
+
+
+def in_shared(move: Move, *, stays: bool = False) -> ChipTile:
+    """Return a loaded operand: it lies in shared memory as wide as in HBM."""
+    return ChipTile(move.tensor, move.bytes, "shared", stays)
+
+
+def scores_tile(visit: Visit, name: str) -> ChipTile:
+    """Return S or P of one tile: float32 sums, in registers."""
+    count = len(visit.rows) * len(visit.cols)
+    return ChipTile(name, count * STATISTIC_WIDTH, "registers")
+
+
+def accumulators(w: Workload, visit: Visit, *, stays: bool) -> tuple[ChipTile, ...]:
+    """Return m, l and O of a row block: float32, in registers."""
+    rows = len(visit.rows)
+    return (
+        ChipTile("m", statistics(rows), "registers", stays),
+        ChipTile("l", statistics(rows), "registers", stays),
+        ChipTile("O", rows * w.value_dim * STATISTIC_WIDTH, "registers", stays),
+    )
+
+
+def matmul_flops(visit: Visit, depth: int) -> int:
+    """Return the FLOPs of a product of valid rows and columns with `depth` terms each."""
+    return 2 * len(visit.rows) * len(visit.cols) * depth
+
+
+def score_ops(w: Workload, visit: Visit, cites: str, mask_cites: str) -> list[Op]:
+    """Return the ops that make S of the visit's tile, masked where the mask cuts it."""
+    out: list[Op] = [
+        Scores(
+            cites=cites,
+            scale=w.logit_scale,
+            flops=matmul_flops(visit, w.head_dim),
+            allocates=(scores_tile(visit, "S"),),
+        )
+    ]
+    if visit.kind is TileKind.PARTIAL:
+        out.append(ApplyMask(cites=mask_cites, mask=w.mask, rows=visit.rows, cols=visit.cols))
+    return out

@@ -1,0 +1,428 @@
+"""Tile programs: the visits of a scenario and the ops of each, by arithmetic.
+
+A run at N = 131 072 with 128-wide tiles has a million visits for each head. Nothing here
+lists them: a launch is two nested loops over blocks with at most two intervals in the inner
+one, so the visit at any index, the index of any tile and the counters before any visit
+follow from sums over the outer blocks that are made once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+
+from simulator.problem.tiling import I64, TileKind
+from simulator.problem.workload import Workload
+from simulator.program.ops import ChipTile, Op
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One (head, i, j) tile of the score matrix worked on.
+
+    Attributes
+    ----------
+    index : int
+        Place in the program.
+    launch : int
+        Which kernel launch it belongs to.
+    head, i, j : int
+        Query head, row block, column block. A visit of naive's softmax launch takes its
+        whole row block: then `j` is 0 and `cols` spans all keys.
+    rows, cols : range
+        Valid query rows and keys.
+    kind : TileKind
+        PARTIAL or FULL.
+    first, last : bool
+        Whether it is the first or last visit of its outer block.
+    opens : bool
+        Whether it is the first visit of its head in this launch.
+    """
+
+    index: int
+    launch: int
+    head: int
+    i: int
+    j: int
+    rows: range
+    cols: range
+    kind: TileKind
+    first: bool
+    last: bool
+    opens: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Requested bytes of each tensor, and matmul FLOPs.
+
+    Attributes
+    ----------
+    read, write : mapping of str to int
+        Bytes by tensor.
+    flops : int
+        Matmul FLOPs.
+    """
+
+    read: Mapping[str, int]
+    write: Mapping[str, int]
+    flops: int
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes read of all tensors."""
+        return sum(self.read.values())
+
+    @property
+    def write_bytes(self) -> int:
+        """Bytes written of all tensors."""
+        return sum(self.write.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read and written of all tensors."""
+        return self.read_bytes + self.write_bytes
+
+    def after(self, ops: tuple[Op, ...]) -> Counters:
+        """Return the counters once `ops` have been done as well."""
+        read, write, flops = dict(self.read), dict(self.write), self.flops
+        for op in ops:
+            flops += op.flops
+            for move in op.moves:
+                into = read if op.loads else write
+                into[move.tensor] += move.bytes
+        return Counters(read, write, flops)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one launch asks of a tensor, as coefficients of sizes.
+
+    All in bytes (FLOPs for the entry ``flops``). With `s` the valid size of an outer block
+    and `t` that of an inner one: `start` once for each head, ``first · s`` and ``last · s``
+    for each outer block that is visited, ``(inner + pair · s) · t`` for each visit.
+    """
+
+    start: int = 0
+    first: int = 0
+    inner: int = 0
+    pair: int = 0
+    last: int = 0
+
+
+class Launch:
+    """One kernel launch: heads, then outer blocks, then the visited inner blocks.
+
+    Parameters
+    ----------
+    name : str
+        What the launch computes.
+    outer : tuple of int
+        Length and block size of the outer loop.
+    inner : tuple of int
+        Length and block size of the inner loop.
+    spans : ndarray
+        (outer blocks, 2 or 4) int64: visited inner blocks as one or two intervals.
+    by_rows : bool
+        Whether the outer blocks are row blocks.
+    whole_rows : bool
+        Whether a visit takes its whole row block at once; then there is one inner block.
+    reads, writes : mapping of str to Cost
+        By tensor.
+    flops : Cost
+        Matmul FLOPs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        outer: tuple[int, int],
+        inner: tuple[int, int],
+        spans: I64,
+        *,
+        by_rows: bool,
+        whole_rows: bool = False,
+        reads: Mapping[str, Cost],
+        writes: Mapping[str, Cost],
+        flops: Cost,
+    ) -> None:
+        self.name = name
+        self.by_rows = by_rows
+        self.whole_rows = whole_rows
+        self.reads = reads
+        self.writes = writes
+        self.flops = flops
+        self._outer_len, self._outer_block = outer
+        self._inner_len, self._inner_block = inner
+        self.inner_blocks = -(-self._inner_len // self._inner_block)
+        self._spans = spans
+        start = np.arange(len(spans)) * self._outer_block
+        size = np.minimum(self._outer_block, self._outer_len - start)
+        count = (spans[:, 1::2] - spans[:, ::2]).sum(axis=1)
+        # Inner sizes of all visits of an outer block: whole blocks, less what the last lacks.
+        reaches_end = (count > 0) & (spans.max(axis=1) == self.inner_blocks)
+        inner_size = count * self._inner_block - np.where(reaches_end, self._lacking, 0)
+        self._before = _sums(count)
+        self._size_before = _sums(np.where(count > 0, size, 0))
+        self._inner_before = _sums(inner_size)
+        self._pair_before = _sums(inner_size * size)
+        self.per_head = int(self._before[-1])
+
+    @property
+    def _lacking(self) -> int:
+        """By how much the last inner block is short of a whole one."""
+        return self.inner_blocks * self._inner_block - self._inner_len
+
+    def place(self, index: int) -> tuple[int, int, int, int]:
+        """Return (head, outer block, inner block, how many visits of the block came before)."""
+        head, rest = divmod(index, self.per_head)
+        block = int(np.searchsorted(self._before, rest, side="right")) - 1
+        nth = rest - int(self._before[block])
+        return head, block, self._inner_at(block, nth), nth
+
+    def count(self, block: int) -> int:
+        """Return how many visits an outer block has."""
+        return int(self._before[block + 1] - self._before[block])
+
+    def block_bounds(self, index: int) -> tuple[int, int]:
+        """Return the first visit of the outer block that `index` is in, and of the next."""
+        head, block, _, _ = self.place(index)
+        base = head * self.per_head
+        return base + int(self._before[block]), base + int(self._before[block + 1])
+
+    def _inner_at(self, block: int, nth: int) -> int:
+        spans = self._spans[block].tolist()
+        for start, stop in zip(spans[::2], spans[1::2], strict=True):
+            if nth < stop - start:
+                return int(start + nth)
+            nth -= stop - start
+        raise IndexError(nth)
+
+    def visited(self, block: int) -> I64:
+        """Return the inner blocks that an outer block visits, in order, (visits,) int64."""
+        spans = self._spans[block].tolist()
+        runs = [np.arange(a, b) for a, b in zip(spans[::2], spans[1::2], strict=True)]
+        return np.concatenate(runs)
+
+    def outer_size(self, block: int) -> int:
+        """Return the valid rows or keys of an outer block."""
+        return min(self._outer_block, self._outer_len - block * self._outer_block)
+
+    def index(self, head: int, block: int, inner: int) -> int | None:
+        """Return the index of a visit in this launch, or None where there is no such visit."""
+        if not 0 <= block < len(self._spans):
+            return None
+        nth = 0
+        spans: list[int] = self._spans[block].tolist()
+        for start, stop in zip(spans[::2], spans[1::2], strict=True):
+            if start <= inner < stop:
+                return head * self.per_head + int(self._before[block]) + nth + inner - start
+            nth += stop - start
+        return None
+
+    def cost_before(self, index: int) -> Callable[[Cost], int]:
+        """Return the function that gives what a cost amounts to before visit `index`."""
+        head, rest = divmod(index, self.per_head)
+        block = int(np.searchsorted(self._before, rest, side="right")) - 1
+        nth = rest - int(self._before[block])
+        done, inner, pair = (int(a[block]) for a in self._sums)
+        begun = done
+        if nth:  # then the index is inside the block; else it is at a block's start
+            size = self.outer_size(block)
+            seen = nth * self._inner_block  # none of them is the last inner block: one follows
+            begun, inner, pair = begun + size, inner + seen, pair + size * seen
+        heads_begun = head + (rest > 0)
+        whole = [head * int(a[-1]) for a in self._sums]
+        done, inner, pair = done + whole[0], inner + whole[1], pair + whole[2]
+        begun += whole[0]
+
+        def amount(cost: Cost) -> int:
+            return (
+                cost.start * heads_begun
+                + cost.first * begun
+                + cost.inner * inner
+                + cost.pair * pair
+                + cost.last * done
+            )
+
+        return amount
+
+    @property
+    def _sums(self) -> tuple[I64, I64, I64]:
+        return self._size_before, self._inner_before, self._pair_before
+
+
+def _sums(sizes: I64) -> I64:
+    """Return the sums before each place, and the whole last."""
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+@dataclass(frozen=True)
+class TileAlgorithm:
+    """An algorithm as a tile program sees it.
+
+    Attributes
+    ----------
+    title : str
+        Its name in full.
+    source : str
+        The paper.
+    launches : callable
+        Workload to the launches in their order.
+    ops : callable
+        Workload and visit to the visit's ops in their order.
+    """
+
+    title: str
+    source: str
+    launches: Callable[[Workload], tuple[Launch, ...]]
+    ops: Callable[[Workload, Visit], tuple[Op, ...]]
+
+
+class TileProgram:
+    """All visits of a workload and the ops of each.
+
+    Parameters
+    ----------
+    workload : Workload
+        The resolved scenario.
+    algorithm : TileAlgorithm
+        Its algorithm.
+    """
+
+    def __init__(self, workload: Workload, algorithm: TileAlgorithm) -> None:
+        self.workload = workload
+        self.algorithm = algorithm
+        self.launches = algorithm.launches(workload)
+        sizes = [launch.per_head * workload.heads for launch in self.launches]
+        self._starts = list(accumulate(sizes, initial=0))
+        self.tensors = tuple(dict.fromkeys(t for n in self.launches for t in (*n.reads, *n.writes)))
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def visit(self, index: int) -> Visit:
+        """Return visit `index`.
+
+        Raises
+        ------
+        IndexError
+            `index` is not in ``0 .. len - 1``.
+        """
+        if not 0 <= index < len(self):
+            raise IndexError(f"visit {index}: expected 0 to {len(self) - 1}")
+        number = bisect_right(self._starts, index) - 1
+        launch = self.launches[number]
+        head, outer, inner, nth = launch.place(index - self._starts[number])
+        i, j = (outer, inner) if launch.by_rows else (inner, outer)
+        grid = self.workload.grid
+        cols = range(self.workload.seqlen_k) if launch.whole_rows else grid.col_range(j)
+        # Naive visits tiles that the mask empties, too: there they are partial.
+        kind = max(TileKind.PARTIAL, grid.kind(i, j))
+        return Visit(
+            index=index,
+            launch=number,
+            head=head,
+            i=i,
+            j=j,
+            rows=grid.row_range(i),
+            cols=cols,
+            kind=kind,
+            first=nth == 0,
+            last=nth == launch.count(outer) - 1,
+            opens=(index - self._starts[number]) % launch.per_head == 0,
+        )
+
+    def index(self, head: int, i: int, j: int, launch: int = 0) -> int | None:
+        """Return where a launch visits tile (head, i, j), or None where it never does."""
+        owner = self.launches[launch]
+        outer, inner = (i, j) if owner.by_rows else (j, i)
+        if owner.whole_rows:
+            inner = 0
+        place = owner.index(head, outer, inner)
+        return None if place is None else self._starts[launch] + place
+
+    def ops(self, index: int) -> tuple[Op, ...]:
+        """Return the ops of visit `index`, in order."""
+        return self.algorithm.ops(self.workload, self.visit(index))
+
+    def counters(self, index: int) -> Counters:
+        """Return what has been requested before visit `index` (0 to len, both included)."""
+        if not 0 <= index <= len(self):
+            raise IndexError(f"visit {index}: expected 0 to {len(self)}")
+        read = dict.fromkeys(self.tensors, 0)
+        write = dict.fromkeys(self.tensors, 0)
+        flops = 0
+        for number, launch in enumerate(self.launches):
+            start, stop = self._starts[number], self._starts[number + 1]
+            if index <= start:
+                break
+            amount = launch.cost_before(min(index, stop) - start)
+            for tensor, cost in launch.reads.items():
+                read[tensor] += amount(cost)
+            for tensor, cost in launch.writes.items():
+                write[tensor] += amount(cost)
+            flops += amount(launch.flops)
+        return Counters(read, write, flops)
+
+    @cached_property
+    def totals(self) -> Counters:
+        """Counters of the whole run."""
+        return self.counters(len(self))
+
+    def block_bounds(self, index: int) -> tuple[int, int]:
+        """Return the first visit of the outer block that `index` is in, and of the next."""
+        number = bisect_right(self._starts, index) - 1
+        start = self._starts[number]
+        first, stop = self.launches[number].block_bounds(index - start)
+        return start + first, start + stop
+
+    def head_bounds(self, index: int) -> tuple[int, int]:
+        """Return the first visit of the head that `index` is in, in its launch, and of the next."""
+        number = bisect_right(self._starts, index) - 1
+        start, per_head = self._starts[number], self.launches[number].per_head
+        head = (index - start) // per_head
+        return start + head * per_head, start + (head + 1) * per_head
+
+    def on_chip(self, index: int, op: int) -> tuple[ChipTile, ...]:
+        """Return the tiles on chip after op `op` of visit `index`."""
+        visit = self.visit(index)
+        ops = self.algorithm.ops(self.workload, visit)
+        held: dict[str, ChipTile] = {}
+        if not visit.first:
+            for tile in self._staying(visit):
+                held[tile.name] = tile
+        for done in ops[: op + 1]:
+            for name in done.frees:
+                held.pop(name, None)
+            for tile in done.allocates:
+                held[tile.name] = tile
+        return tuple(held.values())
+
+    def _staying(self, visit: Visit) -> tuple[ChipTile, ...]:
+        """Return what the first visit of the outer block left on chip for the others."""
+        opener = self.algorithm.ops(self.workload, replace(visit, first=True))
+        return tuple(tile for op in opener for tile in op.allocates if tile.stays)
+
+    @cached_property
+    def peak_shared_bytes(self) -> int:
+        """Most shared memory that tiles of full size take at once."""
+        w = self.workload
+        peak = 0
+        for start, launch in zip(self._starts, self.launches, strict=False):
+            keys = w.seqlen_k if launch.whole_rows else min(w.cols, w.seqlen_k)
+            largest = replace(
+                self.visit(start), rows=range(min(w.rows, w.seqlen_q)), cols=range(keys)
+            )
+            held: dict[str, int] = {}
+            for op in self.algorithm.ops(w, largest):
+                for name in op.frees:
+                    held.pop(name, None)
+                held |= {tile.name: tile.bytes for tile in op.allocates if tile.place == "shared"}
+                peak = max(peak, sum(held.values()))
+        return peak

@@ -1,0 +1,58 @@
+"""Traffic that is not requested tile by tile: the floor that a perfect cache would reach."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.tiling import TileGrid
+from simulator.problem.workload import Workload
+
+
+def compulsory_bytes(w: Workload) -> int:
+    """Return the distinct bytes that each kernel launch touches, once, summed over launches.
+
+    A byte that a launch reads and writes counts once. K and V count once for each KV head,
+    however many query heads share it.
+    """
+    return bytes_touching(w, *touched(w.grid))
+
+
+def bytes_touching(w: Workload, rows: int, keys: int) -> int:
+    """Return the compulsory bytes where tiles are visited in blocks of so many rows and keys.
+
+    Naive visits every tile, whatever the numbers say.
+    """
+    b, d, dv = w.width, w.head_dim, w.value_dim
+    Nq, Nk, heads = w.seqlen_q, w.seqlen_k, w.heads
+    output = heads * Nq * dv
+    if w.algorithm == "naive":
+        square = heads * Nq * Nk
+        scores = heads * Nq * d + w.kv_heads * Nk * d + square
+        weighted = square + w.kv_heads * Nk * dv + output
+        return b * (scores + 2 * square + weighted)
+    operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv))
+    if w.algorithm == "flash1":
+        return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
+    return operands + b * output + STATISTIC_WIDTH * heads * Nq
+
+
+def floor_bytes(w: Workload) -> int:
+    """Return Q, K, V and O once each: less no exact algorithm can move."""
+    queries = w.heads * w.seqlen_q * (w.head_dim + w.value_dim)
+    return w.width * (queries + w.kv_heads * w.seqlen_k * (w.head_dim + w.value_dim))
+
+
+def touched(grid: TileGrid) -> tuple[int, int]:
+    """Return how many query rows and keys lie in blocks with a visited tile."""
+    start, stop = grid.col_spans.T
+    return (
+        _length_of(grid.visited_per_row > 0, grid.rows, grid.mask.seqlen_q),
+        _length_of(stop > start, grid.cols, grid.mask.seqlen_k),
+    )
+
+
+def _length_of(blocks: NDArray[np.bool_], size: int, length: int) -> int:
+    starts = blocks.nonzero()[0] * size
+    return int(np.minimum(size, length - starts).sum())

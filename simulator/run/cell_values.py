@@ -1,0 +1,249 @@
+"""What one cell holds at a cursor, exactly as the engine has it, and what has become of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.base.dtypes import F32, round_to
+from simulator.problem.tiling import TileKind
+from simulator.problem.workload import Workload
+from simulator.run.snapshot import Cell, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class CellValue:
+    """One cell at a cursor.
+
+    Attributes
+    ----------
+    cell : Cell
+        Which.
+    tensor : str
+        What lies there now: ``P`` in the place of S once there are exponentials.
+    value : float or None
+        A float32, as the engine has it; None while there is none, or where none is kept.
+    state : str
+        In words, where it is or why it is not there.
+    """
+
+    cell: Cell
+    tensor: str
+    value: float | None
+    state: str
+
+    @property
+    def name(self) -> str:
+        """The cell as the papers write it: ``S[12, 5]``, ``m[12]``."""
+        return cell_name(self.cell, self.tensor)
+
+
+def cell_name(cell: Cell, tensor: str = "") -> str:
+    """Return a cell as the papers write it: ``S[12, 5]``, ``ℓ[12]``; as another tensor if said."""
+    symbol = {"l": "ℓ"}.get(tensor or cell.tensor, tensor or cell.tensor)
+    return f"{symbol}[{cell.row}]" if cell.tensor in "ml" else f"{symbol}[{cell.row}, {cell.col}]"
+
+
+def cell_shape(w: Workload, tensor: str) -> tuple[int, int]:
+    """Return rows and columns of a tensor of one head, as `Cell` counts them."""
+    return {
+        "Q": (w.seqlen_q, w.head_dim), "K": (w.seqlen_k, w.head_dim),
+        "V": (w.seqlen_k, w.value_dim), "S": (w.seqlen_q, w.seqlen_k),
+        "O": (w.seqlen_q, w.value_dim), "m": (w.seqlen_q, 1), "l": (w.seqlen_q, 1),
+    }[tensor]  # fmt: skip
+
+
+def exists(w: Workload, cell: Cell) -> bool:
+    """Return whether a workload has a cell."""
+    rows, cols = cell_shape(w, cell.tensor)
+    return 0 <= cell.row < rows and 0 <= cell.col < cols
+
+
+def moved_cell(w: Workload, cell: Cell, across: int, down: int) -> Cell:
+    """Return the cell that lies so many cells to the right and below, as the board draws it.
+
+    K and V are drawn transposed there, so keys go to the right. Stops at the edges.
+    """
+    if cell.tensor in "KV":
+        across, down = down, across
+    rows, cols = cell_shape(w, cell.tensor)
+    row = min(max(cell.row + down, 0), rows - 1)
+    return Cell(cell.tensor, row, min(max(cell.col + across, 0), cols - 1))
+
+
+def tile_of(w: Workload, cell: Cell) -> tuple[int | None, int | None]:
+    """Return the row and the column block that a cell is of; None where it has none."""
+    if cell.tensor == "S":
+        return cell.row // w.rows, cell.col // w.cols
+    return (None, cell.row // w.cols) if cell.tensor in "KV" else (cell.row // w.rows, None)
+
+
+def cell_value(snapshot: Snapshot, cell: Cell) -> CellValue:
+    """Return what a cell of the current head holds at the cursor.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The state; nothing is shown that it does not hold.
+    cell : Cell
+        Which.
+    """
+    if cell.tensor in "QKV":
+        return _input_value(snapshot, cell)
+    return _score_value(snapshot, cell) if cell.tensor == "S" else _result_value(snapshot, cell)
+
+
+# --- Q, K, V ----------------------------------------------------------------------------------
+
+
+def _input_value(snapshot: Snapshot, cell: Cell) -> CellValue:
+    values = {"Q": snapshot.q, "K": snapshot.k, "V": snapshot.v}[cell.tensor]
+    own = snapshot.visit.rows if cell.tensor == "Q" else snapshot.visit.cols
+    held = any(tile.name == cell.tensor for tile in snapshot.on_chip)
+    state = "in shared memory" if held and cell.row in own else "in HBM"
+    return CellValue(cell, cell.tensor, float(values[cell.row, cell.col]), state)
+
+
+# --- S and P ----------------------------------------------------------------------------------
+
+
+def in_current_tile(snapshot: Snapshot, cell: Cell) -> bool:
+    """Return whether a cell of S lies in the tile that the current visit works on."""
+    return cell.row in snapshot.visit.rows and cell.col in snapshot.visit.cols
+
+
+def was_visited(snapshot: Snapshot, i: int, j: int) -> bool:
+    """Return whether tile (i, j) of S was worked on before the current visit."""
+    visit = snapshot.visit
+    if visit.launch > 0:
+        return True
+    by_rows = snapshot.program.launches[0].by_rows
+    return (i, j) < (visit.i, visit.j) if by_rows else (j, i) < (visit.j, visit.i)
+
+
+def is_visible(w: Workload, cell: Cell) -> bool:
+    """Return whether the mask lets the row of a cell of S see its key."""
+    row, key = range(cell.row, cell.row + 1), range(cell.col, cell.col + 1)
+    return bool(w.mask.visible(row, key)[0, 0])
+
+
+def _score_value(snapshot: Snapshot, cell: Cell) -> CellValue:
+    w, visit = snapshot.program.workload, snapshot.visit
+    i, j = cell.row // w.rows, cell.col // w.cols
+    if in_current_tile(snapshot, cell):
+        return _current_score(snapshot, cell)
+    if not snapshot.is_naive and w.grid.kind(i, j) is TileKind.SKIPPED:
+        return CellValue(cell, "S", None, f"tile ({i}, {j}) is skipped: never loaded")
+    if not was_visited(snapshot, i, j):
+        return CellValue(cell, "S", None, f"tile ({i}, {j}) is not loaded yet")
+    is_p = not snapshot.is_naive or visit.launch == 2 or (visit.launch == 1 and i < visit.i)
+    tensor = "P" if is_p else "S"
+    where = f"tile ({i}, {j}) {'lies in HBM' if snapshot.is_naive else 'was used and dropped'}"
+    if snapshot.head is None:
+        return CellValue(cell, tensor, None, f"{where}: go there to see its numbers")
+    values = snapshot.head.p if is_p else snapshot.head.s
+    return CellValue(cell, tensor, float(values[cell.row, cell.col]), where)
+
+
+def _current_score(snapshot: Snapshot, cell: Cell) -> CellValue:
+    visit = snapshot.visit
+    r, c = cell.row - visit.rows.start, cell.col - visit.cols.start
+    if snapshot.weights is not None:
+        value, tensor = float(snapshot.weights[r, c]), "P"
+    elif snapshot.scores is not None:
+        value, tensor = float(snapshot.scores[r, c]), "S"
+    elif snapshot.is_naive and visit.launch == 2:
+        return CellValue(cell, "P", None, "in HBM, not read yet")
+    else:
+        return CellValue(cell, "S", None, "not computed yet")
+    return CellValue(cell, tensor, value, _current_state(snapshot, tensor))
+
+
+def _current_state(snapshot: Snapshot, tensor: str) -> str:
+    if any(tile.name == tensor for tile in snapshot.on_chip):
+        return "of the current tile, on chip"
+    if "accumulate" in snapshot.done:
+        return "added to O, then dropped"
+    return "of the current tile, in HBM"
+
+
+# --- m, l, O ----------------------------------------------------------------------------------
+
+
+def row_numbers(snapshot: Snapshot) -> dict[str, F32]:
+    """Return those of m, l and O of the current row block that exist, (r, n) each."""
+    visit = snapshot.visit
+    if snapshot.head is not None:
+        rows = slice(visit.rows.start, visit.rows.stop)
+        head = snapshot.head
+        found = {
+            "m": head.m[rows, None],
+            "l": head.l[rows, None],
+            "O": stored_output(snapshot, head.o[rows]),
+        }
+        return {name: values for name, values in found.items() if not np.isnan(values).all()}
+    if snapshot.is_naive:
+        found = {"m": snapshot.m[:, None], "l": snapshot.l[:, None]}
+        if visit.launch == 2:  # m and l are those of the launch before; O is cleared first of all
+            return {**found, "O": stored_output(snapshot, snapshot.o)}
+        if visit.launch == 1 and "row max" in snapshot.done:
+            return found if "row sum" in snapshot.done else {"m": found["m"]}
+        return {}
+    by_rows = snapshot.program.launches[0].by_rows
+    if by_rows and visit.first and "initialise" not in snapshot.done:
+        return {}
+    return {
+        "m": snapshot.m[:, None],
+        "l": snapshot.l[:, None],
+        "O": stored_output(snapshot, snapshot.o),
+    }
+
+
+def is_wrong(snapshot: Snapshot, cell: Cell) -> bool:
+    """Return whether a fault has made a number in m, l or O wrong: then NaN is a number."""
+    wrong = snapshot.wrong
+    if wrong is None:
+        return False
+    row = cell.row if snapshot.head is not None else cell.row - snapshot.visit.rows.start
+    marks = {"m": wrong.m[:, None], "l": wrong.l[:, None], "O": wrong.o}[cell.tensor]
+    return 0 <= row < len(marks) and bool(marks[row, cell.col])
+
+
+def stored_output(snapshot: Snapshot, o: F32) -> F32:
+    """Return O of the current row block, rounded as it lies in HBM once it has been stored."""
+    w = snapshot.program.workload
+    if "store" not in snapshot.done or w.algorithm == "flash1":
+        return o
+    if snapshot.is_naive and snapshot.visit.launch < 2:
+        return o
+    with np.errstate(all="ignore"):  # a fault may have made it too large for the dtype
+        return round_to(o, w.dtype)
+
+
+def _result_value(snapshot: Snapshot, cell: Cell) -> CellValue:
+    w, visit = snapshot.program.workload, snapshot.visit
+    here = cell.row in visit.rows
+    value: float | None = None
+    if here:
+        found = row_numbers(snapshot).get(cell.tensor)
+        value = None if found is None else float(found[cell.row - visit.rows.start, cell.col])
+    elif snapshot.head is not None:
+        head = snapshot.head
+        column = {"m": head.m, "l": head.l, "O": head.o[:, cell.col]}[cell.tensor]
+        value = float(column[cell.row])
+    else:
+        words = "numbers are kept for the current row block alone"
+        return CellValue(cell, cell.tensor, None, words)
+    if value is None or np.isnan(value):
+        if not is_wrong(snapshot, cell):
+            return CellValue(cell, cell.tensor, None, "not there yet")
+        value = float("nan")
+    if here:
+        held = any(tile.name == cell.tensor for tile in snapshot.on_chip)
+        state = "of the current row block" + (", on chip" if held else "")
+    else:
+        i = cell.row // w.rows
+        finished = w.algorithm != "flash1" and i < visit.i
+        state = f"of row block {i}" + (", finished" if finished else ", as it lies in HBM")
+    return CellValue(cell, cell.tensor, value, state)

@@ -1,0 +1,473 @@
+"""How far the rows of O are from float64, row by row, as a run goes on.
+
+The float64 side walks along with the cursor: the state of the current row block is advanced by
+one tile a step, and what has been worked out of finished row blocks is kept. Rows that the
+cursor has jumped over are not known until `fill_errors` has worked them out beside the window.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.cache import BoundedCache
+from simulator.base.dtypes import DType, frozen
+from simulator.engines.faults import numpy_engine
+from simulator.problem.workload import Workload
+from simulator.program.ops import F64, exp_shift
+from simulator.run.cosimulation import Verdict, verify
+from simulator.run.row_report import RowReport, o_weight
+from simulator.run.row_sums import (
+    RowSums,
+    added,
+    blank_half,
+    blank_sums,
+    over,
+    tile_scores,
+    to_half,
+    ulps,
+)
+from simulator.run.snapshot import Snapshot
+from simulator.run.trace import Trace
+
+Progress = Callable[[float], None]
+MIB = 2**20
+
+EXP_OVERFLOW = float(np.log(np.float64(np.finfo(np.float32).max)))
+"""Largest argument of exp in float32: 88.72."""
+HALF_OVERFLOW = float(np.log(np.float64(np.finfo(np.float16).max)))
+"""The same in float16: 11.09."""
+ROUNDING: dict[DType, float | None] = {"float32": None, "float16": 2.0**12, "bfloat16": 2.0**15}
+"""Largest error of storing O in a dtype, in float32 units of the last place."""
+
+STEP_COST = 2**28
+"""Products of float64 that a view may wait for: tens of milliseconds."""
+SMALL_COST, SMALL_TILES = 2**25, 100
+"""Heads up to this size are worked out with the view."""
+MOST_SCORES = 2**26
+"""Scores of a head up to which all row blocks are worked out, else as many spread over it."""
+MOST_NAIVE = 2**27
+"""Scores of all heads up to which naive, which holds S and P, is searched for a wrong step."""
+_STATES = 48 * MIB
+_NEVER, _STORED = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
+"""Stages of a row block without an O and of one whose O lies in HBM; others count its tiles."""
+
+
+class RowState(IntEnum):
+    """What is known of a row's error; of rows that share a pixel the highest counts."""
+
+    EMPTY = 0
+    """It has no output yet."""
+    UNKNOWN = 1
+    """It has one that has not been held against float64."""
+    KNOWN = 2
+    BROKEN = 3
+    """Its output holds NaN or an infinity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Errors of all rows of a head.
+
+    Attributes
+    ----------
+    ulp : ndarray
+        (Nq,) float64, largest absolute error of the row's O in units of the last place, as a
+        float32, of its largest exact magnitude; 0 where it is not known.
+    states : ndarray
+        (Nq,) uint8, `RowState`.
+    """
+
+    ulp: F64
+    states: NDArray[np.uint8]
+
+    @property
+    def worst(self) -> int | None:
+        """The row with the largest known error, a broken one before all; None: none is known."""
+        known = self.states >= RowState.KNOWN
+        if not known.any():
+            return None
+        size = np.where(self.states == RowState.BROKEN, np.inf, self.ulp)
+        return int(np.argmax(np.where(known, size, -np.inf)))
+
+    def count(self, state: RowState) -> int:
+        """Return how many rows are in a state."""
+        return int((self.states == state).sum())
+
+    def pooled(self, most: int) -> Strip:
+        """Return the worst of neighbouring rows, at most `most` of them."""
+        run = -(-len(self.ulp) // max(most, 1))
+        starts = np.arange(0, len(self.ulp), run)
+        return Strip(
+            np.maximum.reduceat(self.ulp, starts), np.maximum.reduceat(self.states, starts)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Exactness:
+    """What is known at a cursor of the current head's errors.
+
+    Attributes
+    ----------
+    now : Strip
+        Errors of O so far: of the current row block as it is on chip, of others in HBM.
+    half : Strip
+        Errors of the same rows at their end with exp(S), l and O in float16 and no maximum.
+    half_overflows : int
+        Rows of those in which an exp(S) overflows.
+    rescale : float or None
+        The alpha so far that is furthest from 1 of the rows that are known; None without any.
+    largest : float or None
+        Largest visible score so far of the rows that are known.
+    rounding : float or None
+        Largest error of storing O in the dtype, in the strip's units; None where it is float32.
+    missing : bool
+        Whether `fill_errors` has something to work out.
+    """
+
+    now: Strip
+    half: Strip
+    half_overflows: int
+    rescale: float | None
+    largest: float | None
+    rounding: float | None
+    missing: bool
+
+
+@dataclass(slots=True)
+class _Head:
+    """What is known of one head; `stage` of a row block says of when."""
+
+    stage: NDArray[np.int64]
+    ulp: F64
+    rescale: F64  # ln of the alpha furthest from 1, 0 for none, per row block
+    top: F64  # largest score, per row block
+    half_known: NDArray[np.bool_]
+    half_ulp: F64
+    half_over: NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class _Record:
+    """What has been worked out of a trace; shared by the engine's thread and the long work."""
+
+    heads: dict[int, _Head] = field(default_factory=dict)
+    states: BoundedCache[RowSums] = field(
+        default_factory=lambda: BoundedCache(_STATES, lambda s: s.bytes)
+    )
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+_RECORDS: weakref.WeakKeyDictionary[Trace, _Record] = weakref.WeakKeyDictionary()
+_RECORDS_LOCK = threading.Lock()
+
+
+def _record(trace: Trace) -> _Record:
+    with _RECORDS_LOCK:
+        return _RECORDS.setdefault(trace, _Record())
+
+
+def exactness(trace: Trace, snapshot: Snapshot, report: RowReport) -> Exactness:
+    """Return what is known at a cursor, after working out what has changed with this step.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run.
+    snapshot : Snapshot
+        Its state at the cursor.
+    report : RowReport
+        Not needed; the models of all panels are called alike.
+    """
+    record, w = _record(trace), trace.workload
+    with record.lock:
+        head = _head(record, w, snapshot.visit.head)
+        _note_current(trace, record, head, snapshot)
+    needed = _needed(snapshot)
+    if _is_small(w) and _missing(w, head, needed, snapshot.visit.i).any():
+        fill_errors(trace, snapshot, lambda share: None)
+    with record.lock:
+        return _picture(w, head, needed, snapshot.visit.i)
+
+
+def fill_errors(trace: Trace, snapshot: Snapshot, progress: Progress) -> None:
+    """Work out what is missing at a cursor; takes long for long sequences.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run; asked for row blocks from this thread.
+    snapshot : Snapshot
+        The cursor.
+    progress : callable
+        Told the share done; may raise to stop. What is done by then is kept.
+    """
+    record, w = _record(trace), trace.workload
+    number, needed = snapshot.visit.head, _needed(snapshot)
+    head = _head(record, w, number)
+    todo = np.flatnonzero(_missing(w, head, needed, snapshot.visit.i)).tolist()
+    for done, i in enumerate(todo):
+        progress(done / len(todo))
+        _fill_block(trace, record, head, number, i, int(needed[i]))
+    progress(1.0)
+
+
+def first_wrong_step(trace: Trace, progress: Progress) -> Verdict | None:
+    """Return what `verify` finds in a run with faults, on an engine of its own.
+
+    Returns
+    -------
+    Verdict or None
+        None where naive's S and P of all heads are too large to hold in float64.
+    """
+    w = trace.workload
+    if w.algorithm == "naive" and w.heads * w.seqlen_q * w.seqlen_k > MOST_NAIVE:
+        return None
+    own = Trace(trace.program, numpy_engine(w, trace.inputs), trace.inputs)
+    return verify(own, progress)
+
+
+def row_block_cost(w: Workload) -> int:
+    """Return the products that one row block takes in float64."""
+    return w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
+
+
+# --- which row blocks are known, and of when ---------------------------------------------------
+
+
+def _head(record: _Record, w: Workload, number: int) -> _Head:
+    with record.lock:
+        if number not in record.heads:
+            blocks, rows = w.grid.Tr, w.seqlen_q
+            record.heads[number] = _Head(
+                stage=np.full(blocks, _NEVER), ulp=np.zeros(rows),
+                rescale=np.zeros(blocks), top=np.full(blocks, -np.inf),
+                half_known=np.zeros(blocks, dtype=np.bool_), half_ulp=np.zeros(rows),
+                half_over=np.zeros(rows, dtype=np.bool_),
+            )  # fmt: skip
+        return record.heads[number]
+
+
+def _needed(now: Snapshot) -> NDArray[np.int64]:
+    """Return the stage of every row block at a cursor, (Tr,); `_NEVER` without an output."""
+    w, visit = now.program.workload, now.visit
+    needed = np.full(w.grid.Tr, _NEVER)
+    if now.is_naive and visit.launch < 2:
+        return needed
+    if w.algorithm == "flash1":
+        a, b, c, d = w.grid.row_spans.T
+        reached = np.where(np.arange(w.grid.Tr) < visit.i, visit.j + 1, visit.j)
+        before = np.clip(np.minimum(reached, b) - a, 0, None)
+        before += np.clip(np.minimum(reached, d) - c, 0, None)
+        needed = np.where(before > 0, before, _NEVER)
+    else:
+        needed[: visit.i] = _STORED
+    needed[visit.i] = _stage_now(now)
+    return needed
+
+
+def _stage_now(now: Snapshot) -> int:
+    """Return the stage of the current row block."""
+    flash1 = now.program.workload.algorithm == "flash1"
+    if "store" in now.done and not flash1:
+        return _STORED
+    added = _visited_before(now) + ("accumulate" in now.done)
+    return added or _NEVER
+
+
+def _visited_before(now: Snapshot) -> int:
+    columns = _columns(now.program.workload, now.visit.i)
+    return columns.index(now.visit.j)
+
+
+def _columns(w: Workload, i: int) -> list[int]:
+    """Return the column blocks that row block `i` adds to O, in order."""
+    if w.algorithm == "naive":
+        return list(range(w.grid.Tc))
+    a, b, c, d = w.grid.row_spans[i].tolist()
+    return [*range(a, b), *range(c, d)]
+
+
+def _is_small(w: Workload) -> bool:
+    cost = w.grid.Tr * row_block_cost(w)
+    return cost <= SMALL_COST and w.grid.Tr * w.grid.Tc <= SMALL_TILES
+
+
+def _missing(
+    w: Workload, head: _Head, needed: NDArray[np.int64], current: int
+) -> NDArray[np.bool_]:
+    """Return which row blocks are worth working out, (Tr,) bool; always the current one."""
+    blocks = w.grid.Tr
+    wanted = np.ones(blocks, dtype=np.bool_)
+    if w.seqlen_q * w.seqlen_k > MOST_SCORES:
+        some = max(2, MOST_SCORES // (w.rows * w.seqlen_k))
+        wanted[:] = False
+        wanted[np.linspace(0, blocks - 1, some).round().astype(np.int64)] = True
+        wanted[current] = True
+    behind = (needed != _NEVER) & (head.stage != needed)
+    return np.asarray(wanted & (behind | ~head.half_known))
+
+
+def _picture(w: Workload, head: _Head, needed: NDArray[np.int64], current: int) -> Exactness:
+    rows_of = np.arange(w.seqlen_q) // w.rows
+    reached, known = needed != _NEVER, head.stage == needed
+    states = np.where(reached, np.where(known, RowState.KNOWN, RowState.UNKNOWN), RowState.EMPTY)
+    now = _strip(head.ulp, states[rows_of])
+    half_states = np.where(head.half_known, RowState.KNOWN, RowState.UNKNOWN)
+    half = _strip(head.half_ulp, half_states[rows_of])
+    usable = reached & known
+    turns = head.rescale[usable]
+    furthest = float(turns[np.argmax(np.abs(turns))]) if turns.size else 0.0
+    top = float(head.top[usable].max(initial=-np.inf))
+    with np.errstate(over="ignore"):
+        rescale = float(np.exp(furthest)) if furthest else None
+    return Exactness(
+        now=now,
+        half=half,
+        half_overflows=int(head.half_over[head.half_known[rows_of]].sum()),
+        rescale=rescale,
+        largest=top if np.isfinite(top) else None,
+        rounding=ROUNDING[w.dtype] if w.algorithm != "flash1" else None,
+        missing=bool(_missing(w, head, needed, current).any()),
+    )
+
+
+def _strip(ulp: F64, states: NDArray[np.int64]) -> Strip:
+    known = states == RowState.KNOWN
+    broken = known & ~np.isfinite(ulp)
+    marks = np.where(broken, RowState.BROKEN, states).astype(np.uint8)
+    return Strip(frozen(np.where(known & ~broken, ulp, 0.0)), frozen(marks))
+
+
+# --- working them out --------------------------------------------------------------------------
+
+
+def _note_current(trace: Trace, record: _Record, head: _Head, now: Snapshot) -> None:
+    """Put what is known of the current row block at the cursor into the record."""
+    w, i = trace.workload, now.visit.i
+    if now.is_naive and now.visit.launch < 2:
+        return
+    stage = _stage_now(now)
+    tiles = len(_columns(w, i)) if stage == _STORED else stage
+    exact = None if stage == _NEVER else _exact_o(trace, record, now.visit.head, i, tiles)
+    if exact is None:
+        return
+    o, top = exact
+    rows = now.visit.rows
+    ours: NDArray[np.floating]
+    if stage == _STORED:
+        ours = trace.row_block(now.visit.head, i).o
+    else:
+        weight = o_weight(now).astype(np.float64)
+        with np.errstate(all="ignore"):
+            ours = over(now.o, weight)
+        faded = (weight == 0) & (o != 0).any(axis=1)
+        if faded.any() and not w.faults.on:  # nothing is left of it until this tile is added
+            return
+    head.ulp[rows.start : rows.stop] = ulps(ours, o)
+    head.stage[i] = stage
+    head.top[i] = top
+    rescaled = _visited_before(now) + ("rescale" in now.done)
+    head.rescale[i] = _furthest(trace, now.visit.head, i, rescaled)
+
+
+def _fill_block(
+    trace: Trace, record: _Record, head: _Head, number: int, i: int, needed: int
+) -> None:
+    """Work out one row block: its end, or in flash1 its state after `needed` tiles."""
+    w, inputs = trace.workload, trace.inputs
+    rows = slice(i * w.rows, min((i + 1) * w.rows, w.seqlen_q))
+    columns = _columns(w, i)
+    flash1 = w.algorithm == "flash1"
+    state, half = blank_sums(w, i), blank_half(w, i)
+    wanted: RowSums | None = None
+    with np.errstate(all="ignore"):
+        for n, j in enumerate(columns, start=1):
+            s, v = tile_scores(w, inputs, number, i, j)
+            state = added(state, s, v)
+            half = half.add(s, v)
+            if n == needed:
+                wanted = state
+        exact = over(state.o, state.l)
+        quotient = over(half.o, half.l, blind=np.isneginf(state.m))
+        half_o = to_half(quotient.astype(np.float32))
+    with record.lock:
+        head.half_ulp[rows] = ulps(half_o, exact)
+        head.half_over[rows] = half.over
+        head.half_known[i] = True
+        # The view goes on from here.
+        if wanted is not None:
+            record.states.get((number, i, needed), lambda: wanted)
+        if wanted is not None and w.algorithm == "naive":
+            record.states.get((number, i, len(columns)), lambda: state)
+    if flash1:
+        if wanted is None:
+            return
+        index = trace.program.index(number, i, columns[needed - 1])
+        assert index is not None
+        ours, exact, top = trace.tile(index).o, over(wanted.o, wanted.l), wanted.top
+        stage, tiles = needed, needed
+    else:
+        ours, top = trace.row_block(number, i).o, state.top
+        stage, tiles = _STORED, len(columns)
+        if needed not in (_NEVER, _STORED):
+            return  # the cursor stands in it
+    turn = _furthest(trace, number, i, tiles)
+    with record.lock:
+        head.ulp[rows] = ulps(ours, exact)
+        head.stage[i], head.top[i], head.rescale[i] = stage, top, turn
+
+
+def _exact_o(
+    trace: Trace, record: _Record, number: int, i: int, tiles: int
+) -> tuple[F64, float] | None:
+    """Return O of a row block over its first tiles in float64, and the largest score in them.
+
+    None where the way from the nearest known state is too long for a view.
+    """
+    state = _state_at(trace, record, number, i, tiles)
+    if state is None:
+        return None
+    if trace.workload.algorithm != "naive":
+        return over(state.o, state.l), state.top
+    # Naive's partial O is already divided by the sum over all keys that the row sees.
+    end = _state_at(trace, record, number, i, trace.workload.grid.Tc)
+    if end is None:
+        return None
+    shrink = exp_shift(state.m, end.m)
+    return over(state.o * shrink[:, None], end.l), end.top
+
+
+def _state_at(trace: Trace, record: _Record, number: int, i: int, tiles: int) -> RowSums | None:
+    w, states = trace.workload, record.states
+    start = next((n for n in range(tiles, 0, -1) if (number, i, n) in states), 0)
+    each = w.rows * w.cols * (w.head_dim + w.value_dim)
+    if (tiles - start) * each > STEP_COST:
+        return None
+    state = states.get((number, i, start), lambda: blank_sums(w, i))
+    for n, j in enumerate(_columns(w, i)[start:tiles], start=start + 1):
+        s, v = tile_scores(w, trace.inputs, number, i, j)
+        after = added(state, s, v)
+        state = states.get((number, i, n), lambda after=after: after)  # type: ignore[misc]
+    return state
+
+
+def _furthest(trace: Trace, number: int, i: int, tiles: int) -> float:
+    """Return ln of the alpha furthest from 1 in a row block's first tiles; 0 for none.
+
+    The maxima are the engine's.
+    """
+    w = trace.workload
+    if w.algorithm == "naive" or tiles < 2:
+        return 0.0
+    m = trace.row_block(number, i).m[:, _columns(w, i)[:tiles]].astype(np.float64)
+    real = np.isfinite(m[:, :-1]) & np.isfinite(m[:, 1:])
+    with np.errstate(invalid="ignore"):
+        turns = np.where(real, m[:, :-1] - m[:, 1:], 0.0).ravel()
+    return float(turns[np.argmax(np.abs(turns))])

@@ -1,0 +1,514 @@
+"""Where the number in a cell came from: the terms of its sum, the maxima behind its factors.
+
+Every number is the engine's own. What is added up here again, in float64, is only ever shown
+beside what the engine came to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simulator.base.dtypes import F32
+from simulator.problem.workload import Workload
+from simulator.run.cell_values import (
+    CellValue,
+    cell_name,
+    cell_value,
+    in_current_tile,
+    is_visible,
+)
+from simulator.run.snapshot import Cell, Snapshot
+
+MOST_TERMS = 512
+"""Terms of a sum that are handed out; the total is over all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of an explanation.
+
+    Attributes
+    ----------
+    value : float
+        What it is.
+    cell : Cell
+        The cell that it is, or of whose row it is a statistic.
+    name : str
+        What it is called: ``q[12, 3]``, ``m before this tile, row 12``.
+    full : bool
+        Whether its last place matters, because another stands beside it.
+    """
+
+    value: float
+    cell: Cell
+    name: str
+    full: bool = False
+
+
+Part = str | Number
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of a sum.
+
+    Attributes
+    ----------
+    index : int
+        What is summed over: a depth or a key.
+    factors : tuple of Number
+        One or two.
+    product : float
+        Their exact product.
+    """
+
+    index: int
+    factors: tuple[Number, ...]
+    product: float
+
+
+@dataclass(frozen=True, slots=True)
+class TermSum:
+    """A sum, term by term.
+
+    Attributes
+    ----------
+    name : str
+        What it is: ``q12 · k5``.
+    over : str
+        What its index is: ``n`` for a depth, ``key``.
+    terms : tuple of Term
+        The first of them, at most `MOST_TERMS`.
+    count : int
+        How many there are.
+    total : float
+        All of them, added in float64.
+    """
+
+    name: str
+    over: str
+    terms: tuple[Term, ...]
+    count: int
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Where the number in a cell came from.
+
+    Attributes
+    ----------
+    value : CellValue
+        The cell, its value now and what has become of it.
+    lines : tuple of tuple
+        Sentences and equations, of words and numbers.
+    sum : TermSum or None
+        The sum that the lines speak of.
+    """
+
+    value: CellValue
+    lines: tuple[tuple[Part, ...], ...]
+    sum: TermSum | None = None
+
+
+def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
+    """Return where the number in a cell of the current head came from.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        State at the cursor.
+    cell : Cell
+        A cell of Q, K, V, S (or of P in its place), m, l or O.
+
+    References
+    ----------
+    Dao et al. 2022, Algorithm 1; Dao 2023, Algorithm 1; Milakov and Gimelshein 2018, section 3.
+    """
+    if cell.tensor in "QKV":
+        return _explain_input(snapshot, cell)
+    if cell.tensor == "S":
+        return _explain_score(snapshot, cell)
+    value = cell_value(snapshot, cell)
+    if cell.row not in snapshot.visit.rows or value.value is None:
+        return Explanation(value, _elsewhere(snapshot, value))
+    make = {"m": _explain_maximum, "l": _explain_sum, "O": _explain_output}[cell.tensor]
+    return make(snapshot, value)
+
+
+def masked_because(w: Workload, cell: Cell) -> str:
+    """Return in words why the mask hides a cell of S; empty if it does not."""
+    if is_visible(w, cell):
+        return ""
+    at = cell.row + w.mask.shift
+    place = f"row {cell.row}" + (f", which stands at key {at}," if w.mask.shift else "")
+    if w.mask.causal and cell.col > at:
+        return f"causal: {place} sees no later key"
+    far = abs(at - cell.col)
+    sinks = f", and key {cell.col} is none of the {w.mask.sinks} sinks" if w.mask.sinks else ""
+    away = f"key {cell.col} is {far} away from {place}"
+    return f"window: {away}, the window is {w.mask.window}{sinks}"
+
+
+# --- Q, K, V ----------------------------------------------------------------------------------
+
+
+def _explain_input(snapshot: Snapshot, cell: Cell) -> Explanation:
+    w = snapshot.program.workload
+    if w.file:
+        source = f"read from {w.file.path.name}"
+    else:
+        source = f"drawn at random, seed {w.scenario.input.seed}"
+    lines: list[tuple[Part, ...]] = [(f"an input, {source}, {w.dtype}",)]
+    if cell.tensor != "Q" and w.kv_heads < w.heads:
+        group = [str(w.picked[h]) for h, kv in enumerate(w.kv_head_of) if kv == _kv_head(snapshot)]
+        lines.append((f"KV head {_kv_head(snapshot)}, read by the query heads {', '.join(group)}",))
+    return Explanation(cell_value(snapshot, cell), tuple(lines))
+
+
+def _kv_head(snapshot: Snapshot) -> int:
+    return snapshot.program.workload.kv_head_of[snapshot.visit.head]
+
+
+# --- S and P ----------------------------------------------------------------------------------
+
+
+def _explain_score(snapshot: Snapshot, cell: Cell) -> Explanation:
+    value, w = cell_value(snapshot, cell), snapshot.program.workload
+    lines: list[tuple[Part, ...]] = []
+    why = masked_because(w, cell)
+    if value.value is None:
+        return Explanation(value, ((f"hidden by the mask: {why}",),) if why else ())
+    products = product_sum(snapshot, cell)
+    here = in_current_tile(snapshot, cell)
+    score = _engine_score(snapshot, cell)
+    scaled = products.total * w.softmax_scale
+    lines.append((f"S = scale · {products.name} = {w.softmax_scale:.6g} × ",
+                  Number(products.total, cell, f"{products.name}, in float64"),
+                  " = ", Number(scaled, cell, "the same in float64", full=True)))  # fmt: skip
+    if score is not None:
+        lines.append(_beside(snapshot, Number(score, cell, cell_name(cell)), scaled))
+    if why:
+        masks = not here or value.value == -np.inf or value.tensor == "P"
+        words = "hidden by the mask, so −∞ from there on" if masks else "the mask will hide it"
+        lines.append((f"{words} ({why})",))
+    if value.tensor == "P":
+        lines += _explain_weight(snapshot, value, None if why else score)
+    return Explanation(value, tuple(lines), products)
+
+
+def product_sum(snapshot: Snapshot, cell: Cell) -> TermSum:
+    """Return q · k of a cell of S, term by term."""
+    q, k = snapshot.q[cell.row], snapshot.k[cell.col]
+    rows = [Cell("Q", cell.row, n) for n in range(min(len(q), MOST_TERMS))]
+    keys = [Cell("K", cell.col, n) for n in range(min(len(q), MOST_TERMS))]
+    return _products(f"q{cell.row} · k{cell.col}", "n", q, k, rows, keys, range(len(q)))
+
+
+def _products(
+    name: str, over: str, a: F32, b: F32, first: list[Cell], second: list[Cell], indices: range
+) -> TermSum:
+    with np.errstate(all="ignore"):  # a fault may have made some infinite
+        exact = a.astype(np.float64) * b.astype(np.float64)
+        total = float(exact.sum())
+    terms = tuple(
+        Term(
+            indices[n],
+            (
+                Number(float(a[n]), first[n], cell_name(first[n], _tensor(first[n]))),
+                Number(float(b[n]), second[n], cell_name(second[n], _tensor(second[n]))),
+            ),
+            float(exact[n]),
+        )
+        for n in range(min(len(exact), MOST_TERMS))
+    )
+    return TermSum(name, over, terms, len(exact), total)
+
+
+def _tensor(cell: Cell) -> str:
+    return {"S": "P", "Q": "q", "K": "k"}.get(cell.tensor, cell.tensor)
+
+
+def _engine_score(snapshot: Snapshot, cell: Cell) -> float | None:
+    """Return S of a cell before the mask as the engine has it; None where it keeps none."""
+    if in_current_tile(snapshot, cell):
+        visit = snapshot.visit
+        return float(snapshot.tile.s[cell.row - visit.rows.start, cell.col - visit.cols.start])
+    if snapshot.head is None:
+        return None
+    score = float(snapshot.head.s[cell.row, cell.col])
+    return score if np.isfinite(score) else None
+
+
+def _beside(snapshot: Snapshot, engine: Number, exact: float) -> tuple[Part, ...]:
+    """Return the engine's own number, and why it may not be the exact one."""
+    words: tuple[Part, ...] = (f"the engine ({snapshot.engine}) has ", replace(engine, full=True))
+    with np.errstate(all="ignore"):  # a fault may have made either infinite
+        ours, theirs = float(np.float32(exact)), engine.value
+        unit = float(np.spacing(np.float32(max(abs(ours), abs(theirs), 1e-38))))
+        off = abs(ours - theirs) / unit
+    if ours == theirs:
+        return (*words, ", the same in float32")
+    if not off < 1e6:
+        return (*words, ": a fault is on" if snapshot.program.workload.faults.on else "")
+    return (*words, f": its own float32 sum, {_units(off)} in the last place away")
+
+
+def _units(count: float) -> str:
+    return "1 unit" if round(count) == 1 else f"{count:.0f} units"
+
+
+def _explain_weight(
+    snapshot: Snapshot, value: CellValue, score: float | None
+) -> list[tuple[Part, ...]]:
+    """Return where P came from; `score` is None where the mask hides it."""
+    cell, w, tile = value.cell, snapshot.program.workload, snapshot.tile
+    assert value.value is not None
+    p = Number(value.value, cell, cell_name(cell, "P"))
+    if score is None:
+        return [("P = exp(−∞) = ", p)]
+    s = Number(score, cell, cell_name(cell))
+    if not in_current_tile(snapshot, cell):
+        if snapshot.is_naive:
+            return [("P = exp(S − m) / ℓ = ", p, ", with m and ℓ of the whole row")]
+        which = "m̃ of its own tile" if w.algorithm == "flash1" else "m as it was at its tile"
+        return [("P = exp(S − m) = ", p, f", relative to {which}")]
+    r = cell.row - snapshot.visit.rows.start
+    row = f"row {cell.row}"
+    m = Number(float(tile.m[r]), Cell("m", cell.row, 0), f"m, {row}")
+    if w.algorithm == "flash1":
+        m = maximum_of_tile(snapshot, cell.row)
+        m = Number(float(tile.m_tile[r]), m.cell, f"m̃, maximum of this tile, {row}")
+        return [("P̃ = exp(S − m̃) = exp(", s, " − ", m, ") = ", p)]
+    divided = snapshot.visit.launch == 2 or "normalise" in snapshot.done
+    if not snapshot.is_naive or not divided:
+        return [("P = exp(S − m) = exp(", s, " − ", m, ") = ", p)]
+    l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, {row}")
+    out: tuple[Part, ...] = ("P = exp(S − m) / ℓ = exp(", s, " − ", m, ") / ", l, " = ", p)
+    words = ("written to HBM by launch 2, read back here",)
+    return [out, words] if snapshot.visit.launch == 2 else [out]
+
+
+# --- m ----------------------------------------------------------------------------------------
+
+
+def maximum_of_tile(snapshot: Snapshot, row: int) -> Number:
+    """Return the largest score of a row in the current tile, with the cell that holds it."""
+    visit, tile = snapshot.visit, snapshot.tile
+    r = row - visit.rows.start
+    seen = np.where(tile.seen[r], tile.s[r], -np.inf)
+    cell = Cell("S", row, visit.cols.start + int(np.argmax(seen)))
+    return Number(float(tile.m_tile[r]), cell, f"maximum of this tile, held by key {cell.col}")
+
+
+def _before(snapshot: Snapshot, row: int, name: str) -> Number:
+    values = snapshot.tile.m_prev if name == "m" else snapshot.tile.l_prev
+    symbol = "ℓ" if name == "l" else name
+    value = float(values[row - snapshot.visit.rows.start])
+    return Number(value, Cell(name, row, 0), f"{symbol} before this tile, row {row}")
+
+
+def _explain_maximum(snapshot: Snapshot, value: CellValue) -> Explanation:
+    row, w = value.cell.row, snapshot.program.workload
+    assert value.value is not None
+    now = Number(value.value, value.cell, f"m, row {row}")
+    done, visit = snapshot.done, snapshot.visit
+    if snapshot.is_naive:
+        if visit.launch == 2:
+            return Explanation(value, (("m = max S over all keys = ", now, ", from launch 2"),))
+        return Explanation(value, (("m = max S = ", now, _held_by(snapshot, row)),))
+    top, old = maximum_of_tile(snapshot, row), _before(snapshot, row, "m")
+    lines: list[tuple[Part, ...]] = []
+    if w.algorithm == "flash1" and "row max" in done:
+        lines.append(("m̃ = max S of this tile = ", top, _held_by(snapshot, row)))
+    if ("combine" if w.algorithm == "flash1" else "row max") not in done:
+        lines.append((*_not_moved(snapshot, "m", now), ": this tile has not been joined in yet"))
+        return Explanation(value, tuple(lines))
+    lines.append(("m = max(m before, maximum of this tile) = max(", old, ", ", top, ") = ", now))
+    if w.algorithm == "flash2":
+        lines.append(("the maximum of this tile is ", top, _held_by(snapshot, row)))
+    lines.append(_shift_line(snapshot, row, "α"))
+    if w.algorithm == "flash1":
+        lines.append(_shift_line(snapshot, row, "β"))
+    return Explanation(value, tuple(lines))
+
+
+def _held_by(snapshot: Snapshot, row: int) -> str:
+    top = maximum_of_tile(snapshot, row)
+    if top.value == -np.inf:
+        return ": the row sees no key of it"
+    return f", held by key {top.cell.col}"
+
+
+def _not_moved(snapshot: Snapshot, name: str, now: Number) -> tuple[Part, ...]:
+    symbol = {"l": "ℓ"}.get(name, name)
+    first = snapshot.program.workload.algorithm == "flash2" and snapshot.visit.first
+    return (f"{symbol} = ", now, ", as it starts" if first else ", as the tiles before left it")
+
+
+def _shift_line(snapshot: Snapshot, row: int, which: str) -> tuple[Part, ...]:
+    """Return α = exp(m before − m) or β = exp(m̃ − m) with the two maxima that it comes from."""
+    tile, r = snapshot.tile, row - snapshot.visit.rows.start
+    now = Number(float(tile.m[r]), Cell("m", row, 0), f"m, row {row}")
+    factor = Number(shift_factor(snapshot, row, which), Cell("m", row, 0), f"{which}, row {row}")
+    top = _before(snapshot, row, "m") if which == "α" else maximum_of_tile(snapshot, row)
+    said = "m before" if which == "α" else "m̃"
+    if now.value == -np.inf:
+        return (f"{which} = ", factor, ": the row has seen no key yet")
+    line: tuple[Part, ...] = (f"{which} = exp({said} − m) = exp(", top, " − ", now, ") = ", factor)
+    if which == "α" and snapshot.program.workload.faults.forget_alpha:
+        used = Number(float(snapshot.carried[r]), Cell("m", row, 0), "the factor that is used")
+        return (*line, ", but the fault uses ", used)
+    return line
+
+
+def shift_factor(snapshot: Snapshot, row: int, which: str) -> float:
+    """Return α or β of a row of the current tile."""
+    values = snapshot.tile.alpha if which == "α" else snapshot.tile.beta
+    return float(values[row - snapshot.visit.rows.start])
+
+
+# --- l ----------------------------------------------------------------------------------------
+
+
+def weight_sum(snapshot: Snapshot, row: int) -> TermSum:
+    """Return the row sum of P of the current tile, term by term."""
+    visit = snapshot.visit
+    p = snapshot.tile.p[row - visit.rows.start]
+    terms = tuple(
+        Term(key, (Number(float(p[n]), cell, cell_name(cell, "P")),), float(p[n]))
+        for n, key in enumerate(visit.cols[:MOST_TERMS])
+        for cell in [Cell("S", row, key)]
+    )
+    tilde = "̃" if snapshot.program.workload.algorithm == "flash1" else ""
+    return TermSum(f"Σ P{tilde}", "key", terms, len(p), float(p.sum(dtype=np.float64)))
+
+
+def _explain_sum(snapshot: Snapshot, value: CellValue) -> Explanation:
+    row, w, tile = value.cell.row, snapshot.program.workload, snapshot.tile
+    r = row - snapshot.visit.rows.start
+    assert value.value is not None
+    now = Number(value.value, value.cell, f"ℓ, row {row}")
+    if snapshot.is_naive and snapshot.visit.launch == 2:
+        return Explanation(value, (("ℓ = Σ exp(S − m) over all keys = ", now, ", from launch 2"),))
+    added = Number(float(tile.l_tile[r]), value.cell, f"row sum of this tile, row {row}")
+    if snapshot.is_naive:
+        sums = weight_sum(snapshot, row)
+        line = ("ℓ = Σ P = ", Number(sums.total, value.cell, "in float64", full=True))
+        return Explanation(value, (line, _beside(snapshot, now, sums.total)), sums)
+    lines: list[tuple[Part, ...]] = []
+    sums_now = weight_sum(snapshot, row) if "row sum" in snapshot.done else None
+    moves = "combine" if w.algorithm == "flash1" else "row sum"
+    if sums_now is not None:
+        name = sums_now.name if w.algorithm == "flash2" else f"ℓ of this tile = {sums_now.name}"
+        lines.append((f"{name} = ", added, f" over {sums_now.count} keys"))
+    if moves not in snapshot.done:
+        lines.append((*_not_moved(snapshot, "l", now), ": this tile has not been joined in yet"))
+        return Explanation(value, tuple(lines), sums_now)
+    alpha = Number(float(snapshot.carried[r]), Cell("m", row, 0), f"α, row {row}")
+    old = _before(snapshot, row, "l")
+    if w.algorithm == "flash1":
+        beta = Number(float(tile.beta[r]), Cell("m", row, 0), f"β, row {row}")
+        exact = alpha.value * old.value + beta.value * added.value
+        lines.append(("ℓ = α ℓ before + β ℓ of this tile = ", alpha, " × ", old, " + ",
+                      beta, " × ", added, " = ",
+                      Number(exact, value.cell, "in float64", full=True)))  # fmt: skip
+    else:
+        exact = alpha.value * old.value + added.value
+        lines.append(("ℓ = α ℓ before + Σ P = ", alpha, " × ", old, " + ", added, " = ",
+                      Number(exact, value.cell, "in float64", full=True)))  # fmt: skip
+    lines += [_beside(snapshot, now, exact), _shift_line(snapshot, row, "α")]
+    return Explanation(value, tuple(lines), sums_now)
+
+
+# --- O ----------------------------------------------------------------------------------------
+
+
+def value_sum(snapshot: Snapshot, cell: Cell) -> TermSum:
+    """Return the sum of p · v that the current tile adds to a cell of O, term by term."""
+    visit = snapshot.visit
+    p = snapshot.tile.p_used[cell.row - visit.rows.start]
+    v = snapshot.v[visit.cols.start : visit.cols.stop, cell.col]
+    keys = visit.cols[:MOST_TERMS]
+    weights = [Cell("S", cell.row, key) for key in keys]
+    values = [Cell("V", key, cell.col) for key in keys]
+    return _products(f"Σ p · v[·, {cell.col}]", "key", p, v, weights, values, visit.cols)
+
+
+def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
+    cell, w, tile = value.cell, snapshot.program.workload, snapshot.tile
+    r, done = cell.row - snapshot.visit.rows.start, snapshot.done
+    assert value.value is not None
+    now = Number(value.value, cell, cell_name(cell))
+    before = Number(float(tile.o_prev[r, cell.col]), cell, f"{cell_name(cell)} before this tile")
+    if "rescale" not in done and "accumulate" not in done:
+        line = (*_not_moved(snapshot, "O", now), ": this tile has not been added yet")
+        return Explanation(value, (line,))
+    factor, words, lines = _factor(snapshot, cell.row)
+    old = factor.value * before.value if factor else before.value
+    scaled: tuple[Part, ...] = (factor, " × ", before) if factor else (before,)
+    if "accumulate" not in done:
+        line = (f"O = {words} O before = ", *scaled, " = ", now)
+        return Explanation(value, (line, *lines))
+    sums, share = value_sum(snapshot, cell), 1.0
+    added = Number(sums.total, cell, f"{sums.name}, in float64")
+    extra: tuple[Part, ...] = (added,)
+    if w.algorithm == "flash1":
+        share = float(tile.beta[r] / tile.l[r]) if tile.l[r] > 0 else 0.0
+        part = Number(share, Cell("l", cell.row, 0), f"β / ℓ, row {cell.row}")
+        extra = (part, " × ", added)
+    exact = old + share * sums.total
+    tilde = {"flash1": "β / ℓ Σ p̃ v"}.get(w.algorithm, "Σ p v")
+    left = f"{words} O before" if factor else "O before"
+    total = Number(float(tile.o[r, cell.col]), cell, f"{cell_name(cell)} as a sum")
+    out: list[tuple[Part, ...]] = [
+        (f"O = {left} + {tilde} = ", *scaled, " + ", *extra, " = ",
+         Number(exact, cell, "in float64", full=True)),
+        _beside(snapshot, total, exact),
+        *lines,
+    ]  # fmt: skip
+    if "normalise" in done and not snapshot.is_naive:
+        l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, row {cell.row}")
+        ready = Number(float(snapshot.o[r, cell.col]), cell, f"{cell_name(cell)}, normalised")
+        out.insert(0, ("normalised: O / ℓ = ", total, " / ", l, " = ", ready))
+    if "store" in done and w.algorithm != "flash1" and w.dtype != "float32":
+        out.insert(0, (f"stored as {w.dtype}: ", now))
+    return Explanation(value, tuple(out), sums)
+
+
+def _factor(
+    snapshot: Snapshot, row: int
+) -> tuple[Number | None, str, tuple[tuple[Part, ...], ...]]:
+    """Return what O before is multiplied by, its formula, and where it comes from."""
+    if snapshot.is_naive:
+        return None, "", ()
+    r = row - snapshot.visit.rows.start
+    value = float(snapshot.rescale_factor[r])
+    if snapshot.program.workload.algorithm == "flash2":
+        alpha = Number(value, Cell("m", row, 0), f"α, row {row}")
+        return alpha, "α", (_shift_line(snapshot, row, "α"),)
+    tile = snapshot.tile
+    name = "α ℓ before / ℓ"
+    factor = Number(value, Cell("l", row, 0), f"{name}, row {row}")
+    alpha = Number(float(snapshot.carried[r]), Cell("m", row, 0), f"α, row {row}")
+    now = Number(float(tile.l[r]), Cell("l", row, 0), f"ℓ, row {row}")
+    line = (f"{name} = ", alpha, " × ", _before(snapshot, row, "l"), " / ", now, " = ", factor)
+    return factor, f"({name})", (line,)
+
+
+# --- other row blocks --------------------------------------------------------------------------
+
+
+def _elsewhere(snapshot: Snapshot, value: CellValue) -> tuple[tuple[Part, ...], ...]:
+    """Return what is known of m, l or O outside the current row block, or before it exists."""
+    w, cell = snapshot.program.workload, value.cell
+    i = cell.row // w.rows
+    if value.value is None:
+        return ()
+    number = Number(value.value, cell, cell_name(cell))
+    name = {"l": "ℓ"}.get(cell.tensor, cell.tensor)
+    if cell.tensor == "m" and value.value == -np.inf:
+        return ((f"row {cell.row} has seen no key so far",),)
+    return ((f"{name} = ", number, f"; go to a tile of row block {i} to see its sum"),)

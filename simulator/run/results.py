@@ -1,0 +1,145 @@
+"""The files of a run: arrays and summary, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import psutil
+
+from simulator.base.dtypes import F32
+from simulator.base.errors import refuse
+from simulator.base.files import write_atomically
+from simulator.problem.workload import Workload
+from simulator.program.tile_program import TileProgram
+
+OUTPUTS = (".npz", ".json", ".csv")
+"""Endings of what a run can be written to."""
+_SUMMARY = "summary.json"
+
+
+def check_output(path: Path, workload: Workload) -> None:
+    """Refuse an output before anything is computed for it.
+
+    Raises
+    ------
+    InputError
+        Its ending is not known, its folder is missing, or the arrays do not fit in memory.
+    """
+    if path.suffix not in OUTPUTS:
+        raise refuse("run", "-o", str(path), f"a file that ends in {', '.join(OUTPUTS)}")
+    if path.name == _SUMMARY:
+        raise refuse("run", "-o", str(path), "another name: the summary is written beside it")
+    if not path.parent.is_dir():
+        raise refuse("run", "-o", str(path), f"a folder {path.parent} that exists")
+    for file in (path, path.with_name(_SUMMARY)):
+        if file.is_dir():
+            raise refuse("run", "-o", str(path), f"{file} to be a file: it is a folder")
+    w = workload
+    if w.file and path.exists() and path.samefile(w.file.path):
+        raise refuse("run", "-o", str(path), "another name: the input is read from there")
+    if not holds_arrays(path):
+        return
+    columns = w.value_dim + 1 + (0 if w.algorithm == "naive" else 2 * w.grid.Tc)
+    need, free = 4 * w.heads * w.seqlen_q * columns, psutil.virtual_memory().available
+    if need > 0.9 * free:
+        raise refuse(
+            "run",
+            "-o",
+            str(path),
+            f"arrays that fit in memory: these need {need / 2**30:.1f} GiB, "
+            f"{free / 2**30:.1f} GiB are free",
+        )
+
+
+def holds_arrays(path: Path) -> bool:
+    """Return whether an output is made of the arrays, not of counts alone."""
+    return path.suffix != ".csv"
+
+
+def write_results(
+    path: Path, program: TileProgram, summary: Mapping[str, Any], arrays: Mapping[str, F32]
+) -> None:
+    """Write a run, and its summary as ``summary.json`` beside it.
+
+    Parameters
+    ----------
+    path : Path
+        ``.npz`` or ``.json`` for the arrays, with the summary inside; ``.csv`` for the traffic
+        after each visit.
+    program : TileProgram
+        The visits.
+    summary : mapping
+        What `Trace.run` returns.
+    arrays : mapping
+        The same; not needed for ``.csv``.
+
+    Raises
+    ------
+    InputError
+        A file cannot be written; what was there is as it was.
+    """
+    text = json.dumps(summary, indent=1)
+    if path.suffix == ".npz":
+        write_atomically(path, lambda out: _write_npz(out, text, arrays))
+    elif path.suffix == ".json":
+        write_atomically(path, lambda out: _write_json(out, text, arrays))
+    else:
+        write_atomically(path, lambda out: _write_traffic(out, program))
+    write_atomically(path.with_name(_SUMMARY), lambda out: out.write(text.encode()))
+
+
+def _write_npz(out: IO[bytes], summary: str, arrays: Mapping[str, F32]) -> None:
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+        archive.writestr(_SUMMARY, summary)
+
+
+def _write_json(out: IO[bytes], summary: str, arrays: Mapping[str, F32]) -> None:
+    """Write nested lists, a row of queries at a time: as text the arrays are many times as long."""
+    out.write(b'{"summary": ' + summary.encode())
+    for name, array in arrays.items():
+        out.write(f',\n"{name}": ['.encode())
+        for head, rows in enumerate(array):
+            out.write(b"[" if not head else b",\n[")
+            for n, row in enumerate(rows):
+                out.write((",\n" if n else "").encode() + _json(row).encode())
+            out.write(b"]")
+        out.write(b"]")
+    out.write(b"}\n")
+
+
+def _json(numbers: F32 | np.float32) -> str:
+    """Return numbers exactly; JSON has no others, so NaN and infinities are strings."""
+    values = numbers.tolist()
+    if np.isfinite(numbers).all():
+        return json.dumps(values)
+    return json.dumps([_number(v) for v in values] if isinstance(values, list) else _number(values))
+
+
+def _number(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _write_traffic(out: IO[bytes], program: TileProgram) -> None:
+    """Write a line for each visit: where it is, and what has been requested with it."""
+    tensors = program.tensors
+    words = [f"{tensor}_{way}_bytes" for tensor in tensors for way in ("read", "write")]
+    names = ["visit", "launch", "head", "i", "j", *words, "read_bytes", "write_bytes", "flops"]
+    out.write((",".join(names) + "\n").encode())
+    for index in range(len(program)):
+        visit, count = program.visit(index), program.counters(index + 1)
+        numbers = [index, visit.launch, visit.head, visit.i, visit.j]
+        for tensor in tensors:
+            numbers += [count.read[tensor], count.write[tensor]]
+        numbers += [count.read_bytes, count.write_bytes, count.flops]
+        out.write((",".join(map(str, numbers)) + "\n").encode())

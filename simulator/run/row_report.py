@@ -1,0 +1,150 @@
+"""One query row against all keys: what the softmax panel shows beside the engine's numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32, frozen
+from simulator.base.matmul import matmul
+from simulator.run.snapshot import Snapshot
+
+_CHUNK = 8192
+"""Keys converted to float64 at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowReport:
+    """One row of the current row block at a cursor.
+
+    Attributes
+    ----------
+    row : int
+        Query row in the whole matrix.
+    scores : ndarray
+        (Nk,) float32, scaled scores; -inf where the mask hides the pair.
+    seen : ndarray
+        (Nk,) bool, keys whose tile has been worked on up to the cursor, hidden ones included.
+    error : float or None
+        Largest absolute difference of the row's O so far, normalised, from float64 over the
+        same keys; None before the first accumulation and in launches without O.
+    ulp : float or None
+        The same in float32 units of the last place at the row's largest |O|.
+    """
+
+    row: int
+    scores: F32
+    seen: NDArray[np.bool_]
+    error: float | None
+    ulp: float | None
+
+
+def row_report(snapshot: Snapshot, row: int) -> RowReport:
+    """Return the report of a row of the snapshot's row block.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        State at the cursor.
+    row : int
+        Query row; taken into the current row block if it lies outside.
+    """
+    w, visit = snapshot.program.workload, snapshot.visit
+    row = min(max(row, visit.rows.start), visit.rows.stop - 1)
+    local = row - visit.rows.start
+    scores = matmul(snapshot.k, snapshot.q[row] * np.float32(w.softmax_scale)).astype(np.float32)
+    visible = w.mask.visible(range(row, row + 1), range(w.seqlen_k))[0]
+    counted = _counted(snapshot, visible)
+    scores = np.where(counted, scores, np.float32(-np.inf))
+    current = slice(visit.cols.start, visit.cols.stop)
+    if snapshot.scores is not None:  # the engine's own numbers where there are some
+        scores[current] = np.where(counted[current], snapshot.scores[local], -np.inf)
+    seen = np.zeros(w.seqlen_k, dtype=np.bool_)
+    for start, stop in _spans(snapshot):
+        seen[start * w.cols : min(stop, visit.j) * w.cols] = True
+    if snapshot.in_softmax_launch:
+        seen[:] = True
+    reached = seen.copy()
+    if "accumulate" in snapshot.done:
+        reached[current] = True
+    error, ulp = _error(snapshot, row, reached & visible, visible)
+    return RowReport(row, frozen(scores), frozen(seen), error, ulp)
+
+
+def _error(
+    snapshot: Snapshot, row: int, keys: NDArray[np.bool_], visible: NDArray[np.bool_]
+) -> tuple[float | None, float | None]:
+    if not keys.any() or (snapshot.is_naive and snapshot.visit.launch < 2):
+        return None, None
+    local = row - snapshot.visit.rows.start
+    total = float(o_weight(snapshot)[local])
+    if total == 0:
+        if not snapshot.program.workload.faults.on:
+            return None, None  # what was seen has faded away beside a larger maximum
+        total = 1.0  # l is 0 where it must not be, and so is O
+    # Naive's partial O is already divided by the sum over all keys that the row sees.
+    exact = _exact(snapshot, row, keys, visible if snapshot.is_naive else keys)
+    with np.errstate(all="ignore"):  # a fault may have made O infinite
+        ours = snapshot.o[local].astype(np.float64) / total
+        difference = float(np.max(np.abs(ours - exact)))
+    largest = np.float32(np.max(np.abs(exact)))
+    return difference, difference / float(np.spacing(max(largest, np.finfo(np.float32).tiny)))
+
+
+def _counted(snapshot: Snapshot, visible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which keys take part in the softmax: more than visible ones if it masks too late."""
+    w = snapshot.program.workload
+    if not w.faults.late_mask:
+        return visible
+    counted = np.zeros_like(visible)
+    for start, stop in _spans(snapshot):
+        counted[start * w.cols : stop * w.cols] = True
+    return counted
+
+
+def _spans(snapshot: Snapshot) -> tuple[tuple[int, int], ...]:
+    """Return the intervals of column blocks that the current row block visits."""
+    grid = snapshot.program.workload.grid
+    if snapshot.is_naive:
+        return ((0, grid.Tc),)
+    a, b, c, d = grid.row_spans[snapshot.visit.i].tolist()
+    return (a, b), (c, d)
+
+
+def o_weight(snapshot: Snapshot) -> F32:
+    """Return what O as it is now has to be divided by, (r,): m and l may be a step ahead of it."""
+    tile, done = snapshot.tile, snapshot.done
+    if snapshot.is_naive or "normalise" in done:
+        return np.ones_like(tile.l)
+    normalised = snapshot.program.workload.algorithm == "flash1"
+    if "accumulate" in done:
+        return np.ones_like(tile.l) if normalised else tile.l
+    before = np.ones_like(tile.l) if normalised else tile.l_prev
+    return before * snapshot.rescale_factor if "rescale" in done else before
+
+
+def _exact(
+    snapshot: Snapshot, row: int, keys: NDArray[np.bool_], summed: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return O of the row over some keys in float64, divided by the sum over others."""
+    w = snapshot.program.workload
+    q = snapshot.q[row].astype(np.float64) * w.logit_scale
+    top, total = -np.inf, 0.0
+    out = np.zeros(w.value_dim)
+    for start in range(0, w.seqlen_k, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        if not summed[part].any():
+            continue
+        scores = matmul(snapshot.k[part].astype(np.float64), q)
+        scores = np.where(summed[part], scores, -np.inf)
+        new_top = max(top, float(scores.max()))
+        weights = np.exp(scores - new_top)
+        shrink = np.exp(top - new_top)
+        total = total * shrink + float(weights.sum())
+        out = out * shrink + matmul(
+            np.where(keys[part], weights, 0.0), snapshot.v[part].astype(np.float64)
+        )
+        top = new_top
+    return out / total

@@ -1,0 +1,139 @@
+"""Sums of a row block over its keys in float64, and in float16 without a maximum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32
+from simulator.base.matmul import matmul
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.ops import F64, exp_shift
+
+
+@dataclass(frozen=True, slots=True)
+class RowSums:
+    """Sums of a row block over some tiles, relative to the maximum so far.
+
+    Attributes
+    ----------
+    m, l : ndarray
+        (rows,) float64, largest score and sum of exponentials.
+    o : ndarray
+        (rows, dv) float64, not divided by l.
+    """
+
+    m: F64
+    l: F64
+    o: F64
+
+    @property
+    def top(self) -> float:
+        """Largest score of the row block; -inf where it sees nothing."""
+        return float(self.m.max())
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes."""
+        return self.m.nbytes + self.l.nbytes + self.o.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class HalfSums:
+    """Sums of a row block in float16 without a maximum.
+
+    S, exp(S), l and O are rounded to float16 after every tile; products of a tile are summed in
+    float32, as tensor cores may.
+
+    Attributes
+    ----------
+    l, o : ndarray
+        (rows,) and (rows, dv) float32, numbers that float16 has.
+    over : ndarray
+        (rows,) bool, whether an exponential overflowed.
+    """
+
+    l: F32
+    o: F32
+    over: NDArray[np.bool_]
+
+    def add(self, s: F64, v: F32) -> HalfSums:
+        """Return the sums with one tile more; every result is rounded to float16."""
+        scores = to_half(s.astype(np.float32))
+        p = to_half(np.exp(scores))
+        l = to_half(self.l + p.sum(axis=1))
+        o = to_half(self.o + matmul(p, v))
+        return HalfSums(l, o, self.over | np.isinf(p).any(axis=1))
+
+
+def to_half(values: F32) -> F32:
+    """Return `values` rounded to float16."""
+    return values.astype(np.float16).astype(np.float32)
+
+
+def blank_sums(w: Workload, i: int) -> RowSums:
+    """Return the sums of a row block that has seen nothing."""
+    rows = len(w.grid.row_range(i))
+    return RowSums(np.full(rows, -np.inf), np.zeros(rows), np.zeros((rows, w.value_dim)))
+
+
+def blank_half(w: Workload, i: int) -> HalfSums:
+    """Return the sums of a row block that has seen nothing."""
+    rows = len(w.grid.row_range(i))
+    o = np.zeros((rows, w.value_dim), dtype=np.float32)
+    return HalfSums(np.zeros(rows, dtype=np.float32), o, np.zeros(rows, dtype=np.bool_))
+
+
+def tile_scores(w: Workload, inputs: Inputs, number: int, i: int, j: int) -> tuple[F64, F32]:
+    """Return the masked scores of a tile in float64, and its rows of V."""
+    rows, keys, kv = w.grid.row_range(i), w.grid.col_range(j), w.kv_head_of[number]
+    q = inputs.q[number, rows.start : rows.stop].astype(np.float64) * w.logit_scale
+    k = inputs.k[kv, keys.start : keys.stop].astype(np.float64)
+    s = np.where(w.mask.visible(rows, keys), matmul(q, k.T), -np.inf)
+    return s, inputs.v[kv, keys.start : keys.stop]
+
+
+def added(state: RowSums, s: F64, v: F32) -> RowSums:
+    """Return the sums with one tile more (Milakov & Gimelshein 2018, section 3)."""
+    m = np.maximum(state.m, s.max(axis=1))
+    floor = np.where(np.isneginf(m), 0.0, m)
+    p = np.exp(s - floor[:, None])
+    alpha = exp_shift(state.m, m)
+    o = alpha[:, None] * state.o + matmul(p, v.astype(np.float64))
+    return RowSums(m, alpha * state.l + p.sum(axis=1), o)
+
+
+def over(
+    values: NDArray[np.floating],
+    total: NDArray[np.floating],
+    blind: NDArray[np.bool_] | None = None,
+) -> F64:
+    """Return rows of `values` over `total`, 0 for those that are blind: that have seen nothing."""
+    zero = total == 0 if blind is None else blind
+    by = np.where(zero, 1.0, total)[:, None]
+    return np.asarray(np.where(zero[:, None], 0.0, values / by), dtype=np.float64)
+
+
+def ulps(ours: NDArray[np.floating], exact: F64) -> F64:
+    """Return each row's largest error in float32 units of the last place, (rows,) float64.
+
+    Parameters
+    ----------
+    ours : ndarray
+        (rows, dv), O.
+    exact : ndarray
+        (rows, dv) float64.
+
+    Returns
+    -------
+    ndarray
+        Infinite where `ours` holds NaN or an infinity. The unit is that of the row's largest
+        exact magnitude.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(ours.astype(np.float64) - exact).max(axis=1)
+    largest = np.abs(exact).max(axis=1).astype(np.float32)
+    unit = np.spacing(np.maximum(largest, np.finfo(np.float32).tiny)).astype(np.float64)
+    return np.where(np.isfinite(off), off / unit, np.inf)

@@ -1,0 +1,253 @@
+"""The immutable state at a cursor: all that a panel may draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32, frozen
+from simulator.engines.numpy_engine import Tile
+from simulator.problem.hardware import TimeEstimate, time_estimate
+from simulator.program.ops import ChipTile, Op
+from simulator.program.tile_program import Counters, TileProgram, Visit
+
+if TYPE_CHECKING:
+    from simulator.run.wrong import WrongNumbers
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cursor:
+    """A place in a run: ops up to and with `op` of visit `visit` have been done."""
+
+    visit: int
+    op: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a matrix of the current head, in the matrix's own rows and columns (K, not Kᵀ).
+
+    Attributes
+    ----------
+    tensor : str
+        ``Q K V S m l O``; S also where P is shown in its place.
+    row, col : int
+        Counted from 0; the column of m and l is 0.
+    """
+
+    tensor: str
+    row: int
+    col: int
+
+
+class TileState(IntEnum):
+    """What has become of a tile of the score matrix at a cursor."""
+
+    SKIPPED = 0
+    PENDING = 1
+    CURRENT = 2
+    USED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class HeadNumbers:
+    """All numbers of one head at a cursor, for problems small enough to draw cell by cell.
+
+    NaN marks what does not exist yet, or not any more: nothing is drawn there.
+
+    Attributes
+    ----------
+    s : ndarray
+        (Nq, Nk) float32, masked scaled scores of every visited tile of the run (-inf hidden,
+        NaN skipped); the tile states say which of them exist at the cursor.
+    p : ndarray
+        (Nq, Nk) float32, exponentials as their tile computed them, likewise.
+    m, l : ndarray
+        (Nq,) float32, running statistics at the cursor.
+    o : ndarray
+        (Nq, dv) float32, O at the cursor: on chip or in HBM.
+    """
+
+    s: F32
+    p: F32
+    m: F32
+    l: F32
+    o: F32
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """State at a cursor.
+
+    Attributes
+    ----------
+    program : TileProgram
+        The run's visits and ops; ``program.workload`` has shapes, mask and hardware.
+    cursor : Cursor
+        Where the run stands.
+    visit : Visit
+        The current visit.
+    ops : tuple of Op
+        Its ops; those up to and with ``cursor.op`` have been done.
+    tile : Tile
+        Its numbers, before and after.
+    counters : Counters
+        Requested bytes and FLOPs so far.
+    on_chip : tuple of ChipTile
+        Tiles on chip now.
+    head : HeadNumbers or None
+        The whole head's numbers where the problem is small enough.
+    q, k, v : ndarray
+        (Nq, d), (Nk, d), (Nk, dv) float32 of the current head.
+    engine, device : str
+        What computed the numbers.
+    wrong : WrongNumbers or None
+        Which of them are wrong, where a fault is on.
+    """
+
+    program: TileProgram
+    cursor: Cursor
+    visit: Visit
+    ops: tuple[Op, ...]
+    tile: Tile
+    counters: Counters
+    on_chip: tuple[ChipTile, ...]
+    head: HeadNumbers | None
+    q: F32
+    k: F32
+    v: F32
+    engine: str
+    device: str
+    wrong: WrongNumbers | None = None
+
+    @property
+    def op(self) -> Op:
+        """The op that has just been done."""
+        return self.ops[self.cursor.op]
+
+    @cached_property
+    def done(self) -> frozenset[str]:
+        """Names of the ops of this visit that have been done."""
+        return frozenset(op.name for op in self.ops[: self.cursor.op + 1])
+
+    @cached_property
+    def scores(self) -> F32 | None:
+        """S of the current tile as it is now: (r, c), -inf where masked; None before it exists."""
+        if "scores" not in self.done and not self.in_softmax_launch:
+            return None
+        if self.program.workload.faults.late_mask:
+            return self.tile.s
+        if self.in_softmax_launch or "mask" in self.done:
+            return frozen(np.where(self.tile.seen, self.tile.s, np.float32(-np.inf)))
+        return self.tile.s
+
+    @cached_property
+    def weights(self) -> F32 | None:
+        """P of the current tile as it is now, (r, c); None before it exists."""
+        if self.is_naive:
+            if self.visit.launch == 2:
+                return self.tile.p if "load" in self.done else None
+            if "normalise" in self.done:
+                return _over(self.tile.p_used, self.tile.l[:, None])
+        if "accumulate" in self.done:
+            return self.tile.p_used
+        return self.tile.p if "exponentials" in self.done else None
+
+    @property
+    def m(self) -> F32:
+        """Running maximum of the current row block now, (r,)."""
+        moves = "combine" if self._has("combine") else "row max"
+        return self.tile.m if moves in self.done or not self._has(moves) else self.tile.m_prev
+
+    @property
+    def l(self) -> F32:  # noqa: E743
+        """Running sum of the current row block now, (r,)."""
+        moves = "combine" if self._has("combine") else "row sum"
+        return self.tile.l if moves in self.done or not self._has(moves) else self.tile.l_prev
+
+    @cached_property
+    def o(self) -> F32:
+        """O of the current row block now, (r, dv)."""
+        tile = self.tile
+        if "normalise" in self.done and not self.is_naive:
+            return _over(tile.o, tile.l[:, None])
+        if "accumulate" in self.done:
+            return tile.o
+        if "rescale" in self.done:
+            return self._rescaled
+        return tile.o_prev
+
+    @property
+    def _rescaled(self) -> F32:
+        with np.errstate(all="ignore"):  # a fault may have made O infinite
+            o = self.rescale_factor[:, None] * self.tile.o_prev
+            if self.program.workload.faults.half_accumulator:
+                o = o.astype(np.float16).astype(np.float32)
+        return frozen(o)
+
+    @cached_property
+    def rescale_factor(self) -> F32:
+        """What O of each row is multiplied by at the rescale of this visit, (r,)."""
+        tile = self.tile
+        if not self._has("combine"):
+            return self.carried
+        return _over(self.carried * tile.l_prev, tile.l)
+
+    @property
+    def carried(self) -> F32:
+        """What l of each row is multiplied by before this tile is added, (r,): alpha."""
+        alpha = self.tile.alpha
+        return np.ones_like(alpha) if self.program.workload.faults.forget_alpha else alpha
+
+    @property
+    def is_naive(self) -> bool:
+        """Whether S and P lie in HBM."""
+        return self.program.workload.algorithm == "naive"
+
+    @property
+    def in_softmax_launch(self) -> bool:
+        """Whether this visit takes a whole row block of S (naive's second launch)."""
+        return self.program.launches[self.visit.launch].whole_rows
+
+    @cached_property
+    def time(self) -> TimeEstimate:
+        """Simulated time so far on the chosen GPU, from the requested bytes and the FLOPs."""
+        w = self.program.workload
+        return time_estimate(w.gpu, self.counters.bytes, self.counters.flops, w.dtype)
+
+    def _has(self, name: str) -> bool:
+        return any(op.name == name for op in self.ops)
+
+
+def tile_states(program: TileProgram, visit: Visit) -> NDArray[np.uint8]:
+    """Return the `TileState` of every tile of the head at a visit, uint8 of shape (Tr, Tc)."""
+    states = np.minimum(program.workload.grid.kinds(), 1)
+    if program.workload.algorithm == "naive":
+        states[:] = TileState.PENDING
+    if program.launches[visit.launch].whole_rows:
+        states[:] = TileState.USED
+        states[visit.i] = TileState.CURRENT
+        return states
+    if program.launches[visit.launch].by_rows:
+        past = states[: visit.i]
+        row = states[visit.i, : visit.j]
+    else:
+        past = states[:, : visit.j]
+        row = states[: visit.i, visit.j]
+    past[past == TileState.PENDING] = TileState.USED
+    row[row == TileState.PENDING] = TileState.USED
+    states[visit.i, visit.j] = TileState.CURRENT
+    if visit.launch:  # naive: S and P of the earlier launches lie in HBM
+        states[states == TileState.PENDING] = TileState.USED
+    return states
+
+
+def _over(values: F32, total: F32) -> F32:
+    """Return the quotient, 0 where `total` is 0: the row has seen nothing."""
+    with np.errstate(all="ignore"):  # a fault may have made either infinite
+        return frozen(np.divide(values, total, out=np.zeros_like(values), where=total != 0))

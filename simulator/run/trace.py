@@ -1,0 +1,391 @@
+"""A run that can be entered anywhere: tile program and engine, joined.
+
+A run at N = 131 072 has a million O tiles for each head; nobody stores them. The program says
+by arithmetic where the cursor is; the engine works out the row block there, and the trace
+keeps as many of those as a fixed amount of memory holds. It is the algorithm's own idea:
+recompute rather than store.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.base.cache import BoundedCache
+from simulator.base.dtypes import F32, frozen
+from simulator.base.errors import SCENARIO, InputError, refuse
+from simulator.engines.faults import numpy_engine
+from simulator.engines.numpy_engine import Engine, RowBlock, Tile
+from simulator.engines.reference import error_rows, reference_rows
+from simulator.problem.scenario import Scenario, load_scenario
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.program.algorithms import tile_program
+from simulator.program.tile_program import TileProgram
+from simulator.program.traffic import compulsory_bytes
+from simulator.run.snapshot import Cursor, HeadNumbers, Snapshot
+from simulator.run.wrong import exact_engine, honest, wrong_numbers
+
+Progress = Callable[[float], None]
+
+ROW_BLOCK_CACHE = 96 * 2**20
+"""Bytes of row blocks kept: at N = 131 072 and d = 128 about a dozen."""
+DETAIL_CELLS, DETAIL_TILES = 2**20, 2**14
+"""Scores and tiles of a head up to which a snapshot carries all its numbers."""
+
+_RowState = tuple[F32 | np.float32, F32 | np.float32, F32 | np.float32]
+"""m, l and O of a row block."""
+_BLANK: _RowState = np.float32(-np.inf), np.float32(0), np.float32(0)
+"""Those of every row that has seen nothing."""
+
+
+class Trace:
+    """A run of a workload on an engine.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The visits and their ops.
+    engine : Engine
+        What computes the numbers.
+    inputs : Inputs
+        Q, K and V.
+    """
+
+    def __init__(self, program: TileProgram, engine: Engine, inputs: Inputs) -> None:
+        self.program = program
+        self.workload = program.workload
+        self.engine = engine
+        self.inputs = inputs
+        self._blocks: BoundedCache[RowBlock] = BoundedCache(ROW_BLOCK_CACHE, lambda b: b.bytes)
+        self._heads: BoundedCache[tuple[F32, F32]] = BoundedCache(
+            2 * 8 * DETAIL_CELLS, lambda pair: pair[0].nbytes + pair[1].nbytes
+        )
+        self._outputs: BoundedCache[F32] = BoundedCache(8 * DETAIL_CELLS, lambda o: o.nbytes)
+        # Engines and caches serve one thread at a time; long work asks beside the window.
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self.program)
+
+    def forget(self) -> None:
+        """Keep nothing that can be worked out again: the run is not on show any more."""
+        with self._lock:
+            for cache in (self._blocks, self._heads, self._outputs):
+                cache.clear()
+            self.engine.forget()
+
+    @property
+    def kept_bytes(self) -> int:
+        """Memory of what is kept and can be worked out again."""
+        return self._blocks.bytes + self._heads.bytes + self._outputs.bytes
+
+    def row_block(self, head: int, i: int) -> RowBlock:
+        """Return row block `i` of a head, kept or computed now."""
+        with self._lock:
+            return self._blocks.get((head, i), lambda: self.engine.row_block(head, i))
+
+    def tile(self, index: int) -> Tile:
+        """Return the numbers of a visit."""
+        visit = self.program.visit(index)
+        with self._lock:
+            return self.engine.tile(visit, self.row_block(visit.head, visit.i))
+
+    def snapshot(self, visit: int, op: int | None = None) -> Snapshot:
+        """Return the state once `op` of `visit` is done; without `op`, once the visit is.
+
+        Raises
+        ------
+        IndexError
+            There is no such visit or op.
+        """
+        last = len(self.program.ops(visit)) - 1
+        if op is None:
+            op = last
+        if not 0 <= op <= last:
+            raise IndexError(f"visit {visit}, op {op}: expected 0 to {last}")
+        with self._lock:
+            return self._snapshot(visit, op)
+
+    def _snapshot(self, visit: int, op: int) -> Snapshot:
+        place, ops = self.program.visit(visit), self.program.ops(visit)
+        kv_head = self.workload.kv_head_of[place.head]
+        bare = Snapshot(
+            program=self.program,
+            cursor=Cursor(visit, op),
+            visit=place,
+            ops=ops,
+            tile=self.engine.tile(place, self.row_block(place.head, place.i)),
+            counters=self.program.counters(visit).after(ops[: op + 1]),
+            on_chip=self.program.on_chip(visit, op),
+            head=None,
+            q=self.inputs.q[place.head],
+            k=self.inputs.k[kv_head],
+            v=self.inputs.v[kv_head],
+            engine=self.engine.name,
+            device=self.engine.device,
+        )
+        # Frozen, so what follows from it is put in by making it anew.
+        now = replace(bare, head=self._head_numbers(bare)) if self.has_detail else bare
+        if not self.workload.faults.on:
+            return now
+        return replace(now, wrong=wrong_numbers(now, self._exact.snapshot(visit, op)))
+
+    @cached_property
+    def _exact(self) -> Trace:
+        """The same run without faults, in float64."""
+        workload = honest(self.workload)
+        engine = exact_engine(workload, self.inputs)
+        return Trace(tile_program(workload), engine, self.inputs)
+
+    @property
+    def has_detail(self) -> bool:
+        """Whether snapshots carry all numbers of the current head."""
+        w = self.workload
+        cells = w.seqlen_q * max(w.seqlen_k, w.value_dim)
+        return cells <= DETAIL_CELLS and w.grid.Tr * w.grid.Tc <= DETAIL_TILES
+
+    @cached_property
+    def _outcome(self) -> tuple[F32, F32]:
+        # Only these two of each row block are kept: all of them would fill the memory.
+        heads = [
+            [(block.o, block.lse) for block in self.engine.row_blocks(head)]
+            for head in range(self.workload.heads)
+        ]
+        o = np.stack([np.concatenate([o for o, _ in blocks]) for blocks in heads])
+        lse = np.stack([np.concatenate([lse for _, lse in blocks]) for blocks in heads])
+        return frozen(o), frozen(lse)
+
+    @property
+    def output(self) -> F32:
+        """O as it lies in HBM at the end, (heads, Nq, dv) float32."""
+        return self._outcome[0]
+
+    @property
+    def lse(self) -> F32:
+        """``m + ln l`` at the end, (heads, Nq) float32; -inf for rows that see nothing."""
+        return self._outcome[1]
+
+    def arrays(self, progress: Progress | None = None) -> dict[str, F32]:
+        """Return O, lse and, for flash1 and flash2, m and l after every column block.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Told the share done, 0 to 1; may raise to stop.
+
+        Returns
+        -------
+        dict
+            ``o`` (heads, Nq, dv), ``lse`` (heads, Nq), ``m`` and ``l`` (heads, Nq, Tc),
+            float32.
+        """
+        return self.run(keep_arrays=True, progress=progress)[1]
+
+    def summary(self, progress: Progress | None = None) -> dict[str, Any]:
+        """Run everything and return the summary of docs/conventions.md."""
+        return self.run(progress=progress)[0]
+
+    def run(
+        self, *, keep_arrays: bool = False, progress: Progress | None = None
+    ) -> tuple[dict[str, Any], dict[str, F32]]:
+        """Run everything once; return the summary and, if they are kept, the arrays.
+
+        `max_abs_error` is over all rows while float64 can check them in a moment, else over
+        evenly spread row blocks; ``checked_rows`` says how many rows of all heads that is.
+        ``seconds`` is the engine's time, without the check.
+        """
+        w = self.workload
+        arrays = self._empty_arrays() if keep_arrays else {}
+        compare = set(error_rows(w))
+        checked: list[tuple[int, range, F32]] = []
+        started = time.perf_counter()
+        for head in range(w.heads):
+            for i, block in enumerate(self.engine.row_blocks(head)):
+                rows = w.grid.row_range(i)
+                for name, array in arrays.items():
+                    array[head, rows.start : rows.stop] = getattr(block, name)
+                if i in compare:
+                    checked.append((head, rows, block.o))
+                if progress:
+                    progress((head * w.grid.Tr + i + 1) / (w.heads * w.grid.Tr))
+        seconds = time.perf_counter() - started
+        error = 0.0
+        for head, rows, o in checked:
+            exact, _ = reference_rows(w, self.inputs, head, rows)
+            with np.errstate(invalid="ignore"):
+                # A NaN must not pass as a small error.
+                error = float(np.max([error, np.max(np.abs(o - exact))]))
+        return self._summary(error, sum(len(rows) for _, rows, _ in checked), seconds), arrays
+
+    def _empty_arrays(self) -> dict[str, F32]:
+        w = self.workload
+        shapes: dict[str, tuple[int, ...]] = {"o": (w.value_dim,), "lse": ()}
+        if w.algorithm != "naive":
+            shapes |= {"m": (w.grid.Tc,), "l": (w.grid.Tc,)}
+        return {
+            name: np.empty((w.heads, w.seqlen_q, *shape), dtype=np.float32)
+            for name, shape in shapes.items()
+        }
+
+    def _summary(self, error: float, checked: int, seconds: float) -> dict[str, Any]:
+        w, totals = self.workload, self.program.totals
+        return {
+            "algorithm": w.algorithm,
+            "engine": self.engine.name,
+            "tiles": tile_counts(self.program),
+            "hbm": {
+                "read_bytes": totals.read_bytes,
+                "write_bytes": totals.write_bytes,
+                "compulsory_bytes": compulsory_bytes(w),
+                "by_tensor": {
+                    name: {"read": totals.read[name], "write": totals.write[name]}
+                    for name in self.program.tensors
+                },
+            },
+            "sram": {
+                "peak_bytes": self.program.peak_shared_bytes,
+                "budget_bytes": w.gpu.smem_bytes,
+            },
+            "matmul_flops": totals.flops,
+            "visits": len(self.program),
+            "max_abs_error": error if math.isfinite(error) else None,
+            "checked_rows": checked,
+            "seconds": seconds,
+        }
+
+    # --- the whole head, for small problems ------------------------------------------------
+
+    def _head_matrices(self, head: int) -> tuple[F32, F32]:
+        """Return S (masked) and P of every tile of a head, NaN where tiles are skipped."""
+        blocks = range(self.workload.grid.Tr)
+        parts = [self.engine.row_matrices(head, i, self.row_block(head, i)) for i in blocks]
+        s, p = (np.concatenate(matrix) for matrix in zip(*parts, strict=True))
+        return frozen(s), frozen(p)
+
+    def _head_numbers(self, now: Snapshot) -> HeadNumbers:
+        w, visit = self.workload, now.visit
+        s, p = self._heads.get(visit.head, lambda: self._head_matrices(visit.head))
+        m = np.full(w.seqlen_q, np.nan, dtype=np.float32)
+        l = np.full(w.seqlen_q, np.nan, dtype=np.float32)
+        o = np.full((w.seqlen_q, w.value_dim), np.nan, dtype=np.float32)
+        for i in range(w.grid.Tr):
+            rows = slice(w.grid.row_range(i).start, w.grid.row_range(i).stop)
+            state = self._row_state(now, i)
+            if state is not None:
+                m[rows], l[rows], o[rows] = state
+        return HeadNumbers(s, p, frozen(m), frozen(l), frozen(o))
+
+    def _row_state(self, now: Snapshot, i: int) -> _RowState | None:
+        """Return m, l and O of row block `i` at the cursor; None where there is nothing yet."""
+        w, visit = self.workload, now.visit
+        block = self.row_block(visit.head, i)
+        final = block.m[:, -1], block.l[:, -1], block.o
+        if w.algorithm == "naive":
+            return self._naive_row_state(now, i, final)
+        if w.algorithm == "flash2":
+            if i < visit.i:  # with it the blocks that see nothing: always the first ones
+                return final
+            started = "initialise" in now.done or not visit.first
+            return (now.m, now.l, now.o) if i == visit.i and started else None
+        if i == visit.i:  # m, l and O lie in HBM until they are loaded, with the same numbers
+            return now.m, now.l, now.o
+        # flash1: the row block as its last visit up to the cursor left it in HBM.
+        for j in reversed(range(visit.j + (i < visit.i))):
+            index = self.program.index(visit.head, i, j)
+            if index is not None:
+                return block.m[:, j], block.l[:, j], self._output_after(index)
+        return _BLANK
+
+    def _output_after(self, index: int) -> F32:
+        """Return O of a row block as visit `index` leaves it."""
+        visit = self.program.visit(index)
+        block = self.row_block(visit.head, visit.i)
+        return self._outputs.get(index, lambda: self.engine.tile(visit, block).o)
+
+    def _naive_row_state(
+        self, now: Snapshot, i: int, final: tuple[F32, F32, F32]
+    ) -> tuple[F32, F32, F32] | None:
+        visit, (m, l, o) = now.visit, final
+        nothing = np.full_like(o, np.nan)
+        if visit.launch == 0:
+            return None
+        if visit.launch == 1:
+            if i > visit.i or (i == visit.i and "row max" not in now.done):
+                return None
+            known = i < visit.i or "row sum" in now.done
+            return m, l if known else np.full_like(l, np.nan), nothing
+        if i == visit.i and (not visit.first or "initialise" in now.done):
+            return m, l, now.o
+        return (m, l, o) if i < visit.i else (m, l, nothing)
+
+
+def tile_counts(program: TileProgram) -> dict[str, int]:
+    """Return the tiles of all heads by their kind, and how many are visited.
+
+    Kinds follow from the mask alone. FlashAttention visits the full and the partial tiles;
+    naive visits every tile, also those of kind skipped.
+    """
+    w = program.workload
+    total = w.heads * w.grid.Tr * w.grid.Tc
+    seen = w.heads * int(w.grid.visited_per_row.sum())
+    full = w.heads * w.grid.full_tiles
+    return {
+        "total": total,
+        "visited": total if w.algorithm == "naive" else seen,
+        "skipped": total - seen,
+        "full": full,
+        "partial": seen - full,
+    }
+
+
+EngineFactory = Callable[[Workload, Inputs], Engine]
+"""Makes the engine for a workload; those of kernels come from `kernels.devices.registry`."""
+
+
+def trace_of(workload: Workload, inputs: Inputs, factory: EngineFactory) -> Trace:
+    """Return the trace of a workload on an engine."""
+    return Trace(tile_program(workload), factory(workload, inputs), inputs)
+
+
+def _resolved(scenario: Scenario, source: str) -> Workload:
+    """Resolve a scenario; what is wrong with it is told of the file that it came from."""
+    try:
+        return resolve(scenario)
+    except InputError as error:
+        if source and error.source == SCENARIO:
+            raise InputError(source, error.mistakes, error.others) from None
+        raise
+
+
+def simulate(scenario: Scenario | str | Path, engine: str | EngineFactory = "numpy") -> Trace:
+    """Return the trace of a scenario: nothing is computed until it is asked for.
+
+    Parameters
+    ----------
+    scenario : Scenario or path
+        What to run.
+    engine : str or callable
+        ``numpy``, or what makes another engine; with faults on, ``numpy`` makes them.
+
+    Raises
+    ------
+    InputError
+        The scenario, its input or the engine cannot be used.
+    """
+    source = ""
+    if not isinstance(scenario, Scenario):
+        scenario, source = load_scenario(scenario), str(scenario)
+    if isinstance(engine, str):
+        if engine != "numpy":
+            raise refuse("simulate", "engine", engine, '"numpy", or what makes another engine')
+        engine = numpy_engine
+    workload = _resolved(scenario, source)
+    return trace_of(workload, read_inputs(workload), engine)

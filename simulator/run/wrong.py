@@ -1,0 +1,111 @@
+"""Which numbers of a snapshot are wrong: a run with faults beside the same run without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32, DType, frozen
+from simulator.base.tolerance import shares
+from simulator.engines.faults import FaultyEngine
+from simulator.problem.scenario import Faults
+from simulator.problem.workload import Inputs, Workload
+from simulator.run.snapshot import Snapshot
+
+Marks = NDArray[np.bool_]
+_UNIT: dict[DType, float] = {"float32": 0.0, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""Unit in the last place of a stored O, relative to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongNumbers:
+    """Numbers that differ from the right algorithm's in float64 by more than rounding explains.
+
+    The tolerance is that of `verify`; NaN and wrong infinities are always among them. What does
+    not exist at the cursor is False.
+
+    Attributes
+    ----------
+    s, p : ndarray or None
+        (Nq, Nk) bool, S and P of all tiles of the head; None for large problems.
+    tile_s, tile_p : ndarray or None
+        (r, c) bool, S and P of the current tile; None while it has none.
+    m, l : ndarray
+        (rows,) bool; all rows of the head, or of large problems those of the row block.
+    o : ndarray
+        (rows, dv) bool, likewise.
+    """
+
+    s: Marks | None
+    p: Marks | None
+    tile_s: Marks | None
+    tile_p: Marks | None
+    m: Marks
+    l: Marks
+    o: Marks
+
+
+def honest(workload: Workload) -> Workload:
+    """Return the same workload without any fault."""
+    scenario = workload.scenario.model_copy(update={"faults": Faults()})
+    return replace(workload, scenario=scenario)
+
+
+def exact_engine(workload: Workload, inputs: Inputs) -> FaultyEngine:
+    """Return the engine that computes a workload in float64, without faults."""
+    return FaultyEngine(honest(workload), inputs, np.float64)
+
+
+def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
+    """Return what is wrong in a snapshot.
+
+    Parameters
+    ----------
+    now : Snapshot
+        Of a run with faults.
+    exact : Snapshot
+        Of the run without them in float64, at the same cursor.
+    """
+    s = exact.tile.s if exact.head is None else exact.head.s
+    size = float(np.max(np.abs(s), initial=1.0, where=np.isfinite(s)))
+    o_size = size * float(np.max(np.abs(exact.v), initial=1.0))
+    l = exact.l if exact.head is None else exact.head.l
+    if now.program.workload.algorithm == "flash2":  # O is a sum of as many terms as l
+        o_size *= float(np.max(l, initial=1.0, where=np.isfinite(l)))
+    tile_s = _beyond(now.scores, exact.scores, size)
+    tile_p = _beyond(now.weights, exact.weights, size)
+    ours, theirs = now.head, exact.head
+    if ours is None or theirs is None:
+        return WrongNumbers(
+            s=None, p=None, tile_s=tile_s, tile_p=tile_p,
+            m=_wrong(now.m, exact.m, size), l=_wrong(now.l, exact.l, size),
+            o=_wrong(now.o, exact.o, o_size),
+        )  # fmt: skip
+    return WrongNumbers(
+        s=_wrong(ours.s, theirs.s, size), p=_wrong(ours.p, theirs.p, size),
+        tile_s=tile_s, tile_p=tile_p,
+        m=_wrong(ours.m, theirs.m, size), l=_wrong(ours.l, theirs.l, size),
+        o=frozen(_wrong(ours.o, theirs.o, o_size) & ~_rounded(now, ours.o, theirs.o)),
+    )  # fmt: skip
+
+
+def _beyond(ours: F32 | None, exact: F32 | None, size: float) -> Marks | None:
+    return None if ours is None or exact is None else _wrong(ours, exact, size)
+
+
+def _wrong(ours: F32, exact: F32, size: float) -> Marks:
+    used = shares(ours, exact.astype(np.float64), size)
+    # NaN in the exact numbers of a head marks what does not exist.
+    return frozen((used > 1) & ~np.isnan(exact))
+
+
+def _rounded(now: Snapshot, ours: F32, exact: F32) -> Marks:
+    """Return which numbers of O lie in HBM and differ by no more than rounding to the dtype."""
+    w = now.program.workload
+    stored = np.ones((len(ours), 1), dtype=np.bool_)
+    stored[now.visit.rows.start : now.visit.rows.stop] = False
+    with np.errstate(invalid="ignore"):
+        close = np.abs(ours - exact) <= _UNIT[w.dtype] * np.abs(exact)
+    return np.asarray(close & stored if w.algorithm != "flash1" else np.zeros_like(close))

@@ -1,0 +1,1 @@
+"""Questions about many runs or none: comparisons, sweeps, rooflines, caches, experiments."""

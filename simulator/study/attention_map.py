@@ -1,0 +1,483 @@
+"""Attention weights of the heads of a layer, as the inspector shows them.
+
+Q, K and V are read once, into float64 scores; what the sliders set (temperature, causal, window,
+sinks) is applied to those. The weights handed out are float32 and differ from the softmax in
+float64 by less than 1e-6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32, frozen
+from simulator.base.errors import refuse
+from simulator.base.matmul import matmul
+from simulator.problem.masks import Mask
+from simulator.problem.workload import Inputs, Workload
+
+F64 = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+MAX_WEIGHTS = 2**23
+"""Most weights of all heads kept at once: 64 MiB of scores in float64, 32 MiB of weights."""
+MAX_OF_A_HEAD, FEWEST_ROWS = 2**20, 16
+"""Most weights of one head that are shown at once, so that a slider still moves smoothly; and the
+rows that are shown all the same."""
+MAX_POOLED = 2**28
+"""Most weights that are made, and forgotten, for pooled maps: a few seconds of work."""
+
+_BLOCK = 2**16
+"""Scores worked on at a time, so that they stay in a core's cache."""
+_PRODUCT = 2**22
+"""Elements of K turned into float64 at a time."""
+_NOTHING = -110.0
+"""Below this exponent float32 has no number but 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapSettings:
+    """What may be changed without reading Q, K and V again.
+
+    Attributes
+    ----------
+    temperature : float
+        Divides the scaled scores.
+    causal : bool
+        Whether a row sees no later key.
+    window : int
+        How far a row sees; 0 for no window.
+    sinks : int
+        First keys that the window never hides.
+    """
+
+    temperature: float = 1.0
+    causal: bool = False
+    window: int = 0
+    sinks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Heads and rows of a workload that fit into `MAX_WEIGHTS`, and what they leave out.
+
+    Attributes
+    ----------
+    heads : tuple of int
+        Query heads, ascending.
+    rows : range
+        Query rows.
+    reason : str
+        Why this is not all, in words; empty where it is.
+    """
+
+    heads: tuple[int, ...]
+    rows: range
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowWeights:
+    """One row of one head.
+
+    Attributes
+    ----------
+    head, row : int
+        Which one.
+    weights : ndarray
+        (Nk,) float32, the same numbers as in the map.
+    visible : int
+        Keys that the mask leaves; with 0 all weights are 0.
+    strongest : ndarray
+        (k,) int, visible keys by falling weight, of equal ones the earlier first.
+    entropy : float
+        In bits; 0 for a row that sees nothing.
+    share : float
+        Entropy over ``log2(visible)``, its largest value; NaN where fewer than two keys are
+        visible, since there is nothing to share.
+    """
+
+    head: int
+    row: int
+    weights: F32
+    visible: int
+    strongest: Ints
+    entropy: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The output of one row as a blend of values, beside a lookup of the strongest key.
+
+    Attributes
+    ----------
+    key : int
+        The strongest key, the first of equal ones; -1 for a row that sees nothing.
+    weight : float
+        Its weight.
+    soft : ndarray
+        (dv,) float64, ``weights @ V``; zeros for a row that sees nothing.
+    hard : ndarray
+        (dv,) float64, V of the strongest key; zeros likewise.
+    distance : float
+        Euclidean distance of the two.
+    """
+
+    key: int
+    weight: float
+    soft: F64
+    hard: F64
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeadDifference:
+    """Two heads on the same rows.
+
+    Attributes
+    ----------
+    first, second : int
+        The heads.
+    weights : ndarray
+        (rows, Nk) float32, weights of the first less those of the second, -1 to 1.
+    moved : ndarray
+        (rows,) float64, half the sum of the absolute differences: the share of the weight that
+        lies on other keys, 0 for the same row and 1 for rows with no key in common.
+    """
+
+    first: int
+    second: int
+    weights: F32
+    moved: F64
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionMaps:
+    """Weights of some heads, all under the same settings; arrays are read-only.
+
+    Attributes
+    ----------
+    settings : MapSettings
+        What they were made with.
+    mask : Mask
+        Which pairs are visible under them.
+    heads : tuple of int
+        The query heads, in the order of the first axis.
+    rows : range
+        The query rows, in the order of the second axis.
+    weights : ndarray
+        (heads, rows, Nk) float32: ``softmax(Q K^T * scale / temperature)`` over the visible keys,
+        0 for hidden ones. A row that sees nothing is all 0.
+    entropy : ndarray
+        (heads, rows) float64, ``-sum p log2 p`` in bits; 0 for a row that sees nothing.
+    visible : ndarray
+        (rows,) int, keys that each row sees.
+    """
+
+    settings: MapSettings
+    mask: Mask
+    heads: tuple[int, ...]
+    rows: range
+    weights: F32
+    entropy: F64
+    visible: Ints
+
+    @property
+    def share(self) -> F64:
+        """Entropy over ``log2(visible)``, (heads, rows); NaN for a row that sees no two keys."""
+        most = np.broadcast_to(np.log2(np.maximum(self.visible, 1)), self.entropy.shape)
+        none = np.full_like(self.entropy, np.nan)
+        return frozen(np.divide(self.entropy, most, out=none, where=most > 0))
+
+    def of(self, head: int) -> F32:
+        """Return the weights of a head, (rows, Nk) float32."""
+        out: F32 = self.weights[self.heads.index(head)]
+        return out
+
+    def row(self, head: int, row: int, most: int = 5) -> RowWeights:
+        """Return a row with its `most` strongest keys, or fewer if it sees fewer."""
+        at, local = self.heads.index(head), self.rows.index(row)
+        weights, visible = self.weights[at, local], int(self.visible[local])
+        entropy = float(self.entropy[at, local])
+        # A visible key may weigh 0 just as hidden ones do.
+        seen = np.flatnonzero(self.mask.visible(range(row, row + 1), range(weights.size))[0])
+        order = np.argsort(-weights[seen], kind="stable")[:most]
+        return RowWeights(
+            head=head,
+            row=row,
+            weights=weights,
+            visible=visible,
+            strongest=frozen(seen[order]),
+            entropy=entropy,
+            share=entropy / math.log2(visible) if visible > 1 else math.nan,
+        )
+
+    def lookup(self, head: int, row: int, v: F32) -> Lookup:
+        """Return what a row reads.
+
+        Parameters
+        ----------
+        head, row : int
+            Which row.
+        v : ndarray
+            (Nk, dv) float32, values of the head's KV head.
+        """
+        found = self.row(head, row, most=1)
+        if not found.visible:
+            nothing = frozen(np.zeros(v.shape[1]))
+            return Lookup(-1, 0.0, nothing, nothing, 0.0)
+        key = int(found.strongest[0])
+        used = np.flatnonzero(found.weights)
+        soft = matmul(found.weights[used].astype(np.float64), v[used].astype(np.float64))
+        hard = v[key].astype(np.float64)
+        distance = float(np.linalg.norm(soft - hard))
+        return Lookup(key, float(found.weights[key]), frozen(soft), frozen(hard), distance)
+
+    def difference(self, first: int, second: int) -> HeadDifference:
+        """Return the weights of one head less those of another."""
+        weights = self.of(first) - self.of(second)
+        moved = np.abs(weights).sum(axis=1, dtype=np.float64) / 2
+        return HeadDifference(first, second, frozen(weights), frozen(moved))
+
+    def pooled(self, rows: int, cols: int) -> F32:
+        """Return the largest weight of each block, for pictures smaller than the map.
+
+        Parameters
+        ----------
+        rows, cols : int
+            Most rows and columns of the result: blocks are `pool_block` of them long.
+
+        Returns
+        -------
+        ndarray
+            (heads, blocks of rows, blocks of keys) float32.
+        """
+        _, all_rows, keys = self.weights.shape
+        return frozen(_pooled(self.weights, pool_block(all_rows, rows), pool_block(keys, cols)))
+
+
+class HeadScores:
+    """Scores of some heads in float64, from which maps are made again and again.
+
+    Parameters
+    ----------
+    workload : Workload
+        Shapes, scale and mask.
+    inputs : Inputs
+        Q and K are read once, here.
+    part : Part or None
+        Heads and rows; all of them when not said.
+
+    Raises
+    ------
+    InputError
+        The part has more than `MAX_WEIGHTS` weights.
+    """
+
+    def __init__(self, workload: Workload, inputs: Inputs, part: Part | None = None) -> None:
+        w = workload
+        self.part = part or Part(tuple(range(w.heads)), range(w.seqlen_q))
+        self.settings = settings_of(w)
+        self._shape = (len(self.part.heads), len(self.part.rows), w.seqlen_k)
+        self._seqlen_q, self._scale = w.seqlen_q, w.scale
+        count = math.prod(self._shape)
+        if count > MAX_WEIGHTS:
+            shape = " x ".join(map(str, self._shape))
+            raise refuse("inspector", "weights", shape, f"at most {MAX_WEIGHTS} of them at once")
+        self._raw = np.empty(self._shape)
+        rows = slice(self.part.rows.start, self.part.rows.stop)
+        step = max(1, _PRODUCT // w.head_dim)
+        for at, head in enumerate(self.part.heads):
+            q, k = inputs.q[head, rows].astype(np.float64), inputs.k[w.kv_head_of[head]]
+            for start in range(0, w.seqlen_k, step):
+                keys = slice(start, start + step)
+                matmul(q, k[keys].T.astype(np.float64), out=self._raw[at, :, keys])
+
+    def maps(
+        self, settings: MapSettings | None = None, heads: Sequence[int] | None = None
+    ) -> AttentionMaps:
+        """Return the weights of the heads, or of some of them, under `settings`.
+
+        Parameters
+        ----------
+        settings : MapSettings or None
+            None for those of the workload.
+        heads : sequence of int or None
+            Some heads of the part; None for all.
+
+        Raises
+        ------
+        InputError
+            A temperature that leaves no usable scale, or a negative window or count of sinks.
+        """
+        settings = settings or self.settings
+        factor = self._factor(settings)
+        picked = self.part.heads if heads is None else tuple(heads)
+        places = [self.part.heads.index(head) for head in picked]
+        _, rows, keys = self._shape
+        mask = Mask(self._seqlen_q, keys, settings.causal, settings.window, settings.sinks)
+        weights = np.empty((len(places), rows, keys), dtype=np.float32)
+        entropy = np.empty((len(places), rows))
+        visible = np.full(rows, keys, dtype=np.intp)
+        step = max(1, min(rows, _BLOCK // keys))
+        room = np.empty((step, keys))
+        for start in range(0, rows, step):
+            block = slice(start, min(start + step, rows))
+            scores = room[: block.stop - block.start]
+            hidden = None
+            if mask.hides:
+                seen = mask.visible(self.part.rows[block], range(keys))
+                visible[block] = np.count_nonzero(seen, axis=1)
+                hidden = np.where(seen, 0.0, -np.inf)
+            for at, place in enumerate(places):
+                np.multiply(self._raw[place, block], factor, out=scores)
+                if hidden is not None:
+                    scores += hidden
+                entropy[at, block] = _softmax_into(weights[at, block], scores)
+        return AttentionMaps(
+            settings=settings,
+            mask=mask,
+            heads=picked,
+            rows=self.part.rows,
+            weights=frozen(weights),
+            entropy=frozen(entropy),
+            visible=frozen(visible),
+        )
+
+    def _factor(self, settings: MapSettings) -> float:
+        """Return what Q K^T is multiplied by, once the settings are found to be usable."""
+        for key in ("window", "sinks"):
+            if getattr(settings, key) < 0:
+                raise refuse("inspector", key, getattr(settings, key), "0 or more")
+        limits, t = np.finfo(np.float32), settings.temperature
+        if t > 0 and float(limits.tiny) <= self._scale / t <= float(limits.max):
+            return self._scale / t
+        raise refuse("inspector", "temperature", t, "a number above 0 that keeps scores finite")
+
+
+def settings_of(workload: Workload) -> MapSettings:
+    """Return the settings that a workload says."""
+    mask = workload.mask
+    return MapSettings(workload.temperature, mask.causal, mask.window, mask.sinks)
+
+
+def fitting_part(workload: Workload, head: int, row: int) -> Part:
+    """Return what of a workload is shown at once: all, one head, or rows of it around one.
+
+    Parameters
+    ----------
+    workload : Workload
+        Shapes.
+    head, row : int
+        What must be in it.
+    """
+    heads, rows, keys = workload.heads, workload.seqlen_q, workload.seqlen_k
+    if rows * keys > MAX_OF_A_HEAD:
+        some = min(rows, max(FEWEST_ROWS, MAX_OF_A_HEAD // keys))
+        start = min(max(row - some // 2, 0), rows - some)
+        limit = f"more than the {_spaced(MAX_OF_A_HEAD)} shown at once"
+        around = f"head {head}, rows {_spaced(start)} to {_spaced(start + some - 1)}"
+        reason = f"{_spaced(rows)} × {_spaced(keys)} weights of a head are {limit}: {around}"
+        return Part((head,), range(start, start + some), reason)
+    if heads * rows * keys <= MAX_WEIGHTS:
+        return Part(tuple(range(heads)), range(rows))
+    limit = f"more than the {_spaced(MAX_WEIGHTS)} kept at once"
+    reason = f"{heads} × {_spaced(rows)} × {_spaced(keys)} weights are {limit}: head {head} alone"
+    return Part((head,), range(rows), reason)
+
+
+def _spaced(count: int) -> str:
+    """Return a count with thin spaces between thousands."""
+    return f"{count:,}".replace(",", "\u2009")
+
+
+def pooled_maps(
+    workload: Workload,
+    inputs: Inputs,
+    settings: MapSettings,
+    size: tuple[int, int],
+    progress: Callable[[float], None] = lambda share: None,
+) -> F32:
+    """Return small maps of all heads, however many weights they have, one part after another.
+
+    Parameters
+    ----------
+    workload, inputs : Workload, Inputs
+        What is shown.
+    settings : MapSettings
+        What the weights are made with.
+    size : (int, int)
+        Most rows and columns of each map.
+    progress : callable
+        Told the share done, 0 to 1; may raise to stop.
+
+    Returns
+    -------
+    ndarray
+        (heads, blocks of rows, blocks of keys) float32, the largest weight of each block, equal to
+        `AttentionMaps.pooled` of all rows.
+
+    Raises
+    ------
+    InputError
+        There are more than `MAX_POOLED` weights, or the settings cannot be used.
+    """
+    w = workload
+    if w.heads * w.seqlen_q * w.seqlen_k > MAX_POOLED:
+        shape = f"{w.heads} x {w.seqlen_q} x {w.seqlen_k}"
+        raise refuse("inspector", "weights", shape, f"at most {MAX_POOLED} to make small maps of")
+    tall, wide = pool_block(w.seqlen_q, size[0]), pool_block(w.seqlen_k, size[1])
+    # Whole blocks of rows, as many as fit beside each other.
+    step = tall * max(1, MAX_WEIGHTS // 4 // (tall * w.seqlen_k))
+    out = []
+    for head in range(w.heads):
+        for start in range(0, w.seqlen_q, step):
+            part = Part((head,), range(start, min(start + step, w.seqlen_q)))
+            maps = HeadScores(w, inputs, part).maps(settings)
+            out.append(_pooled(maps.weights, tall, wide)[0])
+            progress((head + part.rows.stop / w.seqlen_q) / w.heads)
+    return frozen(np.concatenate(out).reshape(w.heads, -1, out[0].shape[1]))
+
+
+def pool_block(length: int, most: int) -> int:
+    """Return how many rows or keys one block of a pooled map takes; the last may be shorter."""
+    return math.ceil(length / most)
+
+
+def _softmax_into(out: F32, scores: F64) -> F64:
+    """Fill `out` with the softmax of each row of `scores`; return the entropies in bits.
+
+    Differences from the maximum are taken in float64, so that float32 rounds what is small: an
+    exponent x is off by at most x 2**-24, and x exp(x) has no room for more than 1e-7. `scores`
+    is overwritten.
+    """
+    top = scores.max(axis=1, keepdims=True)
+    blind = np.isneginf(top)
+    scores -= np.where(blind, 0.0, top)
+    exponents = np.maximum(scores, _NOTHING, out=scores).astype(np.float32)
+    np.exp(exponents, out=out)
+    total = out.sum(axis=1, keepdims=True)
+    total[blind] = 1.0
+    out *= 1 / total
+    # log p is the exponent less log of the sum; p sums to 1, except where nothing is seen.
+    mean = np.einsum("ij,ij->i", out, exponents).astype(np.float64)
+    bits: F64 = (np.log(total[:, 0].astype(np.float64)) - mean) / math.log(2)
+    return np.maximum(bits, 0.0)
+
+
+def _pooled(weights: F32, tall: int, wide: int) -> F32:
+    # Rows first: they lie side by side, and leave less to go through in strides.
+    out = weights[:, ::tall].copy()
+    for n in range(1, tall):
+        more = weights[:, n::tall]
+        np.maximum(out[:, : more.shape[1]], more, out=out[:, : more.shape[1]])
+    weights, out = out, out[:, :, ::wide].copy()
+    for n in range(1, wide):
+        more = weights[:, :, n::wide]
+        np.maximum(out[:, :, : more.shape[2]], more, out=out[:, :, : more.shape[2]])
+    return out

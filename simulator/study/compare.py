@@ -1,0 +1,382 @@
+"""The three algorithms side by side on the same Q, K, V, tiles, mask and hardware.
+
+Everything here is arithmetic on tile programs, so any place of a run of millions of visits
+costs microseconds; only `run_all` starts engines.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any, get_args
+
+from simulator.problem.hardware import TimeEstimate, time_estimate
+from simulator.problem.scenario import Algorithm, scenario_tables
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import tile_program
+from simulator.program.tile_program import Counters, TileProgram, Visit
+from simulator.program.traffic import compulsory_bytes
+from simulator.run.snapshot import Snapshot
+from simulator.run.trace import EngineFactory, Progress, Trace, trace_of
+from simulator.study.sweep import figures_of, rule_tiles, workload_at
+
+NAMES: tuple[Algorithm, ...] = get_args(Algorithm)
+"""The algorithms in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far one algorithm has come.
+
+    Attributes
+    ----------
+    algorithm : str
+        ``naive``, ``flash1`` or ``flash2``.
+    visits : int
+        Visits that are done.
+    visit : Visit or None
+        The visit at hand, or the last one done between two; None before the first.
+    counters : Counters
+        Requested bytes and FLOPs so far.
+    time : TimeEstimate
+        What they take on the chosen GPU.
+    on_chip : int
+        Most shared memory, bytes, that the tiles of `visit` take at once.
+    finished : bool
+        Whether its run is over.
+    """
+
+    algorithm: Algorithm
+    visits: int
+    visit: Visit | None
+    counters: Counters
+    time: TimeEstimate
+    on_chip: int
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Figures of one algorithm's whole run.
+
+    Attributes
+    ----------
+    algorithm : str
+        ``naive``, ``flash1`` or ``flash2``.
+    visits : int
+        Of all launches: naive's scores, softmax and output visits each count.
+    counters : Counters
+        Requested bytes and FLOPs.
+    compulsory : int
+        Distinct bytes that each launch touches, once.
+    time : TimeEstimate
+        On the chosen GPU, from requested bytes and FLOPs.
+    peak : int
+        Most shared memory, bytes, that tiles of full size take at once.
+    square : int
+        Bytes that S and P take in HBM; 0 where they never leave the chip.
+    """
+
+    algorithm: Algorithm
+    visits: int
+    counters: Counters
+    compulsory: int
+    time: TimeEstimate
+    peak: int
+    square: int
+
+    @property
+    def intensity(self) -> float:
+        """Matmul FLOPs for each requested byte."""
+        return self.counters.flops / self.counters.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Lockstep:
+    """Where all three stand while the one on show is at a cursor.
+
+    Attributes
+    ----------
+    by_tile : tuple of Position
+        All have done as many visits as the one on show, or are finished.
+    by_time : tuple of Position
+        The others have done the visits that fit the simulated time of the one on show.
+    """
+
+    by_tile: tuple[Position, ...]
+    by_time: tuple[Position, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRun:
+    """What an engine's whole run of one algorithm came to.
+
+    Attributes
+    ----------
+    engine : str
+        Which one.
+    max_abs_error : float
+        Largest difference of O from float64, over `checked_rows` rows.
+    checked_rows : int
+        Rows that were compared.
+    seconds : float
+        The engine's time, without the check.
+    """
+
+    engine: str
+    max_abs_error: float
+    checked_rows: int
+    seconds: float
+
+
+class Comparison:
+    """Three tile programs that differ in the algorithm alone.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The one on show; the other two are made here.
+    """
+
+    def __init__(self, program: TileProgram) -> None:
+        self.shown = program.workload.algorithm
+        self.programs = {
+            name: program
+            if name == self.shown
+            else tile_program(replace(program.workload, algorithm=name))
+            for name in NAMES
+        }
+
+    @cached_property
+    def totals(self) -> tuple[Totals, ...]:
+        """Figures of the whole runs."""
+        return tuple(_totals(name, program) for name, program in self.programs.items())
+
+    def at(self, snapshot: Snapshot) -> Lockstep:
+        """Return where all three stand while the one on show is at a snapshot's cursor.
+
+        The one on show counts every op that is done; the others stand between two visits.
+        """
+        shown = self._of_snapshot(snapshot)
+        seconds = shown.time.seconds
+        by_tile, by_time = [], []
+        for name in NAMES:
+            if name == self.shown:
+                by_tile.append(shown)
+                by_time.append(shown)
+                continue
+            by_tile.append(self.after(name, min(shown.visits, len(self.programs[name]))))
+            by_time.append(self.after(name, self.visits_within(name, seconds)))
+        return Lockstep(tuple(by_tile), tuple(by_time))
+
+    def after(self, name: Algorithm, visits: int) -> Position:
+        """Return where an algorithm stands once so many of its visits are done."""
+        program = self.programs[name]
+        counters = program.counters(visits)
+        visit = program.visit(visits - 1) if visits else None
+        return Position(
+            algorithm=name,
+            visits=visits,
+            visit=visit,
+            counters=counters,
+            time=_time(program, counters),
+            on_chip=0 if visit is None else visit_shared_bytes(program, visit.index),
+            finished=visits == len(program),
+        )
+
+    def visits_within(self, name: Algorithm, seconds: float) -> int:
+        """Return how many whole visits an algorithm does in that much simulated time.
+
+        Bytes and FLOPs only grow, so the time is found by halving.
+        """
+        program = self.programs[name]
+
+        def spent(visits: int) -> float:
+            return _time(program, program.counters(visits)).seconds
+
+        return bisect_right(range(1, len(program) + 1), seconds, key=spent)
+
+    def _of_snapshot(self, snapshot: Snapshot) -> Position:
+        program = snapshot.program
+        whole = snapshot.cursor.op == len(snapshot.ops) - 1
+        done = snapshot.cursor.visit + whole
+        return Position(
+            algorithm=self.shown,
+            visits=done,
+            visit=snapshot.visit,
+            counters=snapshot.counters,
+            time=snapshot.time,
+            on_chip=visit_shared_bytes(program, snapshot.visit.index),
+            finished=done == len(program),
+        )
+
+
+SCALE_N = 2**14
+"""Keys at which a short run is held against a longer one."""
+_LONGEST = 2**17
+
+
+@dataclass(frozen=True, slots=True)
+class AtScale:
+    """What a short run would come to if it were long, in tiles as kernels ship them.
+
+    Attributes
+    ----------
+    keys : int
+        N of the long run.
+    rows, cols : int
+        Its tiles, by the rule ``fa2``.
+    bytes : mapping
+        Requested bytes of each algorithm's long run, in the order in which they are shown.
+    last : str
+        The algorithm that saves least.
+    since : int or None
+        N from which `last` requests less than `baseline` in these tiles; None: it never does.
+    """
+
+    keys: int
+    rows: int
+    cols: int
+    bytes: Mapping[str, int]
+    last: str
+    since: int | None
+
+    @property
+    def baseline(self) -> str:
+        """The algorithm that the others are held against: the first one."""
+        return next(iter(self.bytes))
+
+    def times(self, name: str) -> float:
+        """Return how many times an algorithm's bytes the baseline requests."""
+        return self.bytes[self.baseline] / self.bytes[name]
+
+
+@lru_cache(maxsize=4)
+def at_scale(program: TileProgram) -> AtScale | None:
+    """Return the long run to hold a short one against; None where the run itself shows it.
+
+    A run is short if the baseline requests less than half as many times the bytes of the algorithm
+    that saves most as it would at `SCALE_N` keys in the tiles of published kernels.
+    """
+    w = program.workload
+    rows, cols = rule_tiles(w)["fa2"]
+    shipped = replace(w, rows=rows, cols=cols)
+    if w.seqlen_k >= SCALE_N:
+        return None
+    there = _requested(workload_at(shipped, "N", SCALE_N))
+    here = _requested(w)
+    baseline, *others = there
+    best = min(there, key=there.__getitem__)
+    if 2 * here[baseline] / here[best] >= there[baseline] / there[best]:
+        return None
+    last = max(others, key=there.__getitem__)
+
+    def saves(keys: int) -> bool:
+        found = _requested(workload_at(shipped, "N", keys))
+        return found[last] < found[baseline]
+
+    return AtScale(SCALE_N, rows, cols, there, last, _since(saves))
+
+
+def _requested(w: Workload) -> dict[str, int]:
+    return {name: figures_of(replace(w, algorithm=name)).bytes for name in NAMES}
+
+
+def _since(saves: Callable[[int], bool]) -> int | None:
+    """Return the least N from which on something holds at every doubling."""
+    most = _LONGEST
+    if not saves(most):
+        return None
+    while most > 1 and saves(most // 2):
+        most //= 2
+    return most // 2 + 1 + bisect_left(range(most // 2 + 1, most), True, key=saves)
+
+
+@lru_cache(maxsize=4)
+def comparison_of(program: TileProgram) -> Comparison:
+    """Return the comparison with a program on show, made once for each."""
+    return Comparison(program)
+
+
+def visit_shared_bytes(program: TileProgram, index: int) -> int:
+    """Return the most shared memory that the tiles on chip take at once during a visit."""
+    first, *rest = program.ops(index)
+    held = {t.name: t.bytes for t in program.on_chip(index, 0) if t.place == "shared"}
+    most = sum(held.values())
+    for op in (first, *rest)[1:]:
+        for name in op.frees:
+            held.pop(name, None)
+        held |= {tile.name: tile.bytes for tile in op.allocates if tile.place == "shared"}
+        most = max(most, sum(held.values()))
+    return most
+
+
+def same_numbers_key(trace: Trace) -> tuple[dict[str, Any], int]:
+    """Return what tells whether results of all three still hold for a trace.
+
+    It is the same for traces of scenarios that differ in nothing but the algorithm and that
+    run on the same arrays, while those are alive.
+    """
+    tables = scenario_tables(trace.workload.scenario)
+    attention = {k: v for k, v in tables.get("attention", {}).items() if k != "algorithm"}
+    return {**tables, "title": "", "attention": attention}, id(trace.inputs)
+
+
+def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[str, EngineRun]:
+    """Run all three on their engines, from the first tile to the last.
+
+    Parameters
+    ----------
+    trace : Trace
+        Whose workload and inputs they take.
+    factory : callable
+        Makes the engine of each.
+    progress : callable
+        Told the share done, 0 to 1; may raise to stop.
+
+    Returns
+    -------
+    dict
+        By algorithm.
+    """
+    out: dict[str, EngineRun] = {}
+    for n, name in enumerate(NAMES):
+        workload = replace(trace.workload, algorithm=name)
+        run = trace_of(workload, trace.inputs, factory)
+        summary = run.summary(partial(_part, progress, n))
+        error = summary["max_abs_error"]
+        out[name] = EngineRun(
+            engine=summary["engine"],
+            # None: a fault has made it infinite or NaN, which JSON cannot say.
+            max_abs_error=math.nan if error is None else error,
+            checked_rows=summary["checked_rows"],
+            seconds=summary["seconds"],
+        )
+    return out
+
+
+def _part(progress: Progress, number: int, share: float) -> None:
+    """Tell the share of all that a share of run `number` makes."""
+    progress((number + share) / len(NAMES))
+
+
+def _time(program: TileProgram, counters: Counters) -> TimeEstimate:
+    w = program.workload
+    return time_estimate(w.gpu, counters.bytes, counters.flops, w.dtype)
+
+
+def _totals(name: Algorithm, program: TileProgram) -> Totals:
+    counters = program.totals
+    return Totals(
+        algorithm=name,
+        visits=len(program),
+        counters=counters,
+        compulsory=compulsory_bytes(program.workload),
+        time=_time(program, counters),
+        peak=program.peak_shared_bytes,
+        # Each cell of both is written once, so what is written is what lies there.
+        square=counters.write.get("S", 0) + counters.write.get("P", 0),
+    )

@@ -1,0 +1,150 @@
+"""What the checks on a GPU have measured: the one place that reads their report.
+
+``kernels.check`` writes docs/gpu/report.json. A figure in it that belongs to a run names the
+run by its `signature`; it is shown for that very workload and for no other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from simulator.base.assets import ASSETS
+from simulator.problem.workload import Workload
+
+REPORT = ASSETS.parent / "docs" / "gpu" / "report.json"
+"""In the checkout and in the frozen bundle alike; where it is missing nothing was measured."""
+WORKLOAD = "workload"
+"""Key of a figure's signature."""
+
+Report = dict[str, Any]
+"""As ``kernels.check`` writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A run that was timed on a GPU.
+
+    Attributes
+    ----------
+    algorithm : str
+        Which one.
+    gpu : str
+        The device, as its driver names it.
+    seconds : float
+        Median time of a launch.
+    rate : float
+        FLOP/s.
+    """
+
+    algorithm: str
+    gpu: str
+    seconds: float
+    rate: float
+
+
+def signature(w: Workload) -> dict[str, Any]:
+    """Return all that decides the bytes and the work of a run, as JSON holds it.
+
+    The numbers in Q, K, V, the scale and the preset are left out: no kernel moves or computes
+    more or less for them.
+    """
+    mask = w.mask
+    return {
+        "algorithm": w.algorithm,
+        "heads": w.heads,
+        "kv_heads": w.kv_heads,
+        "kv_head_of": " ".join(map(str, w.kv_head_of)),  # as text: one line of the report
+        "seqlen_q": w.seqlen_q,
+        "seqlen_k": w.seqlen_k,
+        "head_dim": w.head_dim,
+        "value_dim": w.value_dim,
+        "dtype": w.dtype,
+        "mask": {
+            "causal": mask.causal,
+            "window": mask.window,
+            "sinks": mask.sinks if mask.window else 0,  # without a window there is nothing to keep
+        },
+        "rows": w.rows,
+        "cols": w.cols,
+    }
+
+
+def measured_run(w: Workload, flops: int, report: Report) -> Measured | None:
+    """Return what a report has timed for this very workload.
+
+    Parameters
+    ----------
+    w : Workload
+        The run.
+    flops : int
+        Its matmul FLOPs.
+    report : dict
+        Of the checks on a GPU.
+    """
+    for line in _figures(report, "lines", w):
+        ms = _number(line, "ms")  # none: the run did not fit
+        if ms:
+            seconds = ms / 1e3
+            return Measured(w.algorithm, report["machine"]["GPU"], seconds, flops / seconds)
+    return None
+
+
+def measured_dram(w: Workload, report: Report) -> int | None:
+    """Return the DRAM bytes, read and written, that a report has for this very workload."""
+    for row in _figures(report, "dram", w):
+        read, written = _number(row, "read"), _number(row, "write")
+        if read is not None and written is not None:
+            return int(read + written)
+    return None
+
+
+def _figures(report: Report, key: str, w: Workload) -> Iterator[dict[str, Any]]:
+    """Yield the figures of one name that were measured on this very workload.
+
+    Figures of a check that failed are not trusted, nor those of a machine that is not named.
+    Faults are made by NumPy alone: no GPU ran such a workload.
+    """
+    if w.faults.on or not isinstance(_table(report.get("machine")).get("GPU"), str):
+        return
+    wanted = signature(w)
+    for check in _tables(report.get("checks")):
+        if check.get("status") == "passed":
+            for figure in _tables(_table(check.get("figures")).get(key)):
+                if figure.get(WORKLOAD) == wanted:
+                    yield figure
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _tables(value: object) -> list[dict[str, Any]]:
+    return [_table(each) for each in value] if isinstance(value, list) else []
+
+
+def _number(figure: dict[str, Any], key: str) -> float | None:
+    """Return a number that a figure holds, None where it is none that was measured."""
+    value = figure.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e18 else None
+
+
+def read_report(path: Path) -> Report:
+    """Return a report; empty where there is none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+@lru_cache(maxsize=1)
+def gpu_report() -> Report:
+    """Return the report that this copy of Tilescope holds, read once; empty where there is none."""
+    return read_report(REPORT)

@@ -1,0 +1,167 @@
+"""Where the algorithms stand under the roofs of a GPU: bandwidth and matrix rate.
+
+References
+----------
+Williams, Waterman, Patterson 2009, "Roofline: an insightful visual performance model for
+multicore architectures", section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from simulator.problem.hardware import Gpu, TimeEstimate, time_estimate
+from simulator.problem.scenario import Algorithm
+from simulator.problem.workload import Workload
+from simulator.program.tile_program import Counters, TileProgram
+from simulator.study.sweep import NAMES, figures_of
+
+Phase = Literal["prefill", "decode"]
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """What a GPU can do at most.
+
+    Attributes
+    ----------
+    gpu : Gpu
+        The preset.
+    bandwidth : float
+        HBM bytes/s.
+    rate : float or None
+        Matmul FLOP/s. None for float32: the presets hold no rate for it.
+    """
+
+    gpu: Gpu
+    bandwidth: float
+    rate: float | None
+
+    @property
+    def ridge(self) -> float | None:
+        """FLOPs for each byte from which the matrix rate is what limits; None without a rate."""
+        return None if self.rate is None else self.rate / self.bandwidth
+
+    def at(self, intensity: float) -> float:
+        """Return the most FLOP/s at an intensity in FLOPs for each byte."""
+        slope = self.bandwidth * intensity
+        return slope if self.rate is None else min(slope, self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One run, or a part of one, under a roof.
+
+    Attributes
+    ----------
+    algorithm : str
+        ``naive``, ``flash1`` or ``flash2``.
+    phase : str
+        ``prefill``, the scenario as it is, or ``decode``.
+    flops : int
+        Matmul FLOPs.
+    requested : int
+        Requested bytes.
+    compulsory : int or None
+        Distinct bytes that each launch touches, once; None for a part of a run.
+    time : TimeEstimate
+        Of requested bytes and FLOPs.
+    """
+
+    algorithm: Algorithm
+    phase: Phase
+    flops: int
+    requested: int
+    compulsory: int | None
+    time: TimeEstimate
+
+    @property
+    def intensity(self) -> float:
+        """FLOPs for each requested byte; 0 before the first byte."""
+        return self.flops / self.requested if self.requested else 0.0
+
+    @property
+    def best_intensity(self) -> float | None:
+        """FLOPs for each compulsory byte: what perfect caches would make of it."""
+        return None if self.compulsory is None else self.flops / self.compulsory
+
+    @property
+    def rate(self) -> float:
+        """FLOP/s in the estimated time: the roof above the intensity."""
+        return self.flops / self.time.seconds if self.time.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """All algorithms under the roof of one GPU.
+
+    Attributes
+    ----------
+    dtype : str
+        Of Q, K, V, O.
+    roof : Roof
+        The GPU.
+    places : tuple of Place
+        Prefill of each algorithm, then decode of each.
+    """
+
+    dtype: str
+    roof: Roof
+    places: tuple[Place, ...]
+
+    def place(self, algorithm: str, phase: Phase) -> Place:
+        """Return one of the places."""
+        return next(p for p in self.places if (p.algorithm, p.phase) == (algorithm, phase))
+
+    def on(self, gpu: Gpu) -> Roofline:
+        """Return the same runs, with the same tiles, on another GPU."""
+        places = tuple(
+            replace(p, time=time_estimate(gpu, p.requested, p.flops, self.dtype))
+            for p in self.places
+        )
+        return Roofline(self.dtype, roof_of(gpu, self.dtype), places)
+
+    def part(self, algorithm: Algorithm, counters: Counters) -> Place:
+        """Return where the part of a run that is done stands.
+
+        Parameters
+        ----------
+        algorithm : str
+            Whose run.
+        counters : Counters
+            At the cursor.
+        """
+        time = time_estimate(self.roof.gpu, counters.bytes, counters.flops, self.dtype)
+        return Place(algorithm, "prefill", counters.flops, counters.bytes, None, time)
+
+
+def roof_of(gpu: Gpu, dtype: str) -> Roof:
+    """Return the roof of a GPU for products of a dtype."""
+    rate = None if dtype == "float32" else gpu.tflops * 1e12
+    return Roof(gpu, gpu.tbps * 1e12, rate)
+
+
+def decode_workload(w: Workload) -> Workload:
+    """Return the step that makes one more token: one query row, the keys as a cache."""
+    return replace(w, seqlen_q=1, mask=replace(w.mask, seqlen_q=1))
+
+
+@lru_cache(maxsize=4)
+def roofline_of(program: TileProgram) -> Roofline:
+    """Return where every algorithm stands on the workload's GPU, made once for each program.
+
+    Prefill is the workload as it is; decode the same with one query row. The tiles are those
+    of the workload.
+    """
+    w = program.workload
+    places = []
+    phases: tuple[tuple[Phase, Workload], ...] = (("prefill", w), ("decode", decode_workload(w)))
+    for phase, work in phases:
+        for name in NAMES:
+            found = figures_of(replace(work, algorithm=name))
+            places.append(
+                Place(name, phase, found.flops, found.bytes, found.compulsory, found.time)
+            )
+    return Roofline(w.dtype, roof_of(w.gpu, w.dtype), tuple(places))

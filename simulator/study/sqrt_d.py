@@ -1,0 +1,249 @@
+"""Why scores are divided by √d: random queries and keys, with and without the division.
+
+A trial is one query and some keys with entries from a standard normal distribution. The score
+q·k is a sum of d products of variance 1, so its variance is d; divided by √d it is 1, whatever d.
+Undivided scores of a large head lie so far apart that the softmax puts all weight on one key,
+and then hardly anything can be learned: the softmax's gradient vanishes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import frozen
+from simulator.base.errors import refuse
+from simulator.base.matmul import matmul
+
+F64 = NDArray[np.float64]
+
+DIMS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+TRIALS, KEYS = 512, 64
+MAX_DIM, MAX_KEYS, MAX_TRIALS = 2**13, 2**10, 2**16
+
+_CHUNK, _CHUNK_TRIALS = 2**19, 32
+"""Most random numbers and trials between two results: some milliseconds, and many small steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over trials and how well it is known.
+
+    Attributes
+    ----------
+    mean : float
+        The mean.
+    error : float
+        Its standard error, ``sqrt(sample variance / trials)``; infinite for fewer than two trials.
+    """
+
+    mean: float
+    error: float
+
+    def agrees(self, value: float, errors: float = 3.0) -> bool:
+        """Whether `value` is so many errors away or less; chance goes beyond 3 once in 370."""
+        return abs(self.mean - value) <= errors * self.error
+
+
+@dataclass(frozen=True, slots=True)
+class Softness:
+    """What becomes of scores, and of the weights that the softmax makes of them.
+
+    Attributes
+    ----------
+    variance : Estimate
+        Mean square of the scores, which is their variance: their mean is 0 by symmetry. The keys of
+        a trial share the query, so the error comes from the spread of the trials' means.
+    entropy : Estimate
+        Of the weights, ``-sum p log2 p``, in bits; ``log2(keys)`` at most.
+    gradient : Estimate
+        Trace of the softmax's Jacobian ``dp_i/ds_j = p_i (1 if i = j else 0) - p_i p_j``, that is
+        ``sum p_i (1 - p_i) = 1 - sum p_i^2``. The Jacobian has no negative eigenvalue, so it is
+        also their sum of magnitudes, and half the sum of the magnitudes of its entries. It is 0
+        when one key has all the weight and ``1 - 1/keys`` when all have the same.
+    scores : ndarray
+        (keys,) float64, those of the newest trial, read-only.
+    """
+
+    variance: Estimate
+    entropy: Estimate
+    gradient: Estimate
+    scores: F64
+
+
+@dataclass(frozen=True, slots=True)
+class DimPoint:
+    """What the trials at one d have shown so far.
+
+    Attributes
+    ----------
+    d : int
+        Entries of each vector.
+    trials : int
+        Queries drawn so far.
+    plain : Softness
+        Of q·k.
+    scaled : Softness
+        Of q·k/√d, from the same vectors.
+    """
+
+    d: int
+    trials: int
+    plain: Softness
+    scaled: Softness
+
+
+@dataclass(frozen=True, slots=True)
+class SqrtDResult:
+    """The experiment as far as it has come.
+
+    Attributes
+    ----------
+    seed, keys, trials : int
+        Seed, keys for each query, and queries for each d when all is done.
+    points : tuple of DimPoint
+        One for each d that has begun, in the order asked for.
+    share : float
+        Share of the random numbers that have been drawn, 0 to 1.
+    """
+
+    seed: int
+    keys: int
+    trials: int
+    points: tuple[DimPoint, ...]
+    share: float
+
+
+def sqrt_d_experiment(
+    seed: int = 0, dims: Sequence[int] = DIMS, keys: int = KEYS, trials: int = TRIALS
+) -> Iterator[SqrtDResult]:
+    """Draw vectors a few at a time and yield the result so far, the last time with all of them.
+
+    Parameters
+    ----------
+    seed : int
+        The numbers of one d depend on seed, d and `keys` alone, and more trials only add to fewer.
+    dims : sequence of int
+        The d to try; they take turns, the one least far next.
+    keys : int
+        Keys for each query.
+    trials : int
+        Queries for each d.
+
+    Raises
+    ------
+    InputError
+        A count out of range, or a d said twice.
+
+    References
+    ----------
+    Vaswani et al. 2017, section 3.2.1 and footnote 4.
+    """
+    _check(seed, dims, keys, trials)
+    return _results(seed, tuple(dims), keys, trials)
+
+
+def _results(seed: int, dims: tuple[int, ...], keys: int, trials: int) -> Iterator[SqrtDResult]:
+    running = {d: _Running(seed, d, keys) for d in dims}
+    total = sum(dims) * trials
+    while True:
+        behind = min(running.values(), key=lambda one: one.count)
+        if behind.count == trials:
+            return
+        behind.draw(min(trials, behind.count + behind.chunk))
+        yield SqrtDResult(
+            seed=seed,
+            keys=keys,
+            trials=trials,
+            points=tuple(one.point for one in running.values() if one.count),
+            share=sum(one.d * one.count for one in running.values()) / total,
+        )
+
+
+class _Running:
+    """The trials at one d: a stream of random numbers and the sums of what they gave."""
+
+    def __init__(self, seed: int, d: int, keys: int) -> None:
+        self.d = d
+        self.keys = keys
+        self.chunk = min(_CHUNK_TRIALS, max(1, _CHUNK // (d * (keys + 1))))
+        self.count = 0
+        self._random = np.random.default_rng((seed, d))
+        self._mean, self._squares = np.zeros((2, 3)), np.zeros((2, 3))
+        self._newest: tuple[F64, F64] = (np.zeros(keys), np.zeros(keys))
+
+    def draw(self, upto: int) -> None:
+        """Do trials until there are so many."""
+        count = upto - self.count
+        # A query and its keys lie together, so that chunks of any size draw the same trials.
+        drawn = self._random.standard_normal((count, self.keys + 1, self.d))
+        plain = matmul(drawn[:, 1:], drawn[:, 0, :, None])[:, :, 0]
+        both = (plain, plain / math.sqrt(self.d))
+        for n, scores in enumerate(both):
+            for m, values in enumerate(_measures(scores)):
+                self._add(n, m, values)
+        self._newest = (frozen(both[0][-1].copy()), frozen(both[1][-1].copy()))
+        self.count = upto
+
+    def _add(self, n: int, m: int, values: F64) -> None:
+        """Merge means and sums of squared differences (Chan, Golub, LeVeque 1983)."""
+        old, new = self.count, values.size
+        mean = values.mean()
+        step = mean - self._mean[n, m]
+        self._squares[n, m] += ((values - mean) ** 2).sum() + step**2 * old * new / (old + new)
+        self._mean[n, m] += step * new / (old + new)
+
+    @property
+    def point(self) -> DimPoint:
+        """What the trials have shown."""
+        plain, scaled = (self._softness(n) for n in (0, 1))
+        return DimPoint(self.d, self.count, plain, scaled)
+
+    def _softness(self, n: int) -> Softness:
+        count = self.count
+        variance, entropy, gradient = (
+            Estimate(
+                float(mean), math.sqrt(squares / (count - 1) / count) if count > 1 else math.inf
+            )
+            for mean, squares in zip(self._mean[n], self._squares[n], strict=True)
+        )
+        return Softness(variance, entropy, gradient, self._newest[n])
+
+
+def _measures(scores: F64) -> tuple[F64, F64, F64]:
+    """Return mean square, entropy in bits and trace of the Jacobian of each row of scores."""
+    below = scores - scores.max(axis=1, keepdims=True)
+    p = np.exp(below)
+    total = p.sum(axis=1, keepdims=True)
+    p /= total
+    entropy = (np.log(total[:, 0]) - (p * below).sum(axis=1)) / math.log(2)
+    # Not 1 - sum p^2, which has no digits left once one key has nearly all the weight.
+    others = _sum_of_others(p)
+    return (scores**2).mean(axis=1), entropy, (p * others).sum(axis=1)
+
+
+def _sum_of_others(p: F64) -> F64:
+    """Return 1 - p of each weight, summed from the other weights where p is close to 1."""
+    out = 1 - p
+    rows, top = np.arange(len(p)), p.argmax(axis=1)
+    rest = p.copy()
+    rest[rows, top] = 0.0
+    out[rows, top] = rest.sum(axis=1)
+    return out
+
+
+def _check(seed: int, dims: Sequence[int], keys: int, trials: int) -> None:
+    where = "√d experiment"
+    if seed < 0:
+        raise refuse(where, "seed", seed, "0 or more")
+    if not dims or len(set(dims)) < len(dims):
+        raise refuse(where, "dims", str(list(dims)), "one d or more, each said once")
+    limits = [("d", d, 1, MAX_DIM) for d in dims]
+    limits += [("keys", keys, 2, MAX_KEYS), ("trials", trials, 2, MAX_TRIALS)]
+    for key, value, least, most in limits:
+        if not least <= value <= most:
+            raise refuse(where, key, value, f"a whole number from {least} to {most}")

@@ -1,0 +1,460 @@
+"""Bytes, FLOPs, time and shared memory over other sizes and tiles of a scenario, by arithmetic.
+
+No tile program is built: what a launch asks of each tensor are coefficients (`Cost`), and the
+sums over blocks that they multiply are made for many tile sizes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.base.matmul import matmul
+from simulator.problem.hardware import TimeEstimate, time_estimate
+from simulator.problem.scenario import MAX_SEQLEN, Algorithm, Scenario, TilingRule, with_values
+from simulator.problem.tiling import (
+    I64,
+    TileGrid,
+    col_spans,
+    fa2_tiles,
+    fa3_tiles,
+    paper_tiles,
+    row_spans,
+)
+from simulator.problem.workload import MAX_BLOCKS, Workload
+from simulator.program.algorithms import ALGORITHMS
+from simulator.program.tile_program import Cost
+from simulator.program.traffic import bytes_touching, touched
+
+Axis = Literal["N", "Br", "Bc", "d"]
+Progress = Callable[[float], object]
+"""Told the share done, 0 to 1; may raise to stop."""
+
+NAMES: tuple[Algorithm, ...] = get_args(Algorithm)
+MAP_SIZES = 64
+"""Sizes along each side of a map."""
+LARGEST_TILE = 1024
+HEAD_DIMS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512)
+_AT_ONCE = 2**17
+"""Blocks that are summed in one go: they stay in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one algorithm asks of the hardware, from end to end.
+
+    Attributes
+    ----------
+    read, write : int
+        Requested bytes of all tensors.
+    flops : int
+        Matmul FLOPs.
+    compulsory : int
+        Distinct bytes that each launch touches, once.
+    shared : int
+        Most shared memory, bytes, that tiles of full size take at once.
+    time : TimeEstimate
+        Of the requested bytes and the FLOPs, on the workload's GPU.
+    """
+
+    read: int
+    write: int
+    flops: int
+    compulsory: int
+    shared: int
+    time: TimeEstimate
+
+    @property
+    def bytes(self) -> int:
+        """Requested bytes, read and written."""
+        return self.read + self.write
+
+    @property
+    def seconds(self) -> float:
+        """The longer of the two times."""
+        return self.time.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Figures of all algorithms along one axis.
+
+    Attributes
+    ----------
+    axis : str
+        ``N``, ``Br``, ``Bc`` or ``d``.
+    values : tuple of int
+        Places along it, rising.
+    here : int
+        The workload's own place.
+    figures : mapping
+        Algorithm to the figures at each value.
+    """
+
+    axis: Axis
+    values: tuple[int, ...]
+    here: int
+    figures: Mapping[str, tuple[Figures, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class TileChoice:
+    """A published choice of tiles.
+
+    Attributes
+    ----------
+    rule : str
+        ``paper``, ``fa2`` or ``fa3``.
+    rows, cols : int
+        ``Br`` and ``Bc``.
+    figures : Figures
+        What the map's algorithm asks with them.
+    """
+
+    rule: TilingRule
+    rows: int
+    cols: int
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class TilingMap:
+    """Figures of one algorithm over tile sizes.
+
+    Attributes
+    ----------
+    algorithm : str
+        Whose.
+    rows, cols : tuple of int
+        ``Br`` and ``Bc``, rising.
+    figures : tuple of tuple of Figures
+        By place in `rows`, then in `cols`.
+    here : tuple of int
+        The workload's own ``Br`` and ``Bc``.
+    here_figures : Figures
+        The workload's own.
+    limit : int
+        Shared memory that one block may take on the workload's GPU, bytes.
+    choices : tuple of TileChoice
+        What the published rules choose for this workload.
+    """
+
+    algorithm: Algorithm
+    rows: tuple[int, ...]
+    cols: tuple[int, ...]
+    figures: tuple[tuple[Figures, ...], ...]
+    here: tuple[int, int]
+    here_figures: Figures
+    limit: int
+    choices: tuple[TileChoice, ...]
+
+
+# --- sweeps ----------------------------------------------------------------------------------
+
+
+def sweep(
+    w: Workload, axis: Axis, values: Sequence[int], progress: Progress | None = None
+) -> Sweep:
+    """Return what all algorithms ask at each of `values`, all else as in the workload.
+
+    Parameters
+    ----------
+    w : Workload
+        The scenario to start from; its algorithm does not matter.
+    axis : str
+        ``N``, ``Br``, ``Bc`` or ``d``; `workload_at` says what each changes.
+    values : sequence of int
+        Places along it.
+    progress : callable, optional
+        Told the share done.
+    """
+    kept = tuple(sorted(set(values)))
+    figures: dict[str, list[Figures]] = {name: [] for name in NAMES}
+    for n, value in enumerate(kept):
+        at = workload_at(w, axis, value)
+        for name in NAMES:
+            figures[name].append(figures_of(replace(at, algorithm=name)))
+        if progress:
+            progress((n + 1) / len(kept))
+    return Sweep(axis, kept, own_value(w, axis), {n: tuple(row) for n, row in figures.items()})
+
+
+def tiling_map(
+    w: Workload, rows: Sequence[int], cols: Sequence[int], progress: Progress | None = None
+) -> TilingMap:
+    """Return what the workload's algorithm asks with each pair of tile sizes.
+
+    Parameters
+    ----------
+    w : Workload
+        The scenario to start from.
+    rows, cols : sequence of int
+        ``Br`` and ``Bc``.
+    progress : callable, optional
+        Told the share done.
+    """
+    Br, Bc = tuple(sorted(set(rows))), tuple(sorted(set(cols)))
+    sums = _map_sums(w, Br, Bc, progress or (lambda _: None))
+    coefficients = _coefficients(w)
+    figures = tuple(
+        tuple(
+            _figures(replace(w, rows=r, cols=c), coefficients, sums[i][j])
+            for j, c in enumerate(Bc)
+        )
+        for i, r in enumerate(Br)
+    )  # fmt: skip
+    choices = tuple(
+        TileChoice(rule, r, c, figures_of(replace(w, rows=r, cols=c)))
+        for rule, (r, c) in rule_tiles(w).items()
+    )
+    return TilingMap(
+        w.algorithm, Br, Bc, figures, (w.rows, w.cols), figures_of(w), w.gpu.smem_bytes, choices
+    )
+
+
+def figures_of(w: Workload) -> Figures:
+    """Return what a workload asks from end to end, as its tile program counts it."""
+    sums = _map_sums(w, (w.rows,), (w.cols,), lambda _: None)
+    return _figures(w, _coefficients(w), sums[0][0])
+
+
+def rule_tiles(w: Workload) -> dict[TilingRule, tuple[int, int]]:
+    """Return (Br, Bc) as each published rule chooses them for a workload."""
+    d, causal, window = w.head_dim, w.mask.causal, w.mask.window > 0
+    return {
+        "paper": paper_tiles(d, w.dtype, w.gpu),
+        "fa2": fa2_tiles(d, causal, window, w.gpu),
+        "fa3": fa3_tiles(d, w.value_dim, causal, window),
+    }
+
+
+# --- other values of a scenario ----------------------------------------------------------------
+
+
+def own_value(w: Workload, axis: Axis) -> int:
+    """Return a workload's place along an axis."""
+    return {"N": w.seqlen_k, "Br": w.rows, "Bc": w.cols, "d": w.head_dim}[axis]
+
+
+def workload_at(w: Workload, axis: Axis, value: int) -> Workload:
+    """Return the workload at another place along an axis.
+
+    ``N`` is the number of keys, and that of queries too where the two are equal. ``d`` takes
+    the values' dimension along where the two are equal, and the tiles where a rule chooses them.
+    """
+    if axis == "Br":
+        return replace(w, rows=value)
+    if axis == "Bc":
+        return replace(w, cols=value)
+    if axis == "N":
+        queries = value if w.seqlen_q == w.seqlen_k else w.seqlen_q
+        mask = replace(w.mask, seqlen_q=queries, seqlen_k=value)
+        return replace(w, seqlen_q=queries, seqlen_k=value, mask=mask)
+    value_dim = value if w.value_dim == w.head_dim else w.value_dim
+    at = replace(w, head_dim=value, value_dim=value_dim)
+    said = w.scenario.tiling
+    if said.rows is None:
+        rows, cols = rule_tiles(at)[said.rule or "fa2"]
+        return replace(at, rows=rows, cols=cols)
+    return at
+
+
+def scenario_at(w: Workload, axis: Axis, value: int) -> Scenario:
+    """Return the scenario whose workload is the one at another place along an axis."""
+    at = workload_at(w, axis, value)
+    if axis in ("Br", "Bc"):
+        return tiles_scenario(w, at.rows, at.cols)
+    said = w.scenario.attention
+    changes: dict[str, Any] = {}
+    if axis == "d":
+        changes["head_dim"] = value
+        if said.value_dim is not None:
+            changes["value_dim"] = at.value_dim
+    else:
+        changes["seqlen_q"] = at.seqlen_q
+        if said.seqlen_k is not None or at.seqlen_q != at.seqlen_k:
+            changes["seqlen_k"] = at.seqlen_k
+    return with_values(w.scenario, {"attention": changes})
+
+
+def tiles_scenario(w: Workload, rows: int, cols: int) -> Scenario:
+    """Return the scenario with other tiles; a rule that chose them is gone."""
+    return with_values(w.scenario, {"tiling": {"rows": rows, "cols": cols, "rule": None}})
+
+
+def axis_values(w: Workload, axis: Axis) -> tuple[int, ...]:
+    """Return places along an axis that are worth a look, the workload's own among them."""
+    own = own_value(w, axis)
+    if axis == "d":
+        return tuple(sorted({*HEAD_DIMS, own}))
+    steps = {m * 2**n for n in range(MAX_SEQLEN.bit_length()) for m in (1, 3)}
+    if axis == "N":
+        least, most = min(max(16, own // 64), own), min(max(2**12, 8 * own), MAX_SEQLEN)
+        blocks = w.cols if w.seqlen_q != w.seqlen_k else min(w.rows, w.cols)
+        most = max(min(most, MAX_BLOCKS * blocks), own)
+    else:
+        length = w.seqlen_q if axis == "Br" else w.seqlen_k
+        least = min(max(1 if length < 256 else 8, _smallest_tile(length)), own)
+        most = max(min(LARGEST_TILE, length), own)
+    return tuple(sorted({own, *(n for n in steps if least <= n <= most)}))
+
+
+def map_sizes(length: int) -> tuple[int, ...]:
+    """Return tile sizes for one side of a map: at most `MAP_SIZES`, evenly spread.
+
+    Parameters
+    ----------
+    length : int
+        Rows or keys to cut: no size is larger, none cuts them into too many blocks.
+    """
+    most = min(length, LARGEST_TILE)
+    step = 1
+    while step * MAP_SIZES < most:
+        step *= 2
+    sizes = range(step, most + 1, step)
+    least = _smallest_tile(length)
+    return tuple(size for size in sizes if size >= least)
+
+
+def _smallest_tile(length: int) -> int:
+    return ceil(length / MAX_BLOCKS)
+
+
+# --- figures -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Sums over the visited blocks of one head, for flash1 over its column blocks.
+
+    `outer`: sizes of outer blocks that have a visit; `inner`: of the inner blocks of all visits;
+    `pair`: rows times keys of all visits; `rows`, `keys`: those in blocks with a visit.
+    """
+
+    outer: int
+    inner: int
+    pair: int
+    rows: int
+    keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Coefficients:
+    """Costs of a whole run: one for all bytes read, one for all written, one for FLOPs."""
+
+    read: Cost
+    write: Cost
+    flops: Cost
+
+
+def _figures(w: Workload, by: _Coefficients, sums: _Sums) -> Figures:
+    def amount(cost: Cost) -> int:
+        return w.heads * (
+            cost.start
+            + cost.first * sums.outer
+            + cost.inner * sums.inner
+            + cost.pair * sums.pair
+            + cost.last * w.seqlen_q  # every row once, seen or not: only row blocks are stored so
+        )
+
+    read, write, flops = amount(by.read), amount(by.write), amount(by.flops)
+    return Figures(
+        read=read,
+        write=write,
+        flops=flops,
+        compulsory=bytes_touching(w, sums.rows, sums.keys),
+        shared=shared_bytes(w),
+        time=time_estimate(w.gpu, read + write, flops, w.dtype),
+    )
+
+
+def shared_bytes(w: Workload) -> int:
+    """Return the most shared memory, in bytes, that tiles of full size take at once.
+
+    The closed form of what `TileProgram.peak_shared_bytes` finds by going through the ops.
+    """
+    b, d, dv = w.width, w.head_dim, w.value_dim
+    Br, Bc = min(w.rows, w.seqlen_q), min(w.cols, w.seqlen_k)
+    if w.algorithm == "naive":
+        return max(b * d * (Br + Bc), STATISTIC_WIDTH * w.seqlen_k, b * Bc * (Br + dv))
+    return b * (Br * d + Bc * (d + dv))
+
+
+def _coefficients(w: Workload) -> _Coefficients:
+    """Return the costs of an algorithm, from its launches over a single row block."""
+    # What is visited does not change the costs, but for row blocks that see nothing. The last row
+    # sees the last key, so one block of all rows is none of them.
+    launches = ALGORITHMS[w.algorithm].launches(replace(w, rows=w.seqlen_q))
+    return _Coefficients(
+        read=_added([cost for launch in launches for cost in launch.reads.values()]),
+        write=_added([cost for launch in launches for cost in launch.writes.values()]),
+        flops=_added([launch.flops for launch in launches]),
+    )
+
+
+def _added(costs: Sequence[Cost]) -> Cost:
+    fields = ("start", "first", "inner", "pair", "last")
+    return Cost(**{field: sum(getattr(cost, field) for cost in costs) for field in fields})
+
+
+def _map_sums(
+    w: Workload, Br: tuple[int, ...], Bc: tuple[int, ...], progress: Progress
+) -> list[list[_Sums]]:
+    """Return the sums for every pair of tile sizes, by place in `Br`, then in `Bc`."""
+    Nq, Nk, mask = w.seqlen_q, w.seqlen_k, w.mask
+    by_rows = w.algorithm != "flash1"
+    if w.algorithm == "naive" or not mask.hides:
+        outer = Nq if by_rows else Nk
+        return [
+            [
+                _Sums(outer, -(-Nq // r) * Nk if by_rows else -(-Nk // c) * Nq, Nq * Nk, Nq, Nk)
+                for c in Bc
+            ]
+            for r in Br
+        ]
+    rows = [touched(TileGrid(mask, r, Nk))[0] for r in Br]
+    keys = [touched(TileGrid(mask, Nq, c))[1] for c in Bc]
+    outers, inners = (Br, Bc) if by_rows else (Bc, Br)
+    table = []
+    for n, size in enumerate(outers):
+        table.append(_visited(w, size, inners, by_rows=by_rows))
+        progress((n + 1) / len(outers))
+    out = []
+    for i in range(len(Br)):
+        line = []
+        for j in range(len(Bc)):
+            inner, pair = table[i][j] if by_rows else table[j][i]
+            line.append(_Sums(rows[i] if by_rows else keys[j], inner, pair, rows[i], keys[j]))
+        out.append(line)
+    return out
+
+
+def _visited(
+    w: Workload, outer: int, inners: tuple[int, ...], *, by_rows: bool
+) -> list[tuple[int, int]]:
+    """Return the sums `inner` and `pair` for one size of outer blocks and several inner ones."""
+    length, across = (w.seqlen_q, w.seqlen_k) if by_rows else (w.seqlen_k, w.seqlen_q)
+    blocks = -(-length // outer)
+    size = np.minimum(outer, length - np.arange(blocks) * outer)
+    few = max(_AT_ONCE // blocks, 1)
+    out: list[tuple[int, int]] = []
+    for start in range(0, len(inners), few):
+        inner = np.array(inners[start : start + few])[:, None]
+        spans = row_spans(w.mask, outer, inner) if by_rows else col_spans(w.mask, inner, outer)
+        seen = _inner_sizes(spans, inner, across)
+        out += zip(seen.sum(axis=1).tolist(), matmul(seen, size).tolist(), strict=True)
+    return out
+
+
+def _inner_sizes(spans: I64, inner: I64, across: int) -> I64:
+    """Return how many keys (or rows) the visits of each outer block span, (n, blocks)."""
+    starts, stops = spans[..., ::2], spans[..., 1::2]
+    count = (stops - starts).sum(axis=-1)
+    blocks = -(-across // inner)
+    reaches_end = spans.max(axis=-1) == blocks  # never where nothing is seen
+    return np.asarray(count * inner - np.where(reaches_end, blocks * inner - across, 0))

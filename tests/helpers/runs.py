@@ -1,0 +1,226 @@
+"""Scenarios to draw, and plain counts and sums made from the conventions alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import ceil
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from simulator.engines.numpy_engine import NumpyEngine
+from simulator.problem.scenario import Scenario, parse_scenario
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.program.algorithms import tile_program
+from simulator.program.tile_program import TileProgram
+from simulator.run.trace import Trace
+
+ALGORITHMS = ("naive", "flash1", "flash2")
+WIDTHS = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A mask, pair by pair."""
+
+    nq: int
+    nk: int
+    causal: bool = False
+    window: int = 0
+    sinks: int = 0
+
+    def sees(self, i: int, j: int) -> bool:
+        """Return whether query row i sees key j: docs/conventions.md, "Masks", word by word."""
+        shifted = i + (self.nk - self.nq)
+        if self.causal and j > shifted:
+            return False
+        if not self.window:
+            return True
+        near = shifted - j < self.window
+        if not self.causal:
+            near = near and j - shifted < self.window
+        return near or j < self.sinks
+
+    def matrix(self) -> np.ndarray:
+        """Return all pairs, (nq, nk) bool."""
+        rows = [[self.sees(i, j) for j in range(self.nk)] for i in range(self.nq)]
+        return np.array(rows, dtype=bool)
+
+    def kinds(self, rows: int, cols: int) -> np.ndarray:
+        """Return 0 skipped, 1 partial or 2 full of each tile."""
+        seen = self.matrix()
+        out = np.zeros((ceil(self.nq / rows), ceil(self.nk / cols)), dtype=int)
+        for i, j in product(*(range(n) for n in out.shape)):
+            tile = seen[i * rows : (i + 1) * rows, j * cols : (j + 1) * cols]
+            out[i, j] = 2 if tile.all() else int(tile.any())
+        return out
+
+
+def scenario(
+    algorithm: str = "flash2",
+    nq: int = 8,
+    nk: int | None = None,
+    d: int = 4,
+    dv: int | None = None,
+    heads: int = 1,
+    kv_heads: int | None = None,
+    rows: int = 4,
+    cols: int = 4,
+    dtype: str = "float32",
+    seed: int = 0,
+    head: list[int] | None = None,
+    mask: dict[str, Any] | None = None,
+    **attention: Any,
+) -> Scenario:
+    """Return a scenario with random input."""
+    table = {
+        "algorithm": algorithm,
+        "heads": heads,
+        "kv_heads": kv_heads or heads,
+        "seqlen_q": nq,
+        "seqlen_k": nk or nq,
+        "head_dim": d,
+        "value_dim": dv or d,
+        "dtype": dtype,
+        **attention,
+    }
+    return parse_scenario(
+        {
+            "attention": table,
+            "mask": mask or {},
+            "tiling": {"rows": rows, "cols": cols},
+            "input": {"source": "random", "seed": seed, "head": "all" if head is None else head},
+        }
+    )
+
+
+def masks(longest: int) -> st.SearchStrategy[dict[str, Any]]:
+    """Draw [mask] tables."""
+    return st.fixed_dictionaries(
+        {
+            "causal": st.booleans(),
+            "window": st.one_of(st.just(0), st.integers(1, longest + 5)),
+            "sinks": st.one_of(st.just(0), st.integers(0, longest + 2)),
+        }
+    )
+
+
+@st.composite
+def scenarios(
+    draw: st.DrawFn,
+    algorithms: Sequence[str] = ALGORITHMS,
+    longest: int = 18,
+    dtypes: Sequence[str] = ("float32", "float16", "bfloat16"),
+    most_groups: int = 2,
+) -> Scenario:
+    """Draw scenarios of any shape, mask and tiling, value_dim apart from head_dim."""
+    kv_heads = draw(st.integers(1, most_groups))
+    heads = kv_heads * draw(st.integers(1, 2))
+    chosen = st.lists(st.integers(0, heads - 1), min_size=1, unique=True)
+    return scenario(
+        algorithm=draw(st.sampled_from(algorithms)),
+        nq=draw(st.integers(1, longest)),
+        nk=draw(st.integers(1, longest)),
+        d=draw(st.integers(1, 5)),
+        dv=draw(st.integers(1, 5)),
+        heads=heads,
+        kv_heads=kv_heads,
+        rows=draw(st.integers(1, longest + 3)),
+        cols=draw(st.integers(1, longest + 3)),
+        dtype=draw(st.sampled_from(dtypes)),
+        seed=draw(st.integers(0, 99)),
+        head=draw(st.one_of(st.none(), chosen)),
+        mask=draw(masks(longest)),
+        temperature=draw(st.sampled_from([1.0, 0.5, 3.0])),
+    )
+
+
+def program_of(chosen: Scenario) -> TileProgram:
+    """Return the tile program of a scenario."""
+    return tile_program(resolve(chosen))
+
+
+def trace_of(chosen: Scenario, inputs: Inputs | None = None) -> Trace:
+    """Return a trace on NumPy, of other numbers than the scenario's if some are given."""
+    program = program_of(chosen)
+    numbers = inputs or read_inputs(program.workload)
+    return Trace(program, NumpyEngine(program.workload, numbers), numbers)
+
+
+def pairs_of(w: Workload) -> Pairs:
+    """Return the mask that the scenario's tables describe."""
+    said = w.scenario.mask
+    return Pairs(w.seqlen_q, w.seqlen_k, bool(said.causal), said.window, said.sinks)
+
+
+def visits_in_order(w: Workload) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (launch, head, i, j) of every visit, in the algorithm's order, by plain loops."""
+    kinds = pairs_of(w).kinds(w.rows, w.cols)
+    Tr, Tc = kinds.shape
+    if w.algorithm == "naive":
+        for launch in range(3):
+            inner = 1 if launch == 1 else Tc
+            yield from product([launch], range(w.heads), range(Tr), range(inner))
+        return
+    outer, inner = (Tr, Tc) if w.algorithm == "flash2" else (Tc, Tr)
+    for head, a, b in product(range(w.heads), range(outer), range(inner)):
+        i, j = (a, b) if w.algorithm == "flash2" else (b, a)
+        if kinds[i, j]:
+            yield 0, head, i, j
+
+
+def papers_elements(algorithm: str, N: int, d: int, Br: int, Bc: int) -> int:
+    """Return the papers' count of HBM elements: one head, no mask, tiles that divide N.
+
+    References
+    ----------
+    Dao et al. 2022, Theorem 2 and appendix; Dao 2023, section 3.1.
+    """
+    Tr, Tc = N // Br, N // Bc
+    return {
+        "naive": 2 * N * d + 2 * Tr * N * d + 4 * N**2,
+        "flash1": Tc * (3 * N * d + 4 * N) + 2 * N * d + N * d + 2 * N,
+        "flash2": 2 * Tr * N * d + 2 * N * d + N,
+    }[algorithm]
+
+
+def textbook(w: Workload, inputs: Inputs, head: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return O and lse of a head, one row at a time in float64."""
+    pairs = pairs_of(w)
+    o, lse = np.zeros((w.seqlen_q, w.value_dim)), np.full(w.seqlen_q, -np.inf)
+    group = w.kv_head_of[head]
+    q, k, v = (t.astype(np.float64) for t in (inputs.q[head], inputs.k[group], inputs.v[group]))
+    for row in range(w.seqlen_q):
+        keys = [j for j in range(w.seqlen_k) if pairs.sees(row, j)]
+        if keys:
+            scores = k[keys] @ q[row] * w.scale / w.temperature
+            weights = np.exp(scores - scores.max())
+            o[row] = weights @ v[keys] / weights.sum()
+            lse[row] = scores.max() + np.log(weights.sum())
+    return o, lse
+
+
+def rounding(w: Workload, inputs: Inputs) -> float:
+    """Return how far float32 may put P and alpha, which are at most 1, from the true numbers.
+
+    A score is a sum of d products, so its error is at most (d + 2) u times the sum of their
+    magnitudes, u = 2**-24; in an exponent that becomes a relative error, of two scores. Sums
+    over the keys add Nk u, the exponential and the few products after it a handful more. The
+    bound is generous by the usual sqrt(n), so the factor 2 is left for the rest.
+    """
+    largest = 0.0
+    for head, group in enumerate(w.kv_head_of):
+        magnitudes = np.abs(inputs.q[head].astype(float)) @ np.abs(inputs.k[group].astype(float)).T
+        largest = max(largest, float(magnitudes.max()) * w.scale / w.temperature)
+    return 2 * (2 * (w.head_dim + 2) * largest + w.seqlen_k + 16) * 2.0**-24
+
+
+def check_close(got: np.ndarray, exact: np.ndarray, tolerance: float, what: str = "") -> None:
+    """Compare numbers: infinities and NaN in the same places, the rest within `tolerance`."""
+    assert got.shape == exact.shape, f"{what}: shape {got.shape}, expected {exact.shape}"
+    special = ~np.isfinite(exact)
+    np.testing.assert_array_equal(got[special], exact[special], err_msg=what)
+    # Written so that NaN, for which every comparison is false, fails.
+    off = ~(np.abs(got[~special].astype(np.float64) - exact[~special]) <= tolerance)
+    assert not off.any(), f"{what}: {got[~special][off]} for {exact[~special][off]}"

@@ -1,0 +1,425 @@
+"""Lines of paper and NumPy: what is shown as running is what runs, and every line is reached."""
+
+import sys
+from types import CodeType
+
+import pytest
+from hypothesis import given, settings
+
+from kernels.build.sources import anchors, op_lines, source
+from simulator.code import numpy_lines
+from simulator.code.code_lines import CodeLines, Tab, exemplar, forms
+from simulator.code.paper import PAPERS, Role, cited_lines
+from simulator.program import ops
+from simulator.program.ops import Machine, Op
+from simulator.program.playback import last_cursor
+from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Finder
+from simulator.run.snapshot import Cursor
+from tests.helpers.runs import ALGORITHMS, program_of, scenario, scenarios, trace_of
+
+PAGES = {
+    # Number of lines on the page, and those that begin or end a loop.
+    "naive": (4, {}),
+    "flash1": (16, {5: Role.BLOCK, 7: Role.TILE, 14: Role.TILE, 15: Role.BLOCK}),
+    "flash2": (17, {3: Role.BLOCK, 6: Role.TILE, 11: Role.TILE, 16: Role.BLOCK}),
+}
+CITED = {
+    # What each op does, from the pages: "load" by the tensors that it moves.
+    "naive": {
+        "load Q": {1}, "load K": {1}, "scores": {1}, "mask": {1}, "store S": {1},
+        "load S": {2}, "row max": {2}, "exponentials": {2}, "row sum": {2}, "normalise": {2},
+        "store P": {2}, "initialise": {3}, "load PV": {3}, "accumulate": {3}, "store O": {3},
+    },
+    "flash1": {
+        "clear Olm": {2}, "load KV": {6}, "load QOlm": {8}, "scores": {9}, "mask": {"A2"},
+        "row max": {10}, "exponentials": {10}, "row sum": {10}, "combine": {11},
+        "rescale": {12}, "accumulate": {12}, "store Olm": {12, 13},
+    },
+    "flash2": {
+        "clear OLSE": {14, 15}, "load Q": {4}, "initialise": {5}, "load KV": {7}, "scores": {8},
+        "mask": {"§3.1"}, "row max": {9}, "exponentials": {9}, "row sum": {9}, "rescale": {10},
+        "accumulate": {10}, "normalise": {12, 13}, "store OLSE": {14, 15},
+    },
+}  # fmt: skip
+
+
+def code_of(algorithm: str) -> CodeLines:
+    return CodeLines(algorithm, source(algorithm), lambda op: op_lines(algorithm, op))
+
+
+def words(op) -> str:
+    return f"{op.name} {''.join(move.tensor for move in op.moves)}".strip()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_lines_are_numbered_as_on_the_page(algorithm):
+    count, loops = PAGES[algorithm]
+    numbered = [line for line in PAPERS[algorithm].lines if line.label.isdigit()]
+    assert [line.label for line in numbered] == [str(n) for n in range(1, count + 1)]
+    roles = {int(line.label): line.role for line in numbered}
+    assert {n: r for n, r in roles.items() if r in (Role.TILE, Role.BLOCK)} == loops
+    assert roles[count] is Role.END
+    depth = {line.level for line in PAPERS[algorithm].lines}
+    assert depth == ({0, 1, 2} if loops else {0})
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_lines_are_set_in_by_the_loops_around_them(algorithm):
+    depth = 0
+    for line in PAPERS[algorithm].lines:
+        ends, begins = line.text.startswith("End for"), line.text.startswith("For each")
+        depth -= ends
+        assert line.level == depth, line
+        depth += begins
+    assert depth == 0
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_op_stands_on_the_lines_that_the_page_gives_it(algorithm):
+    code, found = code_of(algorithm), {}
+    for op in forms(algorithm):
+        labels = [code.paper.lines[n].label for n in code.lines(Tab.PAPER, op)]
+        found[words(op)] = {int(label) if label.isdigit() else label for label in labels}
+    assert found == CITED[algorithm]
+
+
+@settings(max_examples=60)
+@given(scenarios(longest=12))
+def test_every_op_that_occurs_has_a_form_and_lines_in_each_text(chosen):
+    program = program_of(chosen)
+    algorithm = program.workload.algorithm
+    known = {(op.name, op.cites, words(op)) for op in forms(algorithm)}
+    code = code_of(algorithm)
+    texts = {tab: {line.number for line in code.texts(tab)} for tab in (Tab.NUMPY, Tab.CUDA)}
+    for index in range(len(program)):
+        for op in program.ops(index):
+            assert (op.name, op.cites, words(op)) in known
+            assert code.lines(Tab.PAPER, op) == cited_lines(algorithm, op.cites) != ()
+            assert set(code.lines(Tab.NUMPY, op)) <= texts[Tab.NUMPY]
+            assert set(code.lines(Tab.CUDA, op)) <= set(anchors(algorithm)[op.name])
+            assert all(code.lines(tab, op) for tab in Tab)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "op", "calls"),
+    [
+        ("naive", "load Q", ["load_tile(Q_shared"]),
+        ("naive", "load K", ["load_tile(K_shared"]),
+        ("naive", "load PV", ["P_shared[n] =", "load_tile(V_shared"]),
+        ("naive", "store S", ["put(S_hbm"]),
+        ("flash1", "load KV", ["load_tile(K_shared", "load_tile(V_shared"]),
+        ("flash1", "load QOlm", ["load_tile(Q_shared", "load_running(m, l, O"]),
+        ("flash2", "load Q", ["load_tile(Q_shared"]),
+        ("flash2", "load KV", ["load_tile(K_shared", "load_tile(V_shared"]),
+        ("flash2", "store OLSE", ["LSE_hbm[", "store_output(O_hbm"]),
+    ],
+)
+def test_a_move_stands_on_the_lines_of_cuda_that_move_its_tensors(algorithm, op, calls):
+    (form,) = (each for each in forms(algorithm) if words(each) == op)
+    text = source(algorithm).splitlines()
+    found = [text[n - 1].strip() for n in op_lines(algorithm, form)]
+    assert [line.startswith(call) for line, call in zip(found, calls, strict=True)] == [
+        True for _ in calls
+    ]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_lines_of_numpy_are_those_that_run(algorithm):
+    """Run every op under a tracer, and see which lines of ops.py it goes through."""
+    trace = trace_of(
+        scenario(algorithm, nq=16, nk=9, rows=3, cols=2, mask={"causal": True}, heads=2)
+    )
+    machine = Machine(trace.inputs.q, trace.inputs.k, trace.inputs.v)
+    code = code_of(algorithm)
+    for index in range(len(trace.program)):
+        for op in trace.program.ops(index):
+            ran, called = lines_gone_through(op, machine)
+            shown = set(code.lines(Tab.NUMPY, op))
+            assert ran <= shown, op.name
+            starts = {n for n in shown if n in ran or numpy_lines.source()[n - 1].strip()}
+            assert shown == starts
+            assert called == numpy_lines.helpers_called(op), op.name
+            # What is shown and is no beginning of a statement goes on with the line above.
+            assert all(n in ran or n - 1 in shown for n in shown)
+
+
+def lines_gone_through(op, machine) -> tuple[set[int], set[str]]:
+    """Return the lines of ``apply`` that run, and the functions of the file that it calls."""
+    body: CodeType = type(op).apply.__code__
+    lines, called = set(), set()
+
+    def trace(frame, event, arg):
+        if frame.f_code.co_filename != ops.__file__:
+            return None
+        if frame.f_code is body:
+            if event == "line":
+                lines.add(frame.f_lineno)
+        elif frame.f_code.co_name in numpy_lines.HELPERS:
+            called.add(frame.f_code.co_name)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        op.apply(machine)
+    finally:
+        sys.settrace(before)
+    return lines, called
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_line_that_can_run_is_reached_by_a_step(algorithm):
+    code = code_of(algorithm)
+    reached = {tab: {n for op in forms(algorithm) for n in code.lines(tab, op)} for tab in Tab}
+    lines = code.paper.lines
+    assert reached[Tab.PAPER] == {n for n, line in enumerate(lines) if line.role is Role.OP}
+    assert reached[Tab.CUDA] == {n for each in anchors(algorithm).values() for n in each}
+    # Of the ops' bodies all lines run but those of branches that this algorithm never takes.
+    bodies = {n for s in code.sections for n in s.body if s.name not in numpy_lines.HELPERS}
+    left = bodies - reached[Tab.NUMPY]
+    for n in left:
+        above = next(m for m in range(n - 1, 0, -1) if m not in left)
+        assert numpy_lines.source()[above - 1].strip() in (
+            "if self.running:",
+            "if self.normalised:",
+        )
+
+
+def test_every_line_of_every_op_runs_in_some_algorithm():
+    ran = {n for a in ALGORITHMS for op in forms(a) for n in numpy_lines.lines_run(op)}
+    sections = {s.name: s for a in ALGORITHMS for s in code_of(a).sections}
+    bodies = {n for s in sections.values() for n in s.body if s.name not in numpy_lines.HELPERS}
+    assert ran == bodies
+    defined = {each.__name__ for each in Op.__subclasses__()}
+    assert defined == set(sections) - set(numpy_lines.HELPERS)
+
+
+@pytest.mark.parametrize("tab", Tab)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_click_on_a_line_runs_to_a_step_of_it_or_says_why_not(algorithm, tab):
+    trace = trace_of(scenario(algorithm, nq=16, nk=9, rows=3, cols=2, mask={"causal": True}))
+    program, code, finder = trace.program, code_of(algorithm), Finder(trace)
+    numbers = (
+        range(len(code.paper.lines))
+        if tab is Tab.PAPER
+        else [line.number for line in code.texts(tab) if line.number]
+    )
+    for line in numbers:
+        condition = code.condition(tab, line)
+        if condition is None:
+            assert code.why_never(tab, line)
+            assert not any(line in code.lines(tab, op) for op in forms(algorithm))
+            continue
+        hit = finder.find(Cursor(0, -1), [condition])
+        assert hit is not None, (tab, line)
+        op = program.ops(hit.cursor.visit)[hit.cursor.op]
+        if any(line in code.lines(tab, each) for each in forms(algorithm)):
+            assert line in code.lines(tab, op)
+        if isinstance(condition, AtLine) and tab is Tab.CUDA:
+            assert condition.line in code.lines(tab, op)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_lines_of_loops_go_from_turn_to_turn(algorithm):
+    trace = trace_of(scenario(algorithm, nq=16, nk=9, rows=3, cols=2, mask={"causal": True}))
+    program, code, finder = trace.program, code_of(algorithm), Finder(trace)
+    for n, line in enumerate(code.paper.lines):
+        condition = code.condition(Tab.PAPER, n)
+        if line.role is Role.END:
+            assert condition == AtEnd()
+            assert finder.find(Cursor(0, 0), [condition]).cursor == last_cursor(program)
+        if line.role in (Role.TILE, Role.BLOCK):
+            assert condition == AtTurn(outer=line.role is Role.BLOCK)
+            cursor, turns = Cursor(0, -1), []
+            while (hit := finder.find(cursor, [condition])) is not None:
+                cursor = hit.cursor
+                turns.append(program.visit(cursor.visit))
+            if line.role is Role.TILE:
+                assert [visit.index for visit in turns] == list(range(len(program)))
+            else:
+                outer = [visit.j if algorithm == "flash1" else visit.i for visit in turns]
+                assert outer == sorted(set(outer))
+        assert (condition is None) == (line.role is Role.SETUP)
+
+
+def test_ops_of_one_line_of_the_paper_are_one_turn_of_it():
+    """Line 9 of FlashAttention-2 is row max, exponentials and row sum: once for each tile."""
+    trace = trace_of(scenario("flash2", nq=8, nk=8, rows=4, cols=4))
+    code = code_of("flash2")
+    nine = next(n for n, line in enumerate(code.paper.lines) if line.label == "9")
+    finder, cursor, found = Finder(trace), Cursor(0, 0), []
+    condition = code.condition(Tab.PAPER, nine)
+    while (hit := finder.find(cursor, [condition])) is not None:
+        cursor = hit.cursor
+        found.append(trace.program.ops(cursor.visit)[cursor.op].name)
+    assert found == ["row max"] * 4
+
+
+def test_a_breakpoint_on_a_line_of_another_algorithm_never_stops():
+    code, trace = code_of("flash1"), trace_of(scenario("flash2", nq=8, rows=4, cols=4))
+    condition = code.condition(Tab.PAPER, 5)
+    assert isinstance(condition, AtLine)
+    assert Finder(trace).find(Cursor(0, -1), [condition]) is None
+    assert condition == code_of("flash1").condition(Tab.PAPER, 5)
+    assert condition != code.condition(Tab.PAPER, 7)
+
+
+def test_the_exemplar_has_all_kinds_of_tiles():
+    kinds = {int(k) for k in exemplar("flash2").workload.grid.kinds().flat}
+    assert kinds == {0, 1, 2}
+
+
+def test_a_statement_of_cuda_is_one_place():
+    """A click on the second line of a call goes where the call is, not to the next one."""
+    code, text = code_of("flash2"), source("flash2").splitlines()
+    first = next(n for n, line in enumerate(text, 1) if "load_tile(Q_shared" in line)
+    above, here = code.condition(Tab.CUDA, first), code.condition(Tab.CUDA, first + 1)
+    assert above == here
+    guard = next(n for n, line in enumerate(text, 1) if "if (kind == PARTIAL)" in line)
+    assert code.condition(Tab.CUDA, guard).line == guard + 1
+    assert code.condition(Tab.CUDA, 1) is not None  # slides down to the first op
+    assert code.condition(Tab.CUDA, len(text)) is None
+
+
+@pytest.mark.parametrize("cites", ["Dao 2023, Algorithm 7, line 1", "Dao 2023", ""])
+def test_a_citation_of_something_else_names_no_line(cites):
+    assert cited_lines("flash2", cites) == ()
+
+
+def test_why_a_line_never_runs_is_told_of_each_text():
+    code = code_of("flash2")
+    first = next(n for n, line in enumerate(code.paper.lines) if line.label == "1")
+    assert code.why_never(Tab.PAPER, first) == "Line 1 of the paper is done before the first step."
+    assert code.why_never(Tab.CUDA, 3) == "flash2.cu:3: no op stands at it or below it."
+    numpy = f"{numpy_lines.SOURCE.name}:3"
+    assert code.why_never(Tab.NUMPY, 3) == f"{numpy}: no step of this algorithm runs it."
+    mask = next(n for n, line in enumerate(code.paper.lines) if not line.label.isdigit())
+    assert code.place(Tab.PAPER, mask) == "The paper's line on masking"
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_line_of_numpy_is_run_by_its_own_class_and_by_those_that_call_it(algorithm):
+    """The head of a class stands for all its ops, a helper's lines for those that call it."""
+    code, waited = code_of(algorithm), set()
+    for section in code.sections:
+        for line in section.lines:
+            runs = []
+            for op in forms(algorithm):
+                head = type(op).__name__ == section.name and line not in section.body
+                called = section.name in numpy_lines.helpers_called(op)
+                if head or called or line in numpy_lines.lines_run(op):
+                    runs.append(op)
+            condition = code.condition(Tab.NUMPY, line)
+            if not runs:
+                assert condition is None
+                continue
+            assert isinstance(condition, AtLine)
+            assert [condition.runs(op) for op in forms(algorithm)] == [
+                op in runs for op in forms(algorithm)
+            ]
+            assert (condition.tab, condition.line, condition.once) == ("numpy", line, False)
+            assert condition.words == f"ops.py:{line}"
+            waited.add(section.name)
+    assert waited == {section.name for section in code.sections}
+
+
+@pytest.fixture
+def other_ops(tmp_path, monkeypatch):
+    """Let another text stand in the place of ops.py."""
+    cached = (numpy_lines.source, numpy_lines.sections, numpy_lines._tree)
+
+    def write(text):
+        for each in cached:
+            each.cache_clear()
+        (tmp_path / "ops.py").write_text(text, encoding="utf-8")
+        monkeypatch.setattr(numpy_lines, "SOURCE", tmp_path / "ops.py")
+
+    yield write
+    for each in cached:
+        each.cache_clear()
+
+
+def test_a_part_of_the_file_runs_from_after_its_docstring_to_its_end(other_ops):
+    other_ops("""\
+class Told:
+    \"\"\"Says what it is.\"\"\"
+
+
+class Scores:
+    name = "scores"
+
+    def other(self):
+        return 1
+
+    def apply(self, machine):
+
+        a = 1
+        return (a,
+                2)
+
+def told(x):
+    \"\"\"Say it.
+
+    At length.
+    \"\"\"
+
+    return x
+
+def bare(x):
+    y = x
+    return y
+""")
+    found = {name: (s.lines, s.body) for name, s in numpy_lines.sections().items()}
+    assert found == {
+        "Told": (range(1, 3), range(3, 3)),
+        "Scores": (range(5, 16), range(13, 16)),
+        "told": (range(17, 24), range(22, 24)),
+        "bare": (range(25, 28), range(26, 28)),
+    }
+
+
+def test_a_gap_stands_between_two_parts_of_the_numpy_text():
+    code = code_of("flash2")
+    texts = code.texts(Tab.NUMPY)
+    numbers = [n for section in code.sections for n in (*section.lines, 0)]
+    assert [line.number for line in texts] == numbers[:-1]
+    text = numpy_lines.source()
+    assert all(line.text == (text[line.number - 1] if line.number else "") for line in texts)
+    assert code.condition(Tab.NUMPY, 1) is None  # of no part
+    whole = code.texts(Tab.CUDA)
+    assert [line.number for line in whole] == list(range(1, len(whole) + 1))
+    assert [line.text for line in whole] == source("flash2").splitlines()
+
+
+def test_a_statement_of_cuda_begins_after_the_one_before_and_ends_with_its_own():
+    """A made-up kernel: each line by itself, and where a click on it goes."""
+    text = """\
+#include <a>
+first(x,
+      y);  // a remark; more
+second(
+  y)
+;
+
+// nothing
+third();
+if (y) {
+  fourth(x +
+    y);
+}"""
+    anchored = {"scores": (3,), "row max": (5,), "accumulate": (11,), "row sum": (9,)}
+    code = CodeLines("flash2", text, lambda op: anchored.get(op.name, ()))
+    found = {}
+    for line in range(1, 14):
+        condition = code.condition(Tab.CUDA, line)
+        found[line] = condition.line if condition else None
+    assert found == {
+        1: 3, 2: 3, 3: 3, 4: 5, 5: 5, 6: 5, 7: 9, 8: 9, 9: 9, 10: 11, 11: 11, 12: 11, 13: None,
+    }  # fmt: skip
+    waits = code.condition(Tab.CUDA, 3)
+    assert waits.words == "flash2.cu:3"
+    assert [waits.runs(op) for op in forms("flash2")] == [
+        op.name == "scores" for op in forms("flash2")
+    ]
+    cut = CodeLines("flash2", "scores(x,\n       y", lambda op: (1,))
+    assert cut.condition(Tab.CUDA, 2) == cut.condition(Tab.CUDA, 1)

@@ -1,0 +1,265 @@
+"""The lessons that ship: each step opens, each number is computed, each claim holds."""
+
+import ast
+import re
+import typing
+
+import pytest
+
+from simulator.base.assets import LESSONS
+from simulator.lesson.expressions import fill, placeholders
+from simulator.lesson.numbers import Numbers, program_of
+from simulator.lesson.reader import list_lessons, load_lesson, resolve_step
+from simulator.lesson.record import MOST_WORDS, NewStep, record_step, word_count
+from simulator.problem.hardware import gpus
+from simulator.problem.models import models
+from simulator.problem.scenario import Scenario
+from simulator.run.trace import simulate
+from ui.look.layouts import LAYOUT_PANELS, layout_named
+from ui.look.lesson_text import FORMATS
+
+STEMS = [path.path.stem for path in list_lessons()]
+LOADED = {stem: load_lesson(LESSONS / f"{stem}.md", LAYOUT_PANELS) for stem in STEMS}
+STEPS = [(stem, n) for stem in STEMS for n in range(len(LOADED[stem].steps))]
+SMALL = 2048
+"""Longest sequence that is run here; longer ones are only counted."""
+
+NAMES = sorted((*models(), *gpus(), *(name.partition("-")[0] for name in gpus())), key=len)[::-1]
+ALLOWED = (
+    r"\{\{.*?\}\}",
+    "|".join(re.escape(name) for name in NAMES),
+    r"FlashAttention-[123]\b",
+    r"float(16|32|64)\b",
+    r"\([A-Z][^()]*? (19|20)\d\d\)",  # (Dao et al. 2022)
+)
+QUANTITY = re.compile(
+    r"\d|\b(half|halves|quarter|percent|hundreds?|thousands?|millions?|billions?|dozens?)\b"
+)
+
+
+def texts(stem: str, n: int) -> list[str]:
+    """Return all that a step says, as its author wrote it."""
+    step = LOADED[stem].steps[n]
+    return [step.title, step.caption, step.said.question, step.said.answer, step.said.notes]
+
+
+def typed(text: str) -> list[str]:
+    """Return the numbers that were typed into a text."""
+    for pattern in ALLOWED:
+        text = re.sub(pattern, "", text)
+    # A formula may hold the small numbers of its own shape, and no result.
+    inside = "".join(re.findall(r"\$(.*?)\$", text))
+    found = re.findall(r"\d{2,}|\d\.\d|[5-9]|= *[2-4]", inside)
+    return found + [m[0] for m in QUANTITY.finditer(re.sub(r"\$.*?\$", "", text))]
+
+
+@pytest.mark.parametrize(("stem", "n"), STEPS)
+def test_the_row_that_a_step_speaks_of_is_the_row_that_panels_explain(stem: str, n: int) -> None:
+    # Panels explain a row of the current row block, whatever row was asked for.
+    step = LOADED[stem].steps[n]
+    rows = program_of(step.scenario).visit(step.cursor.visit).rows
+    spoken = {point.row for point in step.points if point.row is not None}
+    spoken |= {p.cell.row for p in step.points if p.cell and p.cell.tensor in ("m", "l", "O")}
+    spoken |= {step.row} if step.said.row is not None else set()
+    assert all(row in rows for row in spoken)
+
+
+@pytest.mark.parametrize(("stem", "n"), STEPS)
+def test_what_is_pointed_at_can_be_seen(stem: str, n: int) -> None:
+    step = LOADED[stem].steps[n]
+    for point in step.points:
+        if point.line is not None:
+            assert "code" in LAYOUT_PANELS[step.layout]
+        else:
+            assert layout_named(step.layout).board
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Half as much, 4 times", ["4"]),
+        ("half as much", ["half"]),
+        ("{{ 8 }} on an H100 (Dao et al. 2022), Llama-3-8B, FlashAttention-2 in float16", []),
+        (r"$\lceil M/4d \rceil$ and $p^2$ and $O_0$", []),
+        ("$d = 64$", ["64"]),
+        ("in 2022", ["2", "0", "2", "2"]),
+    ],
+)
+def test_the_search_for_typed_numbers(text, found):
+    assert typed(text) == found
+
+
+def test_the_list_is_in_order():
+    found = list_lessons()
+    assert len(found) >= 10
+    assert [lesson.order for lesson in found] == list(range(1, len(found) + 1))
+    assert all(lesson.title and lesson.summary for lesson in found)
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_lessons_open_whole(stem):
+    lesson = LOADED[stem]
+    assert [str(mistake) for mistake in lesson.mistakes] == []
+    assert 5 <= len(lesson.steps) <= 9
+    assert any(step.said.question for step in lesson.steps)
+    assert any(step.said.notes for step in lesson.steps)
+    assert {step.layout for step in lesson.steps} <= set(LAYOUT_PANELS)
+
+
+def test_real_captures_are_used():
+    real = {
+        stem
+        for stem in STEMS
+        if any(step.scenario.input.source == "capture" for step in LOADED[stem].steps)
+    }
+    assert len(real) >= 7
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_a_copy_elsewhere_means_the_same(stem, tmp_path):
+    lesson, path = LOADED[stem], tmp_path / "mine.md"
+    end = lesson.steps[-1]
+    count = record_step(path, NewStep("Mine", end.scenario, end.cursor), LESSONS / f"{stem}.md")
+    copy = load_lesson(path, LAYOUT_PANELS)
+    assert count == len(copy.steps) == len(lesson.steps) + 1
+    assert copy.steps[:-1] == lesson.steps
+    assert not copy.mistakes
+    assert copy.steps[-1].scenario == end.scenario
+
+
+@pytest.mark.parametrize(("stem", "n"), STEPS)
+def test_steps_resolve_and_are_short(stem, n):
+    step = resolve_step(LOADED[stem], n, FORMATS)
+    for text in (step.title, step.caption, step.notes, step.question, step.answer):
+        assert "{{" not in text
+        assert "NaN" not in text
+        assert text.count("$") % 2 == 0
+    assert 8 <= len(step.caption.split()) <= MOST_WORDS, step.caption
+    assert word_count(LOADED[stem].steps[n].caption) <= MOST_WORDS
+    assert len(step.title) <= 40
+
+
+@pytest.mark.parametrize(("stem", "n"), STEPS)
+def test_steps_stand_where_the_run_has_numbers(stem, n):
+    step = LOADED[stem].steps[n]
+    if (step.scenario.attention.seqlen_q or 0) > SMALL:
+        return  # the reader has found the cursor in its tile program, by arithmetic
+    trace = simulate(step.scenario)
+    snapshot = trace.snapshot(step.cursor.visit, step.cursor.op)
+    assert snapshot.cursor == step.cursor
+    if step.start:
+        assert trace.snapshot(step.start.visit, step.start.op).cursor <= step.cursor
+
+
+@pytest.mark.parametrize(("stem", "n"), STEPS)
+def test_numbers_are_computed(stem, n):
+    for text in texts(stem, n):
+        assert typed(text) == [], text
+
+
+@pytest.mark.parametrize(("stem", "n"), STEPS)
+def test_bare_constants_are_rows_of_the_step(stem, n):
+    """A number that is only wrapped is typed all the same, unless the step holds it."""
+    step = LOADED[stem].steps[n]
+    for text in texts(stem, n):
+        for content, _ in placeholders(text):
+            node = ast.parse(content.partition("|")[0].strip(), mode="eval").body
+            if not any(isinstance(part, ast.Name) for part in ast.walk(node)):
+                assert isinstance(node, ast.Constant)
+                assert node.value == step.row, text
+
+
+def exact(stem: str, title: str, expression: str) -> float:
+    """Return an expression at a step, with all its digits."""
+    step = next(s for s in LOADED[stem].steps if s.title == title)
+    text = fill(
+        f"{{{{ {expression} | number }}}}",
+        Numbers(step.scenario, step.cursor),
+        {"number": lambda value, _: repr(value)},
+    )
+    return float(text)
+
+
+CLAIMS = [
+    ("01-soft-lookup", "Colder: one winner", "weight(8, 10)", ">", 0.99),
+    ("02-why-sqrt-d", "One deviation apart", "softmax(0, sqrt(d))", "<", 0.001),
+    ("03-causal-mask", "The first row sees itself", 'value("O", 0, 0) - value("V", 0, 0)', "==", 0),
+    ("03-causal-mask", "Not zero, after", 'value("S", 0, 0) / value("l", 0)', "<", 0.5),
+    ("04-naive-waits", "Waiting", "memory_seconds() / compute_seconds()", ">", 5),
+    ("05-online-softmax", "A first guess", 'value("m", 8)', "<", 4),
+    ("05-online-softmax", "Nothing new", "alpha(8)", "==", 1),
+    ("05-online-softmax", "The maximum jumps", 'value("m", 8) - old_maximum(8)', ">", 0.1),
+    ("05-online-softmax", "The maximum jumps", 'value("S", 8, 10) - value("m", 8)', "==", 0),
+    ("05-online-softmax", "Why bother with m", 'value("m", 0) - 128 / log2(exp(1))', ">", 0),
+    ("06-flash-attention-1", "What it buys", 'requested("naive") / requested()', ">", 2),
+    ("07-flash-attention-2", "What it costs", 'requested_of("K") / requested_of("K", "flash1")',
+     ">", 3),
+    ("07-flash-attention-2", "All three at once", 'requested("naive") / requested("flash1")',
+     ">", 1),
+    ("07-flash-attention-2", "All three at once", 'requested("flash1") / requested("flash2")',
+     ">", 1),
+    ("08-tiles-and-sram", "Where a tile lives", "shared() / shared_limit()", "<", 1),
+    ("08-tiles-and-sram", "Taller tiles, fewer trips", "shared() / shared_limit()", "<", 1),
+    ("08-tiles-and-sram", "Too large", "shared() / shared_limit()", ">", 1),
+    ("08-tiles-and-sram", "Another GPU, another limit", "shared() / shared_limit()", ">", 1),
+    ("08-tiles-and-sram", "Another GPU, another limit", 'shared() / shared_limit("H100-SXM")',
+     "<", 1),
+    ("08-tiles-and-sram", "What FlashAttention-2 ships", "2 * shared() / shared_limit()", "<", 1),
+    ("08-tiles-and-sram", "How much reuse", 'flops("naive") / requested("naive")', "<", 100),
+    ("09-kv-cache", "It is read at every step", "flops() / compulsory() / flops_per_byte()",
+     "<", 0.1),
+    ("11-window-and-sinks", "The first token is special", "weight(8, 0)", ">", 0.5),
+    ("11-window-and-sinks", "Take it away", "weight(8, 0)", "==", 0),
+    ("11-window-and-sinks", "Keep the sinks", "weight(8, 0)", ">", 0.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stem", "title", "expression", "sign", "limit"), CLAIMS)
+def test_what_captions_say_in_words(stem, title, expression, sign, limit):
+    found = exact(stem, title, expression)
+    holds = {"<": found < limit, ">": found > limit, "==": abs(found - limit) < 1e-6}[sign]
+    assert holds, f"{expression} = {found}"
+
+
+FACTS = [
+    ("02-why-sqrt-d", "They spread", "sqrt(score_variance(d))", 8, 0.02),
+    ("02-why-sqrt-d", "They spread", "sqrt(score_variance(8 * d))", 22.6, 0.02),
+    ("02-why-sqrt-d", "Divide by √d", "score_variance(d, 1)", 1, 0.03),
+    ("02-why-sqrt-d", "One deviation apart", "softmax(1, 0)", 0.731, 1e-3),
+    ("04-naive-waits", "The square", "Nq * Nk", 1e10, 0),
+    ("08-tiles-and-sram", "Where a tile lives", "shared_limit()", 227 * 1024, 0),
+    ("08-tiles-and-sram", "Another GPU, another limit", "shared_limit()", 99 * 1024, 0),
+    ("08-tiles-and-sram", "What FlashAttention-2 ships", "1000 * Br + Bc", 128064, 0),
+    ("08-tiles-and-sram", "What FlashAttention-3 ships", "1000 * Br + Bc", 192192, 0),
+    ("09-kv-cache", "Count it", 'kv_per_token("Llama-3-8B")', 128 * 1024, 0),
+    ("09-kv-cache", "It grows", 'kv_per_token("Llama-2-70B")', 327_680, 0),
+    ("09-kv-cache", "It grows", 'kv_cache("Llama-2-70B", Nk)', 1.34e9, 0.005),
+    ("09-kv-cache", "It grows", 'kv_cache("Llama-2-70B", 8 * Nk)', 10.7e9, 0.005),
+    ("10-sharing-heads", "GQA: groups share", "kv_heads / heads", 0.25, 0),
+    ("10-sharing-heads", "GQA in the wild", 'kv_share("Llama-3.1-405B")', 8 / 128, 0),
+    ("10-sharing-heads", "Count fairly", '1 / kv_share("DeepSeek-V3")', 57, 0.003),
+    ("11-window-and-sinks", "Linear, not square", "window", 4096, 0),
+    ("11-window-and-sinks", "Reach", 'model("Gemma-3-27B", "windowed_layers")', 52, 0),
+]
+"""What the literature says, typed here so that the program is held against it."""
+
+
+@pytest.mark.parametrize(("stem", "title", "expression", "fact", "tolerance"), FACTS)
+def test_figures_are_those_of_the_literature(stem, title, expression, fact, tolerance):
+    assert exact(stem, title, expression) == pytest.approx(fact, rel=max(tolerance, 1e-12))
+
+
+def test_going_back_gives_the_same_state():
+    lesson = LOADED["05-online-softmax"]
+    forward = [resolve_step(lesson, n, FORMATS) for n in range(len(lesson.steps))]
+    back = [resolve_step(lesson, n, FORMATS) for n in reversed(range(len(lesson.steps)))]
+    assert forward == back[::-1]
+    assert all(isinstance(step.scenario, Scenario) for step in forward)
+    assert len({step.cursor for step in forward}) == len(forward)
+
+
+def test_every_part_of_a_resolved_step_is_plain_data():
+    step = resolve_step(LOADED[STEMS[0]], 0, FORMATS)
+    hints = typing.get_type_hints(type(step))
+    assert {"scenario", "cursor", "layout", "caption", "points", "row"} <= set(hints)
+    assert hash(step)

@@ -1,0 +1,243 @@
+"""Input files of every element type and random input, read exactly, and their memory."""
+
+import json
+import re
+import tracemalloc
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from safetensors.numpy import save_file
+
+from simulator import InputError, Trace, simulate
+from simulator.problem.input_files import read_header
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import capture_names, input_bytes, read_inputs, resolve
+from tests.helpers.runs import check_close, scenario, textbook
+from tests.helpers.written_files import (
+    SHAPES,
+    as_float32,
+    file_scenario,
+    numbers,
+    read,
+    write_safetensors,
+)
+
+# --- what can be read ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("ending", [".safetensors", ".npz", "void.npz", "packed.npz"])
+def test_every_kind_of_file(dtype: str, batched: bool, ending: str, tmp_path: Path) -> None:
+    tensors = numbers(dtype)
+    expected = {name: as_float32(tensor) for name, tensor in tensors.items()}
+    stored = {name: tensor[None] if batched else tensor for name, tensor in tensors.items()}
+    path = tmp_path / f"x{ending}"
+    if ending == ".safetensors":
+        write_safetensors(path, stored)
+    elif ending == "void.npz" and dtype == "bfloat16":  # as ml_dtypes saves it
+        np.savez(path, **{name: tensor.view("V2") for name, tensor in stored.items()})
+    else:
+        save = np.savez_compressed if ending == "packed.npz" else np.savez
+        save(path, **stored)
+    workload, inputs = read(path)
+    assert workload.dtype == dtype
+    sizes = (workload.heads, workload.kv_heads, workload.seqlen_q, workload.seqlen_k)
+    assert (*sizes, workload.head_dim, workload.value_dim) == (4, 2, 5, 6, 3, 2)
+    for name, tensor in expected.items():
+        got = getattr(inputs, name)
+        assert got.dtype == np.float32
+        assert not got.flags.writeable
+        np.testing.assert_array_equal(got, tensor)
+    assert workload.width == (4 if dtype == "float32" else 2)
+
+
+def test_the_librarys_own_files(tmp_path: Path) -> None:
+    tensors = numbers("float16")
+    path = tmp_path / "x.safetensors"
+    save_file(tensors, path, metadata={"model": "m", "layer": "3", "unknown": "kept out"})
+    workload, inputs = read(path)
+    np.testing.assert_array_equal(inputs.v, tensors["v"].astype(np.float32))
+    assert workload.file is not None
+    assert (workload.file.model, workload.file.layer) == ("m", "3")
+
+
+@pytest.mark.parametrize("ending", [".safetensors", ".npz"])
+def test_metadata(ending: str, tmp_path: Path) -> None:
+    tokens = ["The", "Größe", "of", "a", "<pad>", "☃"]
+    path = tmp_path / f"x{ending}"
+    if ending == ".npz":
+        more = {"tokens": np.array(tokens), "model": "GPT", "scale": 0.25, "causal": True}
+        np.savez(path, **numbers(), **more)
+    else:
+        meta = {"tokens": json.dumps(tokens), "model": "GPT", "scale": "0.25", "causal": "true"}
+        write_safetensors(path, numbers(), meta)
+    workload, _ = read(path)
+    assert workload.tokens == tuple(tokens)
+    assert (workload.scale, workload.mask.causal) == (0.25, True)
+    # Query 4 of 5 stands for the last key of 6, as the mask is aligned.
+    assert [workload.query_token(row) for row in (0, 4, 5)] == ["Größe", "☃", ""]
+    agreeing = {"attention": {"scale": 0.25, "heads": 4, "dtype": "float32"}}
+    assert read(path, mask={"causal": True}, **agreeing)[0].scale == 0.25
+
+
+def test_queries_before_the_first_key_have_no_token(tmp_path: Path) -> None:
+    meta = {"tokens": json.dumps(list("abcdef"))}
+    path = write_safetensors(tmp_path / "x.safetensors", numbers(q=(4, 8, 3)), meta)
+    workload, _ = read(path)
+    assert [workload.query_token(row) for row in range(9)] == ["", "", *"abcdef", ""]
+    without = write_safetensors(tmp_path / "y.safetensors", numbers())
+    assert read_header(without).tokens == ()
+    assert read(without)[0].query_token(0) == ""
+    assert resolve(scenario()).query_token(0) == ""
+
+
+def test_a_scenario_fills_what_the_file_leaves_out(tmp_path: Path) -> None:
+    path = write_safetensors(tmp_path / "x.safetensors", numbers())
+    workload, _ = read(path, attention={"scale": 0.5}, mask={"causal": True})
+    assert (workload.scale, workload.mask.causal) == (0.5, True)
+    assert read(path)[0].scale == pytest.approx(3**-0.5)
+    assert read(path)[0].mask.causal is False
+
+
+@pytest.mark.parametrize(
+    ("picked", "groups", "kv_heads"),
+    [("all", (0, 0, 1, 1), 2), ([0, 1], (0, 0), 1), ([3, 0], (1, 0), 2), ([2], (0,), 1)],
+)
+def test_heads_picked_from_groups(
+    picked: Any, groups: tuple[int, ...], kv_heads: int, tmp_path: Path
+) -> None:
+    path = write_safetensors(tmp_path / "x.safetensors", numbers())
+    workload, inputs = read(path, input={"head": picked})
+    whole = read(path)[1]
+    chosen = list(range(4)) if picked == "all" else picked
+    assert (workload.kv_head_of, workload.kv_heads) == (groups, kv_heads)
+    for n, head in enumerate(chosen):
+        np.testing.assert_array_equal(inputs.q[n], whole.q[head])
+        np.testing.assert_array_equal(inputs.k[groups[n]], whole.k[head // 2])
+        np.testing.assert_array_equal(inputs.v[groups[n]], whole.v[head // 2])
+    # A scenario may count the heads that run or those of the file.
+    for said in ({"heads": 4, "kv_heads": 2}, {"heads": len(chosen), "kv_heads": kv_heads}):
+        assert read(path, input={"head": picked}, attention=said)[0].heads == len(chosen)
+
+
+def test_captures() -> None:
+    assert "cat-because-layer2" in capture_names()
+    for name in capture_names():
+        chosen = parse_scenario({"input": {"source": "capture", "name": name}})
+        workload = resolve(chosen)
+        assert len(workload.tokens) == workload.seqlen_k
+        assert np.abs(read_inputs(workload).q).max() > 0
+
+
+def test_numbers_of_a_file_reach_the_output(tmp_path: Path) -> None:
+    path = write_safetensors(tmp_path / "x.safetensors", numbers("bfloat16"))
+    trace: Trace = simulate(file_scenario(path, input={"head": [3]}, mask={"causal": True}))
+    o, lse = textbook(trace.workload, trace.inputs, 0)
+    check_close(trace.output[0], o, 2**-7, "o")
+    check_close(trace.lse[0], lse, 1e-5, "lse")
+
+
+# --- random input --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**40])
+def test_random_input_is_the_documented_draw(seed: int) -> None:
+    chosen = scenario(nq=5, nk=6, d=3, dv=2, heads=4, kv_heads=2, seed=seed)
+    inputs = read_inputs(resolve(chosen))
+    rng = np.random.default_rng(seed)
+    for name, shape in SHAPES.items():
+        expected = rng.standard_normal(shape).astype(np.float32)
+        np.testing.assert_array_equal(getattr(inputs, name), expected)
+    half = scenario(nq=5, nk=6, d=3, dv=2, heads=4, kv_heads=2, seed=seed, dtype="float16")
+    rounded = read_inputs(resolve(half))
+    np.testing.assert_array_equal(rounded.q, inputs.q.astype(np.float16).astype(np.float32))
+
+
+def test_picked_heads_of_random_input_are_those_of_all() -> None:
+    whole = read_inputs(resolve(scenario(heads=4, kv_heads=2)))
+    some = read_inputs(resolve(scenario(heads=4, kv_heads=2, head=[3, 2])))
+    np.testing.assert_array_equal(some.q, whole.q[[3, 2]])
+    np.testing.assert_array_equal(some.k, whole.k[[1]])
+
+
+# --- scales --------------------------------------------------------------------------------
+
+
+def test_scales_are_those_that_float32_holds() -> None:
+    limits = np.finfo(np.float32)
+    tiny, largest = float(limits.tiny), float(limits.max)
+    for scale in (tiny, largest):
+        assert resolve(scenario(scale=scale)).logit_scale == scale
+    for scale in (tiny / 2, largest * 2):
+        with pytest.raises(InputError, match=re.escape(f"attention.scale = {scale}: ")):
+            resolve(scenario(scale=scale))
+    assert resolve(scenario(scale=1.0, temperature=2.0**100)).logit_scale == 2.0**-100
+    with pytest.raises(InputError, match=r"attention\.temperature = .*, not 7.*e-46"):
+        resolve(scenario(scale=1.0, temperature=2.0**150))
+
+
+# --- too large -----------------------------------------------------------------------------
+
+
+def test_inputs_that_do_not_fit_are_refused_with_the_figure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=2**33))
+    chosen = scenario(nq=2**20, nk=8, d=128, heads=32, rows=64, cols=64)
+    with pytest.raises(InputError) as error:
+        resolve(chosen)
+    # Q alone: 2**20 * 128 * 32 elements of 4 bytes, and 8 while it is drawn: 48 GiB.
+    assert str(error.value) == (
+        "scenario: attention.seqlen_q = 1048576: expected inputs that fit in memory: "
+        "these need 48.0 GiB, 8.0 GiB are free"
+    )
+    rounded = scenario(nq=2**20, nk=8, d=128, heads=32, rows=64, cols=64, dtype="bfloat16")
+    with pytest.raises(InputError, match=r"these need 80\.0 GiB"):  # 16 while it is rounded
+        resolve(rounded)
+    keys = scenario(nq=8, nk=2**20, d=128, heads=32, rows=64, cols=64)
+    with pytest.raises(InputError, match="these need 64"):
+        resolve(keys)
+    assert resolve(scenario(nq=2**14, d=128, rows=64, cols=64)).seqlen_q == 2**14
+
+
+def test_a_tenth_of_the_free_memory_stays_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    need = input_bytes(resolve(scenario()))
+    for free, fits in ((need / 0.9 + 1, True), (need / 0.9 - 1, False)):
+        monkeypatch.setattr(
+            psutil, "virtual_memory", lambda free=free: SimpleNamespace(available=free)
+        )
+        if fits:
+            resolve(scenario())
+        else:
+            with pytest.raises(InputError, match="inputs that fit in memory"):
+                resolve(scenario())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [{"nq": 9000, "nk": 10}, {"nq": 10, "nk": 9000, "dv": 64}])
+def test_the_estimate_is_not_below_the_truth(dtype: str, shape: dict[str, int]) -> None:
+    workload = resolve(scenario(d=32, dtype=dtype, heads=4, rows=64, cols=64, **shape))
+    tracemalloc.start()
+    try:
+        read_inputs(workload)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= input_bytes(workload) * 1.01 + 50_000
+    assert input_bytes(workload) <= 2 * peak
+
+
+def test_headers_are_read_without_the_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, **numbers(q=(4, 50_000, 3)))
+    tracemalloc.start()
+    try:
+        assert read_header(path).q.shape == (4, 50_000, 3)
+        assert tracemalloc.get_traced_memory()[1] < 1e6
+    finally:
+        tracemalloc.stop()

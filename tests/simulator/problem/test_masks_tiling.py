@@ -1,0 +1,242 @@
+"""Masks and tiles against the definition, pair by pair; the published tile sizes."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.problem.hardware import gpus
+from simulator.problem.masks import Mask
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.tiling import TileGrid, TileKind, fa2_tiles, fa3_tiles, paper_tiles
+from simulator.problem.workload import resolve
+from tests.helpers.runs import Pairs
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> tuple[Pairs, TileGrid]:
+    """Draw a mask as pairs, and the same as a grid of tiles."""
+    sizes = st.integers(1, 40)
+    nq, nk = draw(sizes), draw(sizes)
+    causal = draw(st.booleans())
+    window = draw(st.one_of(st.just(0), st.integers(1, 45)))
+    sinks = draw(st.one_of(st.just(0), st.integers(1, 45)))
+    rows, cols = draw(st.integers(1, 12)), draw(st.integers(1, 12))
+    mask = Mask(nq, nk, causal, window, sinks)
+    return Pairs(nq, nk, causal, window, sinks), TileGrid(mask, rows, cols)
+
+
+def covered(spans: np.ndarray, length: int) -> np.ndarray:
+    """Return which of `length` blocks lie in the intervals of each row of `spans`."""
+    out = np.zeros((len(spans), length), dtype=bool)
+    for line, row in zip(spans.tolist(), out, strict=True):
+        for start, stop in zip(line[::2], line[1::2], strict=True):
+            assert 0 <= start <= stop <= length
+            assert not row[start:stop].any()  # no block twice
+            row[start:stop] = True
+    return out
+
+
+@given(grids())
+def test_mask_is_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
+    pairs, grid = drawn
+    mask = grid.mask
+    whole = mask.visible(range(pairs.nq), range(pairs.nk))
+    np.testing.assert_array_equal(whole, pairs.matrix())
+    for i, j in ((0, 0), (grid.Tr - 1, grid.Tc - 1)):
+        rows, cols = grid.row_range(i), grid.col_range(j)
+        part = whole[rows.start : rows.stop, cols.start : cols.stop]
+        np.testing.assert_array_equal(mask.visible(rows, cols), part)
+    assert mask.hides == (pairs.causal or pairs.window > 0)
+    if not mask.hides:
+        assert whole.all()
+
+
+def test_a_mask_has_no_window_and_no_sinks_unless_they_are_given() -> None:
+    assert not Mask(5, 5).hides
+    assert Mask(5, 5).visible(range(5), range(5)).all()
+    window = Mask(5, 5, causal=True, window=2).visible(range(5), range(5))
+    np.testing.assert_array_equal(window, np.tri(5, dtype=bool) & ~np.tri(5, k=-2, dtype=bool))
+
+
+@given(grids())
+def test_tiles_are_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
+    pairs, grid = drawn
+    kinds = pairs.kinds(grid.rows, grid.cols)
+    assert (grid.Tr, grid.Tc) == kinds.shape
+    np.testing.assert_array_equal(grid.kinds(), kinds)
+    for i, j in np.ndindex(*kinds.shape):
+        assert grid.kind(i, j) == kinds[i, j]
+    assert grid.full_tiles == (kinds == TileKind.FULL).sum()
+
+
+@given(grids())
+def test_spans_are_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
+    pairs, grid = drawn
+    kinds = pairs.kinds(grid.rows, grid.cols)
+    np.testing.assert_array_equal(covered(grid.row_spans, grid.Tc), kinds > 0)
+    np.testing.assert_array_equal(covered(grid.col_spans, grid.Tr), (kinds > 0).T)
+    np.testing.assert_array_equal(covered(grid.full_spans, grid.Tc), kinds == 2)
+    np.testing.assert_array_equal(grid.visited_per_row, (kinds > 0).sum(axis=1))
+    # The walk over a row block and the visit order rely on ascending intervals.
+    assert (np.diff(grid.row_spans, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_small_grids_of_every_kind(causal: bool) -> None:
+    for nq, nk, window, sinks in product((1, 4, 5), (1, 3, 6), (0, 1, 2, 5), (0, 1, 2, 9)):
+        pairs = Pairs(nq, nk, causal, window, sinks)
+        for rows, cols in product((1, 2, 3), repeat=2):
+            grid = TileGrid(Mask(nq, nk, causal, window, sinks), rows, cols)
+            kinds = pairs.kinds(rows, cols)
+            np.testing.assert_array_equal(grid.kinds(), kinds)
+            np.testing.assert_array_equal(covered(grid.col_spans, grid.Tr), (kinds > 0).T)
+
+
+@given(grids())
+def test_blocks_cover_every_row_and_key_once(drawn: tuple[Pairs, TileGrid]) -> None:
+    pairs, grid = drawn
+    rows = [r for i in range(grid.Tr) for r in grid.row_range(i)]
+    keys = [c for j in range(grid.Tc) for c in grid.col_range(j)]
+    assert rows == list(range(pairs.nq))
+    assert keys == list(range(pairs.nk))
+
+
+# --- published tiles -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "causal", "preset", "tiles"),
+    [
+        (32, False, "H100-SXM", (128, 128)),
+        # sm_120 has as little shared memory as sm_89, and is not among "sm8x".
+        (96, True, "RTX-5090", (128, 64)),
+        (128, False, "RTX-5090", (128, 64)),
+        (128, True, "RTX-5090", (128, 64)),
+        (64, False, "A100-80-SXM", (128, 128)),
+        (64, True, "RTX-4090", (128, 128)),
+        (96, False, "RTX-4090", (128, 64)),
+        (96, True, "RTX-4090", (64, 64)),
+        (128, False, "A100-80-SXM", (128, 64)),
+        (128, True, "H100-SXM", (128, 64)),
+        (128, False, "RTX-4090", (128, 32)),
+        (128, True, "RTX-4090", (64, 64)),
+        (192, False, "H100-SXM", (128, 64)),
+        # "For A100, we want to run with 128 x 64. For H100 we want to run with 64 x 64".
+        (256, False, "A100-80-SXM", (128, 64)),
+        (256, False, "H100-SXM", (64, 64)),
+        (256, False, "RTX-4090", (64, 64)),
+    ],
+)
+def test_fa2_tiles(head_dim: int, causal: bool, preset: str, tiles: tuple[int, int]) -> None:
+    assert fa2_tiles(head_dim, causal, False, gpus()[preset]) == tiles
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "smem_kib", "capability", "causal", "tiles"),
+    [
+        # Where one choice ends and the next begins.
+        (64, 99, 8.9, True, (128, 128)),
+        (65, 99, 8.9, True, (64, 64)),
+        (65, 99, 9.0, True, (128, 64)),
+        (65, 100, 8.9, True, (128, 64)),
+        (96, 99, 8.9, False, (128, 64)),
+        (97, 99, 8.9, False, (128, 32)),
+        (97, 100, 8.9, False, (128, 64)),
+        (128, 99, 8.9, False, (128, 32)),
+        (129, 99, 8.9, False, (128, 64)),
+        (129, 99, 8.9, True, (128, 64)),
+        (193, 127, 8.0, False, (64, 64)),
+        (193, 128, 8.0, False, (128, 64)),
+        (193, 190, 8.0, False, (128, 64)),
+        (193, 191, 8.0, False, (64, 64)),
+    ],
+)
+def test_fa2_tiles_at_the_edges(
+    head_dim: int, smem_kib: int, capability: float, causal: bool, tiles: tuple[int, int]
+) -> None:
+    card = replace(gpus()["T4"], smem_kib=smem_kib, capability=capability)
+    assert fa2_tiles(head_dim, causal, False, card) == tiles
+
+
+def test_with_a_window_fa2_takes_no_causal_kernel() -> None:
+    card = gpus()["RTX-4090"]
+    assert fa2_tiles(96, True, True, card) == fa2_tiles(96, False, False, card) == (128, 64)
+    assert fa2_tiles(128, True, True, card) == fa2_tiles(128, False, False, card) == (128, 32)
+    table = {"seqlen_q": 512, "head_dim": 128}
+    data = {"attention": table, "mask": {"causal": True}, "hardware": {"preset": "RTX-4090"}}
+    plain, windowed = data, {**data, "mask": {"causal": True, "window": 64}}
+    narrow = {**data, "mask": {"causal": True, "window": 1}}
+    taken = [resolve(parse_scenario(each)) for each in (plain, windowed, narrow)]
+    assert [(w.rows, w.cols) for w in taken] == [(64, 64), (128, 32), (128, 32)]
+
+
+@pytest.mark.parametrize(
+    ("dims", "causal", "window", "tiles"),
+    [
+        ((64, 64), False, False, (192, 192)),
+        ((64, 64), True, False, (192, 128)),
+        ((64, 64), False, True, (192, 160)),
+        ((64, 64), True, True, (192, 160)),
+        ((64, 128), False, False, (128, 112)),
+        ((64, 300), False, False, (64, 64)),
+        ((64, 256), False, False, (128, 112)),
+        ((64, 257), False, False, (64, 64)),
+        ((64, 65), False, False, (128, 112)),
+        ((65, 300), False, False, (192, 144)),
+        ((97, 97), False, False, (128, 176)),
+        ((129, 128), False, False, (128, 128)),
+        ((192, 129), False, False, (128, 112)),
+        ((193, 193), False, False, (128, 80)),
+        ((64, 512), True, False, (64, 64)),
+        ((96, 96), False, False, (192, 144)),
+        ((96, 96), False, True, (192, 128)),
+        ((128, 128), False, False, (128, 176)),
+        ((128, 128), True, False, (128, 128)),
+        ((128, 128), False, True, (128, 128)),
+        ((192, 128), False, False, (128, 128)),
+        ((192, 192), True, False, (128, 112)),
+        ((192, 192), False, True, (128, 96)),
+        ((256, 256), False, False, (128, 80)),
+        ((256, 256), False, True, (128, 64)),
+    ],
+)
+def test_fa3_tiles(
+    dims: tuple[int, int], causal: bool, window: bool, tiles: tuple[int, int]
+) -> None:
+    assert fa3_tiles(*dims, causal, window) == tiles
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "dtype", "preset", "tiles"),
+    [
+        # M = 163 KiB / 2 B = 83 456 elements, / (4 * 64) = 326
+        (64, "float16", "A100-80-SXM", (64, 326)),
+        # M = 227 KiB / 4 B = 58 112, / (4 * 128) = 113.5
+        (128, "float32", "H100-SXM", (114, 114)),
+        (128, "bfloat16", "H100-SXM", (128, 227)),
+        # M = 64 KiB / 4 B = 16 384, / (4 * 4096) = 1
+        (4096, "float32", "T4", (1, 1)),
+    ],
+)
+def test_paper_tiles(head_dim: int, dtype: str, preset: str, tiles: tuple[int, int]) -> None:
+    assert paper_tiles(head_dim, dtype, gpus()[preset]) == tiles
+
+
+@pytest.mark.parametrize(
+    ("tiling", "tiles"),
+    [
+        ({}, (128, 64)),
+        ({"rule": "fa2"}, (128, 64)),
+        ({"rule": "fa3"}, (128, 176)),
+        ({"rule": "paper"}, (128, 227)),
+        ({"rows": 3, "cols": 5}, (3, 5)),
+    ],
+)
+def test_scenario_picks_the_tiles(tiling: dict[str, object], tiles: tuple[int, int]) -> None:
+    said = {"seqlen_q": 300, "head_dim": 128, "dtype": "float16"}
+    w = resolve(parse_scenario({"attention": said, "tiling": tiling}))
+    assert (w.rows, w.cols) == tiles

@@ -1,0 +1,151 @@
+"""Where a step goes: by op, tile, row block and head, from anywhere, to either end."""
+
+from itertools import pairwise
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from simulator.problem.scenario import Scenario
+from simulator.program.playback import (
+    SECONDS_PER_OP,
+    SPEEDS,
+    Granularity,
+    clamped,
+    end_of_visit,
+    first_cursor,
+    last_cursor,
+    path_between,
+    step,
+)
+from simulator.program.tile_program import TileProgram
+from simulator.run.snapshot import Cursor
+from tests.helpers.runs import program_of, scenario, scenarios, visits_in_order
+
+SMALL = scenarios(longest=10)
+GRANULARITIES = st.sampled_from(list(Granularity))
+SOME = {
+    "heads": 3, "nq": 3, "nk": 4, "d": 1, "rows": 1, "cols": 2, "mask": {"causal": True},
+}  # fmt: skip
+"""Three heads of row blocks of one and of two visits."""
+
+
+def walk(program: TileProgram, start: Cursor, by: Granularity, forward: bool) -> list[Cursor]:
+    """Return the cursors from `start` until a step stays where it is."""
+    out = [start]
+    while (following := step(program, out[-1], by, forward)) != out[-1]:
+        assert (following > out[-1]) == forward
+        out.append(following)
+    return out
+
+
+def any_cursor(program: TileProgram, data: st.DataObject) -> Cursor:
+    visit = data.draw(st.integers(0, len(program) - 1))
+    return Cursor(visit, data.draw(st.integers(0, len(program.ops(visit)) - 1)))
+
+
+@given(SMALL)
+@example(scenario("naive", **SOME))
+@example(scenario("flash2", **SOME))
+def test_steps_by_op_go_through_every_cursor(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    every = [Cursor(v, op) for v in range(len(program)) for op in range(len(program.ops(v)))]
+    assert walk(program, first_cursor(), Granularity.OP, forward=True) == every
+    back = walk(program, last_cursor(program), Granularity.OP, forward=False)
+    assert back == every[::-1]
+
+
+@given(SMALL, GRANULARITIES, st.booleans(), st.data())
+def test_both_ends_are_reached_from_anywhere(
+    chosen: Scenario, by: Granularity, forward: bool, data: st.DataObject
+) -> None:
+    program = program_of(chosen)
+    path = walk(program, any_cursor(program, data), by, forward)
+    assert path[-1] == (last_cursor(program) if forward else first_cursor())
+    for cursor in path:
+        assert clamped(program, cursor) == cursor
+
+
+@given(SMALL)
+@example(scenario("naive", **SOME))
+@example(scenario("flash2", **SOME))
+def test_steps_by_tile_stop_at_the_end_of_every_visit(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    ends = [end_of_visit(program, index) for index in range(len(program))]
+    path = walk(program, first_cursor(), Granularity.TILE, forward=True)
+    assert path == sorted({first_cursor(), *ends})
+    back = walk(program, last_cursor(program), Granularity.TILE, forward=False)
+    assert back == path[::-1]
+
+
+@given(SMALL, st.sampled_from([Granularity.ROW_BLOCK, Granularity.HEAD]))
+@example(scenario("naive", **SOME), Granularity.HEAD)
+@example(scenario("flash1", **SOME), Granularity.ROW_BLOCK)
+@example(scenario("flash1", **SOME), Granularity.HEAD)
+@example(scenario("flash2", **SOME), Granularity.ROW_BLOCK)
+def test_larger_steps_stop_at_the_first_visit_of_each(chosen: Scenario, by: Granularity) -> None:
+    program = program_of(chosen)
+    w = program.workload
+    groups = [
+        (launch, head) if by is Granularity.HEAD
+        else (launch, head, j if w.algorithm == "flash1" else i)
+        for launch, head, i, j in visits_in_order(w)
+    ]  # fmt: skip
+    starts = [n for n, key in enumerate(groups) if n == 0 or groups[n - 1] != key]
+    ends = [end_of_visit(program, index) for index in starts]
+    path = walk(program, first_cursor(), by, forward=True)
+    assert path == sorted({first_cursor(), *ends[1:], last_cursor(program)})
+    back = walk(program, last_cursor(program), by, forward=False)
+    assert back == sorted({first_cursor(), *ends, last_cursor(program)}, reverse=True)
+
+
+@given(SMALL, st.data())
+def test_a_step_back_undoes_a_step_by_op(chosen: Scenario, data: st.DataObject) -> None:
+    program = program_of(chosen)
+    at = any_cursor(program, data)
+    for forward in (True, False):
+        there = step(program, at, Granularity.OP, forward)
+        if forward:
+            assert step(program, at, Granularity.OP) == there
+        if there != at:
+            assert step(program, there, Granularity.OP, not forward) == at
+
+
+@given(SMALL, st.integers(-5, 10**6), st.integers(-5, 50))
+def test_clamping(chosen: Scenario, visit: int, op: int) -> None:
+    program = program_of(chosen)
+    cursor = clamped(program, Cursor(visit, op))
+    assert cursor.visit == min(max(visit, 0), len(program) - 1)
+    assert cursor.op == min(max(op, 0), len(program.ops(cursor.visit)) - 1)
+
+
+@given(SMALL, st.integers(1, 40), st.data())
+def test_a_walk_goes_op_by_op_then_by_tiles_then_evenly(
+    chosen: Scenario, most: int, data: st.DataObject
+) -> None:
+    program = program_of(chosen)
+    start, end = any_cursor(program, data), any_cursor(program, data)
+    every = [Cursor(v, op) for v in range(len(program)) for op in range(len(program.ops(v)))]
+    one, two = every.index(start), every.index(end)
+    between = every[one + 1 : two + 1] if two >= one else every[two:one][::-1]
+    path = path_between(program, start, end, most)
+    if len(between) <= most:
+        assert path == tuple(between)
+        return
+    across = abs(end.visit - start.visit)
+    assert path[-1] == end
+    assert len(path) == max(min(across, most), 1)
+    assert all(cursor == end_of_visit(program, cursor.visit) for cursor in path[:-1])
+    stops = [start.visit, *(cursor.visit for cursor in path)]
+    for here, there in pairwise(stops):
+        gap = there - here if end >= start else here - there
+        assert abs(gap - across / len(path)) < 1
+    # Evenly from the start on: each where an even walk would be, to the nearest visit.
+    for n, visit in enumerate(stops):
+        assert abs(abs(visit - start.visit) - across * n / len(path)) <= 0.5
+
+
+def test_speeds_go_in_steps_of_one_two_and_five_around_two_ops_a_second() -> None:
+    assert 1 / SECONDS_PER_OP == 2.0
+    assert (SPEEDS[0], SPEEDS[3], SPEEDS[-1]) == (0.1, 1.0, 20.0)
+    for n, speed in enumerate(SPEEDS):
+        assert speed == (1, 2, 5)[n % 3] * 10.0 ** (n // 3) / 10

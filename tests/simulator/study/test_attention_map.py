@@ -1,0 +1,419 @@
+"""The inspector's weights, entropies and lookups, beside plain loops and float64."""
+
+import math
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator import InputError
+from simulator.engines.reference import reference_rows
+from simulator.problem.scenario import Scenario, parse_scenario
+from simulator.problem.workload import Inputs, Workload, capture_names, read_inputs, resolve
+from simulator.study import attention_map
+from simulator.study.attention_map import (
+    AttentionMaps,
+    HeadScores,
+    MapSettings,
+    Part,
+    fitting_part,
+    pool_block,
+    pooled_maps,
+    settings_of,
+)
+from tests.helpers.runs import Pairs, pairs_of, scenario, scenarios
+
+SETTINGS = [
+    MapSettings(),
+    MapSettings(causal=True),
+    MapSettings(temperature=0.05, window=6, sinks=2),
+    MapSettings(temperature=4.0, causal=True, window=5),
+]
+
+
+def loaded(chosen: Scenario) -> tuple[Workload, Inputs]:
+    workload = resolve(chosen)
+    return workload, read_inputs(workload)
+
+
+def capture(name: str) -> tuple[Workload, Inputs]:
+    return loaded(parse_scenario({"input": {"source": "capture", "name": name}}))
+
+
+def table(pairs: Pairs) -> np.ndarray:
+    """Return which pairs are visible, (Nq, Nk), by asking for each."""
+    return np.array([[pairs.sees(i, j) for j in range(pairs.nk)] for i in range(pairs.nq)])
+
+
+def exact(
+    w: Workload, inputs: Inputs, seen: np.ndarray, temperature: float, head: int
+) -> np.ndarray:
+    """Return softmax(scale * Q K^T / temperature) in float64, (Nq, Nk)."""
+    q, k = inputs.q[head].astype(np.float64), inputs.k[w.kv_head_of[head]].astype(np.float64)
+    scores = np.where(seen, q @ k.T * w.scale / temperature, -np.inf)
+    top = np.where(seen.any(axis=1), scores.max(axis=1), 0.0)
+    p = np.exp(scores - top[:, None])
+    return p / np.where(seen.any(axis=1), p.sum(axis=1), 1.0)[:, None]
+
+
+def entropy_of(p: np.ndarray) -> float:
+    return sum(-x * math.log2(x) for x in p.tolist() if x > 0)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("name", capture_names())
+def test_captures_equal_float64(name: str, settings: MapSettings) -> None:
+    w, inputs = capture(name)
+    maps = HeadScores(w, inputs).maps(settings)
+    assert maps.weights.shape == (12, w.seqlen_q, w.seqlen_k)
+    assert maps.weights.dtype == np.float32
+    said = settings.causal, settings.window, settings.sinks
+    seen = table(Pairs(w.seqlen_q, w.seqlen_k, *said))
+    assert maps.visible.tolist() == seen.sum(axis=1).tolist()
+    for head in range(12):
+        p = exact(w, inputs, seen, settings.temperature, head)
+        assert np.abs(maps.of(head) - p).max() < 1e-6
+        for row in range(0, w.seqlen_q, 7):
+            assert maps.entropy[head, row] == pytest.approx(entropy_of(p[row]), abs=1e-5)
+
+
+def test_the_weights_give_the_reference_output() -> None:
+    w, inputs = capture("passage-layer1")
+    scores = HeadScores(w, inputs)
+    maps = scores.maps()
+    assert scores.settings == settings_of(w) == MapSettings()
+    o = reference_rows(w, inputs, 3, range(w.seqlen_q))[0]
+    assert np.abs(maps.of(3).astype(np.float64) @ inputs.v[3] - o).max() < 1e-5
+    assert np.abs(maps.weights.sum(axis=2, dtype=np.float64) - 1).max() < 1e-6
+
+
+@given(chosen=scenarios(algorithms=["flash2"]))
+def test_rows_of_any_workload(chosen: Scenario) -> None:
+    w, inputs = loaded(chosen)
+    pairs = pairs_of(w)
+    maps = HeadScores(w, inputs).maps()
+    for head in range(w.heads):
+        p = exact(w, inputs, table(pairs), w.temperature, head)
+        v = inputs.v[w.kv_head_of[head]]
+        for row in range(w.seqlen_q):
+            keys = [j for j in range(w.seqlen_k) if pairs.sees(row, j)]
+            found = maps.row(head, row, most=3)
+            assert np.abs(found.weights - p[row]).max() < 1e-6
+            assert found.visible == maps.visible[row] == len(keys)
+            assert found.entropy == pytest.approx(entropy_of(p[row]), abs=1e-5)
+            best = sorted(keys, key=lambda j: (-found.weights[j], j))[:3]
+            assert found.strongest.tolist() == best
+            if len(keys) > 1:
+                assert found.share == pytest.approx(found.entropy / math.log2(len(keys)))
+                assert 0 <= found.share <= 1 + 1e-6
+            else:
+                assert math.isnan(found.share)
+            share = maps.share[head, row]
+            assert share == pytest.approx(found.share, nan_ok=True)
+            lookup = maps.lookup(head, row, v)
+            soft = p[row] @ v
+            np.testing.assert_allclose(lookup.soft, soft, atol=1e-5 * max(1, np.abs(v).max()))
+            hard = v[best[0]] if keys else np.zeros(w.value_dim)
+            assert lookup.hard.tolist() == hard.tolist()
+            assert lookup.key == (best[0] if keys else -1)
+            assert lookup.distance == pytest.approx(math.dist(lookup.soft, lookup.hard))
+
+
+def test_a_row_that_sees_nothing() -> None:
+    w, inputs = loaded(scenario(nq=5, nk=3, d=4, mask={"causal": True}))
+    maps = HeadScores(w, inputs).maps()
+    assert maps.visible.tolist() == [0, 0, 1, 2, 3]
+    assert not maps.weights[0, :2].any()
+    assert maps.entropy[0, :3].tolist() == [0, 0, 0]  # one key is no choice either
+    assert np.isnan(maps.share[0, :3]).all()
+    blind = maps.row(0, 1)
+    assert (blind.visible, blind.entropy, blind.strongest.tolist()) == (0, 0.0, [])
+    lookup = maps.lookup(0, 1, inputs.v[0])
+    assert (lookup.key, lookup.weight, lookup.distance) == (-1, 0.0, 0.0)
+    assert not lookup.soft.any()
+    assert not lookup.hard.any()
+
+
+def constant(w: Workload, query: float, keys: list[float]) -> Inputs:
+    """Return inputs in which every score is `query` times a key's number."""
+    q = np.full((w.heads, w.seqlen_q, w.head_dim), query, dtype=np.float32)
+    k = np.zeros((w.kv_heads, w.seqlen_k, w.head_dim), dtype=np.float32)
+    k[..., 0] = keys
+    return Inputs(q, k, np.ones((w.kv_heads, w.seqlen_k, w.value_dim), dtype=np.float32))
+
+
+def test_entropy_at_its_ends() -> None:
+    w = resolve(scenario(nq=2, nk=8, d=1))
+    even = HeadScores(w, constant(w, 1, [2.0] * 8)).maps()
+    assert even.entropy[0] == pytest.approx([3, 3], abs=1e-6)  # eight keys alike: three bits
+    assert even.share[0] == pytest.approx([1, 1], abs=1e-6)
+    assert even.row(0, 0, most=20).strongest.tolist() == list(range(8))
+    one = HeadScores(w, constant(w, 1, [0.0] * 7 + [1e5])).maps()
+    assert one.entropy[0].tolist() == [0, 0]
+    assert one.share[0].tolist() == [0, 0]
+    # Keys that weigh nothing any more are visible all the same.
+    assert one.row(0, 0, most=3).strongest.tolist() == [7, 0, 1]
+
+
+def test_the_temperature_softens() -> None:
+    w, inputs = capture("cat-because-layer2")
+    scores = HeadScores(w, inputs)
+    entropies = [
+        scores.maps(MapSettings(temperature=t)).entropy.mean() for t in (0.01, 0.1, 1, 10, 1000)
+    ]
+    assert entropies == sorted(entropies)
+    assert entropies[0] < 0.1
+    assert entropies[-1] == pytest.approx(math.log2(w.seqlen_k), abs=1e-3)
+
+
+def test_scores_far_apart_stay_exact() -> None:
+    """Float32 scores of 1e5 are off by 0.004: differences have to be taken before rounding."""
+    w = resolve(scenario(nq=1, nk=4, d=1))
+    inputs = constant(w, 1000.0, [100.0, 100.001, 100.002, 0.0])
+    x = inputs.k[0, :, 0].astype(np.float64) * 1000 * w.scale
+    p = np.exp(x - x.max())
+    maps = HeadScores(w, inputs).maps()
+    assert np.abs(maps.weights[0, 0] - p / p.sum()).max() < 1e-6
+
+
+def test_huge_scores_make_no_nan() -> None:
+    w = resolve(scenario(nq=2, nk=3, d=2, heads=1))
+    maps = HeadScores(w, constant(w, 3e38, [3e38, -3e38, 0.0])).maps()
+    assert maps.weights[0, 0].tolist() == [1, 0, 0]
+    assert maps.entropy[0].tolist() == [0, 0]
+
+
+@given(chosen=scenarios(algorithms=["flash2"]), data=st.data())
+def test_some_heads_and_rows_have_the_same_numbers(chosen: Scenario, data: st.DataObject) -> None:
+    w, inputs = loaded(chosen)
+    everything = HeadScores(w, inputs).maps()
+    heads = tuple(sorted(data.draw(st.sets(st.integers(0, w.heads - 1), min_size=1))))
+    first = data.draw(st.integers(0, w.seqlen_q - 1))
+    rows = range(first, data.draw(st.integers(first + 1, w.seqlen_q)))
+    some = HeadScores(w, inputs, Part(heads, rows)).maps()
+    assert (some.heads, some.rows) == (heads, rows)
+    for head in heads:
+        inside = slice(rows.start, rows.stop)
+        np.testing.assert_allclose(some.of(head), everything.of(head)[inside], atol=1e-6)
+        assert some.row(head, rows[-1]).visible == everything.row(head, rows[-1]).visible
+    one = HeadScores(w, inputs).maps(heads=heads[-1:])
+    assert one.of(heads[-1]).tolist() == everything.of(heads[-1]).tolist()
+    with pytest.raises(ValueError, match="tuple"):
+        one.of(w.heads)
+
+
+def test_blocks_of_rows_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    w, inputs = capture("robot-ball-layer2")
+    settings = MapSettings(causal=True, window=4)
+    whole = HeadScores(w, inputs).maps(settings)
+    monkeypatch.setattr(attention_map, "_BLOCK", 3 * w.seqlen_k)
+    monkeypatch.setattr(attention_map, "_PRODUCT", 5 * w.head_dim)
+    parts = HeadScores(w, inputs).maps(settings)
+    np.testing.assert_allclose(parts.weights, whole.weights, atol=1e-7)
+    assert parts.visible.tolist() == whole.visible.tolist()
+
+
+def test_two_heads_compared() -> None:
+    w, inputs = capture("soft-red-mat-layer2")
+    maps = HeadScores(w, inputs).maps()
+    found = maps.difference(2, 7)
+    assert found.weights.tolist() == (maps.of(2) - maps.of(7)).tolist()
+    for row in range(w.seqlen_q):
+        both = np.minimum(maps.of(2)[row], maps.of(7)[row]).sum(dtype=np.float64)
+        assert found.moved[row] == pytest.approx(1 - both, abs=1e-6)
+    assert found.moved.dtype == np.float64
+    assert not maps.difference(4, 4).moved.any()
+
+
+def test_arrays_are_read_only() -> None:
+    w, inputs = capture("soft-red-mat-layer2")
+    maps = HeadScores(w, inputs).maps()
+    row, lookup = maps.row(0, 0), maps.lookup(0, 0, inputs.v[0])
+    difference = maps.difference(0, 1)
+    arrays = [maps.weights, maps.of(1), maps.entropy, maps.visible, maps.share, maps.pooled(3, 3)]
+    arrays += [row.weights, row.strongest, lookup.soft, lookup.hard]
+    arrays += [difference.weights, difference.moved]
+    assert not any(array.flags.writeable for array in arrays)
+
+
+def largest_by_loops(maps: AttentionMaps, tall: int, wide: int) -> np.ndarray:
+    heads, rows, keys = maps.weights.shape
+    return np.array(
+        [
+            [
+                [maps.weights[h, i : i + tall, j : j + wide].max() for j in range(0, keys, wide)]
+                for i in range(0, rows, tall)
+            ]
+            for h in range(heads)
+        ]
+    )
+
+
+@given(
+    rows=st.integers(1, 23), keys=st.integers(1, 23), most=st.tuples(*2 * [st.integers(1, 30)]),
+    limit=st.integers(1, 2000),
+)  # fmt: skip
+def test_pooled_maps(rows: int, keys: int, most: tuple[int, int], limit: int) -> None:
+    w, inputs = loaded(scenario(nq=rows, nk=keys, d=2, heads=2, mask={"causal": True}))
+    maps = HeadScores(w, inputs).maps()
+    pooled = maps.pooled(*most)
+    assert pooled.shape[1] <= most[0]
+    assert pooled.shape[2] <= most[1]
+    expected = largest_by_loops(maps, pool_block(rows, most[0]), pool_block(keys, most[1]))
+    assert pooled.tolist() == expected.tolist()
+    told: list[float] = []
+    with pytest.MonkeyPatch.context() as patch:
+        # Parts as small as one block of rows, which may be all rows.
+        patch.setattr(attention_map, "MAX_WEIGHTS", max(limit, rows * keys))
+        streamed = pooled_maps(w, inputs, settings_of(w), most, told.append)
+    np.testing.assert_allclose(streamed, pooled, atol=1e-6)
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+
+def test_what_fits_and_why_not_all() -> None:
+    def part(heads: int, nq: int, nk: int, row: int = 0) -> Part:
+        return fitting_part(resolve(scenario(nq=nq, nk=nk, d=4, heads=heads)), heads - 1, row)
+
+    assert part(12, 495, 495) == Part(tuple(range(12)), range(495))
+    assert part(32, 512, 512).reason == ""
+    one = part(32, 1024, 1024)
+    assert (one.heads, one.rows) == ((31,), range(1024))
+    assert one.reason == (
+        "32 × 1\u2009024 × 1\u2009024 weights are more than the 8\u2009388\u2009608 kept at once: "
+        "head 31 alone"
+    )
+    for row in (0, 70_000, 131_071):
+        few = part(1, 131_072, 131_072, row)
+        assert len(few.rows) == 16
+        assert row in few.rows
+        ends = (f"{few.rows[n]:,}".replace(",", "\u2009") for n in (0, -1))
+        assert few.reason.endswith("head 0, rows " + " to ".join(ends))
+
+
+def test_a_large_head_is_shown_in_part() -> None:
+    w = resolve(scenario(nq=4096, nk=4096, d=4))
+    part = fitting_part(w, 0, 4000)
+    assert part.rows == range(3840, 4096)
+    assert part.reason == (
+        "4\u2009096 × 4\u2009096 weights of a head are more than the 1\u2009048\u2009576 shown "
+        "at once: head 0, rows 3\u2009840 to 4\u2009095"
+    )
+
+
+def test_too_many_weights_are_refused() -> None:
+    w = resolve(scenario(nq=5000, nk=5000, d=1, heads=2))
+    tracemalloc.start()
+    with pytest.raises(InputError, match='x 5000 x 5000": expected at most 8388608 of them'):
+        HeadScores(w, Inputs(*(np.zeros((2, 1, 1), dtype=np.float32) for _ in range(3))))
+    assert tracemalloc.get_traced_memory()[1] < 2**20  # refused before anything is made
+    tracemalloc.stop()
+    w = resolve(scenario(nq=20_000, nk=20_000, d=1))
+    with pytest.raises(InputError, match="at most 268435456 to make small maps of"):
+        pooled_maps(w, read_inputs(w), MapSettings(), (9, 9))
+
+
+def test_memory_stays_bounded() -> None:
+    w, inputs = capture("passage-layer1")
+    cells = w.heads * w.seqlen_q * w.seqlen_k
+    tracemalloc.start()
+    scores = HeadScores(w, inputs)
+    maps = scores.maps(MapSettings(causal=True))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert maps.weights.size == cells
+    assert peak < 12 * cells + 8 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (MapSettings(temperature=0.0), "inspector: temperature = 0.0: expected a number above 0"),
+        (MapSettings(temperature=-1.0), "temperature = -1.0"),
+        (MapSettings(temperature=math.nan), "temperature = nan"),
+        (MapSettings(temperature=math.inf), "temperature = inf"),
+        (MapSettings(temperature=1e-300), "temperature = 1e-300"),
+        (MapSettings(window=-1), "inspector: window = -1: expected 0 or more"),
+        (MapSettings(sinks=-2), "inspector: sinks = -2: expected 0 or more"),
+    ],
+)
+def test_settings_that_cannot_be_used(settings: MapSettings, told: str) -> None:
+    w, inputs = capture("soft-red-mat-layer2")
+    with pytest.raises(InputError) as error:
+        HeadScores(w, inputs).maps(settings)
+    assert told in str(error.value)
+
+
+def test_a_temperature_may_bring_the_scale_to_the_ends_of_float32() -> None:
+    limits = np.finfo(np.float32)
+    w, inputs = loaded(scenario(nq=2, nk=2, d=1))
+    for scale in (float(limits.max), float(limits.tiny)):
+        HeadScores(replace(w, scale=scale), inputs).maps(MapSettings())
+    HeadScores(replace(w, scale=1.5 * float(limits.max)), inputs).maps(MapSettings(2.0))
+    HeadScores(replace(w, scale=0.5 * float(limits.tiny)), inputs).maps(MapSettings(0.5))
+    for scale in (np.nextafter(float(limits.max), np.inf), np.nextafter(float(limits.tiny), 0)):
+        with pytest.raises(InputError, match="temperature"):
+            HeadScores(replace(w, scale=float(scale)), inputs).maps(MapSettings())
+
+
+def test_maps_of_some_heads_have_those_alone() -> None:
+    w, inputs = loaded(scenario(nq=3, nk=4, d=2, heads=4, kv_heads=2))
+    scores = HeadScores(w, inputs)
+    everything, some = scores.maps(), scores.maps(heads=[3, 1])
+    assert some.heads == (3, 1)
+    assert some.weights.tolist() == everything.weights[[3, 1]].tolist()
+    assert some.entropy.tolist() == everything.entropy[[3, 1]].tolist()
+    assert scores.maps(heads=[]).weights.shape == (0, 3, 4)
+
+
+def test_a_row_tells_its_five_strongest_keys_unless_asked_for_others() -> None:
+    w, inputs = loaded(scenario(nq=3, nk=9, d=2))
+    found = HeadScores(w, inputs).maps().row(0, 1)
+    assert found.strongest.tolist() == sorted(range(9), key=lambda j: -found.weights[j])[:5]
+
+
+def test_as_many_weights_as_the_limit_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    w, inputs = loaded(scenario(nq=5, nk=6, d=2, heads=2))
+    for most, whole in ((60, True), (59, False)):
+        monkeypatch.setattr(attention_map, "MAX_WEIGHTS", most)
+        assert (fitting_part(w, 1, 0) == Part((0, 1), range(5))) == whole
+        if whole:
+            assert HeadScores(w, inputs).maps().weights.size == 60
+        else:
+            with pytest.raises(InputError, match="at most 59 of them at once"):
+                HeadScores(w, inputs)
+    for most, whole in ((60, True), (59, False)):
+        monkeypatch.setattr(attention_map, "MAX_POOLED", most)
+        if whole:
+            assert pooled_maps(w, inputs, MapSettings(), (5, 6)).shape == (2, 5, 6)
+        else:
+            with pytest.raises(InputError, match="at most 59 to make"):
+                pooled_maps(w, inputs, MapSettings(), (5, 6))
+    monkeypatch.setattr(attention_map, "MAX_WEIGHTS", 60)
+    monkeypatch.setattr(attention_map, "FEWEST_ROWS", 2)
+    for most, rows in ((30, 5), (29, 4), (24, 4), (23, 3), (1, 2)):
+        monkeypatch.setattr(attention_map, "MAX_OF_A_HEAD", most)
+        assert len(fitting_part(w, 1, 0).rows) == rows
+    for row, start in ((0, 0), (1, 0), (2, 1), (3, 2), (4, 3)):
+        part = fitting_part(w, 1, row)  # two rows, the one asked for the second where there is one
+        assert (part.heads, part.rows) == ((1,), range(start, start + 2))
+
+
+def test_pooled_maps_are_made_of_whole_blocks_in_a_quarter_of_the_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten rows of four keys in blocks of two rows: 8 weights a block, 16 at a time."""
+    w, inputs = loaded(scenario(nq=10, nk=4, d=2, heads=2))
+    expected = HeadScores(w, inputs).maps().pooled(5, 2)
+    told: list[float] = []
+    monkeypatch.setattr(attention_map, "MAX_WEIGHTS", 64)
+    made = pooled_maps(w, inputs, settings_of(w), (5, 2), told.append)
+    assert made.tolist() == expected.tolist()
+    assert told == [0.2, 0.4, 0.5, 0.7, 0.9, 1.0]
+    told.clear()
+    monkeypatch.setattr(attention_map, "MAX_WEIGHTS", 31)  # a block has to go in, and does alone
+    assert pooled_maps(w, inputs, settings_of(w), (5, 2), told.append).tolist() == made.tolist()
+    assert told == pytest.approx([n / 10 for n in range(1, 11)])

@@ -1,0 +1,228 @@
+"""Where everything on the board lies, and how large its words are."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QImage
+
+from simulator.base.assets import ASSETS
+from simulator.problem.scenario import load_scenario, parse_scenario
+from simulator.problem.workload import Workload, resolve
+from simulator.run.snapshot import Cell
+from tests.ui.board.test_board import blocks_of_4096, demo, painted, passage, workload
+from ui.board.layout import View, board_layout, clamped, is_detailed, locate, zoomed
+from ui.look.draw import text_width
+from ui.look.theme import DARK, Style, load_fonts
+
+
+@pytest.fixture(autouse=True)
+def _fonts(qapp: object) -> None:
+    load_fonts()
+
+
+SIZES = st.integers(1, 600)
+RECTS = st.tuples(
+    st.integers(420, 3000), st.integers(320, 2000), st.sampled_from([1.0, 1.25, 1.5, 2.0])
+)
+
+
+@given(Nq=SIZES, Nk=SIZES, d=st.integers(1, 300), dv=st.integers(1, 300), rect=RECTS)
+def test_everything_is_inside_and_nothing_overlaps(
+    Nq: int, Nk: int, d: int, dv: int, rect: tuple[int, int, float]
+) -> None:
+    width, height, scale = rect
+    _check_apart(workload(Nq, Nk, d, dv), QRectF(7, 5, width, height), Style(DARK, scale))
+
+
+@given(rect=RECTS, name=st.sampled_from(["flash2", "real-scale", "causal"]))
+def test_demos_have_room_for_tokens_legend_and_inset(
+    rect: tuple[int, int, float], name: str
+) -> None:
+    width, height, scale = rect
+    w = resolve(load_scenario(ASSETS / "scenarios" / f"{name}.toml"))
+    _check_apart(w, QRectF(0, 0, width, height), Style(DARK, scale))
+
+
+def _check_apart(w: Workload, room: QRectF, style: Style, view: View | None = None) -> None:
+    lay = board_layout(w, style, room, view)
+    parts = {f"box {name}": box for name, box in lay.boxes.items()}
+    parts |= {f"title {name}": box for name, box in lay.labels.items()}
+    for name in ("row_margin", "key_margin", "header", "caption", "inset", "legend"):
+        parts[name] = getattr(lay, name)
+    shown = {name: rect for name, rect in parts.items() if not rect.isNull()}
+    for name, rect in shown.items():
+        assert rect.width() > 0, name
+        assert rect.height() > 0, name
+        assert room.adjusted(-1, -1, 1, 1).contains(rect), f"{name} {rect} outside {room}"
+    for (one, a), (other, b) in itertools.combinations(shown.items(), 2):
+        shared = a.intersected(b)
+        assert min(shared.width(), shared.height()) <= 1, f"{one} {a} overlaps {other} {b}"
+    assert min(lay.boxes["S"].width(), lay.boxes["S"].height()) >= 10 * style.scale
+    for name in ("Q", "K", "V", "O", "m", "l"):
+        title = {"K": "Kᵀ", "V": "Vᵀ", "l": "ℓ"}.get(name, name)
+        assert text_width(style.text_font(13 * lay.growth, bold=True), title) <= (
+            lay.labels[name].width()
+        )
+
+
+@given(Nq=SIZES, Nk=SIZES, rect=RECTS, zoom=st.floats(1, 40), x=st.floats(0, 1), y=st.floats(0, 1))
+def test_bands_share_rows_and_columns(
+    Nq: int, Nk: int, rect: tuple[int, int, float], zoom: float, x: float, y: float
+) -> None:
+    w = workload(Nq, Nk)
+    lay = board_layout(w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), View(zoom, x * Nk, y * Nq))
+    for i in range(w.grid.Tr):
+        bands = [lay.row_band(name, w.grid.row_range(i)) for name in ("Q", "S", "m", "l", "O")]
+        if bands[0].isNull():
+            assert all(band.isNull() for band in bands)
+            continue
+        assert len({(band.top(), band.bottom()) for band in bands}) == 1
+    for j in range(w.grid.Tc):
+        bands = [lay.col_band(name, w.grid.col_range(j)) for name in ("K", "S", "V")]
+        if not bands[0].isNull():
+            assert len({(band.left(), band.right()) for band in bands}) == 1
+    i, j = w.grid.Tr // 2, w.grid.Tc // 2
+    rows, keys = w.grid.row_range(i), w.grid.col_range(j)
+    tile = lay.tile(rows, keys)
+    if not tile.isNull():
+        assert tile.top() == lay.row_band("Q", rows).top()
+        assert tile.left() == lay.col_band("K", keys).left()
+
+
+@given(
+    Nq=SIZES, Nk=SIZES, rect=RECTS, zoom=st.floats(1, 40),
+    at=st.tuples(st.floats(0, 1), st.floats(0, 1)), pick=st.tuples(SIZES, SIZES),
+)  # fmt: skip
+def test_locate_finds_the_cell_that_is_drawn(
+    Nq: int,
+    Nk: int,
+    rect: tuple[int, int, float],
+    zoom: float,
+    at: tuple[float, float],
+    pick: tuple[int, int],
+) -> None:
+    w = workload(Nq, Nk, 8, 5)
+    lay = board_layout(
+        w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), View(zoom, at[0] * Nk, at[1] * Nq)
+    )
+    rows, keys = lay.visible_rows(), lay.visible_keys()
+    row, key = rows[pick[0] % len(rows)], keys[pick[1] % len(keys)]
+    y = (max(lay.row_y(row), lay.row_y(lay.view.y)) + _end(lay.row_y, row, lay.view.y, 0, lay)) / 2
+    x = (max(lay.col_x(key), lay.col_x(lay.view.x)) + _end(lay.col_x, key, lay.view.x, 1, lay)) / 2
+    assert locate(lay, QPointF(x, y)) == Cell("S", row, key)
+    for name in ("Q", "O", "m"):
+        box, depth = lay.boxes[name], lay.depth(name)
+        col = pick[0] % depth
+        across = box.left() + (col + 0.5) * box.width() / depth
+        assert locate(lay, QPointF(across, y)) == Cell(name, row, col)
+    for name in ("K", "V"):
+        box, depth = lay.boxes[name], lay.depth(name)
+        col = pick[1] % depth
+        down = box.top() + (col + 0.5) * box.height() / depth
+        assert locate(lay, QPointF(x, down)) == Cell(name, key, col)
+
+
+def _end(place: Any, index: int, start: float, axis: int, lay: Any) -> float:
+    return float(min(place(index + 1), place(start + lay.visible[axis])))
+
+
+def test_locate_finds_nothing_beside_the_boxes() -> None:
+    lay = board_layout(workload(64, 64), Style(DARK), QRectF(0, 0, 900, 700))
+    assert locate(lay, QPointF(1, 1)) is None
+    assert locate(lay, lay.boxes["S"].topLeft() - QPointF(4, 4)) is None
+
+
+@given(Nq=SIZES, Nk=SIZES, zoom=st.floats(0.1, 1e6), x=st.floats(-1e6, 1e6), y=st.floats(-1e6, 1e6))
+def test_a_view_never_leaves_the_matrix(Nq: int, Nk: int, zoom: float, x: float, y: float) -> None:
+    shape = (Nq, Nk, 8, 8)
+    view = clamped(shape, View(zoom, x, y))
+    lay = board_layout(workload(Nq, Nk), Style(DARK), QRectF(0, 0, 900, 700), view)
+    assert lay.view == view
+    assert 0 <= view.y <= Nq - lay.visible[0] + 1e-6
+    assert 0 <= view.x <= Nk - lay.visible[1] + 1e-6
+
+
+def test_zooming_keeps_the_cell_under_the_pointer() -> None:
+    trace, style, room = passage(), Style(DARK), QRectF(0, 0, 1180, 740)
+    view = View()
+    lay = board_layout(trace.workload, style, room, view)
+    point = lay.boxes["S"].topLeft() + QPointF(
+        0.4 * lay.boxes["S"].width(), 0.6 * lay.boxes["S"].height()
+    )
+    before = locate(lay, point)
+    for _ in range(20):  # on the way tokens appear beside the matrices and move the boxes
+        view = zoomed(trace.workload, style, room, view, point, 1.2)
+    lay = board_layout(trace.workload, style, room, view)
+    assert lay.tokens
+    assert view.zoom > 20
+    assert locate(lay, point) == before
+
+
+def test_whether_cells_are_drawn_follows_what_snapshots_carry() -> None:
+    for trace in (demo("causal"), demo("real-scale"), blocks_of_4096()):
+        assert is_detailed(trace.workload) == trace.has_detail
+
+
+# --- numbers, tokens and the magnifier --------------------------------------------------------
+
+
+def digits_high(image: QImage, cell: QRectF) -> int:
+    """Return how many lines of pixels the number in a cell takes."""
+    part = image.copy(cell.adjusted(4, 4, -4, -4).toRect())
+    ground = part.pixel(0, 0)
+    lines = [y for y in range(part.height())
+             if any(part.pixel(x, y) != ground for x in range(part.width()))]  # fmt: skip
+    return lines[-1] - lines[0] + 1
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_numbers_and_titles_grow_with_their_cells(scale: float) -> None:
+    snapshot, style = demo("flash2").snapshot(8, 4), Style(DARK, scale)
+    w, size = snapshot.program.workload, (round(1300 * scale), round(900 * scale))
+    heights, growths = [], []
+    for zoom in (1.0, 2.0, 3.25):
+        view = View(zoom, 4, 3)
+        lay = board_layout(w, style, QRectF(0, 0, *size), view)
+        image = painted(snapshot, style, *size, view=view)
+        row, key = lay.visible_rows()[1], lay.visible_keys()[1]
+        heights.append(digits_high(image, lay.place(Cell("S", row, key))) / scale)
+        growths.append(lay.growth)
+        _check_apart(w, QRectF(0, 0, *size), style, view)
+    assert heights[0] < 12
+    assert heights[1] > 1.3 * heights[0]
+    assert heights[2] > 2 * heights[0]
+    assert heights[2] < 0.5 * lay.cell[1] / scale
+    assert growths[0] == 1 < growths[2] <= 1.5
+
+
+@pytest.mark.parametrize("size", [(408, 721), (584, 706), (1280, 420), (760, 520)])
+@pytest.mark.parametrize("scale", [1.0, 1.25, 1.5, 1.75, 2.0])
+def test_tokens_are_the_last_thing_to_go(scale: float, size: tuple[int, int]) -> None:
+    w = resolve(load_scenario(ASSETS / "scenarios" / "flash2.toml"))
+    style = Style(DARK, scale)
+    lay = board_layout(w, style, QRectF(0, 0, *size))
+    assert lay.tokens
+    assert lay.token_step == 1
+    assert lay.token_size * scale >= 10
+    assert lay.token_size * scale <= min(lay.cell) + 1e-6
+    wide = text_width(style.text_font(lay.token_size), "tired")
+    assert wide <= min(lay.row_margin.width(), lay.key_margin.height())
+    _check_apart(w, QRectF(0, 0, *size), style)
+
+
+def test_tokens_are_thinned_before_numbers_of_blocks_stand_in_for_them() -> None:
+    tables: dict[str, Any] = {"input": {"source": "capture", "name": "passage-layer1"}}
+    w = resolve(parse_scenario(tables))
+    steps = []
+    for side in (2600, 2000, 1600, 1300, 1000):
+        lay = board_layout(w, Style(DARK), QRectF(0, 0, side, side))
+        assert not lay.tokens or lay.token_step * min(lay.cell) >= lay.token_size
+        steps.append(lay.token_step if lay.tokens else 9)
+    assert steps == sorted(steps)
+    assert {3, 9} <= set(steps)

@@ -1,0 +1,93 @@
+"""Maps from numbers to colours: which way they run, and what can be read on them."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+
+from ui.look.heat import NOTHING, Kept, Sheet, colour_map, hatching, inks, prefers_white
+from ui.look.theme import THEMES, Theme
+
+EVERY_THEME = pytest.mark.parametrize("theme", THEMES.values(), ids=list(THEMES))
+
+
+def brightness(colour: QColor) -> float:
+    """Return the relative luminance of WCAG 2, from Qt's own channels."""
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (colour.redF(), colour.greenF(), colour.blueF())
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: QColor, other: QColor) -> float:
+    low, high = sorted((brightness(one), brightness(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@EVERY_THEME
+@pytest.mark.parametrize("dim", [False, True])
+@pytest.mark.parametrize("name", ["P", "S"])
+def test_more_is_darker_on_light_themes_and_brighter_on_dark_ones(
+    theme: Theme, name: str, dim: bool
+) -> None:
+    shades = [brightness(QColor(int(word))) for word in colour_map(theme, name, dim=dim)[:256]]
+    steps = np.diff(shades) if theme.dark else -np.diff(shades)
+    # Whole channels round a step of the dim map to nothing, or a trifle back.
+    assert steps.min() > -2e-3
+    assert abs(shades[-1] - shades[0]) > 0.07
+
+
+@EVERY_THEME
+@pytest.mark.parametrize("faded", [False, True])
+@pytest.mark.parametrize("name", ["P", "S", "m", "l"])
+def test_numbers_can_be_read_on_every_shade(theme: Theme, name: str, faded: bool) -> None:
+    words = colour_map(theme, name, dim=faded)
+    both = inks(words, faded=faded)
+    for word, white in zip(words[:NOTHING], prefers_white(words[:NOTHING]), strict=True):
+        assert contrast(both[int(white)], QColor(int(word))) >= 4.5
+
+
+@EVERY_THEME
+@pytest.mark.parametrize("scale", [1.0, 1.25, 2.0])
+def test_hatching_is_seen_from_the_last_row(qapp: object, theme: Theme, scale: float) -> None:
+    image = QImage(60, 60, QImage.Format.Format_RGB32)
+    with QPainter(image) as painter:
+        painter.fillRect(QRectF(0, 0, 60, 60), hatching(theme.empty, theme.hatch, scale))
+    seen = {image.pixel(x, y) for x in range(60) for y in range(60)}
+    # Graphics that matter want 3 : 1, as the guidelines for accessible content say.
+    assert max(contrast(QColor(pixel), QColor(theme.empty)) for pixel in seen) >= 3.0
+    assert QColor(theme.empty).rgb() in seen
+
+
+def test_what_is_kept_takes_a_bounded_number_of_bytes() -> None:
+    kept = Kept(most=100, most_bytes=10_000)
+    arrays = [np.zeros(4) for _ in range(50)]
+    for array in arrays:
+        kept.get(array, "image", lambda: np.zeros(250, np.float32))
+    assert 8_000 < kept.bytes <= 10_000
+    kept.get(arrays[0], "large", lambda: np.zeros(5_000, np.float32))
+    assert kept.bytes == 20_000  # the newest stays, alone
+    del arrays[:]
+    kept.get(np.zeros(4), "image", lambda: np.zeros(250, np.float32))
+    assert kept.bytes == 1_000  # what was kept of arrays that are gone, is gone
+
+
+def test_smaller_pictures_of_a_sheet_end_with_it(qapp) -> None:
+    def pictures() -> int:
+        gc.collect()
+        return sum(isinstance(each, QImage) for each in gc.get_objects())
+
+    before = pictures()
+    sheet = Sheet(QImage(400, 400, QImage.Format.Format_ARGB32_Premultiplied))
+    ground = QImage(300, 300, QImage.Format.Format_ARGB32_Premultiplied)
+    with QPainter(ground) as painter:
+        for side in range(20, 220, 10):
+            sheet.draw(painter, QRectF(0, 0, side, side), QRectF(0, 0, 1, 1))
+            assert pictures() - before <= 5  # a few sizes, the sheet and the ground
+    del sheet, ground
+    assert pictures() == before

@@ -1,0 +1,63 @@
+"""The themes: words are readable on their grounds, and colours of different things differ."""
+
+from itertools import combinations
+
+import pytest
+from PySide6.QtGui import QColor
+
+from ui.look.theme import THEMES, Theme
+
+READABLE = 4.5
+"""Contrast of small text, at least: WCAG 2.2, success criterion 1.4.3."""
+SEEN = 3.0
+"""Contrast of controls, at least: success criterion 1.4.11."""
+GROUNDS = ("window", "panel", "field", "hbm_ground", "sram_ground")
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of WCAG."""
+    parts = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in
+             (QColor(colour).redF(), QColor(colour).greenF(), QColor(colour).blueF()))  # fmt: skip
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def inks(theme: Theme) -> dict[str, str]:
+    """Return what words are written in."""
+    names = ("text", "muted", "current", "good", "bad")
+    return {name: getattr(theme, name) for name in names} | theme.tensors
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_words_are_readable(theme: Theme) -> None:
+    for name, ink in inks(theme).items():
+        for ground in GROUNDS:
+            assert contrast(ink, getattr(theme, ground)) >= READABLE, (name, ground)
+    for name in ("text", "muted"):
+        assert contrast(getattr(theme, name), theme.accent) >= READABLE, name
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_tensors_are_readable_on_the_line_that_runs_now(theme: Theme) -> None:
+    for name, ink in theme.tensors.items():
+        assert contrast(ink, theme.accent) >= READABLE, name
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_controls_that_are_off_are_seen_and_differ_from_words(theme: Theme) -> None:
+    for ground in ("panel", "field"):
+        off = contrast(theme.faint, getattr(theme, ground))
+        assert SEEN <= off < 0.7 * contrast(theme.muted, getattr(theme, ground)), ground
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_colours_that_stand_side_by_side_differ(theme: Theme) -> None:
+    t = theme.tensors
+    for one, other in combinations((t["Q"], t["K"], t["V"], t["O"], t["S"], theme.current), 2):
+        apart = [abs(a - b) for a, b in zip(QColor(one).getRgb(), QColor(other).getRgb(),
+                                           strict=True)]  # fmt: skip
+        assert sum(apart) >= 60, (one, other)

@@ -1,0 +1,43 @@
+"""Numbers in words."""
+
+import pytest
+
+from ui.look.units import estimate_text, factor_text, plural
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 tiles"), (1, "1 tile"), (2, "2 tiles"), (1234, "1\u2009234 tiles")]
+)
+def test_one_is_no_plural(count, text):
+    assert plural(count, "tile") == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1e-10, "≈ 0.1 ns on T4, less than a launch takes (some 3 µs)"),
+        (2.9e-6, "≈ 2.9 µs on T4, less than a launch takes (some 3 µs)"),
+        (3e-6, "≈ 3.0 µs on T4"),
+        (0.25, "≈ 250.0 ms on T4"),
+    ],
+)
+def test_an_estimate_below_a_launch_says_so(seconds, text):
+    assert estimate_text(seconds, "T4") == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (0.5882, "0.588×"),
+        (1.0, "1.00×"),
+        (1.043, "1.04×"),
+        (2.554, "2.55×"),
+        (9.996, "10.0×"),
+        (12.04, "12.0×"),
+        (99.96, "100×"),
+        (130.2, "130×"),
+        (3257.1, "3\u2009257×"),
+    ],
+)
+def test_a_factor_has_three_digits_and_none_behind_a_hundred(ratio, text):
+    assert factor_text(ratio) == text

@@ -1,0 +1,482 @@
+"""The comparison: words that fit the figures, boards as the big one, mouse, keys, tidy texts."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter
+from pytestqt.qtbot import QtBot
+
+from simulator.problem.scenario import Algorithm
+from simulator.program.playback import end_of_visit, last_cursor
+from simulator.program.tile_program import TileProgram
+from simulator.run.snapshot import TileState, tile_states
+from simulator.study.compare import NAMES, Comparison, Lockstep, Position, at_scale, comparison_of
+from tests.helpers.runs import program_of, scenario
+from tests.ui.panels.test_memory import assert_tidy, demo, painted, record_texts
+from ui.board.mini_board import board_areas, board_box, paint_mini_board
+from ui.look.theme import DARK, THEMES, Style
+from ui.look.units import bytes_text, factor_text
+from ui.panels.compare import painter as compare
+from ui.panels.compare import table as compare_table
+from ui.panels.compare.painter import compare_layout, paint_compare
+from ui.panels.compare.panel import ComparePanel
+from ui.panels.compare.table import flops_text, paint_table, table_rows
+from ui.panels.compare.words import pace_words, place_words, sentences, verdicts
+from ui.window.main_window import MainWindow
+
+pytestmark = pytest.mark.usefixtures("qapp")
+DEMOS = ("naive", "flash1", "flash2", "causal", "grouped-heads", "window-sinks")
+LEFT = Qt.MouseButton.LeftButton
+NAMES_OF_BARS = {
+    "requested from HBM", "requested bytes", "requested", "bytes", "simulated time", "time",
+    "shared memory of this visit", "shared memory", "SRAM",
+}  # fmt: skip
+
+
+@cache
+def large(d: int, rows: int, cols: int) -> Comparison:
+    return Comparison(
+        program_of(scenario("flash2", 4096, d=d, rows=rows, cols=cols, dtype="float16"))
+    )
+
+
+@cache
+def lockstep(name: str, share: float) -> tuple[Comparison, Lockstep]:
+    trace = demo(name)
+    now = trace.snapshot(int(share * (len(trace) - 1)))
+    return comparison_of(trace.program), comparison_of(trace.program).at(now)
+
+
+# --- words -------------------------------------------------------------------------------------
+
+
+def test_the_slower_one_is_named_with_its_reason() -> None:
+    said = [texts[0] for texts in verdicts(large(128, 128, 64))]
+    assert said[0] == (
+        "FlashAttention-1 requests 1.69× as much as naive attention here and is estimated 1.69× as "
+        "slow: d = 128 and Bc = 64 make it read O 64 times."
+    )
+    assert said[1] == (
+        "FlashAttention-2 requests least, 66.0 MiB; naive attention 2.94×, FlashAttention-1 4.97×."
+    )
+    said = [texts[0] for texts in verdicts(large(64, 128, 128))]
+    assert said[0].endswith("33.0 MiB; FlashAttention-1 2.55×, naive attention 4.88×.")
+    assert said[1] == "80 % of naive's bytes are S and P, 4\u2009096 × 4\u2009096 numbers each."
+
+
+def test_few_tokens_are_held_against_many() -> None:
+    comparison, _ = lockstep("flash2", 1.0)
+    scale = at_scale(comparison.programs["flash2"])
+    assert scale is not None
+    assert scale.since is not None
+    said = [texts[0] for texts in verdicts(comparison)]
+    assert said[1] == (
+        "13 tokens in 4 × 3 tiles save little. In 128 × 128 tiles, as kernels ship them, "
+        f"FlashAttention-1 requests less than naive attention from N ≈ {scale.since} on; at "
+        "N = 16\u2009384 naive attention requests "
+        f"{factor_text(scale.times('flash1'))} as much as FlashAttention-1, "
+        f"{factor_text(scale.times('flash2'))} as much as FlashAttention-2."
+    )
+    assert not any("save little" in texts[0] for texts in verdicts(large(64, 128, 128)))
+
+
+@pytest.mark.parametrize("width", [900, 1260])
+def test_the_few_tokens_are_told_in_two_lines(width: int) -> None:
+    comparison, _ = lockstep("flash2", 1.0)
+    said = " ".join(sentences(comparison, Style(DARK).text_font(12), width, 2))
+    assert "FlashAttention-1 requests 2.61×" in said
+    assert "N = 16\u2009384" in said
+
+
+def test_times_below_that_of_a_launch_rank_nobody() -> None:
+    comparison, step = lockstep("flash2", 1.0)
+    said = " ".join(texts[0] for texts in verdicts(comparison))
+    assert "FlashAttention-1 requests 2.61× as much as naive attention here: d = 32" in said
+    assert "is estimated" not in said
+    assert "All three estimated times are less than a kernel launch takes: some 3 µs." in said
+    assert pace_words(comparison, step.by_time, by_time=True)[0].startswith(
+        "Same simulated time: whole visits that fit into ≈ 2.5 ns on H100-SXM, less than a launch"
+    )
+    assert any(row.names[0] == "estimated time (a launch alone: 3 µs)"
+               for row in table_rows(comparison))  # fmt: skip
+    longer = [row.names[0] for row in table_rows(large(64, 128, 128))]
+    assert "estimated time on H100-SXM" in longer
+
+
+def test_even_flash2_may_request_more_than_flash1() -> None:
+    program = program_of(scenario("flash2", 256, d=64, rows=4, cols=256, dtype="float16"))
+    said = [texts[0] for texts in verdicts(Comparison(program))]
+    assert any(
+        text.startswith("FlashAttention-2 requests") and "read K and V 64 times" in text
+        for text in said
+    )
+
+
+def test_ratios_and_rates_in_words() -> None:
+    assert [flops_text(n) for n in (12, 1_500, 8_600_000_000)] == [
+        "12 FLOP", "1.5 kFLOP", "8.6 GFLOP",
+    ]  # fmt: skip
+
+
+def test_the_table_has_the_totals() -> None:
+    comparison = large(128, 128, 64)
+    rows = {row.names[0]: row for row in table_rows(comparison)}
+    total = rows["requested, total"]
+    assert total.texts == ("194.0 MiB", "328.0 MiB", "66.0 MiB")
+    assert total.amounts == tuple(t.counters.bytes for t in comparison.totals)
+    assert rows["kept in HBM for S and P (N² each)"].texts == ("64.0 MiB", "0 B", "0 B")
+    assert rows["largest error of O from float64"].texts == ("not run",) * 3
+    for name, get in (("read", "read_bytes"), ("written", "write_bytes")):
+        expected = tuple(bytes_text(getattr(t.counters, get)) for t in comparison.totals)
+        assert rows[f"requested, {name}"].texts == expected
+
+
+# --- boards ------------------------------------------------------------------------------------
+
+
+def used_by_areas(program: TileProgram, position: Position) -> np.ndarray:
+    """Return the tiles that the small board draws as worked on, (Tr, Tc) bool."""
+    grid = program.workload.grid
+    out = np.zeros((grid.Tr, grid.Tc), dtype=bool)
+    for area in board_areas(program, position):
+        for i in range(grid.Tr):
+            for j in range(grid.Tc):
+                rows, cols = grid.row_range(i), grid.col_range(j)
+                inside = rows[0] in area.rows and cols[0] in area.cols
+                out[i, j] |= inside and rows[-1] in area.rows and cols[-1] in area.cols
+    if program.workload.algorithm != "naive":
+        out &= grid.kinds() > 0
+    return out
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_areas_are_the_states_of_the_tiles(name: str) -> None:
+    comparison = comparison_of(demo(name).program)
+    for algorithm, program in comparison.programs.items():
+        for visits in range(1, len(program)):
+            place = comparison.after(algorithm, visits)
+            assert place.visit is not None
+            states = tile_states(program, place.visit)
+            # The current tile, a whole row block in naive's softmax, is drawn over the areas.
+            here = states == TileState.CURRENT
+            used = used_by_areas(program, place)
+            np.testing.assert_array_equal(used[~here], (states == TileState.USED)[~here])
+        assert board_areas(program, comparison.after(algorithm, 0)) == ()
+        done = used_by_areas(program, comparison.after(algorithm, len(program)))
+        visited = program.workload.grid.kinds() > 0
+        np.testing.assert_array_equal(done, visited | (algorithm == "naive"))
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_current_tile_is_outlined_where_it_is(theme: str) -> None:
+    trace = demo("causal")
+    comparison, style = comparison_of(trace.program), Style(THEMES[theme])
+    position = comparison.after("flash2", trace.program.index(0, 2, 1) + 1)  # type: ignore[operator]
+    rect = QRectF(0, 0, 200, 200)
+    image = painted(
+        lambda p: paint_mini_board(
+            p, trace.program, position, trace.workload.grid, style, rect
+        ), 200, 200,
+    )  # fmt: skip
+    line = QColor(style.theme.current).rgb()
+    rows = {y for y in range(200) for x in range(200) if image.pixel(x, y) == line}
+    columns = {x for y in range(200) for x in range(200) if image.pixel(x, y) == line}
+    assert (min(rows), max(rows)) == (100, 149)
+    assert (min(columns), max(columns)) == (50, 99)
+
+
+@pytest.mark.parametrize("name", ["grouped-heads", "window-sinks", "naive"])
+@pytest.mark.parametrize("algorithm", NAMES)
+def test_every_tile_has_the_colour_of_its_state(name: str, algorithm: Algorithm) -> None:
+    comparison = comparison_of(demo(name).program)
+    program = comparison.programs[algorithm]
+    grid, style, rect = program.workload.grid, Style(DARK), QRectF(0, 0, 420, 420)
+    position = comparison.after(algorithm, max(int(0.6 * len(program)), 1))
+    assert position.visit is not None
+    states = tile_states(program, position.visit)
+    image = painted(lambda p: paint_mini_board(p, program, position, grid, style, rect), 420, 420)
+    box = board_box(program, rect)
+    colours: dict[tuple[int, int], set[str]] = {}
+    for i in range(grid.Tr):
+        for j in range(grid.Tc):
+            rows, cols = grid.row_range(i), grid.col_range(j)
+            if states[i, j] in (TileState.SKIPPED, TileState.CURRENT):
+                continue
+            # Near all four corners: the tails are where an image could be stretched.
+            for a in (0.15, 0.85):
+                for b in (0.15, 0.85):
+                    y = box.y() + box.height() * (rows.start + a * len(rows)) / grid.mask.seqlen_q
+                    x = box.x() + box.width() * (cols.start + b * len(cols)) / grid.mask.seqlen_k
+                    key = int(states[i, j]), int(grid.kind(i, j))
+                    colours.setdefault(key, set()).add(image.pixelColor(int(x), int(y)).name())
+    launch = position.visit.launch
+    for key, found in colours.items():
+        # naive's softmax has S below the current rows and P above, in colours of their own.
+        assert len(found) == 1 or (launch == 1 and len(found) == 2), (key, found)
+    told = [next(iter(found)) for found in colours.values()]
+    if algorithm != "naive":
+        used = {c for key, f in colours.items() if key[0] == TileState.USED for c in f}
+        rest = {c for key, f in colours.items() if key[0] == TileState.PENDING for c in f}
+        assert used
+        assert not used & rest
+    assert told
+
+
+def test_boards_keep_their_shape_within_reason() -> None:
+    program = program_of(scenario("flash2", 1, nk=4096, d=8))
+    box = board_box(program, QRectF(0, 0, 300, 200))
+    assert (box.width(), box.height()) == (300, 75)
+
+
+# --- picture -----------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(DEMOS), st.sampled_from([0.0, 0.3, 0.7, 1.0]), st.booleans(),
+    st.floats(544, 1900), st.floats(230, 1100), st.floats(1, 2),
+)  # fmt: skip
+def test_no_text_of_the_race_collides(
+    name: str, share: float, by_time: bool, width: float, height: float, scale: float
+) -> None:
+    comparison, step = lockstep(name, share)
+    rect = QRectF(3, 5, width, height)
+    positions = step.by_time if by_time else step.by_tile
+
+    def paint(painter: QPainter) -> None:
+        paint_compare(painter, comparison, positions, Style(DARK, scale), rect, by_time=by_time)
+
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, compare)
+        painted(paint)
+    assert_tidy(drawn, rect)
+    assert len([one for one in drawn if " of " in one.text or "/" in one.text]) >= 3
+
+
+@pytest.mark.parametrize("width", [560, 900, 1264, 1900, 2600])
+def test_bars_are_named_alike_in_all_columns(width: int) -> None:
+    run = program_of(scenario("flash2", 131_072, d=128, rows=128, cols=128, dtype="float16"))
+    comparison = Comparison(run)
+    assert max(total.peak for total in comparison.totals) > run.workload.gpu.smem_bytes
+    positions = lockstep("causal", 0.5)[1].by_tile
+    rect, style = QRectF(0, 0, width, 330), Style(DARK)
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, compare)
+        painted(lambda p: paint_compare(p, comparison, positions, style, rect))
+    assert_tidy(drawn, rect)
+    columns = compare_layout(rect, style).columns
+    names = [
+        [one.text for one in drawn if box.contains(one.ink) and one.text in NAMES_OF_BARS]
+        for box in columns
+    ]
+    assert names[0] == names[1] == names[2]
+    assert len(names[0]) == 3
+    # Over the limit is a figure, not only a colour, wherever there is any room.
+    if width >= 1264:
+        assert any("512.0 KiB" in one.text for one in drawn if columns[0].contains(one.ink))
+
+
+@settings(deadline=None)
+@given(st.sampled_from(DEMOS), st.floats(544, 1900), st.floats(230, 1100), st.floats(1, 2))
+def test_no_text_of_the_table_collides(
+    name: str, width: float, height: float, scale: float
+) -> None:
+    comparison, _ = lockstep(name, 0.3)
+    rect = QRectF(3, 5, width, height)
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, compare_table) + record_texts(patch, compare)
+        tables = record_texts(patch, compare_table)
+        painted(lambda p: paint_table(p, comparison, Style(DARK, scale), rect))
+    assert_tidy(drawn + tables, rect)
+    assert any(one.text in ("requested, total", "requested") for one in tables)
+
+
+def test_bars_have_one_scale_in_all_columns() -> None:
+    comparison = large(128, 128, 64)
+    ends = tuple(comparison.after(name, len(comparison.programs[name])) for name in NAMES)
+    style, rect = Style(DARK), QRectF(0, 0, 900, 500)
+    image = painted(lambda p: paint_compare(p, comparison, ends, style, rect), 900, 500)
+    amber = QColor(DARK.hbm_line).rgb()
+    widths = []
+    for column in compare_layout(rect, style).columns:
+        most = 0
+        for y in range(500):
+            xs = [x for x in range(int(column.left()), int(column.right()))
+                  if image.pixel(x, y) == amber]  # fmt: skip
+            most = max(most, (xs[-1] - xs[0] + 1) if xs else 0)
+        widths.append(most)
+    total = [t.counters.bytes for t in comparison.totals]
+    for n in (0, 2):  # the hatched end of a bar may be a few pixels from its last line
+        assert widths[n] / widths[1] == pytest.approx(total[n] / total[1], abs=0.03)
+
+
+# --- panel -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def window(open_window: Callable[..., MainWindow]) -> MainWindow:
+    out = open_window("causal", (1280, 720))
+    out.desk.take("compare")
+    out.session.settle()
+    return out
+
+
+def panel_of(window: MainWindow) -> ComparePanel:
+    panel = window.docks.panel("compare")
+    assert isinstance(panel, ComparePanel)
+    return panel
+
+
+def middle(panel: ComparePanel, name: str) -> QPoint:
+    lay = compare_layout(panel.place(), panel.style_now)
+    return lay.columns[NAMES.index(name)].center().toPoint()  # type: ignore[arg-type]
+
+
+def test_a_click_on_a_column_shows_that_algorithm(window: MainWindow, qtbot: QtBot) -> None:
+    panel, session = panel_of(window), window.session
+    for name in ("naive", "flash1", "flash1", "flash2"):
+        qtbot.mouseClick(panel, LEFT, pos=middle(panel, name))
+        session.settle()
+        assert session.trace is not None
+        assert session.trace.workload.algorithm == name
+        assert panel._comparison is not None
+        assert panel._comparison.shown == name
+    session.undo_stack.undo()
+    session.settle()
+    assert session.trace.workload.algorithm == "flash1"
+    assert session.undo_stack.count() == 3, "a click on the one on show changes nothing"
+
+
+def test_keys_reach_everything(window: MainWindow, qtbot: QtBot) -> None:
+    panel, session = panel_of(window), window.session
+    assert session.trace is not None
+    panel.setFocus()
+    qtbot.keyClick(panel, Qt.Key.Key_Down)
+    qtbot.keyClick(panel, Qt.Key.Key_Return)
+    session.settle()
+    assert session.trace.workload.algorithm == "flash1"
+    qtbot.keyClick(panel, Qt.Key.Key_Up)
+    qtbot.keyClick(panel, Qt.Key.Key_Enter)
+    session.settle()
+    assert session.trace.workload.algorithm == "naive"
+    for name, button in panel.buttons.items():
+        assert button.accessibleName()
+        assert button.toolTip()
+        assert button.focusPolicy() is Qt.FocusPolicy.StrongFocus
+        if name != "run":
+            button.setFocus()
+            qtbot.keyClick(button, Qt.Key.Key_Return)
+            assert button.isChecked()
+            assert panel.by_time == (name not in ("tiles",))
+    assert panel.shows_table
+
+
+def test_the_way_to_keep_in_step_is_chosen(window: MainWindow, qtbot: QtBot) -> None:
+    panel, session = panel_of(window), window.session
+    assert session.trace is not None
+    session.go(end_of_visit(session.trace.program, 5))
+    session.settle()
+    assert [p.visits for p in panel.positions] == [6, 6, 6]
+    assert "6 of 36 visits" in panel.accessibleDescription()
+    qtbot.mouseClick(panel.buttons["time"], LEFT)
+    assert panel.buttons["time"].isChecked()
+    assert not panel.buttons["tiles"].isChecked()
+    assert session.view is not None
+    spent = session.view.snapshot.time.seconds
+    for place in panel.positions:
+        assert place.time.seconds <= spent
+    assert [p.visits for p in panel.positions] != [6, 6, 6]
+
+
+def test_the_table_ends_the_race_or_is_chosen(window: MainWindow, qtbot: QtBot) -> None:
+    panel, session = panel_of(window), window.session
+    session.last()
+    session.settle()
+    assert not panel.shows_table, "naive has visits to go"
+    panel.show_algorithm("naive")
+    session.settle()
+    assert session.trace is not None
+    session.go(last_cursor(session.trace.program))
+    session.settle()
+    assert all(p.finished for p in panel.positions)
+    assert panel.shows_table
+    assert panel.buttons["table"].isChecked()
+    qtbot.mouseClick(panel.buttons["race"], LEFT)
+    assert not panel.shows_table
+    session.first()
+    session.settle()
+    qtbot.mouseClick(panel.buttons["table"], LEFT)
+    assert panel.shows_table
+    assert panel.column_at(QPointF(middle(panel, "naive"))) is None
+
+
+def test_all_three_are_run_on_request(window: MainWindow, qtbot: QtBot) -> None:
+    panel, session = panel_of(window), window.session
+    assert panel.runs is None
+    qtbot.mouseClick(panel.buttons["run"], LEFT)
+    session.settle()
+    assert panel.runs is not None
+    assert set(panel.runs) == set(NAMES)
+    assert panel.shows_table
+    assert session.trace is not None
+    own = session.trace.summary()
+    assert panel.runs["flash2"].max_abs_error == own["max_abs_error"]
+    rows = {row.names[0]: row for row in table_rows(panel._comparison, panel.runs)}  # type: ignore[arg-type]
+    error = rows["largest error of O from float64"].texts[NAMES.index("flash2")]
+    assert float(error.replace("−", "-")) == pytest.approx(own["max_abs_error"], rel=0.05)
+    panel.show_algorithm("naive")
+    session.settle()
+    assert panel.runs is not None, "the same numbers"
+    session.undo_stack.undo()
+    session.settle()
+    window.open_path(window.session.path.with_name("flash1.toml"))  # type: ignore[union-attr]
+    session.settle()
+    assert panel.runs is None, "other numbers"
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("size", [(320, 150), (560, 280), (1280, 400), (3840, 1500)], ids=str)
+def test_buttons_stay_inside_and_apart(
+    window: MainWindow, size: tuple[int, int], scale: float
+) -> None:
+    panel = panel_of(window)
+    panel.setParent(None)
+    panel.resize(*size)
+    panel.set_style(Style(DARK, scale))
+    boxes = [button.geometry() for button in panel.buttons.values()]
+    for n, box in enumerate(boxes):
+        assert panel.rect().contains(box)
+        assert not any(box.intersects(other) for other in boxes[:n])
+    assert panel.place().height() > 0.6 * panel.height()
+    assert not panel.grab().isNull()
+    panel.deleteLater()
+
+
+def test_places_in_words() -> None:
+    trace = demo("grouped-heads")
+    comparison = comparison_of(trace.program)
+    total = len(comparison.programs["naive"])
+    words = place_words(comparison, comparison.after("naive", total - 1))[0]
+    assert words.endswith("visits · output · head 5")
+    assert place_words(comparison, comparison.after("naive", total))[0].startswith("finished")
+    assert place_words(comparison, comparison.after("naive", 0))[0] == f"0 of {total} visits"
+
+
+def test_a_visit_under_way_is_not_called_done() -> None:
+    trace = demo("causal")
+    comparison = comparison_of(trace.program)
+    last = len(trace.program.ops(4)) - 1
+    for op, place, pace in (
+        (1, "visit 5 of 10", "4 visits done, one more under way in the run on show"),
+        (last, "5 of 10 visits", "5 visits done"),
+    ):
+        now = comparison.at(trace.snapshot(4, op))
+        shown = next(p for p in now.by_tile if p.algorithm == comparison.shown)
+        assert place_words(comparison, shown)[0] == place
+        words = pace_words(comparison, now.by_tile, by_time=False)
+        assert words[0].startswith(f"Same number of tiles: {pace}.")

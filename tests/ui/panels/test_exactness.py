@@ -1,0 +1,429 @@
+"""The exactness panel, faults in the window, and the mark that every picture bears."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtWidgets import QWidget
+
+from simulator.base.assets import SCENARIOS
+from simulator.engines.faults import FAULTS, fault_labels
+from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.run.exactness import Exactness, RowState, Strip, exactness
+from simulator.run.row_report import row_report
+from simulator.run.snapshot import Cell
+from simulator.run.trace import Trace, simulate
+from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
+from ui.board import fault_marks
+from ui.board import text as board_text
+from ui.board.board import paint_board
+from ui.board.fault_marks import paint_fault_label
+from ui.board.layout import board_layout
+from ui.board.words import describe
+from ui.export.composed import paint_scene, scene_style
+from ui.export.picture import WidgetPicture
+from ui.look.theme import DARK, THEMES, Style
+from ui.look.units import ulp_text
+from ui.panels.exactness import painter as scene
+from ui.panels.exactness.painter import (
+    MIN_SIZE,
+    exactness_layout,
+    figure_lines,
+    half_words,
+    now_words,
+    paint_exactness,
+    row_at,
+    row_words,
+    shade,
+)
+from ui.panels.exactness.panel import ExactnessPanel, step_words
+
+pytestmark = pytest.mark.usefixtures("qapp")
+NAMES = tuple(fault.name for fault in FAULTS)
+
+
+@cache
+def demo(name: str, faults: tuple[str, ...] = (), algorithm: str = "flash2") -> Trace:
+    chosen = load_scenario(SCENARIOS / f"{name}.toml")
+    changes: dict[str, Any] = {"faults": dict.fromkeys(faults, True)}
+    changes["attention"] = {"algorithm": algorithm}
+    return simulate(with_values(chosen, changes))
+
+
+def model_at(trace: Trace, visit: int, op: int | None = None) -> tuple[Any, Exactness]:
+    now = trace.snapshot(visit, op)
+    return now, exactness(trace, now, row_report(now, 0))
+
+
+@cache
+def states() -> tuple[tuple[Any, Exactness], ...]:
+    """States of all kinds: with and without faults, NaN, rows not known, none reached."""
+    out = []
+    for name, faults, algorithm in (
+        ("causal", (), "flash2"), ("large-logits", ("no_maximum",), "flash1"),
+        ("flash2", ("forget_alpha", "late_scale", "half_accumulator"), "flash2"),
+        ("naive", (), "naive"),
+    ):  # fmt: skip
+        trace = demo(name, faults, algorithm)
+        out += [model_at(trace, visit) for visit in (0, len(trace) // 2, len(trace) - 1)]
+    long = simulate(parse_scenario({
+        "attention": {"seqlen_q": 2048, "head_dim": 8}, "tiling": {"rows": 64, "cols": 64},
+    }))  # fmt: skip
+    out.append(model_at(long, len(long) // 2))
+    return tuple(out)
+
+
+# --- the picture -------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(0, 12), st.floats(MIN_SIZE.width(), 1400), st.floats(MIN_SIZE.height(), 700),
+    st.floats(1, 2), st.floats(0, 1),
+)  # fmt: skip
+def test_no_text_collides(
+    number: int, width: float, height: float, scale: float, place: float
+) -> None:
+    now, model = states()[number]
+    rect, style = QRectF(3, 5, width, height), Style(DARK, scale)
+    row = round(place * (now.program.workload.seqlen_q - 1))
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, scene)
+        painted(lambda p: paint_exactness(p, now, model, style, rect, row=row))
+    assert_tidy(drawn, rect)
+    assert len(drawn) >= 4
+    lay = exactness_layout(rect, style)
+    boxes = [*lay.titles, *lay.strips, *lay.figures]
+    for n, one in enumerate(boxes):
+        assert rect.adjusted(-1, -1, 1, 1).contains(one)
+        assert not any(one.adjusted(1, 1, -1, -1).intersects(other) for other in boxes[:n])
+
+
+def test_words_say_the_figures_of_the_model() -> None:
+    for now, model in states():
+        names, figures = now_words(now, model)
+        worst = model.now.worst
+        assert names[0].startswith("error of O")
+        unknown = model.now.count(RowState.UNKNOWN)
+        if worst is None:
+            assert "no row has an output yet" in figures[0] or "not computed" in figures[0]
+        elif model.now.states[worst] == RowState.BROKEN:
+            assert f"worst NaN or ∞ in row {worst}" in figures[0]
+        else:
+            assert ulp_text(float(model.now.ulp[worst])) in figures[0]
+        assert ("not computed yet" in figures[0]) == (unknown > 0)
+        lines = {name: texts[0] for name, texts, _ in figure_lines(now, model)}
+        known = len(model.half.ulp) - model.half.count(RowState.UNKNOWN)
+        if known:
+            assert lines["fp16"].startswith(f"{model.half_overflows} of ")
+        if model.largest is not None:
+            assert ("over the overflow" in lines["exp"]) == (model.largest > 88.73)
+        assert half_words(now, model)[0][0].endswith("no maximum")
+
+
+def test_bars_have_the_height_and_colour_of_their_error() -> None:
+    now, model = model_at(demo("causal"), 4)
+    ulp = np.zeros(64)
+    states = np.full(64, RowState.KNOWN, dtype=np.uint8)
+    ulp[16:32], ulp[32:48] = 1.0, 1e6
+    states[48:56], states[56:] = RowState.EMPTY, RowState.BROKEN
+    made = Exactness(Strip(ulp, states), model.half, 0, None, None, None, False)
+    style, rect = Style(DARK), QRectF(0, 0, 700, 300)
+    image = QImage(700, 300, QImage.Format.Format_RGB32)
+    image.fill(QColor(DARK.panel))
+    painter = QPainter(image)
+    paint_exactness(painter, now, made, style, rect)
+    painter.end()
+    box = exactness_layout(rect, style).strips[0]
+
+    def height(row: int, colour: QColor) -> int:
+        x = round(box.x() + (row + 0.4) * box.width() / 64)
+        column = [image.pixelColor(x, y).name() for y in range(int(box.y()), int(box.bottom()))]
+        return column.count(colour.name())
+
+    full = box.height()
+    assert height(3, shade(DARK, -1.0)) == pytest.approx(2, abs=1)
+    assert height(20, shade(DARK, 0.0)) == pytest.approx(full / 9, abs=4)
+    assert height(40, shade(DARK, 6.0)) == pytest.approx(
+        full * 7 / 9, abs=8
+    )  # scale lines cross it
+    assert height(50, QColor(DARK.empty)) > 0.8 * full
+    assert height(60, QColor(DARK.empty)) == 0
+
+
+def test_the_pointer_reads_rows() -> None:
+    _, model = model_at(demo("causal"), 4)
+    rect, style = QRectF(0, 0, 600, 260), Style(DARK)
+    first, second = exactness_layout(rect, style).strips
+    assert row_at(rect, style, first.center(), 64) == (0, 32)
+    assert row_at(rect, style, QPointF(second.x() + 1, second.center().y()), 64) == (1, 0)
+    assert row_at(rect, style, QPointF(2, 2), 64) is None
+    assert row_words(model, 0, 0) == f"row 0: off by {ulp_text(float(model.now.ulp[0]))}"
+    assert row_words(model, 0, 63) == "row 63: no output yet"
+    assert row_words(model, 1, 5).endswith("in fp16 without a maximum")
+
+
+# --- the window --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def window(open_window: Any) -> Any:
+    out = open_window("causal", (1440, 900))
+    out.desk.take("exactness")
+    out.desk.reset()
+    out.session.settle()
+    return out
+
+
+def panel_of(window: Any) -> ExactnessPanel:
+    panel = window.docks.panel("exactness")
+    assert isinstance(panel, ExactnessPanel)
+    return panel
+
+
+def test_a_fault_is_switched_on_undone_and_named(qtbot: Any, window: Any) -> None:
+    panel, session = panel_of(window), window.session
+    box = panel.boxes["forget_alpha"]
+    assert not box.isChecked()
+    assert "Milakov" in box.toolTip()
+    box.click()
+    session.settle()
+    assert session.scenario.faults.on == ("forget_alpha",)
+    assert session.trace.engine.device == "CPU, faults on"
+    assert window.windowTitle().startswith("FAULT: forget alpha — ")
+    assert "the CUDA kernels have none" in window.engine_note(session.trace)
+    assert session.undo_stack.undoText() == "fault forget alpha"
+    session.undo_stack.undo()
+    session.settle()
+    assert session.scenario.faults.on == ()
+    assert not box.isChecked()
+    assert not window.windowTitle().startswith("FAULT")
+    assert "CUDA kernels" not in window.engine_note(session.trace)
+
+
+def test_the_first_wrong_step_is_found_and_gone_to(window: Any) -> None:
+    panel, session = panel_of(window), window.session
+    assert not panel.step.isEnabled()
+    panel.boxes["forget_alpha"].click()
+    session.settle()
+    assert panel.step.isEnabled()
+    assert panel.step.text().startswith("First wrong step: visit 3, tile (1, 1), ℓ: ")
+    panel.step.click()
+    session.settle()
+    visit = session.cursor.visit
+    assert (visit, session.trace.program.ops(visit)[session.cursor.op].name) == (2, "row sum")
+    assert session.view.snapshot.wrong.l.any()
+    panel.boxes["forget_alpha"].click()
+    session.settle()
+    assert not panel.step.isEnabled()
+
+
+def test_a_wrong_step_of_the_run_before_is_not_gone_to(window: Any) -> None:
+    """The session has the new run a moment before the panel shows it: a click may come between."""
+    panel, session = panel_of(window), window.session
+    flash1 = {"attention": {"algorithm": "flash1"}, "faults": {"forget_alpha": True}}
+    session.start(with_values(session.scenario, flash1), None)
+    session.settle()
+    assert "combine" in str(panel.step.toolTip())
+    clicks = []
+
+    def click(trace: object) -> None:
+        panel.step.click()
+        clicks.append(trace)
+
+    session.trace_changed.connect(click)
+    naive = {"attention": {"algorithm": "naive"}, "faults": {"forget_alpha": None}}
+    session.start(with_values(session.scenario, naive), None)
+    session.settle()
+    assert len(clicks) == 1
+    assert session.trace.workload.algorithm == "naive"
+
+
+def test_what_an_algorithm_cannot_do_is_grey_and_says_why(window: Any) -> None:
+    panel, session = panel_of(window), window.session
+    panel.boxes["forget_alpha"].click()
+    session.settle()
+    changed = with_values(session.scenario, {"attention": {"algorithm": "naive"}})
+    session.propose(changed, "naive")
+    session.settle()
+    for name in ("forget_alpha", "drop_previous_maximum"):
+        assert "Without effect: naive takes one maximum" in panel.boxes[name].toolTip()
+    assert not panel.boxes["drop_previous_maximum"].isEnabled()
+    assert panel.boxes["forget_alpha"].isEnabled()  # it is on: let it be switched off
+    assert panel.step.text().startswith("No wrong step: ")
+    assert panel.boxes["late_mask"].isEnabled()
+
+
+def test_a_click_on_the_strip_explains_the_row(qtbot: Any, window: Any) -> None:
+    panel, session = panel_of(window), window.session
+    session.last()
+    session.settle()
+    strips = panel.strips
+    lay = exactness_layout(strips._place(), strips.style_now)
+    point = lay.strips[0].center() + QPointF(lay.strips[0].width() / 2 - 3, 0)
+    qtbot.mouseClick(strips, Qt.MouseButton.LeftButton, pos=point.toPoint())
+    session.settle()
+    assert session.view.report.row == 63
+
+
+def test_a_device_that_cannot_make_faults_is_refused_in_one_line(window: Any) -> None:
+    session, told = window.session, []
+    session.refused.connect(lambda error: told.append(str(error)))
+    session.engines.name = "host"
+    session.propose(with_values(session.scenario, {"faults": {"no_maximum": True}}), "fault")
+    session.settle()
+    assert len(told) == 1
+    assert "the CUDA kernels have none" in told[0]
+    assert session.scenario.faults.on == ()
+
+
+@pytest.mark.parametrize("size", [(320, 150), (560, 260), (900, 500)])
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+def test_controls_fit(qtbot: Any, window: Any, size: tuple[int, int], scale: float) -> None:
+    panel = ExactnessPanel(window.session)
+    qtbot.addWidget(panel)
+    panel.resize(*size)
+    panel.set_style(Style(DARK, scale))
+    panel.show()
+    panel.show_view(window.session.view)
+    places = [box.geometry() for box in panel.boxes.values()]
+    for n, place in enumerate(places):
+        assert place.right() <= panel.width()
+        assert not any(place.intersects(other) for other in places[:n])
+    for box in panel.boxes.values():
+        assert box.width() >= box.sizeHint().width()
+        assert box.fontMetrics().height() >= 11
+    assert panel.strips.height() >= 72
+
+
+def test_step_words_without_a_search() -> None:
+    assert step_words(demo("causal"), None).startswith("Faults: ")
+    assert "not found yet" in step_words(demo("causal", ("late_mask",)), None)
+
+
+# --- every picture says so ---------------------------------------------------------------------
+
+
+@given(
+    st.integers(120, 1500), st.integers(80, 900), st.sampled_from([1.0, 1.5, 2.0]),
+    st.sets(st.sampled_from(NAMES), min_size=1),
+)  # fmt: skip
+def test_the_board_names_faults_at_every_size(
+    width: int, height: int, scale: float, names: set[str]
+) -> None:
+    trace = demo("causal", tuple(name for name in NAMES if name in names))
+    width, height = max(width, round(360 * 0.75)), max(height, 120)
+    now, style = trace.snapshot(4), Style(DARK, scale)
+    rect = QRectF(0, 0, width, height)
+    labels = fault_labels(trace.workload.faults)
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, fault_marks)
+        header = board_layout(trace.workload, style, rect).header
+        painted(lambda p: paint_board(p, now, style, rect))
+        written = record_texts(patch, board_text)
+        painted(lambda p: board_text.paint_words(p, now, style, board_layout(
+            trace.workload, style, rect)))  # fmt: skip
+    marks = [one for one in drawn if one.text in labels]
+    assert marks
+    assert not marks[0].cut
+    assert header.contains(marks[0].ink)
+    assert all(not marks[0].ink.intersects(one.ink) for one in written)
+
+
+def test_without_faults_there_is_no_label() -> None:
+    used: list[float] = []
+    faults, rect = demo("causal").workload.faults, QRectF(0, 0, 90, 20)
+    image = painted(lambda p: used.append(paint_fault_label(p, faults, Style(DARK), rect)), 90, 20)
+    assert used == [0.0]
+    assert not has_colour(image, DARK.bad)
+
+
+def has_colour(image: QImage, colour: str) -> bool:
+    words = np.frombuffer(image.convertToFormat(QImage.Format.Format_RGB32).constBits(), np.uint32)
+    return bool((words & 0xFFFFFF == QColor(colour).rgb() & 0xFFFFFF).any())
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_an_exported_panel_bears_the_mark(window: Any, tmp_path: Path, suffix: str) -> None:
+    widget = QWidget()
+    widget.resize(300, 120)
+    style = Style(THEMES["light"])
+    plain, marked = tmp_path / f"plain{suffix}", tmp_path / f"marked{suffix}"
+    WidgetPicture(widget).save(plain)
+    faults = parse_scenario({"faults": {"late_mask": True}}).faults
+    WidgetPicture(widget, faults, style).save(marked)
+    before, after = QImage(str(plain)), QImage(str(marked))
+    strip = 30 * before.height() / 120  # an SVG is drawn at a resolution of its own
+    assert after.height() - before.height() == pytest.approx(strip, abs=1)
+    top = after.copy(0, 0, after.width(), round(strip))
+    assert has_colour(top, style.theme.bad)
+    assert not has_colour(after.copy(0, round(strip), after.width(), 90), style.theme.bad)
+
+
+def test_the_exported_scene_bears_the_mark() -> None:
+    for faults, there in (((), False), (("half_accumulator",), True)):
+        now = demo("causal", faults).snapshot(4)
+        image = QImage(1280, 720, QImage.Format.Format_RGB32)
+        painter = QPainter(image)
+        rect = QRectF(0, 0, 1280, 720)
+        paint_scene(painter, now, row_report(now, 40), scene_style(DARK, rect.size()), rect)
+        painter.end()
+        assert has_colour(image.copy(0, 0, 400, 32), DARK.bad) is there
+
+
+# --- NaN and infinities ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2"])
+@pytest.mark.parametrize(
+    "faults", [*((name,) for name in NAMES), ("no_maximum", "half_accumulator", "late_mask")]
+)
+def test_every_picture_survives_every_fault(algorithm: str, faults: tuple[str, ...]) -> None:
+    trace = demo("large-logits", faults, algorithm)
+    rect = QRectF(0, 0, 900, 560)
+    for visit in sorted({0, len(trace) // 3, len(trace) // 2, len(trace) - 1}):
+        for op in range(len(trace.program.ops(visit))):
+            now, model = model_at(trace, visit, op)
+            image = QImage(900, 560, QImage.Format.Format_RGB32)
+            painter = QPainter(image)
+            report = row_report(now, now.visit.rows.start + 2)
+            paint_scene(painter, now, report, Style(DARK), rect)
+            paint_exactness(painter, now, model, Style(DARK), rect, row=report.row)
+            painter.end()
+            assert not image.isNull()
+    for tensor, cols in (("S", 64), ("O", 8), ("m", 1), ("l", 1)):
+        for row in (0, 17, 63):
+            assert describe(now, Cell(tensor, row, cols - 1))
+
+
+def test_nan_is_read_as_a_number_not_as_missing() -> None:
+    trace = demo("large-logits", ("no_maximum",))
+    now = trace.snapshot(len(trace) - 1)
+    row = int(np.flatnonzero(np.isnan(now.head.o).any(axis=1))[0])  # type: ignore[union-attr]
+    col = int(np.flatnonzero(np.isnan(now.head.o[row]))[0])  # type: ignore[union-attr]
+    assert describe(now, Cell("O", row, col)).startswith(f"O[{row}, {col}] = NaN")
+
+
+def test_wrong_cells_are_marked_and_right_ones_are_not() -> None:
+    rect, style = QRectF(0, 0, 1000, 700), Style(DARK)
+    trace = demo("causal", ("forget_alpha",))
+    now = trace.snapshot(len(trace) - 1)
+    pictures = [
+        painted(lambda p, shown=shown: paint_board(p, shown, style, rect), 1000, 700)
+        for shown in (now, replace(now, wrong=None))
+    ]
+    lay = board_layout(trace.workload, style, rect)
+    assert now.wrong is not None
+    marked = now.wrong.l.nonzero()[0].tolist()
+    assert 0 < len(marked) < 64
+    for row in range(64):
+        band = lay.row_band("l", range(row, row + 1)).toRect().adjusted(2, 1, -2, -1)
+        if band.height() >= 2:
+            with_marks, without = (picture.copy(band) for picture in pictures)
+            assert (with_marks != without) is (row in marked)

@@ -1,0 +1,434 @@
+"""The Attention inspector in the window: hovered value = shown value = simulator's value."""
+
+import threading
+from itertools import combinations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from simulator.problem.scenario import parse_scenario
+from simulator.study.attention_map import MapSettings
+from tests.ui.session.test_tasks import endless
+from ui.look.theme import THEMES, Style
+from ui.look.units import exact_text
+from ui.panels.inspector.layout import inspector_layout, label_step
+from ui.panels.inspector.model import grid_of, peak, reading, shrunk
+from ui.panels.inspector.painter import diverging, rooted
+
+SLIDERS = ("temperature", "window", "sinks")
+
+
+@pytest.fixture
+def window(open_window, qapp):
+    window = open_window("inspector", (1280, 720))
+    window.desk.take("inspector")
+    settle(window)
+    return window
+
+
+def settle(window) -> None:
+    window.session.settle()
+    QApplication.processEvents()
+
+
+def panel_of(window):
+    return window.docks.panel("inspector")
+
+
+def start(window, **tables) -> None:
+    window.session.start(parse_scenario(tables), None)
+    settle(window)
+
+
+def hover(panel, at: QPointF) -> None:
+    QTest.mouseMove(panel.canvas, at.toPoint())
+
+
+def click(panel, at: QPointF) -> None:
+    QTest.mouseClick(
+        panel.canvas, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at.toPoint()
+    )
+
+
+def cell_of(panel, row: int, key: int) -> QPointF:
+    layout = panel.layout_now()
+    grid = layout.grid
+    first = panel.model.rows.start
+    return layout.cell_box((row - first) // grid.tall, key // grid.wide).center()
+
+
+def weights(window, settings: MapSettings, head: int) -> np.ndarray:
+    """Return the weights of a head in float64, from the definition."""
+    trace = window.session.trace
+    w, inputs = trace.workload, trace.inputs
+    q, k = inputs.q[head].astype(float), inputs.k[w.kv_head_of[head]].astype(float)
+    scores = q @ k.T * w.scale / settings.temperature
+    i = np.arange(w.seqlen_q)[:, None] + w.seqlen_k - w.seqlen_q
+    j = np.arange(w.seqlen_k)[None, :]
+    seen = np.ones(scores.shape, dtype=bool)
+    if settings.window:
+        seen = (np.abs(i - j) < settings.window) | (j < settings.sinks)
+    if settings.causal:
+        seen &= j <= i
+    scores[~seen] = -np.inf
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+# --- what is read -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capture", ["robot-ball-layer2", "cat-because-layer0", "passage-layer1"])
+def test_what_is_hovered_is_the_softmax_of_the_capture(window, capture):
+    start(window, input={"source": "capture", "name": capture})
+    panel = panel_of(window)
+    rng = np.random.default_rng(3)
+    exact = weights(window, panel.settings, 0)
+    for _ in range(12):
+        row, key = (int(n) for n in rng.integers(0, exact.shape[0], 2))
+        hover(panel, cell_of(panel, row, key))
+        pointer = panel.hovered
+        grid = panel.layout_now().grid
+        assert (pointer.row // grid.tall, pointer.key // grid.wide) == (
+            row // grid.tall, key // grid.wide,
+        )  # fmt: skip
+        shown = panel.model.maps.of(0)[pointer.row, pointer.key]
+        assert shown == pytest.approx(exact[pointer.row, pointer.key], abs=1e-6)
+        assert reading(panel.model, pointer).endswith(exact_text(shown))
+        assert exact_text(shown) in panel.canvas.accessibleDescription()
+        # What is coloured there is this number, too.
+        assert shrunk(panel.model, grid)[row // grid.tall, key // grid.wide] == shown
+
+
+def test_every_cell_of_a_shrunk_map_reads_the_pair_that_it_shows(window):
+    start(window, input={"source": "capture", "name": "passage-layer1"},
+          mask={"window": 40, "sinks": 3})  # fmt: skip
+    panel = panel_of(window)
+    panel.compare(True)
+    for rows, cols in ((70, 50), (495, 495), (200, 300)):
+        grid = grid_of(panel.model, rows, cols)
+        values = shrunk(panel.model, grid)
+        assert values.shape == (grid.rows, grid.cols)
+        rng = np.random.default_rng(rows)
+        for _ in range(200):
+            r, c = int(rng.integers(grid.rows)), int(rng.integers(grid.cols))
+            row, key = peak(panel.model, grid, r, c)
+            if np.isneginf(values[r, c]):
+                assert not panel.model.sees(row, key)
+            else:
+                assert panel.model.sees(row, key)
+                assert panel.model.value(row, key) == pytest.approx(float(values[r, c]), abs=0)
+
+
+def test_the_row_shown_is_that_of_the_board_until_one_is_pointed_at(window):
+    panel = panel_of(window)
+    window.session.go_to_tile(1, 0)
+    window.session.choose_row(9)
+    settle(window)
+    assert panel.pointer.row == 9
+    entropy = panel.model.maps.entropy[0, 9]
+    assert f"entropy {entropy:.2f} bits" in panel.canvas.accessibleDescription()
+    hover(panel, cell_of(panel, 4, 2))
+    assert (panel.pointer.row, panel.pointer.key) == (4, 2)
+    panel.canvas.leaveEvent(None)
+    assert (panel.pointer.row, panel.pointer.key) == (9, None)
+
+
+def test_a_dimension_of_the_output_can_be_read(window):
+    panel = panel_of(window)
+    layout = panel.layout_now()
+    hover(panel, layout.strips[1].center())
+    assert panel.hovered.dim in (15, 16)  # of 32
+    found = panel.model.maps.lookup(0, panel.pointer.row, panel.model.v)
+    exact = weights(window, panel.settings, 0)[panel.pointer.row] @ panel.model.v
+    assert np.allclose(found.soft, exact, atol=1e-5)
+    assert np.array_equal(found.hard, panel.model.v[found.key])
+
+
+# --- sliders ----------------------------------------------------------------------------------
+
+
+def test_sliders_change_the_inspector_and_not_the_scenario(window):
+    panel, session = panel_of(window), window.session
+    before = session.scenario
+    for name, value in (("temperature", -40), ("window", 5), ("sinks", 2)):
+        panel.bar.sliders[name].setValue(value)
+    QTest.mouseClick(panel.bar.buttons["causal"], Qt.MouseButton.LeftButton)
+    settle(window)
+    assert panel.settings == MapSettings(0.398, True, 5, 2)
+    exact = weights(window, panel.settings, 0)
+    assert np.abs(panel.model.maps.of(0) - exact).max() < 1e-6
+    hover(panel, cell_of(panel, 3, 9))
+    assert "does not see" in reading(panel.model, panel.pointer)
+    assert session.scenario == before
+    # The small maps follow, and tell what is hidden.
+    assert np.isneginf(panel.model.small[0, 0, 1])
+    assert panel.model.small[0, 0, 0] == 1
+    QTest.mouseClick(panel.bar.buttons["reset"], Qt.MouseButton.LeftButton)
+    settle(window)
+    assert panel.settings == MapSettings()
+    assert panel.bar.sliders["window"].value() == 0
+
+
+def test_keys_move_the_sliders(window):
+    panel = panel_of(window)
+    for name in SLIDERS:
+        slider = panel.bar.sliders[name]
+        slider.setFocus()
+        before = slider.value()
+        QTest.keyClick(slider, Qt.Key.Key_Up)
+        assert slider.value() == before + 1
+    assert panel.settings.temperature == 1.02
+    assert (panel.settings.window, panel.settings.sinks) == (1, 1)
+
+
+def test_settings_are_put_into_the_scenario_but_for_what_the_file_binds(window):
+    panel, session = panel_of(window), window.session
+    put, before = panel.bar.buttons["put"], session.scenario
+    assert not put.isEnabled()
+    QTest.mouseClick(panel.bar.buttons["causal"], Qt.MouseButton.LeftButton)
+    assert not put.isEnabled()
+    assert "robot-ball-layer2.safetensors says that its attention is not causal" in put.toolTip()
+    assert any("not causal" in note for note in panel.model.notes)
+    panel.bar.sliders["window"].setValue(6)
+    panel.bar.sliders["temperature"].setValue(30)
+    assert put.isEnabled()
+    QTest.mouseClick(put, Qt.MouseButton.LeftButton)
+    settle(window)
+    w = session.trace.workload
+    assert (w.mask.window, w.mask.causal) == (6, False)
+    assert w.temperature == panel.settings.temperature == 2.0
+    assert panel.settings.causal
+    session.undo_stack.undo()
+    settle(window)
+    assert session.scenario == before
+    assert panel.settings == MapSettings()
+
+
+def test_causal_is_put_where_no_file_binds_it(open_window):
+    window = open_window("large-logits", (1280, 720))
+    window.desk.take("inspector")
+    settle(window)
+    panel = panel_of(window)
+    QTest.mouseClick(panel.bar.buttons["causal"], Qt.MouseButton.LeftButton)
+    QTest.mouseClick(panel.bar.buttons["put"], Qt.MouseButton.LeftButton)
+    settle(window)
+    assert window.session.trace.workload.mask.causal
+    assert panel.settings.causal
+
+
+# --- heads ------------------------------------------------------------------------------------
+
+
+def test_a_click_on_a_small_map_shows_that_head(window):
+    panel = panel_of(window)
+    boxes = dict(panel.layout_now().heads)
+    assert len(boxes) == 12
+    click(panel, boxes[7].center())
+    assert panel.model.head == 7
+    assert np.abs(panel.model.values - weights(window, panel.settings, 7)).max() < 1e-6
+    assert reading(panel.model, panel.pointer).startswith("head 7")
+    # 18 rows fit the small maps whole.
+    assert np.array_equal(panel.model.small[7], panel.model.values)
+
+
+def test_two_heads_are_compared(window):
+    panel = panel_of(window)
+    QTest.mouseClick(panel.bar.buttons["compare"], Qt.MouseButton.LeftButton)
+    assert (panel.model.head, panel.model.other) == (0, 1)
+    click(panel, dict(panel.layout_now().heads)[8].center())
+    assert panel.model.other == 8
+    expected = weights(window, panel.settings, 0) - weights(window, panel.settings, 8)
+    assert np.abs(panel.model.values - expected).max() < 2e-6
+    hover(panel, cell_of(panel, 8, 3))
+    words = reading(panel.model, panel.pointer)
+    first, second = (panel.model.maps.of(head)[8, 3] for head in (0, 8))
+    assert f"head 0 {exact_text(first)}, head 8 {exact_text(second)}" in words
+    assert words.endswith(exact_text(panel.model.values[8, 3]))
+    QTest.mouseClick(panel.bar.buttons["compare"], Qt.MouseButton.LeftButton)
+    assert panel.model.other is None
+
+
+def test_signs_are_told_apart_in_every_theme():
+    for theme in THEMES.values():
+        words = diverging(theme)
+        assert len({words[0], words[127], words[255]}) == 3
+        assert words[127] == words[128]
+    assert rooted(np.array([-0.25, 0, 0.25], np.float32)).tolist() == [-0.5, 0, 0.5]
+
+
+# --- the board --------------------------------------------------------------------------------
+
+
+def test_a_click_sends_the_board_to_head_tile_and_row(window):
+    panel, session = panel_of(window), window.session
+    click(panel, dict(panel.layout_now().heads)[5].center())
+    click(panel, cell_of(panel, 14, 7))
+    settle(window)
+    visit = session.view.snapshot.visit
+    assert (visit.head, visit.i, visit.j) == (5, 14 // 6, 7 // 6)
+    assert session.view.report.row == 14
+    assert (session.view.cell.row, session.view.cell.col) == (14, 7)
+    assert panel.model.head == 5
+
+
+def test_nothing_of_another_run_is_shown(window, monkeypatch):
+    shape = {"seqlen_q": 24, "head_dim": 16}
+    start(window, attention=shape | {"heads": 1})
+    panel, session = panel_of(window), window.session
+    shown = []
+
+    def tell():
+        shown.append((panel.model, session.trace))
+
+    monkeypatch.setattr(panel, "_tell", tell)
+    start(window, attention=shape | {"heads": 3})
+    models = [(model, trace) for model, trace in shown if model is not None]
+    assert models
+    for model, trace in models:
+        assert model.workload is trace.workload
+        assert model.small is None or len(model.small) == 3
+    assert models[-1][0].small is not None
+    assert shown[0][0] is None, "while it is worked out"
+
+
+@pytest.mark.parametrize("way", ["click", "Enter"])
+def test_after_cancel_it_says_so_and_computes_when_asked(window, qtbot, way):
+    panel, session, started = panel_of(window), window.session, threading.Event()
+    before = session.trace
+    session.tasks.start("search", "searching", endless(started), lambda _: None)
+    assert started.wait(5)
+    session.start(parse_scenario({"attention": {"seqlen_q": 24, "head_dim": 16}}), None)
+    qtbot.waitUntil(lambda: panel._trace not in (None, before))
+    strip = window.header.progress
+    qtbot.waitUntil(strip.isVisible)
+    blank = panel.canvas.grab().toImage()
+    qtbot.mouseClick(strip._button, Qt.MouseButton.LeftButton)
+    settle(window)
+    assert panel.model is None
+    assert "not computed" in panel.canvas.accessibleDescription()
+    assert panel.canvas.grab().toImage() != blank
+    if way == "click":
+        click(panel, QPointF(20, 20))
+    else:
+        qtbot.keyClick(panel.canvas, Qt.Key.Key_Return)
+    settle(window)
+    assert panel.model.workload is session.trace.workload
+
+
+def test_the_board_takes_the_inspector_along(window):
+    panel, session = panel_of(window), window.session
+    index = session.trace.program.index(3, 1, 1)
+    session.go(type(session.cursor)(index, 0))
+    settle(window)
+    assert panel.model.head == 3
+
+
+def test_a_click_on_a_token_sends_the_board_to_its_row(window):
+    panel, session = panel_of(window), window.session
+    labels = panel.layout_now().row_labels
+    click(panel, QPointF(labels.center().x(), cell_of(panel, 15, 0).y()))
+    settle(window)
+    assert session.view.report.row == 15
+    assert session.view.snapshot.visit.i == 15 // 6
+
+
+def test_keys_reach_rows_keys_heads_and_the_board(window):
+    panel, session = panel_of(window), window.session
+    panel.canvas.setFocus()
+    for key in (Qt.Key.Key_PageDown, Qt.Key.Key_PageDown, Qt.Key.Key_Down, Qt.Key.Key_BracketRight):
+        QTest.keyClick(panel.canvas, key)
+    assert panel.model.head == 1
+    assert (panel.pointer.row, panel.pointer.key) == (1, 1)
+    QTest.keyClick(panel.canvas, Qt.Key.Key_Return)
+    settle(window)
+    assert session.view.snapshot.visit.head == 1
+    assert session.view.report.row == 1
+    QTest.keyClick(panel.canvas, Qt.Key.Key_Escape)
+    assert panel.hovered is None
+
+
+# --- too large --------------------------------------------------------------------------------
+
+
+def test_of_what_is_too_large_a_part_is_shown_and_said(open_window):
+    window = open_window("real-scale", (1280, 720))
+    window.desk.take("inspector")
+    settle(window)
+    panel, session = panel_of(window), window.session
+    assert panel.model.rows == range(16)
+    assert "head 0, rows 0 to 15" in panel.model.notes[0]
+    assert panel.model.small is None
+    assert "too many weights" in panel.model.notes[1]
+    layout = panel.layout_now()
+    assert layout.heads == ()  # no map of the only head: its place goes to the row
+    assert layout.read.top() == layout.caption.top()
+    session.go_to_tile(100_000 // 128, 3)
+    session.choose_row(100_000)
+    settle(window)
+    assert 100_000 in panel.model.rows
+    grid = panel.layout_now().grid
+    hover(panel, cell_of(panel, 100_000, 50_000))
+    pointer = panel.hovered
+    assert pointer.row == 100_000
+    assert pointer.key // grid.wide == 50_000 // grid.wide
+    trace = session.trace
+    row = trace.inputs.q[0, 100_000].astype(float) @ trace.inputs.k[0, :100_001].astype(float).T
+    p = np.exp((row - row.max()) * trace.workload.scale)
+    p /= p.sum()
+    shown = panel.model.value(pointer.row, pointer.key)
+    assert shown == pytest.approx(p[pointer.key], abs=1e-6)
+    block = p[pointer.key // grid.wide * grid.wide :][: grid.wide]
+    assert shown == pytest.approx(block.max(), abs=1e-6)
+
+
+# --- looks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("size", [(320, 150), (430, 300), (560, 280), (768, 540), (500, 1000)],
+                         ids=str)  # fmt: skip
+def test_parts_stay_inside_and_apart(window, qapp, size, scale):
+    panel = panel_of(window)
+    panel.setParent(None)
+    panel.set_style(Style(THEMES["light"], scale))
+    panel.resize(*size)
+    panel.show()
+    qapp.processEvents()
+    controls = [*panel.bar.labels.values(), *panel.bar.sliders.values(),
+                *panel.bar.buttons.values()]  # fmt: skip
+    boxes = [control.geometry() for control in controls]
+    assert all(panel.bar.rect().contains(box) for box in boxes)
+    assert not any(a.intersects(b) for a, b in combinations(boxes, 2))
+    for control in controls:
+        if hasattr(control, "text"):
+            assert control.fontMetrics().horizontalAdvance(control.text()) <= control.width()
+    place = panel.canvas.place()
+    layout = inspector_layout(panel.model, panel.fitted, place)
+    names = ("title", "notes", "caption", "cells", "row_labels", "key_labels", "bar",
+             "heads_title", "read", "blend")  # fmt: skip
+    parts = [getattr(layout, name) for name in names]
+    parts = [part for part in parts if part.width() > 0 and part.height() > 0]
+    assert all(place.adjusted(-1, -1, 1, 1).contains(part) for part in parts)
+    assert not any(a.intersects(b) for a, b in combinations(parts, 2))
+    small = [box for _, box in layout.heads]
+    assert not any(a.intersects(b) for a, b in combinations(small, 2))
+    assert layout.cells.width() > 20
+    assert layout.cells.height() > 10
+    panel.deleteLater()
+
+
+def test_labels_leave_each_other_room():
+    assert label_step(20, 14) == 1
+    assert label_step(3, 14) == 5
+    assert label_step(1e-9, 14) == 0
+
+
+def test_everything_has_a_name_for_those_who_do_not_see_it(window):
+    panel = panel_of(window)
+    controls = [*panel.bar.sliders.values(), *panel.bar.buttons.values()]
+    assert all(c.accessibleName() and c.accessibleDescription() and c.toolTip() for c in controls)
+    assert "entropy" in panel.canvas.accessibleDescription()

@@ -1,0 +1,365 @@
+"""The softmax picture puts the engine's numbers into the update, and none before they exist."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor
+
+from simulator import simulate
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.run.row_report import RowReport, row_report
+from simulator.run.snapshot import Snapshot
+from simulator.run.trace import Trace
+from tests.ui.panels.test_memory import (
+    ALGORITHMS,
+    assert_tidy,
+    demo,
+    every_op,
+    painted,
+    record_texts,
+    snapshots,
+)
+from ui.look.formula import formula
+from ui.look.theme import DARK, Style
+from ui.look.units import number_text
+from ui.panels.softmax import painter as softmax
+from ui.panels.softmax.painter import (
+    MIN_SIZE,
+    KeyState,
+    error_words,
+    legend_places,
+    legend_words,
+    paint_softmax,
+    rescale_words,
+    row_scores,
+    running_maximum,
+    score_bars,
+    softmax_layout,
+)
+from ui.panels.softmax.panel import SoftmaxPanel
+from ui.panels.update_lines import NOT_YET, softmax_lines
+
+pytestmark = pytest.mark.usefixtures("qapp")
+
+# Which lines each op frames: numbers of the lines as they stand in the picture.
+FRAMES = {
+    "flash2": {"row max": [0, 1], "exponentials": [2], "row sum": [3], "rescale": [4],
+               "accumulate": [4], "normalise": [4]},
+    "flash1": {"row max": [0], "exponentials": [1], "row sum": [2], "combine": [3, 4, 5],
+               "rescale": [6], "accumulate": [6]},
+    "naive": {"scores": [0], "mask": [0], "row max": [1], "exponentials": [2], "row sum": [3],
+              "normalise": [4], "accumulate": [5]},
+}  # fmt: skip
+
+
+def with_reports(trace: Trace) -> Iterator[tuple[Snapshot, RowReport]]:
+    for now in every_op(trace):
+        rows = now.visit.rows
+        yield now, row_report(now, rows.start + now.cursor.visit % len(rows))
+
+
+def numbers_in(text: str) -> list[str]:
+    """Return the numbers that a line shows, in order."""
+    return re.findall(r"−?∞|−?\d+(?:\.\d+)?(?:e−?\d+)?", text)
+
+
+def assert_shown(value: float, shown: str, digits: int = 3) -> None:
+    """Hold that a number is shown as the engine has it, to the digits of the picture.
+
+    In a row of numbers an exact zero is one digit: 0.00 would look rounded.
+    """
+    exact = digits == 2 and value == 0
+    assert shown == ("0" if exact else number_text(float(value), digits))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_each_op_frames_its_lines(name: str) -> None:
+    for now, report in with_reports(demo(name)):
+        lines = softmax_lines(now, report)
+        current = [n for n, line in enumerate(lines) if line.current]
+        assert current == FRAMES[name].get(now.op.name, [])
+        assert all(line.reached for line in lines if line.current)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_no_number_before_it_exists(name: str) -> None:
+    for now, report in with_reports(demo(name)):
+        for n, line in enumerate(softmax_lines(now, report)):
+            reached = any(n in FRAMES[name].get(op, []) for op in now.done)
+            assert line.reached == reached
+            if not reached:
+                assert len(line.texts) == 1
+                assert line.texts[0] == NOT_YET or line.texts[0].startswith("in launch ")
+
+
+def test_flash2_numbers() -> None:
+    for now, report in with_reports(demo("flash2")):
+        t, r = now.tile, report.row - now.visit.rows.start
+        m, alpha, p, total, o = (numbers_in(line.texts[0]) for line in softmax_lines(now, report))
+        if "row max" in now.done:
+            for shown, value in zip(m, (t.m_prev, t.m_tile, t.m), strict=True):
+                assert_shown(value[r], shown)
+            for shown, value in zip(alpha, (t.m_prev, t.m, t.alpha), strict=True):
+                # Taken away, so in brackets where negative: the sign is seen all the same.
+                assert_shown(value[r], shown)
+        if "exponentials" in now.done:
+            for shown, weight in zip(p, t.p[r], strict=False):
+                assert_shown(weight, shown, 2)
+        if "row sum" in now.done:
+            for shown, value in zip(total, (t.alpha, t.l_prev, t.l_tile, t.l), strict=True):
+                assert_shown(value[r], shown)
+        if "normalise" in now.done:
+            assert_shown(t.o[r, 0], o[0], 2)
+            assert_shown(t.l[r], o[3])
+            assert_shown(t.o[r, 0] / t.l[r], o[4], 2)
+        elif "accumulate" in now.done:
+            assert_shown(t.alpha[r], o[0])
+            assert_shown(t.o_prev[r, 0], o[1], 2)
+            assert_shown(t.o[r, 0], o[7], 2)
+            added = t.p[r] @ now.v[now.visit.cols.start : now.visit.cols.stop, 0]
+            assert_shown(added, o[4], 2)
+        elif "rescale" in now.done:
+            assert len(o) == 4
+            assert_shown(t.alpha[r], o[0])
+
+
+def test_flash1_numbers() -> None:
+    for now, report in with_reports(demo("flash1")):
+        t, r = now.tile, report.row - now.visit.rows.start
+        shown = [numbers_in(line.texts[0]) for line in softmax_lines(now, report)]
+        if "row max" in now.done:
+            assert_shown(t.m_tile[r], shown[0][-1])
+        if "row sum" in now.done:
+            assert_shown(t.l_tile[r], shown[2][-1])
+        if "combine" in now.done:
+            for got, value in zip(shown[3], (t.m_prev, t.m_tile, t.m), strict=True):
+                assert_shown(value[r], got)
+            for got, value in zip(shown[4], (t.alpha, t.beta), strict=True):
+                assert_shown(value[r], got)
+            terms = (t.alpha, t.l_prev, t.beta, t.l_tile, t.l)
+            for got, value in zip(shown[5], terms, strict=True):
+                assert_shown(value[r], got)
+        if "rescale" in now.done:
+            assert_shown(now.rescale_factor[r], shown[6][0])
+            assert_shown(t.o_prev[r, 0], shown[6][1], 2)
+        if "accumulate" in now.done:
+            assert_shown(t.beta[r] / t.l[r], shown[6][4])
+            assert_shown(t.o[r, 0], shown[6][8], 2)
+
+
+def test_naive_numbers() -> None:
+    for now, report in with_reports(demo("naive")):
+        t, r = now.tile, report.row - now.visit.rows.start
+        shown = [numbers_in(line.texts[0]) for line in softmax_lines(now, report)]
+        if "scores" in now.done:
+            assert_shown(t.s[r, 0], shown[0][0], 2)
+        if "row max" in now.done:
+            assert_shown(t.m[r], shown[1][-1])
+        if "row sum" in now.done:
+            assert_shown(t.l[r], shown[3][-1])
+        if "normalise" in now.done:
+            assert_shown(t.p[r, 0] / t.l[r], shown[4][4], 2)
+        if "accumulate" in now.done:
+            assert_shown(t.o[r, 0], shown[5][6], 2)
+
+
+def test_running_maximum_jumps_and_leaves_its_old_place() -> None:
+    jumps = 0
+    for now, report in with_reports(demo("flash2")):
+        r = report.row - now.visit.rows.start
+        got = running_maximum(now, report)
+        if now.visit.first and "initialise" not in now.done:
+            assert got is None
+            continue
+        assert got is not None
+        assert got.now == (now.tile.m if "row max" in now.done else now.tile.m_prev)[r]
+        if got.old is not None:
+            jumps += 1
+            assert got.old == now.tile.m_prev[r] < got.now
+            assert "row max" in now.done
+    assert jumps
+
+
+def test_bars_stand_for_every_key_once() -> None:
+    for now in snapshots():
+        report = row_report(now, now.visit.rows.stop - 1)
+        for most in (7, 50, 400):
+            bars = score_bars(now, report, most)
+            assert len(bars.values) <= most
+            assert bars.values.max() == row_scores(now, report).max()
+            assert bars.low <= 0 <= bars.high
+            per, keys = bars.keys_per_bar, row_scores(now, report)
+            keys = [keys[n : n + per] for n in range(0, len(keys), per)]
+            assert [part.max() for part in keys] == bars.values.tolist()
+            hidden = [bool((part == -np.inf).all()) for part in keys]
+            assert hidden == (bars.states == KeyState.HIDDEN).tolist()
+
+
+def test_a_tile_holds_all_its_scores_until_the_mask() -> None:
+    trace = demo("causal")
+    visit = next(
+        n for n in range(len(trace.program)) if trace.program.visit(n).kind.name == "PARTIAL"
+    )
+    names = [op.name for op in trace.snapshot(visit).ops]
+    before, after = (trace.snapshot(visit, names.index(op)) for op in ("scores", "mask"))
+    cols, row = before.visit.cols, before.visit.rows.start  # sees its first key alone
+    told = row_report(before, row)
+    bars = score_bars(before, told, 400)
+    assert before.scores is not None
+    assert bars.values[cols.start : cols.stop].tolist() == before.scores[0].tolist()
+    assert (bars.states[cols.start : cols.stop] == KeyState.CURRENT).all()
+    assert (bars.states[cols.stop :] == KeyState.HIDDEN).all()
+    masked = score_bars(after, row_report(after, row), 400)
+    assert masked.values[cols.start : cols.stop].tolist() == after.scores[0].tolist()
+    assert (masked.states[cols.start + 1 :] == KeyState.HIDDEN).all()
+
+
+def test_legend_words_are_about_the_keys_of_their_shade() -> None:
+    now = demo("causal").snapshot(4, 1)  # tile (2, 1)
+    report = row_report(now, 41)
+    words = {word.text: word.keys for word in legend_words(now, report)}
+    assert words == {
+        "seen": (0, 16), "tile j = 1": (16, 32), "not computed yet": (32, 42),
+        "hidden by the mask": (42, 64),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", [48, 1024])
+def test_a_score_that_is_not_computed_yet_is_an_empty_outline(keys: int) -> None:
+    tables = {
+        "attention": {"seqlen_q": 16, "seqlen_k": keys, "head_dim": 16},
+        "tiling": {"rows": 8, "cols": 16},
+    }
+    now = simulate(parse_scenario(tables)).snapshot(1, 1)
+    report, style, rect = row_report(now, 3), Style(DARK), QRectF(0, 0, 560, 400)
+    image = painted(lambda painter: paint_softmax(painter, now, report, style, rect), 560, 400)
+    plot = softmax_layout(rect, style, softmax_lines(now, report)).plot
+    bars = score_bars(now, report, int(plot.width()))
+    ink = {KeyState.SEEN: 0, KeyState.LATER: 0}
+    share = dict.fromkeys(ink, 0.0)
+    for n, (value, state) in enumerate(zip(bars.values, bars.states, strict=True)):
+        if state in ink and value > 0.1 * bars.high:
+            x = plot.x() + (n + 0.4) * plot.width() / len(bars.values)
+            y = plot.bottom() - (value / 2 - bars.low) / (bars.high - bars.low) * plot.height()
+            ink[KeyState(state)] += 1
+            empty = image.pixelColor(round(x), round(y)) == QColor("#000000")
+            share[KeyState(state)] += not empty
+    assert min(ink.values()) > 0
+    assert share[KeyState.SEEN] / ink[KeyState.SEEN] > 0.9
+    assert share[KeyState.LATER] / ink[KeyState.LATER] < 0.1
+
+
+@given(st.lists(st.tuples(st.floats(10, 90), st.floats(-50, 500)), min_size=1, max_size=4))
+def test_legend_never_overlaps(words: list[tuple[float, float]]) -> None:
+    words.sort(key=lambda word: word[1])
+    widths = [width for width, _ in words]
+    starts = legend_places(widths, [centre for _, centre in words], 0, 440, 12)
+    ends = [start + width for start, width in zip(starts, widths, strict=True)]
+    assert starts[0] >= -1e-9
+    assert ends[-1] <= 440 + 1e-9
+    assert all(start >= end + 12 - 1e-9 for start, end in zip(starts[1:], ends, strict=False))
+
+
+@given(
+    st.integers(0, 10**6), st.floats(MIN_SIZE.width(), 1500), st.floats(MIN_SIZE.height(), 900),
+    st.floats(1, 2), st.floats(0, 1),
+)  # fmt: skip
+def test_no_text_collides(
+    number: int, width: float, height: float, scale: float, phase: float
+) -> None:
+    now = snapshots()[number % len(snapshots())]
+    report = row_report(now, now.visit.rows.start + number % len(now.visit.rows))
+    rect = QRectF(3, 5, width, height)
+    style = Style(DARK, scale)
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, softmax)
+        painted(lambda p: paint_softmax(p, now, report, style, rect, phase=phase))
+    assert_tidy(drawn, rect)
+    assert any(f"row {report.row}" in one.text for one in drawn)
+
+
+@pytest.mark.parametrize("scale", [0.125, 1.0, 8.0, 900.0, 40_000.0])
+def test_no_number_of_the_axis_is_cut_off(monkeypatch: pytest.MonkeyPatch, scale: float) -> None:
+    values = {"attention": {"scale": scale, "dtype": "float32"}}
+    trace = simulate(with_values(load_scenario(SCENARIOS / "large-logits.toml"), values))
+    now = trace.snapshot(0, 2)
+    rect = QRectF(0, 0, 440, 250)
+    for row in now.visit.rows:
+        drawn, report = record_texts(monkeypatch, softmax), row_report(now, row)
+        painted(lambda p, r=report: paint_softmax(p, now, r, Style(DARK), rect))
+        assert_tidy(drawn, rect)
+
+
+def test_a_row_that_sees_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Bottom-right aligned: of 8 queries and 6 keys the first two see nothing.
+    scenario = with_values(
+        load_scenario(SCENARIOS / "causal.toml"),
+        {"attention": {"seqlen_q": 8, "seqlen_k": 6}, "tiling": {"rows": 4, "cols": 4}},
+    )
+    trace = simulate(scenario)
+    now = trace.snapshot(0)
+    rect = QRectF(0, 0, 400, 300)
+    drawn = record_texts(monkeypatch, softmax)
+    for row, blind in ((0, True), (1, True), (2, False)):
+        drawn.clear()
+        report = row_report(now, row)
+        painted(lambda p, report=report: paint_softmax(p, now, report, Style(DARK), rect))
+        words = f"row {row} sees no key: O = 0, lse = −∞"
+        assert any(one.text == words for one in drawn) is blind
+        assert_tidy(drawn, rect)
+
+
+def test_error_is_that_of_the_report_and_never_large() -> None:
+    said = set()
+    for name in ("flash1", "flash2"):
+        for now, report in with_reports(demo(name)):
+            words = error_words(now, report)[0]
+            said.add(report.error is None)
+            if report.error is None:
+                assert "—" in words
+            else:
+                assert number_text(report.error) in words
+                assert report.error < 2e-3  # O is rounded to float16 at the end
+    assert said == {True, False}
+
+
+def test_rescale_is_the_factor_of_the_engine() -> None:
+    for now, report in with_reports(demo("flash1")):
+        words, r = rescale_words(now, report), report.row - now.visit.rows.start
+        if "combine" in now.done:
+            assert words == f"rescale factor = {number_text(float(now.rescale_factor[r]))}"
+        else:
+            assert words.endswith("= —")
+    now = demo("naive").snapshot(0)
+    assert rescale_words(now, row_report(now, 0)) == "no rescale"
+
+
+def test_formulas_are_typeset_at_every_size() -> None:
+    small, large = formula(r"\tfrac{\alpha}{\ell}", 10), formula(r"\tfrac{\alpha}{\ell}", 30)
+    assert large.width == pytest.approx(3 * small.width)
+    assert small.ascent > 0
+    assert small.descent > 0
+
+
+def test_panel_shows_and_moves(qtbot: object) -> None:
+    panel = SoftmaxPanel()
+    panel.resize(420, 312)
+    panel.show()
+    running = panel.animation.State.Running
+    trace = demo("flash2")
+    names = [op.name for op in trace.program.ops(1)]
+    at = names.index("row max")
+    for op, moves in ((at - 1, False), (at, True), (at + 1, False)):
+        now = trace.snapshot(1, op)
+        panel.show_snapshot(now, row_report(now, 0))
+        assert (panel.animation.state() == running) is moves
+    panel.grab()
+    assert panel.accessibleDescription().startswith("row 0, ")
+    panel.close()
+    panel.deleteLater()

@@ -1,0 +1,154 @@
+"""The √d experiment in the window: figures, live drawing, seed, cancel."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from simulator.study.sqrt_d import DIMS, sqrt_d_experiment
+from ui.look.units import number_text
+from ui.panels.sqrt_d.plot import sqrt_d_plot, verdict
+
+
+@pytest.fixture
+def window(open_window, qapp):
+    window = open_window("flash2", (1280, 720))
+    window.desk.take("inspector")
+    qapp.processEvents()
+    return window
+
+
+@pytest.fixture
+def panel(window, qapp):
+    window.docks["sqrt_d"].raise_()
+    qapp.processEvents()
+    window.session.settle()
+    return window.docks.panel("sqrt_d")
+
+
+def named(model):
+    return {curve.name: curve for curve in model.curves if curve.name}
+
+
+def test_nothing_is_drawn_before_the_dock_is_seen(window):
+    window.session.settle()
+    assert window.docks.panel("sqrt_d").found is None
+
+
+def test_the_variance_is_d_and_one_within_the_error_that_is_shown(panel):
+    *_, found = sqrt_d_experiment(0)
+    model = panel.plot.model
+    curves = named(model)
+    assert curves["q·k"].xs == curves["q·k/√d"].xs == tuple(map(float, DIMS))
+    assert curves["q·k"].ys == tuple(p.plain.variance.mean for p in found.points)
+    assert curves["q·k/√d"].ys == tuple(p.scaled.variance.mean for p in found.points)
+    assert curves["= d"].xs == curves["= d"].ys
+    assert [level.value for level in model.levels] == [1.0]
+    for point in found.points:
+        if point.d in (4, 64, 1024):
+            assert point.plain.variance.agrees(point.d)
+            assert point.scaled.variance.agrees(1)
+    assert "at all 9 d the variance of q·k is d and that of q·k/√d is 1" in model.note
+    bars = [curve for curve in model.curves if not curve.name]
+    assert len(bars) == 18
+    error = found.points[0].plain.variance.error
+    assert bars[0].ys[1] - bars[0].ys[0] == pytest.approx(2 * error)
+    assert "± " in curves["q·k"].details[0][1]
+    assert model.note in panel.accessibleDescription()
+
+
+@pytest.mark.parametrize("quantity", ["entropy", "gradient"])
+def test_other_quantities_of_the_same_vectors(panel, quantity):
+    run = panel.run
+    QTest.mouseClick(panel.bar.buttons["quantity", quantity], Qt.MouseButton.LeftButton)
+    assert panel.run == run
+    curves = named(panel.plot.model)
+    for name, which in (("q·k", "plain"), ("q·k/√d", "scaled")):
+        expected = [getattr(getattr(p, which), quantity).mean for p in panel.found.points]
+        assert list(curves[name].ys) == expected
+    assert curves["q·k"].ys[-1] < curves["q·k/√d"].ys[-1]
+
+
+def test_results_are_shown_as_they_arrive(panel, monkeypatch):
+    notes, show = [], panel.show_plot
+
+    def remember(model):
+        notes.append(model.note)
+        show(model)
+
+    monkeypatch.setattr(panel, "show_plot", remember)
+    panel.again.setFocus()
+    QTest.keyClick(panel.again, Qt.Key.Key_Return)
+    panel._session.settle()
+    on_the_way = [note for note in notes if "drawing at" in note]
+    shares = [int(note.split("drawing at ")[1].split(" %")[0]) for note in on_the_way]
+    assert len(set(shares)) > 2
+    assert shares == sorted(shares)
+    assert panel.found.share == 1
+    assert "drawing" not in panel.plot.model.note
+
+
+def test_another_seed_draws_others_and_the_same_seed_the_same(panel):
+    first = panel.found
+    panel.seed.setFocus()
+    QTest.keyClick(panel.seed, Qt.Key.Key_Up)
+    panel._session.settle()
+    assert panel.found.seed == 1
+    assert panel.found.points[0].plain.variance != first.points[0].plain.variance
+    QTest.keyClick(panel.seed, Qt.Key.Key_Down)
+    panel._session.settle()
+    again = [(p.d, p.plain.variance, p.scaled.gradient) for p in panel.found.points]
+    assert again == [(p.d, p.plain.variance, p.scaled.gradient) for p in first.points]
+
+
+def test_it_can_be_cancelled_and_says_so(panel, window, monkeypatch):
+    show, cancel = panel.show_plot, window.session.tasks.cancel
+
+    def stop(model):
+        show(model)
+        if "drawing at" in model.note:
+            cancel()
+
+    monkeypatch.setattr(panel, "show_plot", stop)
+    panel.start()
+    window.session.settle()
+    assert not panel.running
+    assert panel.found.share < 1
+    assert "stopped at" in panel.plot.model.note
+
+
+def test_words_say_when_it_does_not_agree():
+    few = next(iter(sqrt_d_experiment(0, dims=(4,), trials=64)))
+    assert "variance of q·k is d" in verdict(few)
+    estimate = few.points[0].plain.variance
+    assert not estimate.agrees(estimate.mean + 4 * estimate.error)
+    model = sqrt_d_plot(few, "variance", "here")
+    assert model.note.startswith("here: ")
+
+
+def test_controls_stay_apart_and_have_names(panel, window, qapp):
+    for width in (330, 480, 760):
+        panel.setParent(None)
+        panel.resize(width, 300)
+        panel.show()
+        qapp.processEvents()
+        controls = [panel.seed, panel.again]
+        assert all(panel.rect().contains(control.geometry()) for control in controls)
+        bar = panel.bar.geometry()
+        for button in panel.bar.shown():
+            box = button.geometry().translated(bar.topLeft())
+            assert not any(box.intersects(control.geometry()) for control in controls)
+        assert not panel.plot.geometry().intersects(panel.again.geometry())
+    assert all(c.accessibleName() and c.toolTip() for c in controls)
+    panel.deleteLater()
+
+
+def test_words_are_about_what_is_drawn():
+    *_, found = sqrt_d_experiment(0, dims=(4, 64), trials=32)
+    for measured in ("variance", "entropy", "gradient"):
+        note = sqrt_d_plot(found, measured, "here").note
+        assert [name for name in ("variance", "entropy", "gradient") if name in note] == [measured]
+    first, last = found.points[0].plain.entropy, found.points[-1].plain.entropy
+    assert (
+        f"from {number_text(first.mean, 2)} to {number_text(last.mean, 2)} bits"
+        in sqrt_d_plot(found, "entropy", "here").note
+    )

@@ -1,0 +1,323 @@
+"""HBM bytes over the run: figures of the counters, labels apart, mouse and keys that seek."""
+
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPdfWriter
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from simulator.program.playback import end_of_visit
+from simulator.program.tile_program import TileProgram
+from simulator.run.snapshot import Cursor
+from simulator.study.compare import at_scale
+from simulator.study.traffic_curve import run_traffic
+from tests.helpers.runs import program_of, scenario
+from tests.ui.panels.test_memory import assert_tidy, demo, painted, record_texts
+from ui.export.picture import WidgetPicture
+from ui.look.theme import DARK, Style
+from ui.look.units import bytes_text, factor_text
+from ui.panels.traffic import painter as scene
+from ui.panels.traffic import place as traffic_place
+from ui.panels.traffic.painter import (
+    EndLabel,
+    axis_text,
+    end_labels,
+    notes,
+    paint_curves,
+    placed_labels,
+    tick_labels,
+    traffic_layout,
+)
+from ui.panels.traffic.panel import TrafficPanel
+from ui.panels.traffic.place import figures, figures_place, paint_place
+from ui.window.main_window import MainWindow
+
+pytestmark = pytest.mark.usefixtures("qapp")
+DEMOS = ("naive", "flash1", "flash2", "causal", "grouped-heads", "window-sinks", "real-scale")
+LEFT = Qt.MouseButton.LeftButton
+
+
+@cache
+def program(name: str) -> TileProgram:
+    if name == "long":
+        return program_of(scenario("naive", 4096, d=128, rows=128, cols=64, dtype="float16"))
+    return demo(name).program
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from((*DEMOS, "long")), st.floats(0, 1), st.booleans(),
+    st.floats(420, 2000), st.floats(76, 500), st.floats(1, 2),
+)  # fmt: skip
+def test_no_text_collides(
+    name: str, share: float, hovers: bool, width: float, height: float, scale: float
+) -> None:
+    run = program(name)
+    visit = round(share * (len(run) - 1))
+    rect, style = QRectF(3, 5, width, height), Style(DARK, scale)
+
+    def paint(painter: QPainter) -> None:
+        hovered = (visit * 7) % len(run) if hovers else None
+        paint_curves(painter, run, run_traffic(run), style, rect)
+        now = run.counters(visit + 1)
+        paint_place(painter, run, run_traffic(run), visit, now, style, rect, hovered=hovered)
+
+    with pytest.MonkeyPatch.context() as patch:
+        drawn, card = record_texts(patch, scene), record_texts(patch, traffic_place)
+        painted(paint)
+    drawn += card
+    # The card with the figures may lie over nothing but the plot.
+    assert_tidy(drawn, rect.adjusted(0, -4, 0, 4))
+    assert any("requested" in one.text for one in drawn)
+
+
+@pytest.mark.parametrize("size", [(1264, 128), (920, 150), (800, 230)])
+@pytest.mark.parametrize("name", DEMOS)
+def test_the_card_lies_on_no_curve(name: str, size: tuple[int, int]) -> None:
+    run = program(name)
+    traffic = run_traffic(run)
+    lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, *size))
+    for visit in {round(share * (len(run) - 1)) for share in (0, 0.1, 0.3, 0.5, 0.8, 0.95, 1)}:
+        lines, box = figures_place(figures(run, visit, run.counters(visit)), traffic, lay, visit)
+        assert lay.plot.adjusted(0, 0, 1, 1).contains(box)
+        assert lines
+        for curve in (traffic.own, *traffic.others):
+            for share in range(101):
+                done = share / 100 * curve.length
+                amount = float(np.interp(done, curve.visits, curve.totals))
+                x = lay.plot.x() + lay.plot.width() * share / 100
+                # A curve that leaves at the top runs along the edge, over which nothing lies.
+                if amount <= lay.top:
+                    assert not box.contains(QPointF(x, lay.y(amount))), (visit, curve.algorithm)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 300), st.integers(0, 12)), min_size=1, max_size=12),
+    st.floats(14, 300),
+)
+def test_labels_never_overlap_and_the_first_stay(
+    wanted: list[tuple[float, int]], height: float
+) -> None:
+    labels = [
+        EndLabel(str(n), QColor(), min(y, height), rank) for n, (y, rank) in enumerate(wanted)
+    ]
+    placed = placed_labels(labels, 0.0, height, 14.0)
+    assert len(placed) == min(len(labels), max(int(height / 14), 1))
+    middles = [y for _, y in placed]
+    assert all(b - a >= 14 - 1e-6 for a, b in pairwise(middles))
+    assert all(7 - 1e-6 <= y <= height - 7 + 1e-6 for y in middles)
+    kept = {label.text for label, _ in placed}
+    worst = max(label.rank for label, _ in placed)
+    assert all(label.rank >= worst for label in labels if label.text not in kept)
+    by_height = [label.y for label, _ in placed]
+    assert by_height == sorted(by_height)
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_labels_say_the_totals_where_the_curves_end(name: str) -> None:
+    run = program(name)
+    traffic = run_traffic(run)
+    lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, 1300, 400))
+    labels = end_labels(traffic, lay)
+    own = labels[0]
+    assert own.text.endswith(bytes_text(run.totals.bytes))
+    assert own.y == pytest.approx(lay.y(run.totals.bytes))
+    for label, other in zip(labels[1:3], traffic.others, strict=True):
+        assert bytes_text(other.end) in label.text
+        assert label.text.endswith("↑") is (other.end > lay.top)
+    assert labels[3].text == f"compulsory {bytes_text(traffic.compulsory)}"
+    below = 0
+    for label, tensor in zip(labels[4:], run.tensors, strict=True):
+        amount = run.totals.read[tensor] + run.totals.write[tensor]
+        assert label.text.endswith(bytes_text(amount))
+        assert label.y == pytest.approx(lay.y(below + amount / 2))
+        below += amount
+
+
+def test_what_dwarfs_the_run_leaves_at_the_top() -> None:
+    run = program_of(scenario("flash2", 65536, d=8, rows=128, cols=128, dtype="float16"))
+    traffic = run_traffic(run)
+    lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, 900, 90))
+    assert lay.top < traffic.others[0].end
+    assert lay.plot.bottom() - lay.y(run.totals.bytes) >= 13
+    naive = end_labels(traffic, lay)[1]
+    assert naive.text.endswith("↑")
+    assert naive.y == lay.plot.top()
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_figures_are_those_of_the_counters(name: str) -> None:
+    run = program(name)
+    for visit in {0, len(run) // 2, len(run) - 1}:
+        counters = run.counters(visit + 1)
+        first, *each = figures(run, visit, counters)
+        assert first.endswith(f": {bytes_text(counters.bytes)} requested")
+        assert len(each) == sum(counters.read[t] + counters.write[t] > 0 for t in run.tensors)
+
+
+def test_places_lead_back_to_their_visits() -> None:
+    traffic = run_traffic(program("grouped-heads"))
+    lay = traffic_layout(traffic, Style(DARK), QRectF(5, 5, 900, 90))
+    for visit in range(lay.length):
+        assert lay.visit_at(lay.x(visit + 0.5)) == visit
+    assert lay.visit_at(-50) == 0
+    assert lay.visit_at(1e5) == lay.length - 1
+
+
+def test_launches_are_named_where_they_begin() -> None:
+    run = program("long")
+    lay = traffic_layout(run_traffic(run), Style(DARK), QRectF(0, 0, 1300, 400))
+    found = dict(tick_labels(run, lay))
+    assert set(found) >= {"scores", "output"}
+    assert found["output"].x() == round(lay.x(2048 + 32))
+
+
+def test_amounts_of_the_axis_are_round() -> None:
+    assert [axis_text(n) for n in (0, 512, 2**16, 3 * 2**20)] == ["0", "512 B", "64 KiB", "3 MiB"]
+
+
+# --- panel -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def window(open_window: Callable[..., MainWindow]) -> MainWindow:
+    out = open_window("causal", (1920, 1080))
+    out.desk.take("compare")
+    out.session.settle()
+    return out
+
+
+def panel_of(window: MainWindow) -> TrafficPanel:
+    panel = window.docks.panel("traffic")
+    assert isinstance(panel, TrafficPanel)
+    return panel
+
+
+def place_of(panel: TrafficPanel, visit: int) -> QPoint:
+    assert panel._traffic is not None
+    lay = traffic_layout(panel._traffic, panel.style_now, panel.place())
+    return QPointF(lay.x(visit + 0.5), lay.plot.center().y()).toPoint()
+
+
+def move(panel: TrafficPanel, at: QPoint, buttons: Qt.MouseButton) -> None:
+    event = QMouseEvent(
+        QEvent.Type.MouseMove, QPointF(at), QPointF(panel.mapToGlobal(at)),
+        Qt.MouseButton.NoButton, buttons, Qt.KeyboardModifier.NoModifier,
+    )  # fmt: skip
+    QApplication.sendEvent(panel, event)
+
+
+def test_a_press_and_a_drag_seek(window: MainWindow, qtbot: QtBot) -> None:
+    panel, session = panel_of(window), window.session
+    assert session.trace is not None
+    run = session.trace.program
+    qtbot.mousePress(panel, LEFT, pos=place_of(panel, 4))
+    session.settle()
+    assert session.cursor == end_of_visit(run, 4)
+    for visit in (6, 8):
+        move(panel, place_of(panel, visit), LEFT)
+        session.settle()
+        assert session.cursor == end_of_visit(run, visit)
+    qtbot.mouseRelease(panel, LEFT, pos=place_of(panel, 8))
+    qtbot.mouseClick(panel, Qt.MouseButton.RightButton, pos=place_of(panel, 1))
+    assert session.cursor == end_of_visit(run, 8)
+    assert session.view is not None
+    so_far = session.view.snapshot.counters
+    assert f"{bytes_text(so_far.bytes)} requested" in panel.accessibleDescription()
+
+
+def test_the_figures_go_on_with_the_run_when_the_pointer_rests(window: MainWindow) -> None:
+    panel = panel_of(window)
+    move(panel, place_of(panel, 7), Qt.MouseButton.NoButton)
+    window.session.step()
+    window.session.settle()
+    assert panel.hovered == 7  # it is being pointed at
+    panel.moving.stop()
+    window.session.step()
+    window.session.settle()
+    assert panel.hovered is None
+
+
+def test_the_pointer_reads_and_is_forgotten(window: MainWindow) -> None:
+    panel = panel_of(window)
+    before = panel.grab().toImage()
+    move(panel, place_of(panel, 7), Qt.MouseButton.NoButton)
+    assert panel.hovered == 7
+    assert window.session.cursor == Cursor(0, 0)
+    assert panel.grab().toImage() != before
+    QApplication.sendEvent(panel, QEvent(QEvent.Type.Leave))
+    assert panel.hovered is None
+    assert panel.grab().toImage() == before
+
+
+def test_pages_go_a_twentieth_of_the_run(
+    open_window: Callable[..., MainWindow], qtbot: QtBot
+) -> None:
+    window = open_window("grouped-heads", (1920, 1080))
+    window.desk.take("compare")
+    window.session.settle()
+    panel, session = panel_of(window), window.session
+    assert session.trace is not None
+    panel.setFocus()
+    run = session.trace.program
+    step = len(run) // 20
+    for _ in range(2):
+        qtbot.keyClick(panel, Qt.Key.Key_PageDown)
+        session.settle()
+    assert session.cursor == end_of_visit(run, 2 * step)
+    for _ in range(4):
+        qtbot.keyClick(panel, Qt.Key.Key_PageUp)
+        session.settle()
+    assert session.cursor == end_of_visit(run, 0)
+
+
+def test_kept_curves_follow_run_size_and_theme(window: MainWindow) -> None:
+    panel = panel_of(window)
+    assert panel._traffic is not None
+    run = window.session.trace.program  # type: ignore[union-attr]
+    first = panel._kept_curves(run, panel._traffic)
+    assert panel._kept_curves(run, panel._traffic) is first
+    window.next_theme()
+    second = panel._kept_curves(run, panel._traffic)
+    assert second is not first
+    window.files.choose_algorithm("naive")
+    window.session.settle()
+    assert panel._traffic.own.algorithm == "naive"
+    panel.grab()
+    assert panel._curves is not None
+    assert panel._curves[1] is not second
+
+
+def test_svg_has_lines_and_letters(window: MainWindow, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "traffic.svg"
+    WidgetPicture(panel_of(window)).save(path)
+    text = path.read_text()
+    assert "<image" not in text
+    assert text.count("<polyline") + text.count("<path") > 5
+
+
+def test_pdf_has_lines_as_well(window: MainWindow, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    panel = panel_of(window)
+    path = tmp_path / "traffic.pdf"
+    writer = QPdfWriter(str(path))
+    with QPainter(writer) as painter:
+        panel.render(painter, QPoint())
+    assert path.read_bytes().count(b"/Subtype /Image") == 0
+
+
+def test_curves_of_few_tokens_say_what_many_would_show() -> None:
+    scale = at_scale(program("flash2"))
+    assert scale is not None
+    said = notes(program("flash2"))
+    for name, title in (("flash1", "FlashAttention-1"), ("flash2", "FlashAttention-2")):
+        assert f"{factor_text(scale.times(name))} {title}'s" in said[0]
+    assert "N = 16\u2009384 in 128 × 128 tiles" in said[0]
+    assert "N =" not in said[-1], "where there is no room"
+    assert not any("N =" in text for text in notes(program("real-scale")))

@@ -1,0 +1,334 @@
+"""The transport bar shows where the run is and says what the user chose."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtTest import QTest
+
+from simulator.program.playback import SPEEDS, Granularity, end_of_visit
+from simulator.run.snapshot import Cursor
+from tests.helpers.runs import scenario, trace_of
+from tests.ui.panels.test_memory import (
+    ALGORITHMS,
+    assert_tidy,
+    demo,
+    painted,
+    record_texts,
+    snapshots,
+)
+from ui.look.names import op_label
+from ui.look.theme import DARK, THEMES, Style
+from ui.look.units import time_text
+from ui.panels.transport import painter as transport
+from ui.panels.transport.bar import TransportBar
+from ui.panels.transport.painter import (
+    _partial_before,
+    boundaries,
+    chip_layout,
+    paint_chips,
+    paint_scrubber,
+    position_words,
+    scrubber_layout,
+    time_words,
+)
+
+ROOT = Path(__file__).resolve().parents[3]
+pytestmark = pytest.mark.usefixtures("qapp")
+
+
+@pytest.fixture
+def bar() -> Iterator[TransportBar]:
+    widget = TransportBar()
+    widget.resize(1280, 96)
+    widget.show_snapshot(demo("flash2").snapshot(3, 2))
+    widget.show()
+    yield widget
+    widget.close()
+    widget.deleteLater()
+
+
+def heard(bar: TransportBar) -> list[object]:
+    out: list[object] = []
+    bar.cursor_chosen.connect(out.append)
+    return out
+
+
+def pressed(widget: object, place: QPointF) -> None:
+    QTest.mouseClick(widget, Qt.MouseButton.LeftButton, pos=place.toPoint())  # type: ignore[call-overload]
+
+
+# --- layout ------------------------------------------------------------------------------------
+
+
+@given(
+    st.sampled_from((*ALGORITHMS, "causal", "grouped-heads", "real-scale")),
+    st.floats(300, 3400), st.floats(1, 2), st.integers(0, 10**6),
+)  # fmt: skip
+def test_places_in_the_scrubber_lead_back_to_their_visits(
+    name: str, width: float, scale: float, visit: int
+) -> None:
+    program = demo(name).program
+    layout = scrubber_layout(program, Style(DARK, scale), QRectF(7, 2, width, 30))
+    assert layout.cells == (width / len(program) >= 12 * scale)
+    visit %= len(program)
+    assert layout.visit_at(layout.cell(visit).center().x()) == visit
+    assert layout.visit_at(-100) == 0
+    assert layout.visit_at(1e6) == len(program) - 1
+    if visit:
+        assert layout.cell(visit).x() == pytest.approx(layout.cell(visit - 1).right())
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_chips_are_the_ops_of_every_visit(name: str) -> None:
+    trace = demo(name)
+    for visit in range(len(trace)):
+        now = trace.snapshot(visit, 0)
+        layout = chip_layout(now, Style(DARK), QRectF(0, 0, 1400, 30))
+        words = [op_label(op, trace.workload) for op in trace.program.ops(visit)]
+        assert [chip.text for chip in layout.chips] == words
+        assert [chip.op for chip in layout.chips] == list(range(len(words)))
+        assert layout.chips[-1].rect.right() == pytest.approx(1400)
+
+
+@given(st.integers(0, 10**6), st.floats(620, 3400), st.floats(1, 2))
+def test_chips_are_tidy_and_found_again(number: int, width: float, scale: float) -> None:
+    now = snapshots()[number % len(snapshots())]
+    # The bar takes less scale in a narrow window, as `TransportBar` does.
+    style, rect = Style(DARK, min(scale, width / 500)), QRectF(3, 4, width, 40)
+    layout = chip_layout(now, style, rect)
+    for one, other in zip(layout.chips, layout.chips[1:], strict=False):
+        assert one.rect.right() < other.rect.x()
+    for chip in layout.chips:
+        assert layout.op_at(chip.rect.center().x(), chip.rect.center().y()) == chip.op
+    assert layout.op_at(rect.right() + 5, 10) is None
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, transport)
+        painted(lambda p: paint_chips(p, now, style, rect))
+    assert len(drawn) == len(now.ops)
+    assert_tidy(drawn, rect)
+
+
+@given(
+    st.sampled_from((*ALGORITHMS, "causal", "grouped-heads", "real-scale")),
+    st.floats(300, 3400), st.floats(1, 2),
+)  # fmt: skip
+def test_scrubber_words_are_tidy(name: str, width: float, scale: float) -> None:
+    trace = demo(name)
+    now = trace.snapshot(0 if name == "real-scale" else len(trace) // 2, 0)
+    rect = QRectF(3, 4, width, 40)
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, transport)
+        patch.setattr(transport, "_on_plain_pixels", lambda painter: False)
+        painted(lambda p: paint_scrubber(p, now, Style(DARK, scale), rect))
+    assert_tidy(drawn, rect)
+
+
+def test_cells_too_narrow_for_labels_name_the_heads() -> None:
+    now, rect = demo("grouped-heads").snapshot(26, 0), QRectF(3, 4, 819, 30)
+    assert scrubber_layout(now.program, Style(DARK), rect).cells
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, transport)
+        painted(lambda p: paint_scrubber(p, now, Style(DARK), rect))
+    assert [one.text for one in drawn] == [f"head {n}" for n in range(6)]
+    assert_tidy(drawn, rect)
+    here = scrubber_layout(now.program, Style(DARK), rect).cell(26)
+    assert not any(one.ink.intersects(here) for one in drawn)
+
+
+@given(
+    st.sampled_from((*ALGORITHMS, "causal", "grouped-heads")), st.integers(0, 10**6),
+    st.floats(0, 12), st.floats(500, 1500), st.floats(1, 2), st.booleans(),
+)  # fmt: skip
+def test_cells_cut_from_a_picture_look_as_if_painted(
+    name: str, at: int, x: float, width: float, scale: float, smooth: bool
+) -> None:
+    trace = demo(name)
+    now, rect = trace.snapshot(at % len(trace), 0), QRectF(x, 5.4, width, 28.2)
+
+    def paint(painter: QPainter) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, smooth)
+        paint_scrubber(painter, now, Style(DARK, scale), rect)
+
+    cut = pixels(painted(paint, 1530, 44))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transport, "_on_plain_pixels", lambda painter: False)
+        whole = pixels(painted(paint, 1530, 44))
+    assert np.abs(cut - whole).max() <= 2
+    assert len(np.unique(whole)) > 3
+
+
+def pixels(image: QImage) -> NDArray[np.int64]:
+    raw = np.frombuffer(image.constBits(), np.uint8)
+    return raw.reshape(image.height(), image.width(), 4).astype(np.int64)
+
+
+@pytest.mark.parametrize("name", [*ALGORITHMS, "causal", "grouped-heads", "window-sinks"])
+def test_partial_visits_are_counted_block_by_block(name: str) -> None:
+    program = demo(name).program
+    at, before = _partial_before(program)
+    kinds = [program.visit(n).kind.name == "PARTIAL" for n in range(len(program))]
+    assert at[-1] == len(program)
+    assert before[-1] == sum(kinds)
+    for visit, count in zip(at.astype(int).tolist(), before.tolist(), strict=True):
+        assert sum(kinds[:visit]) == count
+        assert visit == len(program) or program.visit(visit).first
+
+
+def test_boundaries_name_heads_launches_and_blocks() -> None:
+    heads = boundaries(demo("grouped-heads").program, 20)
+    assert [edge.label for edge in heads] == [f"head {n}" for n in range(6)]
+    assert all(demo("grouped-heads").program.visit(edge.visit).opens for edge in heads)
+    program = demo("naive").program
+    launches = boundaries(program, 20)
+    assert [edge.label for edge in launches] == ["scores", "softmax", "output"]
+    blocks = boundaries(demo("real-scale").program, 12)
+    assert [edge.label for edge in blocks][:2] == ["i = 0", "i = 128"]
+    assert len(blocks) == 8
+    assert demo("real-scale").program.visit(blocks[1].visit).i == 128
+
+
+def test_the_current_visit_is_marked_in_the_strip() -> None:
+    rect = QRectF(0, 4, 600, 30)
+    style = Style(DARK)
+    current = QColor(style.theme.current).rgb()
+    for visit in (0, 300_000, 524_799):
+        now = demo("real-scale").snapshot(visit, 0)
+        image = painted(lambda p, now=now: paint_scrubber(p, now, style, rect), 600, 40)
+        marked = [x for x in range(600) if image.pixel(x, 20) == current]
+        assert marked[0] - 4 <= 600 * visit / 524_800 <= marked[-1] + 4
+
+
+# --- the bar -----------------------------------------------------------------------------------
+
+
+def test_clicking_a_chip_goes_to_its_op(bar: TransportBar) -> None:
+    chosen = heard(bar)
+    now = bar.chips.snapshot
+    assert now is not None
+    for chip in chip_layout(now, bar.chips.style_now, bar.chips.place()).chips:
+        pressed(bar.chips, chip.rect.center())
+    assert chosen == [Cursor(3, op) for op in range(len(now.ops))]
+
+
+def test_clicking_and_dragging_goes_to_the_ends_of_visits(bar: TransportBar) -> None:
+    chosen = heard(bar)
+    program = demo("flash2").program
+    layout = scrubber_layout(program, bar.scrubber.style_now, bar.scrubber.place())
+    assert layout.cells
+    for visit in range(len(program)):
+        pressed(bar.scrubber, layout.cell(visit).center())
+    assert chosen == [end_of_visit(program, visit) for visit in range(len(program))]
+    chosen.clear()
+    button = Qt.MouseButton.LeftButton
+    QTest.mousePress(bar.scrubber, button, pos=layout.cell(2).center().toPoint())
+    for visit in (2, 3, 3, 5):
+        QTest.mouseMove(bar.scrubber, layout.cell(visit).center().toPoint())
+    QTest.mouseRelease(bar.scrubber, button, pos=QPoint(-50, 5))
+    assert [cursor.visit for cursor in chosen] == [2, 3, 5]  # type: ignore[attr-defined]
+
+
+def test_arrow_keys_move_what_has_the_focus(bar: TransportBar) -> None:
+    chosen = heard(bar)
+    QTest.keyClick(bar.chips, Qt.Key.Key_Right)
+    QTest.keyClick(bar.chips, Qt.Key.Key_Left)
+    QTest.keyClick(bar.scrubber, Qt.Key.Key_Right)
+    program = demo("flash2").program
+    assert chosen == [Cursor(3, 3), Cursor(3, 1), end_of_visit(program, 4)]
+
+
+def test_buttons_and_choices_say_what_the_user_wants(bar: TransportBar) -> None:
+    out: list[object] = []
+    bar.first_asked.connect(lambda: out.append("first"))
+    bar.last_asked.connect(lambda: out.append("last"))
+    bar.step_asked.connect(out.append)
+    bar.play_toggled.connect(lambda on: out.append(("play", on)))
+    for name in ("first", "back", "play", "forward", "last"):
+        bar.buttons[name].click()
+    assert out == ["first", False, ("play", True), True, "last"]
+    bar.set_playing(True)
+    bar.buttons["play"].click()
+    assert out[-1] == ("play", False)
+
+    out.clear()
+    bar.granularity_chosen.connect(out.append)
+    bar.speed_chosen.connect(out.append)
+    bar.set_granularity(Granularity.TILE)
+    bar.set_speed(5.0)
+    assert out == [], "shown from outside is not chosen"
+    assert bar.step_box.currentText() == "by tile"
+    assert bar.speed_box.currentText() == "5×"
+    bar.step_box.activated.emit(2)
+    bar.speed_box.activated.emit(0)
+    assert out == [Granularity.ROW_BLOCK, SPEEDS[0]]
+
+
+def test_a_time_below_that_of_a_launch_is_not_told_in_figures(bar: TransportBar) -> None:
+    now = demo("flash2").snapshot(4, 1)
+    bar.show_snapshot(now)
+    assert now.time.seconds < 1e-9
+    assert bar.time.text() == "less than a launch: 3 µs"
+    # The figures are in the tool tip, with what they leave out and where to read on.
+    tip = bar.time.toolTip()
+    assert f"bandwidth: {time_text(now.time.memory)}" in tip
+    assert "a launch alone takes some 3 µs" in tip
+    assert (ROOT / "docs/time-model.md").exists()
+    assert "docs/time-model.md" in tip
+
+    trace = trace_of(scenario("flash2", 4096, d=64, rows=128, cols=128, dtype="float16"))
+    end = trace.snapshot(len(trace) - 1)
+    bar.show_snapshot(end)
+    # 34.6 MB at 3.35 TB/s. The hyphen has no wide form.
+    assert time_words(end) == "≈ 10.3 µs on H100-SXM"
+    assert bar.time.text() == "≈ 10.3 µs on H100\u2010SXM"
+    assert f"matrix rate: {time_text(end.time.compute)}" in bar.time.toolTip()
+
+
+def test_words_are_those_of_the_snapshot(bar: TransportBar) -> None:
+    now = demo("flash2").snapshot(4, 1)
+    bar.show_snapshot(now)
+    assert bar.place.text() == position_words(now) == "visit 5 of 20"
+    assert bar.time.text() == time_words(now)
+    assert bar.scrubber.words_at(bar.scrubber.place().x() + 1, 5) == "visit 1: tile (0, 0), full"
+    chip = chip_layout(now, bar.chips.style_now, bar.chips.place()).chips[0].rect.center()
+    assert "line 7" in bar.chips.words_at(chip.x(), chip.y())
+
+
+def test_outer_loop_of_flash1_goes_over_column_blocks(bar: TransportBar) -> None:
+    index = bar.step_box.findData(Granularity.ROW_BLOCK)
+    assert bar.step_box.itemText(index) == "by row block"
+    bar.show_snapshot(demo("flash1").snapshot(0, 0))
+    assert bar.step_box.itemText(index) == "by column block"
+
+
+def test_every_control_has_a_name_a_tooltip_and_the_focus(bar: TransportBar) -> None:
+    for control in (*bar.buttons.values(), bar.step_box, bar.speed_box):
+        assert control.accessibleName()
+        assert control.toolTip()
+        assert control.focusPolicy() & Qt.FocusPolicy.TabFocus
+    for part in (bar.scrubber, bar.chips):
+        assert part.accessibleName()
+        assert part.accessibleDescription()
+        assert part.focusPolicy() & Qt.FocusPolicy.TabFocus
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize(("width", "scale"), [(1280, 1), (1280, 2), (1920, 1.5), (3840, 2)])
+def test_bar_fits_every_window(bar: TransportBar, theme: str, width: int, scale: float) -> None:
+    bar.set_style(Style(THEMES[theme], scale))
+    for name in ("causal", "flash1", "real-scale"):
+        bar.show_snapshot(demo(name).snapshot(0, 0))
+        bar.resize(width, 96)
+        assert bar.minimumSizeHint().width() <= width
+        bar.resize(width, bar.sizeHint().height())
+        bar.grab()
+        layout = chip_layout(demo(name).snapshot(0, 0), bar.chips.style_now, bar.chips.place())
+        # A tenth of the screen, at most.
+        assert bar.sizeHint().height() <= max(128, width / 19)
+        assert layout.chips[-1].rect.right() <= bar.chips.width()

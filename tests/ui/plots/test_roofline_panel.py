@@ -1,0 +1,168 @@
+"""The Roofline dock in the window: its figures, the moving point, GPUs, pointer and keys."""
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from simulator.problem.hardware import gpus, time_estimate
+from simulator.problem.scenario import with_values
+from simulator.program.algorithms import tile_program
+from simulator.program.traffic import compulsory_bytes
+from simulator.study.gpu_report import Measured
+from simulator.study.roofline import roofline_of
+from tests.helpers.runs import program_of, scenario
+from ui.look.units import bytes_text, time_text
+from ui.plots.roofline_plot import roofline_plot
+
+
+def show(window, qapp):
+    window.desk.take("memory")
+    window.docks["roofline"].show()
+    window.docks["roofline"].raise_()
+    qapp.processEvents()
+    window.session.settle()
+    return window.docks.panel("roofline")
+
+
+@pytest.fixture
+def window(open_window):
+    return open_window("real-scale", (1280, 720))
+
+
+@pytest.fixture
+def panel(window, qapp):
+    return show(window, qapp)
+
+
+def marks(panel) -> dict[str, object]:
+    return {mark.short: mark for mark in panel.plot.model.marks}
+
+
+def test_six_runs_stand_under_the_scenarios_roof(window, panel):
+    found = marks(panel)
+    program = window.session.trace.program
+    gpu = program.workload.gpu
+    together = found["naive, flash1, flash2 decode"].label  # in one spot
+    spent = []
+    for place in roofline_of(program).places:
+        x = place.flops / place.requested
+        [mark] = [one for one in panel.plot.model.marks if one.x == x and one.role != "current"]
+        assert mark.y == min(gpu.tflops * 1e12, gpu.tbps * 1e12 * mark.x)
+        seconds = time_estimate(gpu, place.requested, place.flops, "float16").seconds
+        if place.phase == "decode":
+            spent.append(seconds)
+        else:
+            assert mark.label == f"{mark.short} ≈ {time_text(seconds)}"
+    assert together.endswith(f"≈ {time_text(min(spent))} to {time_text(max(spent))}")
+    assert sum("decode" in mark.label for mark in panel.plot.model.marks) == 1
+    total = program.totals
+    assert found["flash2 prefill"].x == total.flops / total.bytes
+    assert found["flash2 prefill"].size > found["naive prefill"].size  # the one on show
+    assert (found["ridge"].x, found["ridge"].y) == (989e12 / 3.35e12, 989e12)
+    [curve] = panel.plot.model.curves
+    assert curve.name == "989 TFLOP/s"
+    assert found["3.35 TB/s"].label == "HBM 3.35 TB/s"
+    assert "estimate" in panel.plot.model.note.lower()
+
+
+def test_short_runs_are_held_against_a_launch():
+    plot = roofline_plot(roofline_of(program_of(scenario(nq=64, d=16, dtype="float16"))), "flash2",
+                         None, ())  # fmt: skip
+    assert plot.note.endswith("A launch alone takes some 3 µs.")
+    assert "less than a launch takes" in plot.summary
+
+
+def test_the_point_of_the_run_so_far_moves(window, panel):
+    session = window.session
+    session.first()
+    session.settle()
+    assert session.view.snapshot.counters.flops == 0
+    assert "so far" not in marks(panel)  # no FLOPs yet: nothing to draw
+    places = []
+    for tile in range(1, 4):
+        session.go_to_tile(tile, tile - 1)
+        session.settle()
+        counters = session.view.snapshot.counters
+        mark = marks(panel)["so far"]
+        assert mark.x == counters.flops / counters.bytes
+        places.append(mark.x)
+    assert len(set(places)) == 3
+    session.last()
+    session.settle()
+    assert marks(panel)["so far"].x == marks(panel)["flash2 prefill"].x
+
+
+def test_another_gpu_can_be_chosen_by_keys(window, panel, qapp):
+    box = panel.bar.lists["GPU"]
+    assert box.currentText() == "H100-SXM"
+    assert [box.itemText(n) for n in range(box.count())] == list(gpus())
+    box.setFocus()
+    QTest.keyClick(box, Qt.Key.Key_Down)
+    assert box.currentText() == panel.gpu == "H200"
+    assert marks(panel)["ridge"].x == pytest.approx(989 / 4.8)
+    scenario = window.session.scenario
+    assert scenario.hardware.preset == "H100-SXM"  # looking is not changing
+    window.session.propose(with_values(scenario, {"hardware": {"preset": "T4"}}), "T4")
+    window.session.settle()
+    assert panel.gpu == box.currentText() == "T4"
+
+
+def test_compulsory_bytes_can_be_counted_instead(window, panel):
+    QTest.mouseClick(panel.bar.buttons["bytes", "compulsory"], Qt.MouseButton.LeftButton)
+    model = panel.plot.model
+    assert model.x.title == "FLOPs for each compulsory byte"
+    place = roofline_of(window.session.trace.program).place("flash2", "prefill")
+    mark = marks(panel)["flash2 prefill"]
+    assert mark.x == place.flops / place.compulsory
+    assert mark.y == 989e12
+    assert "so far" not in marks(panel)
+    assert "moved once" in " ".join(mark.details)
+
+
+def test_float32_has_no_flat_roof_and_says_why(open_window, qapp):
+    window = open_window("large-logits", (1280, 720))
+    panel = show(window, qapp)
+    assert window.session.trace.workload.dtype == "float32"
+    model = panel.plot.model
+    assert "ridge" not in marks(panel)
+    assert "no matrix rate for float32" in model.note
+    [curve] = model.curves
+    bandwidth = window.session.trace.workload.gpu.tbps * 1e12
+    assert len(curve.xs) == 2
+    assert all(y == bandwidth * x for x, y in zip(curve.xs, curve.ys, strict=True))
+
+
+def test_the_pointer_reads_figures(window, panel):
+    mark = marks(panel)["naive prefill"]
+    at = panel.plot.where(mark.x, mark.y)
+    QTest.mouseMove(panel.plot._canvas.viewport(), at.toPoint())
+    text = " ".join(panel.plot.spot.details)
+    assert panel.plot.spot.details == mark.details
+    w = replace(window.session.trace.workload, algorithm="naive")
+    assert bytes_text(tile_program(w).totals.bytes) in text
+    assert bytes_text(compulsory_bytes(w)) in text
+    assert "flash2" not in text
+    assert "FlashAttention-2, decode" in panel.accessibleDescription()
+
+
+def test_keys_go_through_the_points(window, panel):
+    window.session.go_to_tile(3, 1)
+    window.session.settle()
+    panel.plot.setFocus()
+    seen = []
+    for _ in range(8):
+        QTest.keyClick(panel.plot, Qt.Key.Key_PageDown)
+        seen.append(panel.plot.spot.details[0])
+    assert len(set(seen)) == 8  # so far, six runs, the ridge
+
+
+def test_nothing_is_measured_until_a_gpu_has_been(window, panel):
+    assert not [mark for mark in panel.plot.model.marks if "timed" in mark.short]
+    program = window.session.trace.program
+    timed = Measured("flash2", "a card", 0.02, program.totals.flops / 0.02)
+    model = roofline_plot(roofline_of(program), "flash2", None, (timed,))
+    [mark] = [mark for mark in model.marks if "timed" in mark.short]
+    assert mark.y == timed.rate
+    assert mark.label == "flash2 on a card: 20.0 ms"

@@ -1,0 +1,287 @@
+"""The Sweep dock in the window: figures, pointer, keys, and that a click becomes the scenario."""
+
+from itertools import combinations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from simulator.problem.hardware import LAUNCH_SECONDS
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import resolve
+from simulator.program.algorithms import tile_program
+from simulator.study.sweep import Sweep, TilingMap, rule_tiles
+from tests.helpers.scenario_desk import CAPTURE
+from ui.look.theme import THEMES, Style
+from ui.look.units import bytes_text, count_text
+from ui.plots.sweep_plot import CurvePick
+
+
+@pytest.fixture
+def window(open_window, qapp):
+    window = open_window("causal", (1280, 720))
+    show(window, qapp)
+    return window
+
+
+def show(window, qapp) -> None:
+    window.desk.take("memory")
+    window.docks["sweep"].raise_()
+    qapp.processEvents()
+    window.session.settle()
+
+
+def panel_of(window):
+    return window.docks.panel("sweep")
+
+
+def press(panel, name, value) -> None:
+    QTest.mouseClick(panel.bar.buttons[name, value], Qt.MouseButton.LeftButton)
+    panel._session.settle()
+
+
+def click(panel, at) -> None:
+    QTest.mouseClick(
+        panel.plot._canvas.viewport(), Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier, at.toPoint(),
+    )  # fmt: skip
+
+
+def test_curves_of_all_algorithms_with_this_scenario_marked(window):
+    panel = panel_of(window)
+    found, model = panel.found, panel.plot.model
+    assert isinstance(found, Sweep)
+    assert [curve.short for curve in model.curves] == ["naive", "flash1", "flash2"]
+    assert len({(c.dash, c.marker, c.role) for c in model.curves}) == 3
+    [mark] = model.marks
+    total = window.session.trace.program.totals
+    assert (mark.x, mark.y) == (64, total.bytes)
+    assert f"{count_text(total.bytes)} B" in " ".join(mark.details)
+    assert bytes_text(total.bytes) in panel.accessibleDescription()
+
+
+@pytest.mark.parametrize("axis", ["N", "Br", "Bc", "d"])
+def test_a_click_on_a_point_proposes_it_and_undo_takes_it_back(window, axis):
+    panel, session = panel_of(window), window.session
+    press(panel, "over", axis)
+    curve = panel.plot.model.curves[0]
+    before = session.scenario
+    place = next(n for n in range(len(curve.xs) - 1, -1, -1)
+                 if curve.xs[n] != panel.found.here and curve.xs[n] <= 512)  # fmt: skip
+    value = round(curve.xs[place])
+    # Curves may lie on one another: the topmost counts, all of them propose the same size.
+    spot = panel.plot.spot_at(panel.plot.where(curve.xs[place], curve.ys[place]))
+    assert isinstance(spot.pick, CurvePick)
+    assert spot.pick.value == value
+    click(panel, panel.plot.where(curve.xs[place], curve.ys[place]))
+    session.settle()
+    w = session.trace.workload
+    assert {"N": w.seqlen_k, "Br": w.rows, "Bc": w.cols, "d": w.head_dim}[axis] == value
+    assert w.algorithm == spot.pick.algorithm
+    # What was promised is what the run really asks.
+    [mark] = panel.plot.model.marks
+    assert mark.y == session.trace.program.totals.bytes
+    assert mark.x == value
+    session.undo_stack.undo()
+    session.settle()
+    assert session.scenario == before
+
+
+def test_a_click_on_the_map_takes_its_tiles(window):
+    panel, session = panel_of(window), window.session
+    press(panel, "over", "map")
+    found = panel.found
+    assert isinstance(found, TilingMap)
+    assert found.algorithm == "flash2"
+    at = panel.plot.where(40, 24)
+    cell = panel.plot.spot_at(at)
+    click(panel, at)
+    session.settle()
+    w = session.trace.workload
+    assert (w.rows, w.cols) == (24, 40)
+    total = session.trace.program.totals
+    assert f"requested {bytes_text(total.bytes)}" in cell.details[1]
+    session.undo_stack.undo()
+    session.settle()
+    assert (session.trace.workload.rows, session.trace.workload.cols) == (16, 16)
+
+
+def test_the_map_of_another_algorithm_proposes_that_algorithm(window):
+    panel, session = panel_of(window), window.session
+    assert not panel.bar.buttons["algorithm", "naive"].isVisible()
+    press(panel, "over", "map")
+    press(panel, "algorithm", "flash1")
+    assert panel.found.algorithm == "flash1"
+    click(panel, panel.plot.where(30, 30))
+    session.settle()
+    assert session.scenario.attention.algorithm == "flash1"
+    assert panel.bar.buttons["algorithm", "flash1"].isChecked()
+    total = tile_program(session.trace.workload).totals.bytes
+    assert panel.found.here_figures.bytes == total
+
+
+def test_the_map_marks_what_fits_and_what_kernels_choose(open_window, qapp):
+    window = open_window("real-scale", (1920, 1080))
+    show(window, qapp)
+    panel = panel_of(window)
+    press(panel, "over", "map")
+    model, w = panel.plot.model, window.session.trace.workload
+    heat, limit = model.heat, w.gpu.smem_bytes
+    for row, r in enumerate(panel.found.rows):
+        for column, c in enumerate(panel.found.cols):
+            needed = 2 * (r * 128 + c * 256)  # Q, K and V tiles, 2 bytes an element
+            assert heat.beyond[row, column] == (needed > limit)
+            assert heat.values[row, column] == panel.found.figures[row][column].bytes
+    places = {(round(mark.y), round(mark.x)): mark.label for mark in model.marks}
+    rules = rule_tiles(w)
+    assert set(places) == {(w.rows, w.cols), *rules.values()}
+    assert places[w.rows, w.cols].startswith("here")
+    assert places[rules["paper"]].startswith("paper")
+    boxes = [label.box for label in panel.plot.plot_layout().labels]
+    assert len(boxes) == len(model.marks) + 1  # and the words for what is over the limit
+    assert not any(a.intersects(b) for a, b in combinations(boxes, 2))
+
+
+def test_choices_off_the_map_are_named(window):
+    panel = panel_of(window)
+    press(panel, "over", "map")
+    assert "Off the map: paper 32 × 908, FA-2 128 × 128, FA-3 192 × 128." in panel.plot.model.note
+
+
+def test_quantities(window):
+    panel = panel_of(window)
+    press(panel, "quantity", "time")
+    program = window.session.trace.program
+    [mark] = panel.plot.model.marks
+    assert mark.y == panel.found.figures["flash2"][panel.found.values.index(64)].time.seconds
+    [launch] = panel.plot.model.levels
+    assert (launch.value, launch.label) == (LAUNCH_SECONDS, "a launch: some 3 µs")
+    assert "less than a launch takes" in " ".join(mark.details)
+    press(panel, "quantity", "shared")
+    [mark] = panel.plot.model.marks
+    assert mark.y == program.peak_shared_bytes
+    [level] = panel.plot.model.levels
+    assert level.value == program.workload.gpu.smem_bytes
+    assert "227.0 KiB" in level.label
+
+
+def test_times_above_that_of_a_launch_are_told_alone(open_window, qapp):
+    window = open_window("real-scale", (1280, 720))
+    show(window, qapp)
+    panel = panel_of(window)
+    press(panel, "quantity", "time")
+    assert "launch" not in " ".join(panel.plot.model.marks[0].details)
+    press(panel, "over", "map")
+    assert "launch" not in panel.plot.model.note
+
+
+def test_the_map_of_short_times_says_what_a_launch_takes(window):
+    panel = panel_of(window)
+    press(panel, "over", "map")
+    assert "launch" not in panel.plot.model.note
+    press(panel, "quantity", "time")
+    assert panel.plot.model.note.endswith("A launch alone takes some 3 µs.")
+
+
+def test_float32_times_say_what_they_lack(open_window, qapp):
+    window = open_window("large-logits", (1280, 720))
+    show(window, qapp)
+    panel = panel_of(window)
+    assert window.session.trace.workload.dtype == "float32"
+    press(panel, "quantity", "time")
+    assert "no float32 rate" in panel.plot.model.y.title
+
+
+def test_steps_change_nothing_and_scenarios_do(window):
+    panel, session = panel_of(window), window.session
+    before, model = panel.found, panel.plot.model
+    for _ in range(3):
+        session.step()
+        session.settle()
+    assert panel.found is before
+    assert panel.plot.model is model
+    window.files.choose_algorithm("naive")
+    session.settle()
+    assert panel.found is not before
+    assert panel.plot.model.marks[0].y == session.trace.program.totals.bytes
+
+
+def test_sizes_of_a_file_cannot_be_chosen(open_window, qapp):
+    window = open_window("flash2", (1280, 720))
+    window.session.start(parse_scenario(CAPTURE), None)
+    window.session.settle()
+    show(window, qapp)
+    panel, session = panel_of(window), window.session
+    before = session.scenario
+    assert session.trace.workload.file is not None
+    curve = panel.plot.model.curves[2]
+    assert curve.picks == ()
+    assert session.trace.workload.file.path.name in curve.details[0][-1]
+    click(panel, panel.plot.where(curve.xs[2], curve.ys[2]))
+    session.settle()
+    assert session.scenario == before
+    press(panel, "over", "Br")
+    assert panel.plot.model.curves[2].picks != ()
+
+
+def test_keys_reach_everything(window, qtbot):
+    panel, session = panel_of(window), window.session
+    button = panel.bar.buttons["over", "map"]
+    button.setFocus()
+    QTest.keyClick(button, Qt.Key.Key_Return)
+    session.settle()
+    assert isinstance(panel.found, TilingMap)
+    panel.plot.setFocus()
+    for key in (Qt.Key.Key_PageDown, Qt.Key.Key_PageDown, Qt.Key.Key_Up):
+        QTest.keyClick(panel.plot, key)
+    expected = panel.plot.spot.pick
+    assert "requested" in panel.plot.accessibleDescription()
+    QTest.keyClick(panel.plot, Qt.Key.Key_Return)
+    session.settle()
+    assert (session.trace.workload.rows, session.trace.workload.cols) == expected
+    QTest.keyClick(panel.plot, Qt.Key.Key_Up, Qt.KeyboardModifier.ShiftModifier)
+    fit = panel.bar.fit_button
+    assert fit.isEnabled()
+    fit.setFocus()
+    QTest.keyClick(fit, Qt.Key.Key_Return)
+    assert not panel.plot.is_zoomed
+    assert not fit.isEnabled()
+
+
+def test_everything_has_a_name_for_those_who_do_not_see_it(window):
+    panel = panel_of(window)
+    controls = [*panel.bar.buttons.values(), panel.bar.fit_button, panel.plot]
+    assert all(control.accessibleName() for control in controls)
+    assert all(button.toolTip() for button in panel.bar.buttons.values())
+    assert all(button.accessibleDescription() for button in panel.bar.buttons.values())
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("size", [(320, 150), (560, 280), (900, 500)], ids=str)
+def test_choices_stay_inside_and_apart(window, qapp, size, scale):
+    panel = panel_of(window)
+    panel.choose("over", "map")
+    window.session.settle()
+    panel.setParent(None)
+    panel.set_style(Style(THEMES["light"], scale))
+    panel.resize(*size)
+    panel.show()
+    qapp.processEvents()
+    shown = [w for w in (*panel.bar.buttons.values(), panel.bar.fit_button) if w.isVisible()]
+    assert len(shown) == 12
+    boxes = [button.geometry() for button in shown]
+    assert all(panel.bar.rect().contains(box) for box in boxes)
+    assert not any(a.intersects(b) for a, b in combinations(boxes, 2))
+    for button in shown:
+        words = button.fontMetrics().horizontalAdvance(button.text())
+        assert words <= button.width() - 2
+    assert panel.plot.geometry().bottom() <= panel.height()
+    panel.deleteLater()
+
+
+def test_nothing_is_resolved_in_vain(window):
+    # The scenario that a point stands for is one that runs.
+    panel = panel_of(window)
+    for curve in panel.plot.model.curves:
+        assert all(isinstance(pick, CurvePick) for pick in curve.picks)
+    assert resolve(window.session.scenario).seqlen_k in {pick.value for pick in curve.picks}

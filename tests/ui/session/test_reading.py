@@ -1,0 +1,108 @@
+"""Files are read beside the window: it goes on, Cancel helps, and the latest wish counts."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.base.assets import SCENARIOS
+from simulator.base.errors import InputError
+from simulator.problem.scenario import load_scenario, scenario_toml, with_values
+from ui.export.writers.metadata import note_of
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no such pipes")
+
+SLOW = with_values(load_scenario(SCENARIOS / "causal.toml"), {"title": "Slow"})
+LESSON = (
+    '+++\ntitle = "T"\n+++\n## One\n```toml step\nscenario = "causal"\nchange.title = "Slow"\n```\n'
+)
+NOTE = note_of(SLOW, Path(), "1", "x").text.replace("&", "&amp;")
+CONTENTS = {
+    ".toml": scenario_toml(SLOW),
+    ".md": LESSON,
+    ".svg": f"<svg><metadata>{NOTE}</metadata></svg>",
+}
+
+
+@contextmanager
+def held_back(path: Path, content: str) -> Iterator[threading.Event]:
+    """Make a file that its reader waits for, until the event is set; it is at last after 20 s."""
+    os.mkfifo(path)
+    go, late = threading.Event(), []
+
+    def write() -> None:
+        late.append(not go.wait(20))
+        for _ in range(200):
+            with suppress(OSError):  # nobody reads it, or not yet
+                pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+                os.write(pipe, content.encode("utf-8"))
+                os.close(pipe)
+                return
+            time.sleep(0.005)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield go
+    finally:
+        go.set()
+        thread.join()
+    assert late == [False], "the window stood still until the file was there"
+
+
+def title(window: Any) -> str:
+    return str(window.session.scenario.title)
+
+
+@pytest.mark.parametrize("ending", list(CONTENTS))
+def test_the_window_goes_on_while_a_file_is_read(ending, open_window, tmp_path, qtbot) -> None:
+    window = open_window()
+    path = tmp_path / f"a\x1bb{ending}"
+    with held_back(path, CONTENTS[ending]) as go:
+        before = window.session.view
+        window.open_path(path)
+        window.session.step()
+        qtbot.waitUntil(lambda: window.session.view is not before)
+        qtbot.waitUntil(window.header.progress.isVisible)
+        words = window.header.progress.accessibleDescription()
+        assert words == rf"reading a\x1bb{ending}: 0 %"
+        go.set()
+    window.session.settle()
+    assert title(window) == "Slow"
+    assert not window.header.progress.isVisible()
+
+
+@pytest.mark.parametrize("instead", ["cancel", "demo", "change"])
+def test_what_is_wanted_later_counts(instead, open_window, tmp_path, qtbot) -> None:
+    window = open_window()
+    path = tmp_path / "slow.toml"
+    acts = {
+        "cancel": window.header.progress.cancelled.emit,
+        "demo": lambda: window.open_path(SCENARIOS / "naive.toml"),
+        "change": lambda: window.files.choose_algorithm("naive"),
+    }
+    with held_back(path, CONTENTS[".toml"]) as go:
+        window.open_path(path)
+        acts[instead]()
+        qtbot.waitUntil(lambda: not window.session.busy)
+        go.set()
+    window.session.settle()
+    assert title(window) != "Slow"
+    algorithm = window.session.scenario.attention.algorithm
+    assert algorithm == ("flash2" if instead == "cancel" else "naive")
+    assert path not in window.settings.recent
+
+
+def test_a_file_that_does_not_fit_in_memory_is_one_line(open_window, tmp_path) -> None:
+    window, told = open_window(), []
+    path = tmp_path / "large.toml"
+    window.session.reading.read(path, lambda _: bytearray(2**62), told.append)
+    window.session.settle()
+    assert [type(error) for error in told] == [InputError]
+    assert str(told[0]) == f"{path}: expected a file that fits in memory"

@@ -1,0 +1,274 @@
+"""The strip of a lesson: it holds every caption, keeps its height, and says what the user wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from simulator.lesson.reader import ResolvedStep, list_lessons, load_lesson, resolve_step
+from ui.look.lesson_text import FORMATS
+from ui.look.theme import DARK, THEMES, Style, load_fonts
+from ui.talk.caption import (
+    BODY,
+    SMALLEST,
+    LessonEnd,
+    caption_height,
+    caption_layout,
+    caption_of,
+)
+from ui.talk.lesson_bar import (
+    LARGE_SHARE,
+    LONGEST,
+    SHARE,
+    LessonBar,
+    strip_height,
+    text_rect,
+    text_style,
+)
+
+SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture(autouse=True)
+def _fonts(qapp: object) -> None:
+    load_fonts()
+
+
+@pytest.fixture(scope="module")
+def steps() -> dict[str, ResolvedStep]:
+    """All steps of all lessons that ship, by lesson and number."""
+    out = {}
+    for found in list_lessons():
+        lesson = load_lesson(found.path)
+        for n in range(len(lesson.steps)):
+            out[f"{found.path.stem}, step {n + 1}"] = resolve_step(lesson, n, FORMATS)
+    return out
+
+
+@pytest.fixture(scope="module")
+def step(steps: dict[str, ResolvedStep]) -> ResolvedStep:
+    """Return one with a question, in the middle of its lesson."""
+    return next(s for s in steps.values() if s.question and 0 < s.number < s.count - 1)
+
+
+# --- room -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["window", "hall"])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_every_caption_of_every_lesson_fits_at_full_size(steps, size, large) -> None:
+    style, window = Style(DARK), QSize(*size)
+    own = text_style(style, window, large=large)
+    height = strip_height(style, window, large=large)
+    place = text_rect(style, window, height, large=large)
+    assert len(steps) >= 80
+    for name, each in steps.items():
+        laid = caption_layout(caption_of(each, True), own, place.width(), place.height())
+        assert laid.scale == own.scale, name
+        assert laid.height <= place.height(), name
+        assert laid.right <= place.width(), name
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["window", "hall"])
+@pytest.mark.parametrize("scale", [1.5, 2.0])
+@pytest.mark.parametrize("size", [(1024, 700), SIZES[0], SIZES[2]], ids=str)
+def test_at_any_text_scale_they_are_made_smaller_rather_than_cut(steps, size, scale, large) -> None:
+    style, window = Style(DARK, scale), QSize(*size)
+    own = text_style(style, window, large=large)
+    height = strip_height(style, window, large=large)
+    place = text_rect(style, window, height, large=large)
+    for name, each in steps.items():
+        laid = caption_layout(caption_of(each, True), own, place.width(), place.height())
+        assert laid.height <= place.height(), name
+        assert laid.right <= place.width(), name
+        assert round(BODY * laid.scale) > SMALLEST, name
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_a_lecture_hall_reads_letters_of_the_same_share_of_any_screen(size) -> None:
+    own = text_style(Style(DARK), QSize(*size), large=True)
+    assert own.px(BODY) == pytest.approx(size[1] / 36)
+    assert own.px(BODY) > BODY
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_the_strip_takes_its_share_of_the_window_at_most(size, scale) -> None:
+    style, window = Style(DARK, scale), QSize(*size)
+    assert strip_height(style, window, large=False) <= SHARE * size[1] + 1
+    assert strip_height(style, window, large=True) <= LARGE_SHARE * size[1] + 1
+
+
+def test_the_longest_caption_is_what_the_docs_allow(steps) -> None:
+    for text, key in ((LONGEST.body, "caption"), (LONGEST.question, "question"),
+                      (LONGEST.answer, "answer")):  # fmt: skip
+        assert len(text.split()) >= max(len(getattr(s, key).split()) for s in steps.values())
+    style = Style(DARK)
+    longest = max(caption_height(caption_of(s, True), style, 1700) for s in steps.values())
+    assert caption_height(LONGEST, style, 1700) >= longest
+
+
+# --- the widget -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bar(qtbot: QtBot, step: ResolvedStep) -> Iterator[LessonBar]:
+    """The strip at the foot of a window of 1280 × 720."""
+    window = QWidget()
+    qtbot.addWidget(window)
+    column = QVBoxLayout(window)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.addStretch(1)
+    bar = LessonBar()
+    column.addWidget(bar)
+    window.resize(1280, 720)
+    window.show()
+    qtbot.waitExposed(window)
+    bar.show_step(step, False)
+    yield bar
+    window.close()
+
+
+def test_the_height_is_the_same_for_every_step(bar, steps) -> None:
+    heights, places = set(), set()
+    for each in steps.values():
+        for revealed in (False, True):
+            bar.show_step(each, revealed)
+            heights.add(bar.height())
+            places.add(bar.buttons["next"].geometry().getRect())
+    assert heights == {strip_height(Style(DARK), QSize(1280, 720), large=False)}
+    assert len(places) == 1
+
+
+@pytest.mark.parametrize("size", [(1280, 500), (900, 720), (1280, 1000)], ids=str)
+def test_it_follows_the_size_of_the_window(bar, qapp, size) -> None:
+    bar.set_large(True)
+    bar.window().resize(*size)
+    qapp.processEvents()
+    assert bar.height() == strip_height(Style(DARK), QSize(*size), large=True)
+    assert bar.caption.style_now.px(BODY) == pytest.approx(size[1] / 36)
+    assert bar.caption.geometry().right() < size[0]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("size", [(800, 500), *SIZES], ids=str)
+def test_the_parts_are_inside_and_apart(bar, size, scale) -> None:
+    bar.set_style(Style(DARK, scale))
+    bar.window().resize(*size)
+    bar.show_end(LessonEnd("This", "The next", last=False))
+    assert bar.buttons["next"].text() == "Next lesson"
+    parts = [bar.caption, bar.ticks, *bar.buttons.values()]
+    inside = QRect(0, 0, bar.width(), bar.height())
+    for n, part in enumerate(parts):
+        assert inside.contains(part.geometry()), part.objectName()
+        for other in parts[:n]:
+            assert not part.geometry().intersects(other.geometry())
+    for name in ("back", "next", "reveal"):
+        button = bar.buttons[name]
+        words = button.fontMetrics().horizontalAdvance(button.text())
+        assert words + 4 <= button.width()
+        assert button.fontMetrics().height() <= button.height()
+
+
+def test_the_buttons_say_what_the_user_wants(bar, qtbot) -> None:
+    for name, signal in (
+        ("next", bar.next_asked), ("back", bar.back_asked),
+        ("reveal", bar.reveal_asked), ("leave", bar.leave_asked),
+    ):  # fmt: skip
+        with qtbot.waitSignal(signal):
+            qtbot.mouseClick(bar.buttons[name], LEFT)
+    with qtbot.waitSignal(bar.next_asked):
+        qtbot.keyClick(bar.buttons["next"], Qt.Key.Key_Return)
+
+
+def test_buttons_are_off_where_they_lead_nowhere(bar, step) -> None:
+    def on() -> list[str]:
+        return [name for name, button in bar.buttons.items() if button.isEnabled()]
+
+    assert on() == ["back", "next", "reveal", "leave"]
+    bar.show_step(step, True)
+    assert on() == ["back", "next", "leave"]
+    bar.show_step(replace(step, number=0, question="", answer=""), False)
+    assert on() == ["next", "leave"]
+    bar.show_step(replace(step, number=step.count - 1), True)
+    assert on() == ["back", "next", "leave"]
+    bar.show_end(LessonEnd("This", "The next", last=False))
+    assert on() == ["back", "next", "leave"]
+    bar.show_end(LessonEnd("This", "", last=True))
+    assert on() == ["back", "leave"]
+
+
+@pytest.mark.parametrize("count", [1, 8, 60])
+def test_a_click_on_a_step_goes_there(bar, step, qtbot, count) -> None:
+    bar.show_step(replace(step, number=0, count=count), False)
+    boxes = bar.ticks.boxes()
+    assert len(boxes) == count
+    assert boxes[-1].right() <= bar.ticks.width() + 0.01
+    for n in {0, count // 2, count - 1}:
+        at = QPoint(int(boxes[n].center().x()), bar.ticks.height() // 2)
+        with qtbot.waitSignal(bar.step_chosen) as told:
+            qtbot.mouseClick(bar.ticks, LEFT, pos=at)
+        assert told.args == [n]
+
+
+def test_up_and_down_on_the_steps_go_to_those_beside(bar, step, qtbot) -> None:
+    for key, way in ((Qt.Key.Key_Up, -1), (Qt.Key.Key_Down, 1)):
+        with qtbot.waitSignal(bar.step_chosen) as told:
+            qtbot.keyClick(bar.ticks, key)
+        assert told.args == [step.number + way]
+    bar.show_step(replace(step, number=0), False)
+    with qtbot.assertNotEmitted(bar.step_chosen):
+        qtbot.keyClick(bar.ticks, Qt.Key.Key_Up)
+
+
+def test_in_a_lecture_hall_the_controls_are_away_and_the_text_is_larger(bar, step) -> None:
+    def scale() -> float:
+        size = bar.caption.size()
+        caption, style = bar.caption.shown, bar.caption.style_now
+        return caption_layout(caption, style, size.width(), size.height()).scale
+
+    before, high = scale(), bar.height()
+    bar.set_large(True)
+    assert scale() > before
+    assert bar.height() > high
+    assert not bar.ticks.isVisible()
+    assert not any(button.isVisible() for button in bar.buttons.values())
+    assert bar.caption.shown.place == f"{step.number + 1} of {step.count}"
+    bar.set_large(False)
+    assert (scale(), bar.height()) == (before, high)
+    assert all(button.isVisible() for button in bar.buttons.values())
+
+
+def test_those_who_hear_it_are_told_the_same(bar, step) -> None:
+    words = bar.caption.accessibleDescription()
+    assert words.startswith(f"{step.title}, {step.number + 1} of {step.count}")
+    assert step.question in words
+    assert step.answer not in words
+    bar.show_step(step, True)
+    assert step.answer in bar.caption.accessibleDescription()
+    for widget in (bar, bar.caption, bar.ticks, *bar.buttons.values()):
+        assert widget.accessibleName()
+
+
+def test_a_caption_that_is_cut_can_be_read_in_full(bar, step) -> None:
+    assert not bar.caption.cut
+    bar.show_step(replace(step, caption="word " * 900), True)
+    assert bar.caption.cut
+    assert bar.height() == strip_height(Style(DARK), QSize(1280, 720), large=False)
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_the_current_step_is_bright(bar, step, theme) -> None:
+    bar.set_style(Style(theme))
+    picture = bar.grab().toImage()
+    box = bar.ticks.boxes()[step.number].center().toPoint() + bar.ticks.pos()
+    assert picture.pixelColor(box).name() == theme.current.lower()
+    after = bar.ticks.boxes()[step.number + 1].center().toPoint() + bar.ticks.pos()
+    assert picture.pixelColor(after).name() == theme.field.lower()
+    assert picture.pixelColor(4, bar.height() - 3).name() == theme.panel.lower()

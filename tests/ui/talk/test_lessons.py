@@ -1,0 +1,512 @@
+"""Lessons in the window: steps forward and back, borrowed layouts, what comes back at the end."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.problem.scenario import Scenario, with_values
+from simulator.program.playback import end_of_visit
+from simulator.run.snapshot import Cursor
+from ui.app.start import make_window
+from ui.look.layouts import LAYOUT_PANELS
+from ui.safety.settings import Settings
+from ui.session.session import View
+from ui.talk.caption import caption_of
+from ui.talk.lessons import Lessons
+from ui.window.main_window import MainWindow
+
+Open = Callable[..., MainWindow]
+ONLINE = LESSONS / "05-online-softmax.md"
+ROOT_D = LESSONS / "02-why-sqrt-d.md"
+
+SHORT = """\
++++
+title = "Short"
++++
+
+## One
+
+```toml step
+scenario = "flash2"
+at = { tile = [0, 1], op = "scores" }
+row = 3
+point = [{ tile = [0, 1] }]
+```
+
+First.
+
+## Two
+
+```toml step
+play = [{ tile = [0, 1] }, { tile = [1, 0] }]
+question = "Why?"
+answer = "Because."
+```
+
+Second.
+
+## Three
+
+```toml step
+scenario = "causal"
+at = "last"
+layout = "exactness"
+```
+
+Third.
+"""
+
+
+@pytest.fixture
+def lesson(tmp_path: Path) -> Path:
+    path = tmp_path / "short.md"
+    path.write_text(SHORT, encoding="utf-8")
+    return path
+
+
+def begin(window: MainWindow, path: Path) -> Lessons:
+    window.open_path(path)
+    window.session.settle()
+    return window.lessons
+
+
+def view_of(window: MainWindow) -> View:
+    assert window.session.view is not None
+    return window.session.view
+
+
+def scenario_of(window: MainWindow) -> Scenario:
+    assert window.session.scenario is not None
+    return window.session.scenario
+
+
+def wait(window: MainWindow) -> None:
+    """Let a walk come to its end."""
+    for _ in range(4000):
+        window.session.settle()
+        if not window.lessons.player.walking:
+            return
+        QTest.qWait(5)
+    raise AssertionError("the walk never ends")
+
+
+def test_a_lesson_shows_its_steps_by_the_keys_of_a_clicker(open_window: Open, lesson: Path) -> None:
+    window = open_window("grouped-heads")
+    lessons = begin(window, lesson)
+    player, bar = lessons.player, lessons.bar
+    assert bar.isVisible()
+    assert player.step is not None
+    assert player.step.title == "One"
+    assert window.session.cursor.visit == 1
+    assert view_of(window).report.row == 3
+    assert [point.tile for point in view_of(window).points] == [(0, 1)]
+
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    window.session.settle()
+    assert player.step.title == "Two"
+    assert not player.revealed
+    program = view_of(window).snapshot.program
+    index = program.index(0, 1, 0)
+    assert index is not None
+    assert window.session.cursor == end_of_visit(program, index)
+    assert view_of(window).points == ()
+
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    assert player.step.title == "Two"
+    assert player.revealed, "the answer comes before the next step"
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    window.session.settle()
+    assert player.step.title == "Three"
+    assert scenario_of(window).mask.causal
+    assert window.desk.lent == ("exactness", "")
+    assert window.docks["exactness"].isVisible()
+
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    window.session.settle()
+    assert player.step.title == "Three"
+    assert player.ended, "after the last step the end is told"
+    caption = bar.caption.shown
+    assert caption is not None
+    assert caption.title == "End of lesson: Short"
+    assert "Next" not in caption.body, "it is none of those that ship"
+    assert "last lesson" not in caption.body
+    assert not bar.buttons["next"].isEnabled()
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    window.session.settle()
+    assert player.step.title == "Three", "nothing more comes"
+    QTest.keyClick(window, Qt.Key.Key_PageUp)
+    assert not player.ended
+    assert bar.caption.shown == caption_of(player.step, False)
+    QTest.keyClick(window, Qt.Key.Key_PageUp)
+    window.session.settle()
+    assert player.step.title == "Two"
+    assert player.revealed, "going back, the answer is known"
+    assert window.desk.lent == ("steps", "")
+
+
+def at_its_last_step(window: MainWindow, name: str) -> Lessons:
+    lessons = begin(window, LESSONS / name)
+    lesson = lessons.player.lesson
+    assert lesson is not None
+    lessons.player.go(len(lesson.steps) - 1)
+    wait(window)
+    lessons.player.reveal()
+    return lessons
+
+
+def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: Open) -> None:
+    window = open_window("grouped-heads")
+    lessons = at_its_last_step(window, "01-soft-lookup.md")
+    player, bar = lessons.player, lessons.bar
+    assert window.windowTitle().startswith("Soft lookup[*] — Tilescope")
+    QTest.keyClick(window, Qt.Key.Key_PageDown)
+    assert player.path == LESSONS / "01-soft-lookup.md", "one key too many only tells the end"
+    caption, button = bar.caption.shown, bar.buttons["next"]
+    assert caption is not None
+    assert caption.title == "End of lesson: Soft lookup"
+    assert "Next: **Why √d**" in caption.body
+    assert (button.text(), button.isEnabled()) == ("Next lesson", True)
+    assert button.toolTip() == "Next lesson: Why √d (PgDn)"
+    QTest.keyClick(window, Qt.Key.Key_A)
+    assert bar.caption.shown == caption, "no answer in the place of the end"
+
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    wait(window)
+    assert player.path == ROOT_D
+    assert player.step_number == 0
+    assert not player.ended
+    assert button.text() == "Next"
+    assert bar.caption.shown is not None
+    assert bar.caption.shown.lesson == "Why √d"
+    assert window.windowTitle().startswith("Why √d[*] — Tilescope")
+
+    player.leave()
+    wait(window)
+    assert window.windowTitle().startswith("Grouped heads: six query heads share two")
+
+
+def test_the_last_lesson_says_that_it_was(open_window: Open) -> None:
+    window = open_window("causal")
+    lessons = at_its_last_step(window, "11-window-and-sinks.md")
+    for _ in range(3):
+        QTest.keyClick(window, Qt.Key.Key_PageDown)
+        wait(window)
+    assert lessons.player.path == LESSONS / "11-window-and-sinks.md"
+    caption = lessons.bar.caption.shown
+    assert caption is not None
+    assert caption.body.startswith("This was the last lesson.")
+    assert not lessons.bar.buttons["next"].isEnabled()
+    lessons.player.go(0)
+    wait(window)
+    assert not lessons.player.ended
+
+
+def test_a_key_that_is_held_does_not_run_into_the_next_lesson(open_window: Open) -> None:
+    window = open_window("causal")
+    assert not window.actions_by_name["lesson_next"].autoRepeat()
+
+
+def test_leaving_puts_back_what_was_on_show(open_window: Open) -> None:
+    window = open_window("grouped-heads")
+    window.desk.take("memory")
+    session = window.session
+    session.propose(with_values(scenario_of(window), {"mask": {"causal": False}}), "not causal")
+    session.settle()
+    session.go(Cursor(7, 2))
+    session.choose_row(50)
+    session.settle()
+    scenario, title, row = session.scenario, window.windowTitle(), view_of(window).report.row
+    docks = {spec.name for spec, dock in window.docks if dock.isVisible()}
+
+    lessons = begin(window, ROOT_D)
+    lessons.player.go(2)
+    session.settle()
+    assert window.desk.lent == ("inspector", "sqrt_d")
+    assert not window.docks.panel("sqrt_d").visibleRegion().isEmpty()
+    assert not session.undo_stack.canUndo(), "a lesson has its own history"
+    session.propose(with_values(scenario_of(window), {"mask": {"causal": True}}), "in the lesson")
+    session.settle()
+    assert session.undo_stack.undoText() == "in the lesson"
+
+    QTest.keyClick(window, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
+    session.settle()
+    assert not lessons.bar.isVisible()
+    assert window.desk.lent is None
+    assert session.scenario == scenario
+    assert window.windowTitle() == title
+    assert session.cursor == Cursor(7, 2)
+    assert view_of(window).report.row == row
+    assert session.path == SCENARIOS / "grouped-heads.toml"
+    assert {spec.name for spec, dock in window.docks if dock.isVisible()} == docks
+    assert window.settings.layout == "memory"
+    assert session.undo_stack.undoText() == "not causal"
+    session.undo_stack.undo()
+    session.settle()
+    assert scenario_of(window).mask.causal
+
+
+def test_undo_never_shows_the_scenario_of_another_step(open_window: Open, lesson: Path) -> None:
+    window = open_window()
+    lessons, session = begin(window, lesson), window.session
+    session.propose(with_values(scenario_of(window), {"tiling": {"rows": 8}}), "rows 8")
+    session.settle()
+    assert session.undo_stack.canUndo()
+    assert window.isWindowModified()
+    lessons.player.go(2)
+    session.settle()
+    third = session.scenario
+    assert third is not None
+    assert third.mask.causal
+    assert not session.undo_stack.canUndo()
+    assert not window.isWindowModified()
+    session.propose(with_values(third, {"tiling": {"rows": 8}}), "rows 8")
+    session.settle()
+    session.undo_stack.undo()
+    session.settle()
+    assert session.scenario == third
+
+
+def test_motion_walks_op_by_op_and_back(open_window: Open, lesson: Path) -> None:
+    window = open_window()
+    window.set_motion(True)
+    lessons = begin(window, ONLINE)
+    player, session = lessons.player, window.session
+    wait(window)
+    start = session.cursor
+    seen: list[Cursor] = []
+    session.view_changed.connect(lambda view: seen.append(view.snapshot.cursor))
+    player.next()
+    wait(window)
+    assert player.step is not None
+    assert session.cursor == player.step.cursor
+    assert view_of(window).points == player.step.points
+    player.next()
+    wait(window)
+    there = player.step.cursor
+    assert there.op - start.op > 2
+    assert sorted(set(seen)) == [Cursor(start.visit, op) for op in range(start.op, there.op + 1)]
+    seen.clear()
+    player.back()
+    wait(window)
+    assert seen == sorted(seen, reverse=True), "back, it walks back"
+    assert session.cursor == player.step.cursor
+
+
+def test_a_step_that_plays_starts_at_its_start(open_window: Open, lesson: Path) -> None:
+    window = open_window()
+    window.set_motion(True)
+    window.session.set_speed(20.0)
+    lessons = begin(window, lesson)
+    wait(window)
+    seen: list[Cursor] = []
+    window.session.view_changed.connect(lambda view: seen.append(view.snapshot.cursor))
+    lessons.player.next()
+    wait(window)
+    step = lessons.player.step
+    assert step is not None
+    assert step.start is not None
+    assert seen[0] == step.start
+    assert seen[-1] == step.cursor
+    assert len(set(seen)) > 20, "every op is seen"
+    lessons.player.reveal()
+    lessons.player.next()
+    wait(window)
+    seen.clear()
+    lessons.player.back()
+    wait(window)
+    assert seen[-1] == step.cursor
+    assert step.start not in seen, "back: the end, not the play again"
+
+
+def test_who_goes_elsewhere_meanwhile_is_not_pulled_back(open_window: Open, lesson: Path) -> None:
+    window = open_window()
+    window.set_motion(True)
+    lessons = begin(window, lesson)
+    wait(window)
+    lessons.player.next()
+    window.session.settle()
+    assert lessons.player.walking
+    window.session.go(Cursor(9, 0))
+    wait(window)
+    assert window.session.cursor == Cursor(9, 0)
+
+
+def test_layouts_chosen_in_a_lesson_are_not_remembered(open_window: Open, lesson: Path) -> None:
+    window = open_window()
+    before = window.settings.layout
+    begin(window, lesson)
+    window.desk.actions["cache"].trigger()
+    assert window.docks["cache"].isVisible()
+    assert window.settings.layout == before
+    window.lessons.player.next()
+    window.session.settle()
+    assert window.docks["memory"].isVisible()
+    assert not window.docks["cache"].isVisible()
+
+
+def test_a_broken_step_is_told_and_the_rest_opens(open_window: Open, tmp_path: Path) -> None:
+    path = tmp_path / "broken.md"
+    path.write_text(SHORT.replace('layout = "exactness"', 'layout = "exact"'), encoding="utf-8")
+    window = open_window()
+    lessons = begin(window, path)
+    assert lessons.player.lesson is not None
+    assert len(lessons.player.lesson.steps) == 2
+    told = window.messages.text()
+    assert "broken.md:" in told
+    assert "layout" in told
+    assert "exactness" in told
+    assert lessons.bar.isVisible()
+    assert window.messages.isVisible()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("", "front matter"), ('+++\ntitle = "x"\n+++\n', "a step"), (None, "readable file")],
+)
+def test_what_is_no_lesson_changes_nothing(
+    open_window: Open, tmp_path: Path, text: str | None, words: str
+) -> None:
+    path = tmp_path / "none.md"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    window = open_window()
+    scenario = window.session.scenario
+    lessons = begin(window, path)
+    assert lessons.player.lesson is None
+    assert not lessons.bar.isVisible()
+    assert words in window.messages.text()
+    assert "none.md" in window.messages.text()
+    assert window.session.scenario == scenario
+    assert window.desk.lent is None
+
+
+def test_a_panel_that_a_layout_has_not_is_told(tmp_path: Path) -> None:
+    from simulator.lesson.reader import load_lesson
+
+    path = tmp_path / "panel.md"
+    path.write_text(SHORT.replace('"exactness"', '"exactness"\npanel = "cache"'), encoding="utf-8")
+    found = load_lesson(path, LAYOUT_PANELS).mistakes
+    assert [str(m) for m in found] == [
+        f'{path}:32: panel = "cache": expected one of exactness, softmax'
+    ]
+
+
+def test_closing_within_a_lesson_keeps_the_users_own_things(
+    open_window: Open, settings: Settings, lesson: Path
+) -> None:
+    window = open_window("grouped-heads")
+    session = window.session
+    session.propose(with_values(scenario_of(window), {"mask": {"causal": False}}), "not causal")
+    session.settle()
+    window.desk.take("memory")
+    begin(window, lesson)
+    window.close()
+    assert settings.layout == "memory"
+    assert settings.recent[0].name == "unsaved.toml"
+    assert "causal = true" not in settings.recent[0].read_text(encoding="utf-8")
+    assert "kv_heads = 2" in settings.recent[0].read_text(encoding="utf-8")
+
+
+def test_the_menu_lists_the_shipped_lessons(open_window: Open) -> None:
+    window = open_window()
+    menu = window.menus["Lesson"]
+    menu.aboutToShow.emit()
+    menu.aboutToShow.emit()
+    titles = [action.text() for action in menu.actions() if action.text()[:1].isdigit()]
+    assert len(titles) == len(list(LESSONS.glob("*.md")))
+    assert "5  Online softmax" in titles
+    next(a for a in menu.actions() if a.text() == "5  Online softmax").trigger()
+    window.session.settle()
+    assert window.lessons.player.path == ONLINE
+    menu.aboutToShow.emit()
+    assert [a.text() for a in menu.actions() if a.isChecked()] == ["5  Online softmax"]
+
+
+def test_a_menu_keeps_no_actions_of_the_times_before(open_window: Open) -> None:
+    menu = open_window().menus["Lesson"]
+    counts = []
+    for _ in range(3):
+        menu.aboutToShow.emit()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        counts.append(len(menu.findChildren(QAction)))
+    assert counts[0] == counts[1] == counts[2]
+
+
+def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:
+    window = open_window()
+    names = ("lesson_next", "lesson_back", "reveal", "leave_lesson")
+    assert not any(window.actions_by_name[name].isEnabled() for name in names)
+    begin(window, ONLINE)
+    assert all(window.actions_by_name[name].isEnabled() for name in names)
+    window.lessons.player.leave()
+    assert not any(window.actions_by_name[name].isEnabled() for name in names)
+
+
+def test_choices_in_panels_follow_the_steps(open_window: Open) -> None:
+    window = open_window()
+    lessons = begin(window, LESSONS / "10-sharing-heads.md")
+    titles = [step.title for step in lessons.player.lesson.steps]  # type: ignore[union-attr]
+    cache, heads = window.docks.panel("cache"), window.docks.panel("heads")
+    for title, model in (("What that keeps", "Llama-2-7B"), ("MLA: keep a latent", "DeepSeek-V3")):
+        lessons.player.go(titles.index(title))
+        window.session.settle()
+        assert cache.choice.model.name == model  # type: ignore[attr-defined]
+        assert (heads.of, heads.model) == ("model", model)  # type: ignore[attr-defined]
+    lessons = begin(window, ROOT_D)
+    assert heads.model == "DeepSeek-V3"  # type: ignore[attr-defined]
+    lessons.player.go(2)
+    window.session.settle()
+    assert window.docks.panel("sqrt_d").measured == "entropy"  # type: ignore[attr-defined]
+    lessons.player.go(0)
+    lessons.player.go(1)
+    window.session.settle()
+    assert window.docks.panel("sqrt_d").measured == "variance"  # type: ignore[attr-defined]
+
+
+def test_opening_a_scenario_leaves_the_lesson(open_window: Open, lesson: Path) -> None:
+    window = open_window("grouped-heads")
+    begin(window, lesson)
+    window.open_path(lesson.with_suffix(".toml"))
+    window.session.settle()
+    assert window.lessons.player.lesson is not None, "what cannot be opened changes nothing"
+    window.open_path(SCENARIOS / "causal.toml")
+    window.session.settle()
+    assert window.lessons.player.lesson is None
+    assert not window.lessons.bar.isVisible()
+    assert window.session.path == SCENARIOS / "causal.toml"
+    window.session.undo_stack.undo()
+    window.session.settle()
+    assert window.session.path == SCENARIOS / "grouped-heads.toml"
+
+
+def test_a_lesson_fits_the_window_of_a_small_screen(open_window: Open) -> None:
+    # 1280 x 720 less a title bar.
+    window = open_window(size=(1264, 672))
+    lessons = begin(window, ONLINE)
+    for layout in (None, *LAYOUT_PANELS):
+        if layout is not None:
+            window.desk.lend(layout)
+        window.session.settle()
+        assert (window.width(), window.height()) == (1264, 672), layout
+    assert lessons.bar.isVisible()
+
+
+def test_a_lesson_that_was_the_first_to_be_shown_leaves_no_marks(
+    qapp: QApplication, settings: Settings, qtbot: QtBot
+) -> None:
+    window = make_window(None, settings=settings)
+    qtbot.addWidget(window)
+    window.show()
+    window.session.settle()
+    assert view_of(window).points
+    window.lessons.player.leave()
+    window.session.settle()
+    assert not view_of(window).points
+    window.close()

@@ -1,0 +1,254 @@
+"""Pen and spotlight: what they paint, what they leave alone, and how little they repaint."""
+
+from itertools import pairwise
+from math import cos, sin, tau
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, Qt
+from PySide6.QtGui import QColor, QImage, QPainterPath, QRegion, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+
+from ui.look.theme import THEMES, Style
+from ui.talk.pen_overlay import RADII, PenOverlay
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def ground(qtbot) -> QWidget:
+    """A grey window with a button in it."""
+    out = QWidget()
+    out.setStyleSheet("background: #808080;")
+    out.resize(800, 600)
+    button = QPushButton("press", out)
+    button.setGeometry(20, 20, 100, 40)
+    qtbot.addWidget(out)
+    out.show()
+    return out
+
+
+@pytest.fixture
+def overlay(ground: QWidget) -> PenOverlay:
+    return PenOverlay(ground)
+
+
+def picture(widget: QWidget) -> QImage:
+    return widget.grab().toImage()
+
+
+def pixels(image: QImage) -> np.ndarray:
+    """Return (height, width, 4) channel values, 0 to 255."""
+    image = image.convertToFormat(QImage.Format.Format_RGB32)
+    flat = np.frombuffer(image.constBits(), np.uint8)
+    return flat.reshape(image.height(), image.width(), 4).astype(int)
+
+
+def draw(overlay: PenOverlay, *places: tuple[int, int]) -> None:
+    points = [QPoint(*place) for place in places]
+    QTest.mousePress(overlay, LEFT, pos=points[0])
+    for point in points[1:]:
+        QTest.mouseMove(overlay, point)
+    QTest.mouseRelease(overlay, LEFT, pos=points[-1])
+
+
+def wheel(overlay: PenOverlay, up: int) -> None:
+    at = QPointF(300, 300)
+    event = QWheelEvent(
+        at, at, QPoint(), QPoint(0, 120 * up), Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(overlay, event)
+
+
+class Painted(QObject):
+    """Notes what is repainted."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.region = QRegion()
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.Paint:
+            self.region = self.region.united(event.region())
+        return False
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_stroke_has_its_colour_and_a_rim_that_sets_it_off(overlay, ground, theme) -> None:
+    overlay.set_style(Style(THEMES[theme]))
+    overlay.set_pen(True)
+    draw(overlay, (100, 300), (200, 300), (300, 300), (400, 300))
+    image = picture(ground)
+    assert image.pixelColor(250, 300) == QColor(THEMES[theme].current)
+    assert image.pixelColor(250, 303) == QColor(THEMES[theme].window)
+    assert image.pixelColor(250, 306) == QColor("#808080")
+    assert image.pixelColor(399, 300) == QColor(THEMES[theme].current)  # up to the very tip
+
+
+def test_larger_text_makes_a_wider_stroke(overlay, ground) -> None:
+    overlay.set_style(Style(THEMES["dark"], 3.0))
+    overlay.set_pen(True)
+    draw(overlay, (100, 300), (400, 300))
+    assert picture(ground).pixelColor(250, 305) == QColor(THEMES["dark"].current)
+
+
+def test_a_stroke_goes_by_smooth_curves(overlay) -> None:
+    overlay.set_pen(True)
+    circle = [(round(300 + 80 * cos(k * tau / 12)), round(300 + 80 * sin(k * tau / 12)))
+              for k in range(13)]  # fmt: skip
+    draw(overlay, *circle)
+    path = overlay.strokes[0].path
+    kinds = [path.elementAt(n).type for n in range(path.elementCount())]
+    assert kinds.count(QPainterPath.ElementType.CurveToElement) == 12
+    # Halfway between two places a polygon would be 2.7 px inside the circle at 15 degrees.
+    angles = [path.angleAtPercent(k / 60) for k in range(10, 50)]
+    turns = [abs((b - a + 180) % 360 - 180) for a, b in pairwise(angles)]
+    assert max(turns) < 15
+
+
+def test_a_click_leaves_a_dot(overlay, ground) -> None:
+    overlay.set_pen(True)
+    draw(overlay, (300, 300))
+    assert picture(ground).pixelColor(300, 300) == QColor(THEMES["dark"].current)
+
+
+def test_only_the_left_button_draws(overlay) -> None:
+    overlay.set_pen(True)
+    QTest.mousePress(overlay, Qt.MouseButton.RightButton, pos=QPoint(200, 200))
+    QTest.mouseMove(overlay, QPoint(300, 300))
+    QTest.mouseRelease(overlay, Qt.MouseButton.RightButton, pos=QPoint(300, 300))
+    assert overlay.strokes == []
+
+
+def test_undo_and_clear_give_the_picture_back(overlay, ground) -> None:
+    bare = picture(ground)
+    overlay.set_pen(True)
+    draw(overlay, (100, 300), (400, 300))
+    one = picture(ground)
+    draw(overlay, (100, 400), (400, 450))
+    assert picture(ground) != one
+    overlay.undo()
+    assert picture(ground) == one
+    draw(overlay, (100, 100), (400, 150))
+    overlay.clear()
+    assert picture(ground) == bare
+    overlay.undo()  # nothing is left: nothing happens
+
+
+def test_a_stroke_looks_the_same_while_it_is_drawn_and_after(overlay, ground) -> None:
+    overlay.set_pen(True)
+    draw(overlay, (50, 500), (90, 520))
+    QTest.mousePress(overlay, LEFT, pos=QPoint(100, 300))
+    for place in ((200, 350), (300, 250), (400, 330)):
+        QTest.mouseMove(overlay, QPoint(*place))
+    drawing = picture(ground)
+    QTest.mouseRelease(overlay, LEFT, pos=QPoint(400, 330))
+    done = picture(ground)
+    assert np.abs(pixels(done) - pixels(drawing)).max() <= 4  # edges are rounded twice
+
+
+def test_while_off_strokes_stay_and_the_mouse_goes_through(overlay, ground, qapp) -> None:
+    button = ground.findChild(QPushButton)
+    pressed = []
+    button.clicked.connect(lambda: pressed.append(1))
+
+    def click() -> None:
+        QTest.mouseClick(ground.windowHandle(), LEFT, pos=QPoint(60, 40))
+        qapp.processEvents()
+
+    overlay.set_pen(True)
+    draw(overlay, (100, 300), (400, 300))
+    click()
+    assert not pressed
+    overlay.set_pen(False)
+    assert overlay.isVisible()
+    assert picture(ground).pixelColor(250, 300) == QColor(THEMES["dark"].current)
+    strokes = len(overlay.strokes)
+    click()
+    assert pressed
+    assert len(overlay.strokes) == strokes
+
+
+def test_with_nothing_to_show_it_is_not_there(overlay) -> None:
+    assert overlay.isHidden()
+    overlay.set_spotlight(True)
+    assert overlay.isVisible()
+    overlay.set_spotlight(False)
+    assert overlay.isHidden()
+
+
+def test_pen_and_spotlight_take_turns(overlay) -> None:
+    told = []
+    overlay.changed.connect(lambda: told.append((overlay.pen, overlay.spotlight)))
+    overlay.set_pen(True)
+    overlay.set_spotlight(True)
+    overlay.set_spotlight(True)
+    overlay.set_pen(True)
+    overlay.set_pen(False)
+    assert told == [(True, False), (False, True), (True, False), (False, False)]
+
+
+def test_the_spotlight_dims_all_but_a_soft_circle(overlay, ground) -> None:
+    overlay.set_spotlight(True)
+    QTest.mouseMove(overlay, QPoint(300, 300))
+    radius = overlay.radius
+    image = picture(ground)
+    lights = [image.pixelColor(300 + d, 300).lightness() for d in range(0, 2 * radius, 4)]
+    grey = QColor("#808080").lightness()
+    assert lights[0] == grey
+    assert lights == sorted(lights, reverse=True)  # no ring, no step up
+    assert lights[-1] < 0.4 * grey
+    assert len(set(lights)) > 5  # a soft edge
+
+
+def test_the_wheel_changes_the_size_within_bounds(overlay) -> None:
+    overlay.set_spotlight(True)
+    before = overlay.radius
+    wheel(overlay, 1)
+    assert overlay.radius > before
+    for _ in range(20):
+        wheel(overlay, 1)
+    assert overlay.radius == RADII[-1]
+    for _ in range(20):
+        wheel(overlay, -1)
+    assert overlay.radius == RADII[0]
+
+
+def test_moving_the_light_repaints_the_two_circles_alone(overlay, qapp) -> None:
+    overlay.set_spotlight(True)
+    wheel(overlay, -5)
+    QTest.mouseMove(overlay, QPoint(200, 200))
+    qapp.processEvents()
+    painted = Painted(overlay)
+    QTest.mouseMove(overlay, QPoint(220, 210))
+    qapp.processEvents()
+    bounds = painted.region.boundingRect()
+    assert QRect(160, 150, 100, 100).intersects(bounds)  # it was repainted at all
+    assert bounds.width() <= 2 * overlay.radius + 22
+    assert bounds.height() <= 2 * overlay.radius + 12
+
+
+def test_drawing_on_repaints_the_new_piece_alone(overlay, qapp) -> None:
+    overlay.set_pen(True)
+    QTest.mousePress(overlay, LEFT, pos=QPoint(100, 100))
+    for k in range(1, 20):
+        QTest.mouseMove(overlay, QPoint(100 + 20 * k, 100))
+    qapp.processEvents()
+    painted = Painted(overlay)
+    QTest.mouseMove(overlay, QPoint(500, 105))
+    qapp.processEvents()
+    QTest.mouseRelease(overlay, LEFT, pos=QPoint(500, 105))
+    assert not painted.region.isEmpty()
+    assert painted.region.boundingRect().width() < 80
+
+
+def test_it_stays_as_large_as_the_window_and_forgets_strokes_then(overlay, ground) -> None:
+    overlay.set_pen(True)
+    draw(overlay, (100, 300), (400, 300))
+    ground.resize(1000, 700)
+    assert overlay.size() == ground.size()
+    assert overlay.strokes == []
+    assert overlay.pen

@@ -1,0 +1,185 @@
+"""Panels are made when they are first seen, and are then as if they had always been there."""
+
+from PySide6.QtGui import QCursor
+from PySide6.QtWidgets import QLineEdit
+
+from simulator.base.assets import SCENARIOS
+from simulator.run.snapshot import Cell
+from tests.helpers.programs import run
+from ui.app.start import FIRST_LESSON, make_window
+from ui.panels.values.panel import COLUMNS, value_row
+from ui.window.panel_specs import PANELS
+
+
+def made(window):
+    return set(window.docks._panels)
+
+
+def test_a_dock_that_floats_from_behind_a_tab_is_in_sight_and_up_to_date(open_window, qapp):
+    window = open_window("causal", (1280, 720))
+    window.desk.take("algorithm")
+    window.docks["values"].raise_()
+    panel, dock = window.docks.panel("values"), window.docks["values"]
+    panel.pin(Cell("S", 0, 0))
+    window.docks["formula"].raise_()
+    qapp.processEvents()
+    dock.setFloating(True)
+    qapp.processEvents()
+    assert window.geometry().contains(dock.geometry())
+    state = panel.table.item(0, len(COLUMNS) - 1).text
+    told = []
+    for move in (window.session.first, window.session.last):
+        move()
+        window.session.settle()
+        assert state() == value_row(window.session.view.snapshot, Cell("S", 0, 0))[-1]
+        told.append(state())
+    assert told[0] != told[1]
+
+
+def test_a_window_makes_the_panels_that_are_seen_and_no_others(open_window):
+    window = open_window()
+    open_now = {spec.name for spec, dock in window.docks if not dock.isHidden()}
+    assert open_now <= made(window) < {spec.name for spec in PANELS}
+    assert not {"code", "sweep", "roofline", "cache"} & made(window)
+
+
+LATE = ("scenario", "formula", "exactness", "heads", "sweep")
+
+
+def test_panels_made_late_show_what_those_made_early_show(open_window, settings, qapp):
+    """Even after a change of theme, text scale and scenario."""
+    QCursor.setPos(-50, -50)  # a test before may have left it where a field now comes
+    early = open_window()
+    for name in LATE:
+        early.docks[name].show()
+    late = open_window()
+    assert not made(late) & set(LATE) - {"scenario"}
+    settings.theme, settings.text_scale = "light", 1.25
+    pictures, forms = [], []
+    for window in (early, late):
+        window._apply_style()
+        window.files.choose_algorithm("flash1")
+        window.session.settle()
+        for name in LATE:
+            window.docks[name].show()
+            window.docks[name].setFloating(True)
+            window.docks[name].resize(700, 500)
+        window.session.settle()
+        for _ in range(4):  # scroll bars take their place some rounds after the last work
+            qapp.processEvents()
+        pictures.append([window.docks.panel(name).grab().toImage() for name in LATE[1:]])
+        # Of a long title in a form, the part in sight depends on where the focus has been.
+        editors = window.docks.panel(LATE[0]).findChildren(QLineEdit)
+        forms.append([(e.text(), e.font(), e.palette(), e.size()) for e in editors])
+    for name, one, other in zip(LATE[1:], *pictures, strict=True):
+        assert one == other, name
+    assert len(forms[0]) > 10
+    assert forms[0] == forms[1]
+
+
+def test_a_panel_behind_a_tab_is_made_with_its_layout(open_window):
+    window = open_window()
+    window.desk.take("algorithm")
+    assert {"code", "formula", "values"} <= made(window)
+
+
+def test_a_late_run_bar_knows_the_run(open_window):
+    window = open_window("causal")
+    bar = window.docks.panel("code").bar
+    grid = window.session.trace.workload.grid
+    assert bar.fields["i"].maximum() == grid.Tr - 1
+    assert bar.op.count() > 3
+
+
+def test_the_first_picture_waits_for_nothing_that_it_does_not_need(tmp_path):
+    """Each of these takes longer than all painting: typesetting, masked arrays, plots, video."""
+    done = run(
+        tmp_path,
+        """
+        if once("started"):
+            slow = ("ziamath", "numpy.ma", "pyqtgraph", "av", "scipy", "cupy", "IPython")
+            say(*[name for name in slow if name in at_first])
+            say(len(at_first) > 300)
+            w.close()
+        """,
+        str(SCENARIOS / "causal.toml"),
+        setup="""
+        at_first = set()
+        from ui.board.panel import BoardPanel
+        paint = BoardPanel.paintEvent
+        def paint_and_note(self, event):
+            paint(self, event)
+            if self._snapshot is not None and not at_first:
+                at_first.update(sys.modules)
+        BoardPanel.paintEvent = paint_and_note
+        seen = look
+        def look():
+            if at_first:
+                seen()
+        """,
+    )
+    assert done.stdout.splitlines() == ["", "True"], done.stderr
+
+
+def test_the_very_first_start_shows_a_lesson_and_later_ones_the_demo(qapp, settings):
+    for scenario in ("Online softmax", "flash2"):
+        window = make_window(None, settings=settings)
+        window.show()
+        window.session.settle()
+        lesson = window.lessons.player.lesson
+        shown = lesson.title if lesson else window.session.path.stem
+        assert shown == scenario
+        assert not window.messages.isVisible()
+        window.close()
+    assert FIRST_LESSON.exists()
+
+
+def test_a_first_start_that_names_a_file_shows_that(qapp, settings):
+    window = make_window(SCENARIOS / "naive.toml", settings=settings)
+    window.session.settle()
+    assert window.lessons.player.lesson is None
+    assert window.session.path == SCENARIOS / "naive.toml"
+    assert not settings.first_start
+    window.close()
+
+
+def test_a_lesson_named_at_the_start_is_opened(qapp, settings):
+    window = make_window(FIRST_LESSON, settings=settings)
+    window.session.settle()
+    assert window.lessons.player.lesson.title == "Online softmax"
+    window.close()
+
+
+def test_a_dock_may_be_dragged_while_the_layout_changes(tmp_path):
+    """Qt goes back to how docks stood before a drag, whatever has become of them."""
+    done = run(
+        tmp_path,
+        """
+        if once("started"):
+            w.resize(1280, 720)
+            for layout in ("algorithm", "memory", "steps") * 4:
+                seen = [d for _, d in w.docks if not d.visibleRegion().isEmpty()]
+                dock = seen[len(done) % len(seen)]
+                at = dock.titleBarWidget().mapTo(w, QPoint(40, 8))
+                QTest.mousePress(w.windowHandle(), LEFT, NO_KEYS, at)
+                for n in range(1, 4):
+                    QTest.mouseMove(w.windowHandle(), at + QPoint(-60, 50) * n)
+                say(dock.isFloating())
+                w.desk.take(layout)
+                w.desk.reset()
+                app.processEvents()
+                QTest.mouseRelease(w.windowHandle(), LEFT, NO_KEYS, at)
+                app.processEvents()
+                say(any(d.isFloating() for _, d in w.docks))
+                done.add(len(done))
+            w.close()
+        """,
+        str(SCENARIOS / "causal.toml"),
+        setup="""
+        from PySide6.QtCore import QPoint, Qt
+        from PySide6.QtTest import QTest
+        LEFT, NO_KEYS = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True", "False"] * 12

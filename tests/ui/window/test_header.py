@@ -1,0 +1,73 @@
+"""The header: what it leaves out where there is no room."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.problem.scenario import with_values
+from simulator.problem.workload import resolve
+from tests.helpers.runs import scenario
+from ui.look.theme import TEXT_SCALES
+from ui.window.header import scenario_words
+
+
+def with_fault(window):
+    """Show a run whose header says most: a fault as a chip and in the badge."""
+    changed = with_values(window.session.scenario, {"faults": {"forget_alpha": True}})
+    window.session.propose(changed, "fault")
+    window.session.settle()
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "head", "words"),
+    [
+        (12, 4, [3], "GQA 12:4 · head 3"),
+        (12, 4, [0, 3, 11], "GQA 12:4 · heads 0, 3, 11"),
+        (12, 1, [0, 1, 2, 3, 4], "MQA 12:1 · 5 of the heads"),
+        (12, 4, None, "GQA 12:4"),
+        (12, 12, [0], "MHA 12:12 · head 0"),
+        (1, 1, None, "MHA 1:1"),
+    ],
+)
+def test_a_chip_tells_how_the_heads_share_whichever_of_them_run(heads, kv_heads, head, words):
+    chosen = scenario(heads=heads, kv_heads=kv_heads, head=head)
+    assert words in scenario_words(resolve(chosen))
+
+
+@pytest.mark.parametrize("scale", TEXT_SCALES)
+def test_a_fault_and_long_work_make_no_window_wider(open_window, settings, qapp, qtbot, scale):
+    settings.text_scale = scale
+    width = 1024 if scale == 1 else 1280
+    window = open_window("flash2", (width, 720))
+    with_fault(window)
+    qapp.processEvents()
+    assert window.header.minimumSizeHint().width() <= width
+    assert window.width() == width
+    assert window.header._engine.isVisible()
+    assert "faults on" in window.header._engine.toolTip()
+    window.header.progress.show_progress("random vectors", 0.2, 12.0)
+    qtbot.waitUntil(window.header.progress.isVisible)
+    qapp.processEvents()
+    assert window.width() == width
+
+
+def test_the_brand_goes_before_the_badge_loses_letters(open_window, settings, qapp):
+    settings.text_scale = 2.0
+    window = open_window("flash2", (1280, 720))
+    header = window.header
+    assert header._brand.isVisible()
+    with_fault(window)
+    qapp.processEvents()
+    assert not header._brand.isVisible()
+    assert header._engine.width() >= header._engine.width_of(header._engine.text())
+    window.resize(1900, 720)
+    qapp.processEvents()
+    assert header._brand.isVisible()
+
+
+def test_a_window_with_large_text_gets_as_small_as_a_small_screen(open_window, settings, qapp):
+    settings.text_scale = 2.0
+    window = open_window("flash2", (1280, 720))
+    window.resize(1024, 720)
+    qapp.processEvents()
+    assert window.width() == 1024

@@ -1,0 +1,430 @@
+"""The window: every action and dock of the tables, files, settings, errors in place."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+from PySide6.QtWidgets import QDialog, QFileDialog, QMenu, QTextBrowser
+
+import ui.window.file_menu
+from kernels.devices.driver import gpu_status
+from simulator.base.assets import CAPTURES, SCENARIOS
+from simulator.problem.scenario import load_scenario, with_values
+from simulator.program.playback import Granularity, last_cursor
+from simulator.run.snapshot import Cursor
+from ui.app.start import make_window
+from ui.look.theme import THEMES
+from ui.window.actions import ACTIONS, MENUS
+from ui.window.file_menu import DEMOS
+from ui.window.panel_specs import PANELS
+from ui.window.presenter_keys import KEYS
+
+FULL = Qt.WindowState.WindowFullScreen
+
+
+def press(qtbot, window, keys, modifier=Qt.KeyboardModifier.NoModifier):
+    qtbot.keyClick(window, keys, modifier)
+    window.session.settle()
+
+
+def test_every_action_is_in_its_menu_and_named_once(open_window):
+    window = open_window()
+    names = [spec.name for spec in ACTIONS]
+    assert len(set(names)) == len(names)
+    for spec in ACTIONS:
+        assert spec.menu in MENUS
+        assert window.actions_by_name[spec.name] in window.menus[spec.menu].actions()
+
+
+def test_no_menu_is_higher_than_a_low_screen(open_window):
+    window = open_window("flash2", (1280, 720))
+    for title, menu in window.menus.items():
+        menu.aboutToShow.emit()
+        assert menu.sizeHint().height() < 0.95 * window.height(), title
+        assert menu.sizeHint().width() < 0.5 * window.width(), title
+    assert window.panels_menu.actions() == [dock.toggleViewAction() for _, dock in window.docks]
+
+
+def test_no_two_actions_share_a_key(open_window):
+    window = open_window()
+    keys = [key.toString() for action in window.actions() for key in action.shortcuts()]
+    assert sorted(keys) == sorted(set(keys))
+
+
+def test_a_plus_with_shift_belongs_to_one_action(open_window, qtbot):
+    # Where it is typed with Shift, Qt takes Ctrl+Shift++ for Ctrl++ as well, and does neither.
+    window = open_window()
+    keys = {key.toString() for action in window.actions() for key in action.shortcuts()}
+    pluses = {key for key in keys if key.endswith("+")}
+    assert {key.replace("Shift+", "", 1) for key in pluses} & (keys - pluses) == set()
+    assert len({key.replace("Shift+", "", 1) for key in pluses}) == len(pluses)
+    before = window.board._view
+    press(qtbot, window, Qt.Key.Key_Plus, Qt.KeyboardModifier.ControlModifier)
+    assert window.board._view != before
+
+
+@pytest.mark.parametrize("spec", ACTIONS, ids=lambda spec: spec.name)
+def test_every_action_runs(open_window, monkeypatch, spec):
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *a, **k: ("", ""))
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: ("", ""))
+    window = open_window()
+    if spec.name == "save_scenario":
+        window.session.file.path = None  # a demo is not to be written to
+    action = window.actions_by_name[spec.name]
+    action.trigger()
+    window.session.settle()
+    if spec.checkable:
+        state = action.isChecked()
+        action.trigger()
+        assert action.isChecked() is not state
+    assert window.session.view is not None
+
+
+@pytest.mark.parametrize("spec", PANELS, ids=lambda spec: spec.name)
+def test_every_dock_opens_closes_and_shows_the_view(open_window, qtbot, spec):
+    window = open_window(size=(1920, 1080))
+    dock = window.docks[spec.name]
+    assert dock.objectName() == spec.name
+    shown = dock.isVisible()
+    window.activateWindow()
+    qtbot.keyClicks(window, spec.key)
+    assert dock.isVisible() is not shown
+    dock.show()
+    assert dock.widget().grab().toImage().pixelColor(5, 5).isValid()
+
+
+def test_arrow_keys_step_and_come_back(open_window, qtbot):
+    window = open_window("causal")
+    session = window.session
+    start = session.view.snapshot.cursor
+    for _ in range(5):
+        press(qtbot, window, Qt.Key.Key_Right)
+    assert session.view.snapshot.cursor == Cursor(0, 5)
+    for _ in range(5):
+        press(qtbot, window, Qt.Key.Key_Left)
+    assert session.view.snapshot.cursor == start
+    press(qtbot, window, Qt.Key.Key_End)
+    assert session.view.snapshot.cursor == last_cursor(session.trace.program)
+    press(qtbot, window, Qt.Key.Key_Home)
+    assert session.view.snapshot.cursor == Cursor(0, 0)
+    press(qtbot, window, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
+    assert session.view.snapshot.visit.i == 1
+
+
+def test_step_by_tile(open_window, qtbot):
+    window = open_window("causal")
+    window.session.set_granularity(Granularity.TILE)
+    press(qtbot, window, Qt.Key.Key_Right)
+    press(qtbot, window, Qt.Key.Key_Right)
+    snapshot = window.session.view.snapshot
+    assert (snapshot.cursor.visit, snapshot.cursor.op) == (1, len(snapshot.ops) - 1)
+
+
+def test_playing_reaches_the_end_and_stops(open_window, qtbot):
+    window = open_window()
+    session = window.session
+    session.set_speed(20.0)
+    session.set_granularity(Granularity.ROW_BLOCK)
+    press(qtbot, window, Qt.Key.Key_Space)
+    qtbot.waitUntil(lambda: not session.playing, timeout=10_000)
+    assert session.cursor == last_cursor(session.trace.program)
+    assert not window.actions_by_name["play"].isChecked()
+
+
+def test_algorithm_buttons_change_the_scenario_and_undo_takes_it_back(open_window):
+    window = open_window()
+    for name in ("naive", "flash1"):
+        window.header.algorithm_chosen.emit(name)
+        window.session.settle()
+        assert window.session.scenario.attention.algorithm == name
+    window.actions_by_name["undo"].trigger()
+    window.session.settle()
+    assert window.session.scenario.attention.algorithm == "naive"
+    window.actions_by_name["redo"].trigger()
+    window.session.settle()
+    assert window.session.scenario.attention.algorithm == "flash1"
+
+
+def test_the_cursor_stays_on_its_tile_when_the_algorithm_changes(open_window):
+    window = open_window()
+    window.session.go_to_tile(2, 3)
+    window.session.settle()
+    window.header.algorithm_chosen.emit("flash1")
+    window.session.settle()
+    visit = window.session.view.snapshot.visit
+    assert (visit.i, visit.j) == (2, 3)
+
+
+def test_a_broken_file_is_told_in_place_and_nothing_is_lost(open_window, tmp_path):
+    window = open_window()
+    before = window.session.view
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[attention]\nheads = 0\n")
+    window.open_path(bad)
+    window.session.settle()
+    assert "attention.heads = 0" in window.messages.text()
+    assert window.messages.isVisible()
+    assert window.session.view is before
+
+
+def test_an_input_that_cannot_be_read_is_told_in_place(open_window, tmp_path):
+    window = open_window()
+    before = window.session.view
+    scenario = tmp_path / "s.toml"
+    scenario.write_text('[input]\nsource = "file"\npath = "missing.safetensors"\n')
+    window.open_path(scenario)
+    window.session.settle()
+    assert "missing.safetensors" in window.messages.text()
+    assert window.session.view is before
+    window.open_path(SCENARIOS / "causal.toml")
+    window.session.settle()
+    assert not window.messages.isVisible()
+
+
+def drop(window, path):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    event = QDropEvent(
+        QPointF(QPoint(50, 50)),
+        Qt.DropAction.CopyAction,
+        data,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    window.dropEvent(event)
+    window.session.settle()
+
+
+def test_dropped_scenario_tensors_and_npz_are_shown(open_window, tmp_path):
+    window = open_window("causal")
+    drop(window, SCENARIOS / "large-logits.toml")
+    assert "logit" in window.session.scenario.title.lower() or window.session.path.stem == (
+        "large-logits"
+    )
+    drop(window, CAPTURES / "robot-ball-layer2.safetensors")
+    assert window.session.trace.workload.seqlen_q == 18
+    rng = np.random.default_rng(0)
+    arrays = {n: rng.standard_normal((2, 9, 4)).astype(np.float16) for n in "qkv"}
+    np.savez(tmp_path / "mine.npz", **arrays)
+    drop(window, tmp_path / "mine.npz")
+    assert window.session.trace.workload.seqlen_q == 9
+    assert window.session.trace.workload.dtype == "float16"
+
+
+def test_save_and_open_again(open_window, tmp_path, monkeypatch):
+    window = open_window("grouped-heads")
+    target = tmp_path / "kept.toml"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
+    window.header.algorithm_chosen.emit("flash1")
+    window.session.settle()
+    assert window.isWindowModified()
+    window.actions_by_name["save_scenario_as"].trigger()
+    assert not window.isWindowModified()
+    assert load_scenario(target) == window.session.scenario
+    assert window.settings.recent[0] == target
+
+
+def test_saving_where_nothing_can_be_written_is_told(open_window, tmp_path):
+    window = open_window()
+    window.files.save_to(tmp_path / "no" / "such" / "folder.toml")
+    assert "folder.toml" in window.messages.text()
+
+
+def test_opening_can_be_undone(open_window):
+    window = open_window("causal")
+    window.open_path(SCENARIOS / "naive.toml")
+    window.session.settle()
+    window.actions_by_name["undo"].trigger()
+    window.session.settle()
+    assert window.session.path == SCENARIOS / "causal.toml"
+
+
+def test_window_remembers_theme_text_and_layout(open_window, settings):
+    window = open_window()
+    window.actions_by_name["next_theme"].trigger()
+    window.actions_by_name["larger_text"].trigger()
+    window.docks["memory"].hide()
+    window.close()
+    again = make_window(SCENARIOS / "flash2.toml", settings=settings)
+    assert again.style_now.theme is THEMES["light"]
+    assert again.style_now.scale == 1.25
+    again.show()
+    assert not again.docks["memory"].isVisible()
+    again.close()
+
+
+def test_settings_that_make_no_sense_do_not_stop_the_start(tmp_path, qapp):
+    from ui.safety.settings import Settings
+
+    file = tmp_path / "s.ini"
+    file.write_text("[General]\ntheme=pink\ntext_scale=huge\nrecent=@Invalid()\ngeometry=x\n")
+    settings = Settings(file)
+    assert (settings.theme, settings.text_scale, settings.recent) == ("dark", 1.0, [])
+    window = make_window(SCENARIOS / "flash2.toml", settings=settings)
+    window.show()
+    window.session.settle()
+    assert window.session.view is not None
+    window.close()
+
+
+def test_blank_covers_the_window(open_window):
+    window = open_window()
+    window.actions_by_name["blank"].trigger()
+    image = window.grab().toImage()
+    assert image.pixelColor(700, 400).name() == "#000000"
+    window.actions_by_name["blank"].trigger()
+    assert not window._blank.isVisible()
+
+
+def test_keys_are_listed(open_window):
+    window = open_window()
+    window.actions_by_name["show_keys"].trigger()
+    box = window.findChild(QDialog, "keys")
+    text = box.findChild(QTextBrowser).toPlainText()
+    for spec in ACTIONS:
+        for key in spec.keys:
+            assert key in text
+    for key in KEYS:
+        assert key.words in text
+    assert box.height() <= window.height()
+    box.close()
+
+
+def test_export_from_the_window_equals_the_scene(open_window, tmp_path, monkeypatch):
+    from PySide6.QtGui import QImage, QPainter
+
+    from ui.export.scenes import paint_moment
+
+    window = open_window("causal")
+    target = tmp_path / "picture.png"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
+    window.actions_by_name["export_picture"].trigger()
+    window.session.settle()
+    view, theme, size = window.session.view, window.style_now.theme, (1920, 1080)
+    expected = QImage(*size, QImage.Format.Format_RGB32)
+    with QPainter(expected) as painter:
+        paint_moment(painter, "scene", view.snapshot, view.report, theme, size)
+    assert QImage(str(target)).convertToFormat(expected.format()) == expected
+
+
+def test_hover_click_and_double_click_reach_the_session(open_window):
+    window = open_window("causal")
+    window.board.tile_chosen.emit(3, 1)
+    window.session.settle()
+    visit = window.session.view.snapshot.visit
+    assert (visit.i, visit.j) == (3, 1)
+    window.board.row_chosen.emit(50)
+    window.session.settle()
+    assert window.session.view.report.row == 50
+
+
+def test_every_demo_has_a_name_in_words(open_window):
+    window = open_window()
+    demos = QMenu()
+    window.files._fill_demos(demos)
+    names = [action.text() for action in demos.actions()]
+    assert set(DEMOS) == {path.stem for path in SCENARIOS.glob("*.toml")}
+    assert names == list(DEMOS.values())
+    assert names[:3] == ["Naive attention", "FlashAttention-1", "FlashAttention-2"]
+    assert "Decoding with a KV cache" in names
+    next(action for action in demos.actions() if action.text() == "Causal mask").trigger()
+    window.session.settle()
+    assert window.session.path == SCENARIOS / "causal.toml"
+
+
+def test_a_demo_that_cannot_be_read_is_told(open_window, tmp_path, monkeypatch):
+    window = open_window()
+    monkeypatch.setattr(ui.window.file_menu, "SCENARIOS", tmp_path)
+    (tmp_path / "broken.toml").write_text("[attention]\nseqlen_q = -1\n", encoding="utf-8")
+    demos = QMenu()
+    window.files._fill_demos(demos)
+    demos.actions()[0].trigger()
+    assert "seqlen_q" in window.messages.text()
+
+
+def test_a_full_screen_that_grows_stays_one_and_can_be_left(open_window, qapp, qtbot):
+    window = open_window()
+    action = window.actions_by_name["full_screen"]
+    action.trigger()
+    qtbot.waitUntil(window.isFullScreen)
+    window.setMinimumWidth(window.width() + 100)
+    qtbot.waitUntil(window.isFullScreen)
+    qapp.processEvents()
+    assert action.isChecked()
+    action.trigger()
+    qtbot.waitUntil(lambda: not window.windowHandle().windowStates() & FULL)
+    qapp.processEvents()
+    assert not window.isFullScreen()
+    assert not action.isChecked()
+
+
+def test_engine_badge_says_who_computes_and_why(open_window):
+    window = open_window()
+    assert "NumPy" in window.header._engine.text()
+    assert "NumPy on the CPU" in window.header._engine.toolTip()
+    assert "CPU · NumPy" in window.windowTitle()
+    if not gpu_status().available:
+        assert gpu_status().reason not in window.windowTitle()
+        assert gpu_status().reason in window.header._engine.toolTip()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+def test_nothing_in_the_window_is_squeezed_below_its_minimum(open_window, theme, size):
+    window = open_window(size=size)
+    window.settings.theme = theme
+    window._apply_style()
+    window.desk.reset()
+    assert (window.width(), window.height()) == size
+    for widget in (window.board, window.header, window.transport):
+        assert widget.width() >= widget.minimumSizeHint().width()
+        assert widget.height() >= widget.minimumSizeHint().height()
+
+
+def test_a_scenario_file_given_at_the_start_may_be_broken(tmp_path, settings, qapp, qtbot):
+    bad = tmp_path / "bad.toml"
+    bad.write_bytes(b"\xff\xfe")
+    window = make_window(bad, settings=settings)
+    window.show()
+    qtbot.waitUntil(window.messages.isVisible, timeout=5000)
+    assert "UTF-8" in window.messages.text()
+    window.session.settle()
+    assert window.session.view is not None
+    window.close()
+
+
+def test_paths_with_spaces_and_other_letters(open_window, tmp_path: Path):
+    window = open_window()
+    folder = tmp_path / "höhe und breite"
+    folder.mkdir()
+    window.files.save_to(folder / "größe 1.toml")
+    window.open_path(folder / "größe 1.toml")
+    window.session.settle()
+    assert window.session.path == folder / "größe 1.toml"
+
+
+def test_closing_keeps_unsaved_changes_among_the_recent_files(open_window):
+    window = open_window()
+    window.header.algorithm_chosen.emit("naive")
+    window.session.settle()
+    window.close()
+    kept = load_scenario(window.settings.recent[0])
+    assert kept.attention.algorithm == "naive"
+
+
+def test_a_demo_is_never_overwritten(open_window, monkeypatch):
+    asked = []
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: asked.append(a) or ("", ""))
+    window = open_window()
+    window.actions_by_name["save_scenario"].trigger()
+    assert len(asked) == 1
+
+
+def test_codes_of_a_title_do_not_reach_the_window_manager(open_window):
+    window = open_window()
+    title = "a\x1b]0;x\x07 \u202eb"
+    window.session.propose(with_values(window.session.scenario, {"title": title}), "title")
+    window.session.settle()
+    assert window.windowTitle().startswith(r"a\x1b]0;x\x07 \u202eb")

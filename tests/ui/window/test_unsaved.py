@@ -1,0 +1,213 @@
+"""Unsaved changes: asked about once where a person ends or replaces them, kept in any case."""
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QCloseEvent, QDropEvent
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
+
+from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.problem.scenario import load_scenario, save_scenario
+from tests.helpers.programs import run
+from ui.safety.settings import Settings
+
+
+class ByFrame(QCloseEvent):
+    """What the frame's own button sends: nothing in Qt's Python lets a test send it."""
+
+    def spontaneous(self):
+        return True
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.toml"
+    save_scenario(load_scenario(SCENARIOS / "causal.toml"), path)
+    return path
+
+
+@pytest.fixture
+def window(open_window, mine):
+    out = open_window("flash2", (1280, 720))
+    out.open_path(mine)
+    out.session.settle()
+    return out
+
+
+def change(window, algorithm="naive"):
+    window.files.choose_algorithm(algorithm)
+    window.session.settle()
+
+
+def answer(window, text):
+    box = window.findChild(QMessageBox, "unsaved")
+    assert box.isVisible()
+    next(button for button in box.buttons() if button.text() == text).click()
+    window.session.settle()
+
+
+def quit_(window):
+    window.actions_by_name["quit"].trigger()
+
+
+def by_frame(window):
+    event = ByFrame()
+    window.closeEvent(event)
+    assert not event.isAccepted() or not window.unsaved.asks
+
+
+def open_demo(window):
+    menu = QMenu()
+    window.files._fill_demos(menu)
+    menu.actions()[0].trigger()
+    window.session.settle()
+
+
+def drop(window):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(SCENARIOS / "large-logits.toml"))])
+    at, button = QPointF(50, 50), Qt.MouseButton.LeftButton
+    plain = Qt.KeyboardModifier.NoModifier
+    window.dropEvent(QDropEvent(at, Qt.DropAction.CopyAction, data, button, plain))
+    window.session.settle()
+
+
+@pytest.mark.parametrize("ask", [quit_, by_frame, open_demo, drop])
+def test_cancel_leaves_everything_as_it_is(window, mine, ask):
+    change(window)
+    before = window.session.scenario
+    ask(window)
+    answer(window, "Cancel")
+    assert window.isVisible()
+    assert (window.session.scenario, window.session.path) == (before, mine)
+    assert window.isWindowModified()
+    ask(window)
+    assert window.unsaved.box is not None  # Cancel settles nothing for the next time
+    answer(window, "Cancel")
+
+
+@pytest.mark.parametrize("ask", [quit_, by_frame])
+def test_save_writes_the_file_and_closes(window, mine, ask):
+    change(window)
+    ask(window)
+    answer(window, "Save")
+    assert not window.isVisible()
+    assert load_scenario(mine).attention.algorithm == "naive"
+
+
+@pytest.mark.parametrize("ask", [quit_, open_demo, drop])
+def test_what_is_not_saved_is_among_the_recent_files(window, mine, ask):
+    change(window)
+    ask(window)
+    answer(window, "Don't save")
+    copy = window.settings.folder / "unsaved.toml"
+    assert copy in window.settings.recent
+    assert load_scenario(copy).attention.algorithm == "naive"
+    assert load_scenario(mine).attention.algorithm == "flash2"
+    assert window.isVisible() is (ask is not quit_)
+    if ask is not quit_:
+        assert window.session.path != mine
+        window.actions_by_name["undo"].trigger()  # opening is a step that can be undone
+        window.session.settle()
+        assert window.session.scenario.attention.algorithm == "naive"
+
+
+def test_a_file_dialog_that_is_left_saves_and_closes_nothing(open_window, monkeypatch):
+    window = open_window("flash2")
+    change(window)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: ("", ""))
+    quit_(window)
+    answer(window, "Save")
+    assert window.isVisible()
+    assert window.isWindowModified()
+
+
+def test_nothing_is_asked_where_nothing_is_unsaved(window):
+    open_demo(window)
+    assert window.unsaved.box is None
+    quit_(window)
+    assert window.unsaved.box is None
+    assert not window.isVisible()
+
+
+def test_do_not_ask_again_can_be_taken_back(window):
+    change(window)
+    quit_(window)
+    window.unsaved.box.checkBox().setChecked(True)
+    answer(window, "Cancel")
+    assert window.settings.ask_unsaved  # an answer that settles nothing sets nothing
+    open_demo(window)
+    window.unsaved.box.checkBox().setChecked(True)
+    answer(window, "Don't save")
+    action = window.actions_by_name["ask_unsaved"]
+    assert not action.isChecked()
+    assert not Settings(window.settings.folder / "settings.ini").ask_unsaved
+    change(window, "flash1")
+    open_demo(window)
+    assert window.unsaved.box is None
+    assert load_scenario(window.settings.folder / "unsaved.toml").attention.algorithm == "flash1"
+    action.trigger()
+    change(window, "flash2")
+    quit_(window)
+    assert window.unsaved.box is not None
+    answer(window, "Cancel")
+
+
+def test_a_copy_that_is_opened_again_is_not_written_over(window):
+    change(window)
+    window.unsaved.keep()
+    copy = window.settings.folder / "unsaved.toml"
+    change(window, "flash1")
+    window.files.open_by_hand(copy)
+    window.session.settle()
+    answer(window, "Don't save")
+    assert window.session.path == copy
+    assert window.session.scenario.attention.algorithm == "naive"
+    assert load_scenario(copy).attention.algorithm == "naive"
+    other = [path for path in window.settings.recent if path.name.startswith("unsaved-")]
+    assert load_scenario(other[0]).attention.algorithm == "flash1"
+
+
+def test_during_a_lesson_it_is_the_scenario_before_it_that_counts(window, mine):
+    change(window)
+    lessons = window.lessons
+    lessons.open(LESSONS / "01-soft-lookup.md")
+    window.session.settle()
+    assert window.unsaved.box is None  # a lesson puts nothing away
+    quit_(window)
+    answer(window, "Cancel")
+    assert lessons.player.lesson is not None
+    quit_(window)
+    answer(window, "Save")
+    assert load_scenario(mine).attention.algorithm == "naive"
+    assert not window.isVisible()
+
+
+def test_a_talk_goes_on_when_its_end_is_cancelled(window):
+    change(window)
+    window.presenter.start()
+    quit_(window)
+    answer(window, "Cancel")
+    assert window.presenter.on
+    window.presenter.end()
+
+
+def test_the_end_of_the_session_asks_nothing_and_keeps_the_copy(window):
+    change(window)
+    window.unsaved.end_session()
+    assert load_scenario(window.settings.folder / "unsaved.toml").attention.algorithm == "naive"
+    by_frame(window)
+    assert window.unsaved.box is None
+
+
+def test_a_program_that_closes_its_window_is_not_held_up(tmp_path):
+    done = run(
+        tmp_path,
+        """
+        if once("change"):
+            change(algorithm="flash1")
+        if w.isWindowModified() and once("closed"):
+            w.close()
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert load_scenario(tmp_path / "unsaved.toml").attention.algorithm == "flash1"

@@ -1,0 +1,315 @@
+"""The command line: a window, or one of the commands that need no display.
+
+Imports are inside the commands: a command starts without what it does not use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NoReturn
+
+from simulator.base.errors import InputError, refuse, safe_text
+from ui.safety.streams import fit_encoding, on_terminal, send_off, tell_unwritten
+
+INTERRUPTED = 130
+"""Exit status after Ctrl+C."""
+ENGINES = ("auto", "numpy", "cupy", "host")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {safe_text(message)}; try {self.prog} --help", file=sys.stderr)
+        sys.exit(2)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        What follows the program's name.
+
+    Returns
+    -------
+    int
+        0 fine, 1 the answer is no, 2 wrong input, 130 interrupted.
+    """
+    fit_encoding()
+    try:
+        code = _obey(list(arguments))
+    except SystemExit:  # --help, --version and wrong usage
+        if not send_off():
+            raise SystemExit(2) from None
+        raise
+    return code if send_off() else 2
+
+
+def _obey(arguments: list[str]) -> int:
+    """Run a command and return its exit status."""
+    # Whatever does not name a command is for the window: `ui demo.toml`.
+    named = bool(arguments) and arguments[0] in COMMANDS
+    if named and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing half-written, too
+    parser = _command_parser(arguments[0]) if named else _window_parser()
+    command = COMMANDS[arguments[0]] if named else _window
+    try:
+        options = parser.parse_args(arguments[1:] if named else arguments)
+        return _with_engine(command, options) if named else command(options)
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except MemoryError:
+        print("not enough memory: expected a smaller problem", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader has seen enough
+        return 0
+    except OSError as error:
+        tell_unwritten(error)
+        return 2
+
+
+def _with_engine(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Carry out a command; where the GPU that `auto` took fails on the way, again with NumPy."""
+    try:
+        return command(options)
+    except Exception as error:
+        from kernels.errors import comes_from_device
+
+        if "engine" not in options or not comes_from_device(error):
+            raise
+        if options.engine != "auto":
+            expected = f"one that runs to the end: {error}"
+            raise refuse("--engine", "engine", options.engine, expected) from error
+        print(f"the GPU failed ({safe_text(str(error))}): NumPy computes", file=sys.stderr)
+        options.engine = "numpy"
+        return command(options)
+
+
+def leave(code: int) -> NoReturn:
+    """End the program.
+
+    An interrupt may have left an encoder at work in its thread: it is not waited for, and would
+    abort the interpreter if that took itself apart underneath it.
+    """
+    if code == INTERRUPTED:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def _window_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="tilescope",
+        description="See attention computed tile by tile.",
+        epilog=f"Commands: {', '.join(COMMANDS)}; each has its own --help.",
+    )
+    parser.add_argument("scenario", nargs="?", help="scenario file (.toml) to open")
+    parser.add_argument("--lesson", metavar="NAME", help="lesson to open: a shipped one or a .md")
+    _add_engine(parser)
+    parser.add_argument("--present", action="store_true", help="full screen, for a lecture")
+    parser.add_argument(
+        "--log", nargs="?", const="", metavar="FILE",
+        help="keep a log of what is done, in FILE or where it then says",
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=version())
+    return parser
+
+
+def _command_parser(name: str) -> argparse.ArgumentParser:
+    parser = _Parser(prog=f"tilescope {name}", description=COMMANDS[name].__doc__)
+    if name in ("run", "export"):
+        also = ", or a lesson: a .md or its name" if name == "export" else ""
+        parser.add_argument("scenario", help=f"scenario file (.toml){also}")
+    if name == "verify":
+        parser.add_argument("scenario", nargs="?", help="scenario file; the demos without one")
+    if name in ("run", "export", "verify"):
+        _add_engine(parser)
+    if name == "run":
+        parser.add_argument(
+            "-o", "--output", metavar="OUT.EXT",
+            help="write the arrays (.npz, .json) or the traffic after each visit (.csv)",
+        )  # fmt: skip
+    if name == "kv-cache":
+        from ui.app.kv_cache_command import add_options
+
+        add_options(parser)
+    if name in ("run", "bench", "kv-cache"):
+        parser.add_argument("--json", action="store_true", help="print one JSON object only")
+    if name == "export":
+        from ui.export.command import add_options as add_export_options
+
+        add_export_options(parser)
+    return parser
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes")
+
+
+def version() -> str:
+    """Return the program's version."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("tilescope")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _progress(what: str) -> Callable[[float], None]:
+    """Return a function that shows the share done on a terminal, and nothing elsewhere."""
+    if not on_terminal():
+        return lambda share: None
+
+    def show(share: float) -> None:
+        end = "\n" if share >= 1 else ""
+        print(f"\r{what} {share:4.0%}", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+def _window(options: argparse.Namespace) -> int:
+    """Open the window."""
+    from simulator.lesson.reader import find_lesson
+    from ui.app.start import open_window
+
+    lesson = find_lesson(options.lesson) if options.lesson else None
+    return open_window(options.scenario, lesson, options.engine, options.present, options.log)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run a scenario to its end and print what it computed and moved."""
+    from kernels.devices.registry import make_engine
+    from simulator.run.results import check_output, holds_arrays, write_results
+    from simulator.run.trace import simulate
+    from ui.look.units import bytes_text, count_text, plural
+
+    trace = simulate(options.scenario, partial(make_engine, options.engine))
+    output = None if options.output is None else Path(options.output)
+    if output:
+        check_output(output, trace.workload)
+    keep = output is not None and holds_arrays(output)
+    summary, arrays = trace.run(keep_arrays=keep, progress=_progress("run"))
+    if output:
+        write_results(output, trace.program, summary, arrays)
+    if options.json:
+        print(json.dumps(summary))
+        return 0
+    tiles, hbm = summary["tiles"], summary["hbm"]
+    rows = [
+        ("algorithm", f"{trace.program.algorithm.title} ({summary['engine']} engine)"),
+        ("visits", count_text(summary["visits"])),
+        ("tiles", ", ".join(f"{count_text(n)} {what}" for what, n in tiles.items())),
+        ("requested", f"{bytes_text(hbm['read_bytes'])} read, "
+                      f"{bytes_text(hbm['write_bytes'])} written"),
+        ("compulsory", bytes_text(hbm["compulsory_bytes"])),
+        ("shared memory", f"{bytes_text(summary['sram']['peak_bytes'])} of "
+                          f"{bytes_text(summary['sram']['budget_bytes'])}"),
+        ("matmul FLOPs", count_text(summary["matmul_flops"])),
+        ("error", f"{_error_text(summary['max_abs_error'])} against float64, "
+                  f"{plural(summary['checked_rows'], 'row')} checked"),
+        ("time", f"{summary['seconds']:.3f} s"),
+    ]  # fmt: skip
+    for name, value in rows:
+        print(f"{name:14} {value}")
+    if output:
+        written = f"{output}, {output.with_name('summary.json')}"
+        print(f"{'written':14} {safe_text(written)}")
+    return 0
+
+
+def _error_text(error: float | None) -> str:
+    return "not a number or infinite" if error is None else f"{error:.1e}"
+
+
+def _export(options: argparse.Namespace) -> int:
+    """Write a picture or a film of a run or of a lesson."""
+    from ui.export.command import run
+
+    return run(options, version())
+
+
+def _verify(options: argparse.Namespace) -> int:
+    """Hold the engine against float64, op by op."""
+    from kernels.devices.registry import make_engine
+    from simulator.base.assets import SCENARIOS
+    from simulator.run.cosimulation import verify
+    from simulator.run.trace import simulate
+
+    demos = sorted(SCENARIOS.glob("*.toml"))
+    differs = False
+    for path in [Path(options.scenario)] if options.scenario else demos:
+        trace = simulate(path, partial(make_engine, options.engine))
+        name = safe_text(path.stem)
+        report = verify(trace, _progress(name))
+        print(f"{name}: {report}")
+        differs |= report.difference is not None
+    return 1 if differs else 0
+
+
+def _kv_cache(options: argparse.Namespace) -> int:
+    """Count the bytes of a model's KV cache, and how many sequences fit each GPU."""
+    from ui.app.kv_cache_command import run
+
+    return run(options)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    """Tell what this machine offers, and what to do about what is missing."""
+    from ui.app.doctor import examine
+
+    for finding in examine():
+        print(finding)
+    return 0
+
+
+def _self_test(options: argparse.Namespace) -> int:
+    """Try every part of this copy of Tilescope on this machine."""
+    from ui.app.self_test import run
+
+    return run()
+
+
+def _bench(options: argparse.Namespace) -> int:
+    """Measure this machine and this version."""
+    if getattr(sys, "frozen", False):
+        raise refuse("bench", "", "", "a checkout: it starts parts of Tilescope with Python")
+    from simulator.study.bench import measure_all
+    from ui.app.bench import measure_ui
+    from ui.export.bench import measure_exports
+
+    rows = []
+    for row in chain(measure_all(), measure_ui(), measure_exports()):
+        rows.append({"name": row.name, "figure": row.figure, "unit": row.unit})
+        if not options.json:
+            print(row, flush=True)  # it takes minutes
+    if options.json:
+        print(json.dumps(rows))
+    return 0
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "run": _run,
+    "export": _export,
+    "verify": _verify,
+    "kv-cache": _kv_cache,
+    "doctor": _doctor,
+    "self-test": _self_test,
+    "bench": _bench,
+}

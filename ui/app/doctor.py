@@ -1,0 +1,193 @@
+"""What this machine offers, and what to do about what is missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from kernels.build.shipped import Entry, read_index
+from kernels.devices.driver import gpu_status
+from kernels.devices.host.compiler import find_compiler
+from simulator.base.assets import ASSETS, CAPTURES, SCENARIOS
+from simulator.base.errors import safe_text
+from ui.app.cli import version
+from ui.safety.system_libraries import PLATFORMS, advice, missing_libraries
+
+FROZEN = bool(getattr(sys, "frozen", False))
+"""Whether this is the binary: it cannot be added to, so advice differs."""
+_KEPT: list[object] = []
+"""Qt's application must outlive the questions put to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at.
+
+    Attributes
+    ----------
+    what : str
+        Its name.
+    good : bool or None
+        None where it is absent and nothing needs it.
+    says : str
+        What was found, and what to do about it.
+    """
+
+    what: str
+    good: bool | None
+    says: str
+
+    def __str__(self) -> str:
+        mark = {True: "ok", False: "MISSING", None: "-"}[self.good]
+        return f"{self.what:16} {mark:8} {safe_text(self.says)}"
+
+
+def examine() -> Iterator[Finding]:
+    """Look at everything, one thing after another."""
+    yield Finding("Tilescope", True, version())
+    yield Finding("Python", True, f"{platform.python_version()}, {platform.platform()}")
+    yield _qt()
+    yield _display()
+    yield _fonts()
+    yield _assets()
+    yield _gpu()
+    yield _cupy()
+    yield _kernels()
+    yield _compiler()
+    yield _codecs()
+    yield _settings()
+    yield _log()
+
+
+def _mend() -> str:
+    """Return what to do about a part that Tilescope always brings."""
+    return "install Tilescope again" if FROZEN else "`make run` installs what is missing"
+
+
+def _settings() -> Finding:
+    from ui.safety.settings import settings_path
+
+    path = settings_path()
+    place = next(each for each in (path, *path.parents) if os.path.exists(each))
+    if not os.access(place, os.W_OK):
+        return Finding("settings", None, f"{path}: not remembered, it cannot be written")
+    return Finding("settings", True, str(path) if place == path else f"{path} (none yet)")
+
+
+def _log() -> Finding:
+    from ui.safety.log import log_path
+
+    path = log_path()
+    # `Path.exists` raises in a folder that may not be looked into.
+    return Finding("log", True, str(path) if os.path.exists(path) else f"{path} (none yet)")
+
+
+def _qt() -> Finding:
+    try:
+        from PySide6 import __version__
+        from PySide6.QtGui import QGuiApplication
+        from PySide6.QtWidgets import QApplication
+
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display that is named may not be there
+        if QApplication.instance() is None:
+            _KEPT.append(QApplication(["doctor"]))
+    except ImportError as error:
+        return Finding("Qt", False, f"{error}; {_mend()}")
+    return Finding("Qt", True, f"PySide6 {__version__}, platform {QGuiApplication.platformName()}")
+
+
+def _display() -> Finding:
+    if not sys.platform.startswith("linux"):
+        return Finding("display", True, "the system's")
+    named = [f"{name}={os.environ[name]}" for name in PLATFORMS if os.environ.get(name)]
+    if not named:
+        return Finding("display", None, "none: the window cannot open, `run` and `export` work")
+    missing = missing_libraries([PLATFORMS[each.partition("=")[0]] for each in named])
+    says = [*named, advice(missing)] if missing else named
+    return Finding("display", not missing, "; ".join(says))
+
+
+def _fonts() -> Finding:
+    from ui.look.theme import CODE_FAMILY, SYMBOL_FAMILY, TEXT_FAMILY, load_fonts
+
+    found = load_fonts()
+    missing = [f for f in (TEXT_FAMILY, CODE_FAMILY, SYMBOL_FAMILY) if f not in found]
+    if missing:
+        return Finding("fonts", False, f"{', '.join(missing)} not in {ASSETS / 'fonts'}")
+    return Finding("fonts", True, f"{TEXT_FAMILY}, {CODE_FAMILY} (shipped)")
+
+
+def _assets() -> Finding:
+    captures, demos = len(list(CAPTURES.glob("*.safetensors"))), len(list(SCENARIOS.glob("*.toml")))
+    return Finding("assets", bool(captures and demos), f"{captures} captures, {demos} demos")
+
+
+def _gpu() -> Finding:
+    status = gpu_status()
+    if status.available:
+        return Finding("GPU", True, f"{status.name}, driver for CUDA {status.driver}")
+    return Finding("GPU", None, f"{status.reason}; NumPy computes the same trace")
+
+
+def _cupy() -> Finding:
+    found = cupy_version()
+    if found is not None:
+        where = "in this bundle" if FROZEN else "installed"
+        unused = "" if gpu_status().available else "; it waits for a GPU"
+        return Finding("CuPy", True, f"{found}, {where}{unused}")
+    if FROZEN:
+        return Finding("CuPy", None, "not in this bundle; the larger one, without -cpu, has it")
+    return Finding("CuPy", None, "not installed; a GPU needs it: make run EXTRAS=gpu-cuda13")
+
+
+def cupy_version() -> str | None:
+    """Return the version of the CuPy that could be imported, None if there is none."""
+    if importlib.util.find_spec("cupy") is None:
+        return None
+    for name in ("cupy-cuda13x", "cupy-cuda12x", "cupy"):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "of unknown version"
+
+
+def _kernels() -> Finding:
+    shipped = read_index()
+    if not shipped:
+        return Finding("GPU kernels", None, "none shipped: NVRTC compiles them for a GPU")
+    return Finding("GPU kernels", True, f"{kernels_words(shipped.values())}, shipped")
+
+
+def kernels_words(entries: Collection[Entry]) -> str:
+    """Return in words what kernels there are."""
+    cubins = [entry for entry in entries if len(entry.targets) > 1]
+    targets = [target for target in cubins[0].targets if target.startswith("sm_")] if cubins else []
+    made = f", {len(cubins)} also for {targets[0]} to {targets[-1]}" if targets else ""
+    return f"{len(entries)} as PTX{made}"
+
+
+def _compiler() -> Finding:
+    compiler = find_compiler()
+    if compiler.available:
+        return Finding("C++ compiler", True, f"{compiler.word}: --engine host runs the kernels")
+    return Finding("C++ compiler", None, f"{compiler.reason}; only --engine host needs one")
+
+
+def _codecs() -> Finding:
+    from ui.export.formats import FORMATS
+
+    try:
+        import av
+    except ImportError:
+        kept = ", ".join(f.ending for f in FORMATS if not f.codec and f.ending != "frames")
+        return Finding("codecs", False, f"no PyAV: only {kept}; {_mend()}")
+    missing = [f.ending for f in FORMATS if f.codec and f.codec not in av.codecs_available]
+    if missing:
+        return Finding("codecs", False, f"PyAV {av.__version__} cannot write {', '.join(missing)}")
+    return Finding("codecs", True, f"PyAV {av.__version__}: every format of `export`")

@@ -1,0 +1,172 @@
+"""Starts Qt: the window for people, an offscreen application for the commands that draw."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, qInstallMessageHandler
+from PySide6.QtGui import QPixmapCache
+from PySide6.QtWidgets import QApplication
+
+from simulator.base.assets import DEMO, LESSONS
+from simulator.base.errors import InputError, refuse
+from ui.app.cli import version
+from ui.look.theme import load_fonts
+from ui.safety.collector import collect_here
+from ui.safety.crash import CrashDesk
+from ui.safety.heap import share_pools
+from ui.safety.log import QtStart, follow, log_start, start_log, stop_log, take_qt_message
+from ui.safety.overrides import guarded
+from ui.safety.settings import Settings
+from ui.session.session import Session
+from ui.widgets.focus import FocusRing
+from ui.window.autosave import Autosave, offer
+from ui.window.main_window import MainWindow
+
+FIRST_LESSON = LESSONS / "05-online-softmax.md"
+"""What the very first start shows: tiles, traffic and a row's softmax, in eight steps."""
+PICTURES_KIB = 3072
+"""Of buttons and the like, kept by Qt: of itself it keeps three times that, of sizes long gone."""
+
+
+def application() -> QApplication:
+    """Return the Qt application, made now if there is none: Fusion, own fonts, its words logged."""
+    app = QApplication.instance()
+    if not isinstance(app, QApplication):
+        share_pools()  # before there are threads
+        qInstallMessageHandler(QtStart())
+        app = QApplication(sys.argv[:1])
+        qInstallMessageHandler(take_qt_message)
+    load_fonts()
+    if app.findChild(FocusRing) is None:  # made now, or by somebody who asked Qt a question
+        app.setApplicationName("Tilescope")
+        app.setApplicationVersion(version())
+        app.setStyle("Fusion")
+        QPixmapCache.setCacheLimit(PICTURES_KIB)
+        FocusRing(app)
+    return app
+
+
+def has_display() -> bool:
+    """Return whether a window can be shown: asked before Qt is, which would abort."""
+    if os.environ.get("QT_QPA_PLATFORM"):
+        return True
+    if sys.platform.startswith("linux"):
+        return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return True
+
+
+def open_window(
+    scenario: str | None,
+    lesson: Path | None,
+    engine: str,
+    present: bool,
+    log: str | None = None,
+) -> int:
+    """Open the window and run until it is closed.
+
+    Parameters
+    ----------
+    scenario : str or None
+        Scenario file; the demo without one.
+    lesson : Path or None
+        Lesson, which opens over the scenario.
+    engine : str
+        What computes.
+    present : bool
+        Whether to start in full screen.
+    log : str, optional
+        File for a log of all that is done; empty for the usual place. Without it only what goes
+        wrong is kept, in the usual place.
+
+    Raises
+    ------
+    InputError
+        The log cannot be written, or there is no display.
+    """
+    if not has_display():
+        raise refuse("tilescope", "", "", "a display; `run` and `export` work without one")
+    start_log(log)
+    log_start(version())
+    application()
+    crashes = CrashDesk()
+    crashes.install()
+    try:
+        return _run(crashes, Path(scenario) if scenario else lesson, lesson, engine, present)
+    finally:
+        crashes.uninstall()
+        stop_log()
+
+
+def _run(
+    crashes: CrashDesk, opened: Path | None, lesson: Path | None, engine: str, present: bool
+) -> int:
+    try:
+        window = make_window(opened, engine)
+        autosave = Autosave(window.session, window.settings.folder)
+        crashes.window, crashes.autosave = window, autosave
+        window.show()
+    except InputError:
+        raise
+    except Exception as error:  # there is no window to say it in
+        crashes.take(type(error), error, error.__traceback__)
+        return QApplication.exec()
+    follow(window.session)
+    if lesson is not None and opened is not lesson:
+        window.session.trace_changed.connect(
+            lambda _: window.lessons.open(lesson), Qt.ConnectionType.SingleShotConnection
+        )
+    if present:
+        window.actions_by_name["present"].setChecked(True)
+    if os.environ.get("TILESCOPE_TIME_START"):
+        _FirstFrame(window)
+    QTimer.singleShot(0, lambda: offer(window, autosave))
+    code = QApplication.exec()
+    if not crashes.quit_asked:  # else the next start offers what was unsaved
+        autosave.finish()
+    return code
+
+
+def make_window(
+    scenario: Path | None, engine: str = "auto", settings: Settings | None = None
+) -> MainWindow:
+    """Return a window that opens a scenario, or an export's; mistakes are told in the window.
+
+    Without one it opens the demo lesson at the very first start, and the demo ever after.
+    """
+    collect_here(application())
+    session = Session(engine)
+    window = MainWindow(session, settings or Settings())
+    first, window.settings.first_start = window.settings.first_start, False
+    if scenario is None and first:
+        window.lessons.open(FIRST_LESSON)
+        return window
+    scenario = scenario or DEMO
+    if scenario.suffix == ".md":
+        window.lessons.open(scenario)
+        return window
+    window.files.open_first(scenario)
+    return window
+
+
+@guarded
+class _FirstFrame(QObject):
+    """Says when a view has been painted, and leaves: for the measurement of the start."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        window.session.view_changed.connect(lambda _: window.installEventFilter(self))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.UpdateRequest:  # all that has changed is painted in it
+            self._window.removeEventFilter(self)
+            QTimer.singleShot(0, self._leave)
+        return False
+
+    def _leave(self) -> None:
+        print("first frame", flush=True)
+        self._window.close()
+        QApplication.exit(0)

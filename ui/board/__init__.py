@@ -1,0 +1,1 @@
+"""The board: the matrices of one head, its layout, painters, words and widget."""

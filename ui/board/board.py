@@ -1,0 +1,224 @@
+"""The board: the attention of one head as its matrices lie in the formula.
+
+References
+----------
+LOOK.md, "The board".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QPainter
+
+from simulator.base.dtypes import F32
+from simulator.lesson.places import Pointer
+from simulator.run.cell_values import row_numbers
+from simulator.run.snapshot import Cell, Snapshot
+from ui.board.corner import paint_inset, paint_legend
+from ui.board.fault_marks import paint_wrong
+from ui.board.layout import (
+    MOST_ROWS,
+    BoardLayout,
+    View,
+    board_layout,
+    locate,
+)
+from ui.board.marks import (
+    paint_bands,
+    paint_current_outline,
+    paint_frames,
+    paint_hover,
+    paint_row_mark,
+    paint_selection,
+)
+from ui.board.point_marks import paint_points
+from ui.board.scores import Shown, clipped, numbers_fit, paint_numbers, paint_scores
+from ui.board.state import finished_rows
+from ui.board.text import paint_margins, paint_titles, paint_words
+from ui.board.words import describe
+from ui.look.draw import mixed
+from ui.look.heat import (
+    KEPT,
+    Sheet,
+    colour_map,
+    finite_range,
+    heat_image,
+    pooled,
+    signed_limit,
+)
+from ui.look.theme import Style, Theme
+
+__all__ = ["Cell", "View", "board_layout", "describe", "locate", "paint_board"]
+
+
+def paint_board(
+    painter: QPainter,
+    snapshot: Snapshot,
+    style: Style,
+    rect: QRectF,
+    *,
+    view: View | None = None,
+    row: int | None = None,
+    hover: Cell | None = None,
+    selected: Cell | None = None,
+    points: Collection[Pointer] = (),
+) -> None:
+    """Draw the board.
+
+    Parameters
+    ----------
+    painter : QPainter
+        On a ground of the theme's panel colour.
+    snapshot : Snapshot
+        What is shown.
+    style : Style
+        Colours and sizes.
+    rect : QRectF
+        Room for the board; from about 420 × 320 times the scale.
+    view : View, optional
+        What part of the score matrix; all of it by default.
+    row : int, optional
+        The selected query row.
+    hover : Cell, optional
+        The cell under the pointer.
+    selected : Cell, optional
+        The selected cell.
+    points : collection of Pointer, optional
+        What a lesson points at.
+    """
+    lay = board_layout(snapshot.program.workload, style, rect, view)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    for name in "QKV":
+        _paint_input(painter, snapshot, style, lay, name)
+    for name in "mlO":
+        _paint_result(painter, snapshot, style, lay, name)
+    paint_scores(painter, snapshot, style, lay)
+    paint_wrong(painter, snapshot, style, lay)
+    paint_frames(painter, style.theme, lay)
+    if row is not None:
+        paint_row_mark(painter, style, lay, row)
+    paint_bands(painter, snapshot, style, lay)
+    paint_current_outline(painter, snapshot, style, lay)
+    if selected is not None:
+        paint_selection(painter, style, lay, selected)
+    if hover is not None:
+        paint_hover(painter, style, lay, hover)
+    paint_margins(painter, snapshot, style, lay)
+    paint_titles(painter, snapshot, style, lay)
+    paint_words(painter, snapshot, style, lay)
+    paint_inset(painter, snapshot, style, lay)
+    paint_legend(painter, snapshot, style, lay)
+    paint_points(painter, points, snapshot.program.workload, style, lay)
+    painter.restore()
+
+
+# --- Q, Kᵀ, Vᵀ --------------------------------------------------------------------------------
+
+
+def _paint_input(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, name: str
+) -> None:
+    theme, box = style.theme, lay.boxes[name]
+    values = {"Q": snapshot.q, "K": snapshot.k, "V": snapshot.v}[name]
+    along = lay.visible_rows() if name == "Q" else lay.visible_keys()
+    begin, length = (lay.view.y, lay.visible[0]) if name == "Q" else (lay.view.x, lay.visible[1])
+    total = len(values)
+    if total <= MOST_ROWS:
+        first, span = 0, total
+        sheet = KEPT.get(values, (theme.name, name), lambda: _input_sheet(values, theme, name))
+    elif len(along) <= MOST_ROWS:
+        part = values[along.start : along.stop]
+        first, span = along.start, len(along)
+        limit = KEPT.get(values, "limit", lambda: signed_limit(values))
+        sheet = KEPT.get(part, (theme.name, name), lambda: _input_sheet(part, theme, name, limit))
+    else:
+        means = KEPT.get(values, "means", lambda: pooled(values, MOST_ROWS // 2))
+        run = total // (MOST_ROWS // 2)
+        first, span = 0, run * len(means)
+        sheet = KEPT.get(values, (theme.name, name), lambda: _input_sheet(means, theme, name))
+    start, share = (begin - first) / span, length / span
+    if name == "Q":
+        sheet.draw(painter, box, QRectF(0, start, 1, share))
+    else:
+        sheet.draw(painter, box, QRectF(start, 0, share, 1))
+
+
+def _input_sheet(values: F32, theme: Theme, name: str, limit: float | None = None) -> Sheet:
+    limit = limit or signed_limit(values)
+    upright = values if name == "Q" else values.T
+    return Sheet(heat_image(upright, -limit, limit, colour_map(theme, name)))
+
+
+# --- m, l, O ----------------------------------------------------------------------------------
+
+
+def _paint_result(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, name: str
+) -> None:
+    theme, box = style.theme, lay.boxes[name]
+    painter.fillRect(box, QColor(theme.empty))
+    with clipped(painter, box):
+        if snapshot.head is not None:
+            head = snapshot.head
+            values = {"m": head.m[:, None], "l": head.l[:, None], "O": head.o}[name]
+            _paint_rows(painter, snapshot, style, lay, name, values, range(len(values)))
+            return
+        faint = mixed(theme.empty, theme.tensor(name), 0.22)
+        for done in finished_rows(snapshot, name):
+            painter.fillRect(lay.row_band(name, done), faint)
+        found = row_numbers(snapshot).get(name)
+        if found is not None:
+            _paint_rows(painter, snapshot, style, lay, name, found, snapshot.visit.rows)
+
+
+def _paint_rows(
+    painter: QPainter,
+    snapshot: Snapshot,
+    style: Style,
+    lay: BoardLayout,
+    name: str,
+    values: F32,
+    rows: range,
+) -> None:
+    """Draw numbers of some rows in their box."""
+    words = colour_map(style.theme, name)
+    low, high, scaled = _result_range(snapshot, name, values)
+    sheet = KEPT.get(
+        values, (style.theme.name, name), lambda: Sheet(heat_image(scaled, low, high, words))
+    )
+    box = lay.boxes[name]
+    top, bottom = lay.row_y(rows.start), lay.row_y(rows.stop)
+    whole = QRectF(box.left(), top, box.width(), bottom - top)
+    sheet.draw(painter, whole, QRectF(0, 0, 1, 1))
+    if name != "O" and numbers_fit(style, box.width(), lay.cell[1]):
+        shown = Shown(values, words, low, high)
+        paint_numbers(painter, shown, style, lay, name, rows, range(1), (rows.start, 0))
+
+
+def _result_range(snapshot: Snapshot, name: str, values: F32) -> tuple[float, float, F32]:
+    """Return what the map of m, l or O spans, and the numbers as it takes them."""
+    if name == "l":
+        return 0.0, finite_range(values)[1] or 1.0, values
+    if name == "m":
+        if snapshot.head is None:
+            return (*finite_range(values), values)
+        scores = snapshot.head.s
+        ends = KEPT.get(scores, "largest", lambda: finite_range(_row_largest(scores)))
+        return (*ends, values)
+    # Sums grow along a row block until they are divided by l: each has a scale of its own.
+    starts = np.arange(0, len(values), snapshot.program.workload.rows)
+    # A fault may have made some of them infinite.
+    sizes = np.where(np.isinf(values), 0, np.abs(values))
+    largest = np.maximum.reduceat(sizes.max(axis=1), starts)
+    scale = np.repeat(np.where(largest > 0, largest, 1.0), snapshot.program.workload.rows)
+    scaled = values / scale[: len(values), None]
+    return -0.8, 0.8, scaled.astype(np.float32)
+
+
+def _row_largest(scores: F32) -> F32:
+    return np.asarray(np.where(np.isnan(scores), -np.inf, scores).max(axis=1), dtype=np.float32)

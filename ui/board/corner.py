@@ -1,0 +1,131 @@
+"""The corner right of Vᵀ: the current tile of a large problem, magnified, and the legend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QPainter
+
+from simulator.run.snapshot import Snapshot
+from ui.board.fault_marks import paint_inset_marks, paint_mark_swatch
+from ui.board.layout import LEGEND_WIDTH, BoardLayout
+from ui.board.scores import shown_current, value_range
+from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width
+from ui.look.heat import KEPT, colour_map, word_image
+from ui.look.names import first_that_fits
+from ui.look.theme import Style
+from ui.look.units import number_text
+
+_Row = tuple[str, tuple[str, ...], str, str]
+"""Name, maps, and the words at both ends of their bar."""
+
+
+def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Magnify the current tile of a large problem, in a frame like the one around it.
+
+    No line joins the two: it would cross the matrix as the edge of a mask does.
+    """
+    if lay.inset.isNull():
+        return
+    theme, visit = style.theme, snapshot.visit
+    line = style.px(18)
+    room = lay.inset.adjusted(0, 0, 0, -line)
+    shape = len(visit.rows), min(len(visit.cols), 4 * len(visit.rows) + 64)
+    share = min(room.width() / shape[1], room.height() / shape[0])
+    width, height = round(shape[1] * share), round(shape[0] * share)
+    box = QRectF(round(room.left()), round(room.top()), width, height)
+    painter.fillRect(box, QColor(theme.empty))
+    shown = shown_current(snapshot, theme)
+    if shown is not None:
+        sheet = KEPT.get(shown.values, ("inset", theme.name, shown.low, shown.high), shown.image)
+        sheet.draw(painter, box, QRectF(0, 0, 1, 1))
+        paint_inset_marks(painter, snapshot, style, box)
+    outline(painter, box.adjusted(-2, -2, 2, 2), theme.current, style.px(2))
+    whole = snapshot.in_softmax_launch
+    text = f"row block {visit.i}" if whole else f"tile ({visit.i}, {visit.j})"
+    font = style.text_font(11)
+    end = lay.labels["O"].right() if lay.legend.isNull() else lay.inset.right()
+    place = QRectF(lay.inset.left(), box.bottom() + 2, end - lay.inset.left(), line)
+    choices = (f"{text}, magnified", text, text.removeprefix("tile "))
+    text = first_that_fits(choices, place.width(), font)
+    draw_text(painter, place, text, font, theme.muted, LEFT)
+
+
+def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Draw what the maps span."""
+    if lay.legend.isNull():
+        return
+    theme, px = style.theme, style.px
+    font = style.text_font(11)
+    low, high = value_range(snapshot, "S")
+    top = value_range(snapshot, "P")[1]
+    rows: list[_Row] = [
+        ("scores S", ("S",), _short_number(low), _short_number(high)),
+        ("weights P", ("P",), "0", f"{top:.2g}" if top <= 1 else number_text(top, 1)),
+        ("Q K V O", ("Q", "K", "V", "O"), "−", "+"),
+    ]
+    if lay.legend.width() < px(LEGEND_WIDTH):
+        _paint_narrow_legend(painter, snapshot, style, lay.legend, rows)
+        return
+    line = px(17)
+    y = lay.legend.top()
+    if snapshot.wrong is not None:
+        swatch = QRectF(lay.legend.left(), y + px(4), px(14), line - px(8))
+        paint_mark_swatch(painter, style, swatch)
+        beside = lay.legend.adjusted(px(20), 0, 0, 0)
+        beside.setHeight(line)
+        draw_text(painter, beside, "differs from float64", font, theme.text, LEFT)
+        y += line
+        rows = rows[: int((lay.legend.bottom() - y) // line)]
+    name_w, end_w = px(62), px(42)
+    bar_w = min(px(90), lay.legend.width() - name_w - 2 * end_w)
+    for name, maps, left, right in rows:
+        x = lay.legend.left()
+        draw_text(painter, QRectF(x, y, name_w, line), name, font, theme.muted)
+        bar = QRectF(x + name_w + end_w, y + px(4), bar_w, line - px(8))
+        before = QRectF(x + name_w, y, end_w - px(4), line)
+        draw_text(painter, before, left, font, theme.muted, RIGHT)
+        draw_text(painter, QRectF(bar.right() + px(4), y, end_w, line), right, font, theme.muted)
+        _paint_maps(painter, style, bar, maps)
+        y += line
+
+
+def _paint_narrow_legend(
+    painter: QPainter, snapshot: Snapshot, style: Style, place: QRectF, rows: Sequence[_Row]
+) -> None:
+    """Draw what the maps span beside the magnified tile: the names over the bars."""
+    theme, px = style.theme, style.px
+    font, line, y = style.text_font(11), px(15), place.top()
+    if snapshot.wrong is not None:
+        words = first_that_fits(
+            ("differs from float64", "not as float64", "wrong"), place.width() - px(18), font
+        )
+        paint_mark_swatch(painter, style, QRectF(place.left(), y + px(3), px(13), line - px(6)))
+        beside = QRectF(place.left() + px(18), y, place.width() - px(18), line)
+        draw_text(painter, beside, words, font, theme.text, LEFT)
+        y += px(18)
+    for name, maps, left, right in rows:
+        if y + 2 * line > place.bottom():
+            break
+        draw_text(painter, QRectF(place.left(), y, place.width(), line), name, font, theme.muted)
+        ends = [text_width(font, text) + px(4) for text in (left, right)]
+        row = QRectF(place.left(), y + line, min(place.width(), px(150)), line)
+        draw_text(painter, row, left, font, theme.muted, LEFT)
+        draw_text(painter, row, right, font, theme.muted, RIGHT)
+        bar = row.adjusted(ends[0], px(3), -ends[1], -px(3))
+        _paint_maps(painter, style, bar, maps)
+        y += 2 * line + px(4)
+
+
+def _paint_maps(painter: QPainter, style: Style, bar: QRectF, maps: Sequence[str]) -> None:
+    each = bar.height() / len(maps)
+    for n, colours in enumerate(maps):
+        words = colour_map(style.theme, colours)[None, :256]
+        strip = QRectF(bar.left(), bar.top() + n * each, bar.width(), each)
+        painter.drawImage(strip, word_image(words), QRectF(0, 0, 256, 1))
+    outline(painter, bar.adjusted(-1, -1, 1, 1), style.theme.grid)
+
+
+def _short_number(value: float) -> str:
+    return number_text(value, 0 if abs(value) >= 100 else 1)

@@ -1,0 +1,543 @@
+"""Where everything on the board lies: pure geometry, no painting and no numbers.
+
+The picture keeps the geometry of the mathematics. A row block is one horizontal band through
+Q, S, m, l and O, a column block one vertical band through Kᵀ, S and Vᵀ: all boxes of a band
+share one scale, which `View` zooms and pans. Depth (d, dv) is never zoomed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from math import ceil, floor
+
+from PySide6.QtCore import QPointF, QRectF
+
+from simulator.problem.workload import Workload
+from simulator.run.snapshot import Cell
+from simulator.run.trace import DETAIL_CELLS, DETAIL_TILES
+from ui.look.theme import Style
+
+MOST_ELONGATED = 6.0
+"""Score matrices longer than this are drawn as if they were not, so that bands stay visible."""
+MOST_ROWS = 4096
+"""Rows of an input drawn one by one; more are averaged."""
+FEWEST_CELLS = 4
+"""Rows and keys that the deepest zoom still shows."""
+LEGEND_WIDTH = 184.0
+"""From which width, at scale 1, the legend has its names beside the bars, not over them."""
+_NARROW_LEGEND = (76.0, 100.0)
+"""Room that it needs with its names over the bars."""
+TOKEN_SIZE = 11.0
+"""Size of tokens, at scale 1, beside cells that are as high."""
+SMALL_TOKEN = (5.0, 10.0)
+"""Least size of tokens beside smaller cells: at scale 1, and in pixels whatever the scale is."""
+MOST_THINNED = 4
+"""Of so many tokens one at least is written; where that is too many, numbers of blocks are."""
+NUMBER_CELL = (34.0, 20.0)
+"""Smallest width and height of a cell, at scale 1, with its number inside."""
+NUMBER_SIZES = (11.0, 28.0)
+"""Size of the number in the smallest such cell and in the largest, at scale 1."""
+_NUMBER_LETTERS, _LETTER = 6.0, 0.6
+"""Letters that a cell keeps room for when its number grows, and how wide one is at size 1."""
+_FULL_GROWTH = 24.0
+"""By how much a number grows until titles are twice as large, which none does."""
+_SMALL_MARGIN, _SMALL_SHARE = 6.0, 0.15
+"""Room for small tokens, in their sizes, and as a share of the board's width."""
+_STRIPS = (34.0, 22.0)
+"""Least width of Q and O at scale 1, and where small tokens need the room more."""
+
+
+class Tokens(Enum):
+    """How tokens may stand beside the cells, the best first."""
+
+    ROOMY = auto()
+    SMALL = auto()
+    NONE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What part of the score matrix is shown.
+
+    Attributes
+    ----------
+    zoom : float
+        1 shows the whole matrix.
+    x, y : float
+        First visible key and row; between two cells while panning.
+    """
+
+    zoom: float = 1.0
+    x: float = 0.0
+    y: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BoardLayout:
+    """Places of everything on the board, in the painter's coordinates.
+
+    Attributes
+    ----------
+    rect : QRectF
+        The whole board.
+    scale : float
+        Pixels for one pixel of the design.
+    view : View
+        As asked for, moved inside the matrix.
+    shape : tuple of int
+        ``Nq, Nk, d, dv``.
+    visible : tuple of float
+        How many rows and keys are visible.
+    cell : tuple of float
+        Width and height of a score in pixels.
+    boxes : mapping of str to QRectF
+        ``Q K V S m l O``.
+    labels : mapping of str to QRectF
+        Titles of all boxes but S.
+    row_margin, key_margin : QRectF
+        Beside Q and above Kᵀ: tokens, or numbers of blocks; null where there is no room.
+    growth : float
+        How much larger titles, tokens and numbers of blocks are beside large cells.
+    tokens : bool
+        Whether there is room for tokens.
+    token_size : float
+        Their size at scale 1.
+    token_step : int
+        Of how many tokens one is written.
+    header, caption : QRectF
+        Lines of text above and below; null where there is no room.
+    inset : QRectF
+        Magnified current tile of a large problem; null for a small one.
+    legend : QRectF
+        Room for the legend; null where there is none.
+    """
+
+    rect: QRectF
+    scale: float
+    view: View
+    shape: tuple[int, int, int, int]
+    visible: tuple[float, float]
+    cell: tuple[float, float]
+    boxes: dict[str, QRectF]
+    labels: dict[str, QRectF]
+    row_margin: QRectF
+    key_margin: QRectF
+    growth: float
+    tokens: bool
+    token_size: float
+    token_step: int
+    header: QRectF
+    caption: QRectF
+    inset: QRectF
+    legend: QRectF
+
+    def row_y(self, row: float) -> float:
+        """Return where a row begins; outside the boxes for one that is not visible."""
+        return self.boxes["S"].top() + (row - self.view.y) * self.cell[1]
+
+    def col_x(self, key: float) -> float:
+        """Return where a key begins."""
+        return self.boxes["S"].left() + (key - self.view.x) * self.cell[0]
+
+    def row_band(self, first: str, rows: range, last: str = "") -> QRectF:
+        """Return the visible part of some rows, from box `first` to box `last`; may be null."""
+        box = self.boxes[first].united(self.boxes[last or first])
+        top, bottom = self.row_y(rows.start), self.row_y(rows.stop)
+        return _snapped_in(box, QRectF(box.left(), top, box.width(), bottom - top))
+
+    def col_band(self, name: str, keys: range) -> QRectF:
+        """Return the visible part of some keys in a box; may be null."""
+        box = self.boxes[name]
+        left, right = self.col_x(keys.start), self.col_x(keys.stop)
+        return _snapped_in(box, QRectF(left, box.top(), right - left, box.height()))
+
+    def tile(self, rows: range, keys: range) -> QRectF:
+        """Return the visible part of a tile of the score matrix; may be null."""
+        return self.row_band("S", rows).intersected(self.col_band("S", keys))
+
+    def place(self, cell: Cell) -> QRectF:
+        """Return the visible part of one cell, at least a pixel of it; null where none is."""
+        name, along = cell.tensor, range(cell.row, cell.row + 1)
+        if name == "S":
+            return self.tile(along, range(cell.col, cell.col + 1))
+        box = self.boxes[name]
+        first, last = (cell.col / self.depth(name), (cell.col + 1) / self.depth(name))
+        if name in "KV":
+            deep = QRectF(box.left(), box.top() + first * box.height(), box.width(),
+                          (last - first) * box.height())  # fmt: skip
+            return self.col_band(name, along).intersected(_snapped_in(box, deep))
+        wide = QRectF(box.left() + first * box.width(), box.top(),
+                      (last - first) * box.width(), box.height())  # fmt: skip
+        return self.row_band(name, along).intersected(_snapped_in(box, wide))
+
+    def visible_rows(self) -> range:
+        """Return the rows of which anything is visible."""
+        return _whole(self.view.y, self.visible[0], self.shape[0])
+
+    def visible_keys(self) -> range:
+        """Return the keys of which anything is visible."""
+        return _whole(self.view.x, self.visible[1], self.shape[1])
+
+    def depth(self, name: str) -> int:
+        """Return how many numbers of a row or key lie side by side in a box."""
+        return {"Q": self.shape[2], "K": self.shape[2], "V": self.shape[3], "O": self.shape[3]}.get(
+            name, 1
+        )
+
+
+def is_detailed(workload: Workload) -> bool:
+    """Return whether the board shows cells: the rule by which snapshots carry all numbers."""
+    grid = workload.grid
+    cells = workload.seqlen_q * max(workload.seqlen_k, workload.value_dim)
+    return cells <= DETAIL_CELLS and grid.Tr * grid.Tc <= DETAIL_TILES
+
+
+def board_layout(
+    workload: Workload, style: Style, rect: QRectF, view: View | None = None
+) -> BoardLayout:
+    """Return the places of everything on the board.
+
+    Parameters
+    ----------
+    workload : Workload
+        Shapes, and whether there are tokens.
+    style : Style
+        Its scale alone counts.
+    rect : QRectF
+        Room for the board.
+    view : View, optional
+        What part of the score matrix is shown; all of it by default.
+
+    Notes
+    -----
+    What matters less goes first when there is little room: the legend, the numbers of blocks,
+    the second line of the caption, the caption, the line above, the sizes in titles. Tokens are
+    the last to go: they are made smaller first, then every second one is left out.
+    """
+    w = workload
+    shape = w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim
+    view = clamped(shape, view or View())
+    # With margins for tokens the cells are smaller, maybe too small to need them.
+    for tokens in Tokens if w.tokens else (Tokens.NONE,):
+        out = _arranged(w, style, rect, view, tokens)
+        if out.tokens:
+            break
+    growth = int(4 + 4 * (number_size(style, *out.cell) - NUMBER_SIZES[0]) / _FULL_GROWTH) / 4
+    return out if growth == 1 else _arranged(w, style, rect, view, tokens, growth)
+
+
+def number_size(style: Style, width: float, height: float) -> float:
+    """Return the size, at scale 1, of the number in a cell: it grows with the cell."""
+    least, most = NUMBER_SIZES
+    across = (width / style.scale - 3) / (_NUMBER_LETTERS * _LETTER)
+    down = least * height / style.scale / NUMBER_CELL[1]
+    return min(max(min(across, down), least), most)
+
+
+def clamped(shape: tuple[int, int, int, int], view: View) -> View:
+    """Return the view with nothing outside the matrix."""
+    most = max(1.0, max(shape[:2]) / FEWEST_CELLS)
+    zoom = min(max(view.zoom, 1.0), most)
+    rows, keys = visible_count(shape[0], zoom), visible_count(shape[1], zoom)
+    x = min(max(view.x, 0.0), shape[1] - keys)
+    y = min(max(view.y, 0.0), shape[0] - rows)
+    return View(zoom, x, y)
+
+
+def revealing(layout: BoardLayout, cell: Cell) -> View:
+    """Return the view moved as far as it takes to show a cell, no further than to the middle."""
+    x, y = layout.view.x, layout.view.y
+    rows, keys = layout.visible
+    if cell.tensor not in "KV" and not y <= cell.row <= y + rows - 1:
+        y = cell.row + 0.5 - rows / 2
+    key = {"S": cell.col, "K": cell.row, "V": cell.row}.get(cell.tensor)
+    if key is not None and not x <= key <= x + keys - 1:
+        x = key + 0.5 - keys / 2
+    return clamped(layout.shape, View(layout.view.zoom, x, y))
+
+
+def following(layout: BoardLayout, rows: range, keys: range) -> View:
+    """Return the view moved to a tile that is not all in sight, so that it is in the middle.
+
+    A tile that is larger than the view is in sight where it fills it; else the view goes to its
+    beginning.
+    """
+    places = [
+        _followed(start, length, span)
+        for start, length, span in (
+            (layout.view.x, layout.visible[1], keys),
+            (layout.view.y, layout.visible[0], rows),
+        )
+    ]
+    return clamped(layout.shape, View(layout.view.zoom, *places))
+
+
+def _followed(start: float, length: float, span: range) -> float:
+    if len(span) > length:
+        return start if span.start <= start <= span.stop - length else float(span.start)
+    if start <= span.start and span.stop <= start + length:
+        return start
+    return (span.start + span.stop - length) / 2
+
+
+def zoomed(
+    workload: Workload, style: Style, rect: QRectF, view: View, point: QPointF, factor: float
+) -> View:
+    """Return the view zoomed by `factor` with what lies under `point` staying there."""
+    before = board_layout(workload, style, rect, view)
+    box = before.boxes["S"]
+    at = QPointF(
+        min(max(point.x(), box.left()), box.right()), min(max(point.y(), box.top()), box.bottom())
+    )
+    key = before.view.x + (at.x() - box.left()) / before.cell[0]
+    row = before.view.y + (at.y() - box.top()) / before.cell[1]
+    after = board_layout(workload, style, rect, replace(before.view, zoom=view.zoom * factor))
+    box = after.boxes["S"]  # not always the old one: tokens come and go with the zoom
+    x = key - (at.x() - box.left()) / after.cell[0]
+    y = row - (at.y() - box.top()) / after.cell[1]
+    return clamped(after.shape, View(after.view.zoom, x, y))
+
+
+def panned(layout: BoardLayout, by: QPointF) -> View:
+    """Return the view moved by some pixels, as a drag does."""
+    width, height = layout.cell
+    view = layout.view
+    return clamped(layout.shape, View(view.zoom, view.x - by.x() / width, view.y - by.y() / height))
+
+
+def locate(layout: BoardLayout, point: QPointF) -> Cell | None:
+    """Return the cell under a point; None beside the boxes."""
+    for name, box in layout.boxes.items():
+        if not box.contains(point):
+            continue
+        row = _index(layout.view.y + (point.y() - box.top()) / layout.cell[1], layout.shape[0])
+        key = _index(layout.view.x + (point.x() - box.left()) / layout.cell[0], layout.shape[1])
+        depth = layout.depth(name)
+        if name == "S":
+            return Cell(name, row, key)
+        if name in "KV":
+            return Cell(name, key, _index((point.y() - box.top()) / box.height() * depth, depth))
+        return Cell(name, row, _index((point.x() - box.left()) / box.width() * depth, depth))
+    return None
+
+
+def _index(place: float, count: int) -> int:
+    return min(max(floor(place), 0), count - 1)
+
+
+def visible_count(count: int, zoom: float) -> float:
+    """Return how many rows, or keys, a zoomed view shows."""
+    return max(count / zoom, min(count, FEWEST_CELLS))
+
+
+def _whole(start: float, length: float, count: int) -> range:
+    return range(max(floor(start), 0), min(-floor(-(start + length)), count))
+
+
+def _snapped(rect: QRectF) -> QRectF:
+    """Return the rectangle with edges on whole pixels, at least one apart.
+
+    So equal lines look equal, and a block that is narrower than a pixel can still be seen.
+    """
+    left, top = floor(rect.left() + 0.5), floor(rect.top() + 0.5)
+    right, bottom = floor(rect.right() + 0.5), floor(rect.bottom() + 0.5)
+    return QRectF(left, top, max(right - left, 1), max(bottom - top, 1))
+
+
+def _snapped_in(box: QRectF, rect: QRectF) -> QRectF:
+    """Return what lies in `box` of a rectangle on whole pixels; may be null.
+
+    The last rows of many would else be rounded out of their box.
+    """
+    out = _snapped(rect)
+    if rect.top() < box.bottom() <= out.top():
+        out.moveBottom(box.bottom())
+    if rect.left() < box.right() <= out.left():
+        out.moveRight(box.right())
+    return out.intersected(box)
+
+
+def _arranged(
+    w: Workload,
+    style: Style,
+    rect: QRectF,
+    view: View,
+    tokens: Tokens,
+    growth: float = 1.0,
+) -> BoardLayout:
+    px = style.px
+    Nq, Nk, d, dv = w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim
+    large = not is_detailed(w)
+    # Room in pixels of the design: what fits is decided in these.
+    wide, high = rect.width() / style.scale, rect.height() / style.scale
+    pad = px(12 if min(wide, high) >= 360 else 6)
+    gap, line = px(10 if wide >= 420 else 6), px(20)
+    # A run with faults is marked as such at any size.
+    header = line if high >= 230 or w.faults.on else 0.0
+    lines = 0 if high < 280 else 1 if wide >= 900 or high < 400 else 2
+    caption = lines * px(18)
+    numbers = wide >= 420 and high >= 320
+    small, token = _least_token(style), TOKEN_SIZE * growth
+    if tokens != Tokens.NONE:
+        left = px((78 if wide >= 560 else 52) * growth)
+        top = px((64 if high >= 420 else 44) * growth)
+        if tokens == Tokens.SMALL:
+            side = max(_SMALL_MARGIN * small, _SMALL_SHARE * wide)
+            left, top, token = min(left, px(side)), min(top, px(side)), side / _SMALL_MARGIN
+            token = min(token, TOKEN_SIZE)
+    else:
+        left = px((8 + 7 * len(str(w.grid.Tr - 1))) * growth) if numbers else 0.0
+        top = px(16 * growth) if numbers else 0.0
+
+    content = rect.adjusted(pad, pad + header, -pad, -pad - caption)
+    room_h = content.height() - top - 2 * gap - (gap / 2 if caption else 0)
+    visible = visible_count(Nq, view.zoom), visible_count(Nk, view.zoom)
+    statistic = px(18 if wide >= 420 else 12) * growth
+    if wide >= 620 and room_h / 2 >= visible[0] * px(NUMBER_CELL[1]):
+        statistic = px(46) * growth  # few rows: m and l hold their numbers, too
+    room_w = content.width() - left - 3 * gap - 2 * statistic - gap / 2
+    strip = px(_STRIPS[tokens == Tokens.SMALL])
+    columns = _shares(room_w, d, dv, Nk, low=0.12, high=0.20, least=strip)
+    # The magnified tile of a large problem stands beside Vᵀ, so that is made taller.
+    below = 0.27 if large and high >= 320 else 0.12
+    rows = _shares(room_h, d, dv, Nq, low=0.12, high=0.18, least=px(24), last=below)
+    s_w, s_h = _within(columns[1], rows[1], Nk / Nq)
+    q_w, o_w = (
+        min(share, max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_w, strip))
+        for share, n in ((columns[0], d), (columns[2], dv))
+    )
+    tall_v = min(below * room_h, 0.6 * s_w) if large else 0.0
+    k_h, v_h = (
+        min(share, max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_h, px(24), least))
+        for share, n, least in ((rows[0], d, 0.0), (rows[2], dv, tall_v))
+    )
+
+    total_w = left + q_w + s_w + o_w + 3 * gap + 2 * statistic + gap / 2
+    total_h = top + k_h + s_h + v_h + 2 * gap
+    x = content.left() + (content.width() - total_w) / 2
+    y = content.top() + max(0.0, (content.height() - total_h) / 2)
+    q_x, s_y = x + left, y + top + k_h + gap
+    s_x = q_x + q_w + gap
+    m_x = s_x + s_w + gap
+    l_x = m_x + statistic + gap / 2
+    o_x, v_y = l_x + statistic + gap, s_y + s_h + gap
+    boxes = {
+        "S": QRectF(s_x, s_y, s_w, s_h),
+        "Q": QRectF(q_x, s_y, q_w, s_h),
+        "K": QRectF(s_x, y + top, s_w, k_h),
+        "V": QRectF(s_x, v_y, s_w, v_h),
+        "m": QRectF(m_x, s_y, statistic, s_h),
+        "l": QRectF(l_x, s_y, statistic, s_h),
+        "O": QRectF(o_x, s_y, o_w, s_h),
+    }
+    boxes = {name: _snapped(box) for name, box in boxes.items()}
+    s = boxes["S"]
+    cell = s.width() / visible[1], s.height() / visible[0]
+    low = boxes["V"]
+    corner = QRectF(boxes["m"].left(), low.top(), content.right() - boxes["m"].left(), low.height())
+    inset, legend = _corner(corner, px, large)
+    room = min(cell) / style.scale
+    named = {
+        Tokens.ROOMY: room >= TOKEN_SIZE,
+        Tokens.SMALL: ceil(small / room) <= MOST_THINNED,
+        Tokens.NONE: False,
+    }
+    return BoardLayout(
+        rect=rect,
+        scale=style.scale,
+        view=view,
+        shape=(Nq, Nk, d, dv),
+        visible=visible,
+        cell=cell,
+        boxes=boxes,
+        labels=_labels(boxes, lambda size: px(size) * growth, content),
+        row_margin=QRectF(boxes["Q"].left() - left, s.top(), left - px(4), s.height())
+        if left
+        else QRectF(),
+        key_margin=QRectF(s.left(), boxes["K"].top() - top, s.width(), top - px(3))
+        if top
+        else QRectF(),
+        growth=growth,
+        tokens=named[tokens],
+        token_size=min(max(room, small), token),
+        token_step=ceil(small / room),
+        header=QRectF(rect.left() + pad, rect.top() + pad / 2, rect.width() - 2 * pad, header)
+        if header
+        else QRectF(),
+        caption=QRectF(rect.left() + pad, low.bottom() + gap / 2, rect.width() - 2 * pad, caption)
+        if caption
+        else QRectF(),
+        inset=inset,
+        legend=legend,
+    )
+
+
+def _shares(
+    room: float,
+    first: int,
+    second: int,
+    count: int,
+    *,
+    low: float,
+    high: float,
+    least: float,
+    last: float = 0.0,
+) -> tuple[float, float, float]:
+    """Cut `room` into a strip, the scores and a strip, by cells and within limits."""
+    whole = first + second + count
+    a = max(min(max(first / whole, low), high) * room, least)
+    b = max(min(max(second / whole, low, last), max(high, last)) * room, least)
+    return a, max(room - a - b, least), b
+
+
+def _within(width: float, height: float, ratio: float) -> tuple[float, float]:
+    """Return the largest size of a width to height `ratio`, within limits, that fits."""
+    ratio = min(max(ratio, 1 / MOST_ELONGATED), MOST_ELONGATED)
+    return (width, width / ratio) if width / ratio <= height else (height * ratio, height)
+
+
+def _least_token(style: Style) -> float:
+    """Return the least size of tokens, at scale 1."""
+    return min(max(SMALL_TOKEN[0], SMALL_TOKEN[1] / style.scale), TOKEN_SIZE)
+
+
+def _labels(
+    boxes: dict[str, QRectF], px: Callable[[float], float], content: QRectF
+) -> dict[str, QRectF]:
+    """Return where the titles go; those of Q and O reach outwards where their sizes are long."""
+    line, short = px(18), px(20)
+    q, k, v, s, o = (boxes[name] for name in "QKVSO")
+    above = s.top() - px(3) - line
+    # Kᵀ is named at the top of its left side, Q just above its box; side by side if need be.
+    tall = k.height() >= 2 * line
+    k_left = k.left() - px(4) - short
+    labels = {
+        "K": QRectF(k_left, k.top() if tall else above, short, line),
+        "V": QRectF(v.left() - px(4) - short, v.top(), short, line),
+        "Q": QRectF(content.left(), above, q.right() - content.left(), line),
+        "O": QRectF(o.left(), above, content.right() - o.left(), line),
+    }
+    if not tall:
+        labels["Q"].setRight(k_left - px(4))
+    for name in ("m", "l"):
+        labels[name] = QRectF(boxes[name].left(), above, boxes[name].width(), line)
+    return labels
+
+
+def _corner(corner: QRectF, px: Callable[[float], float], large: bool) -> tuple[QRectF, QRectF]:
+    """Share the room right of Vᵀ between the magnified tile and the legend."""
+    inset, rest = QRectF(), corner
+    if large and min(corner.width(), corner.height()) >= px(48):
+        side = min(corner.height(), corner.width())
+        beside = corner.width() - px(16) - px(_NARROW_LEGEND[0])
+        if beside >= px(64) and corner.height() >= px(_NARROW_LEGEND[1]):
+            side = min(side, beside)
+        inset = QRectF(corner.left(), corner.top(), side, corner.height())
+        rest = corner.adjusted(side + px(16), 0, 0, 0)
+    wide, high = rest.width(), rest.height()
+    least = _NARROW_LEGEND
+    fits = wide >= px(LEGEND_WIDTH) and high >= px(52)
+    fits = fits or (wide >= px(least[0]) and high >= px(least[1]))
+    return inset, rest if fits else QRectF()

@@ -1,0 +1,141 @@
+"""Outlines on the board: frames, the current bands and tile, the selected row, the pointer."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+
+from simulator.run.snapshot import Cell, Snapshot
+from ui.board.layout import BoardLayout
+from ui.board.scores import numbers_fit
+from ui.board.state import moved_rows, tensors_at_work
+from ui.look.draw import hairline, outline
+from ui.look.theme import Style, Theme
+
+
+def paint_frames(painter: QPainter, theme: Theme, lay: BoardLayout) -> None:
+    """Draw a thin line around every box."""
+    for box in lay.boxes.values():
+        outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid)
+
+
+def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Outline the current row and column block in all their boxes, what just moved thicker."""
+    theme, visit = style.theme, snapshot.visit
+    at_work, moved = tensors_at_work(snapshot), moved_rows(snapshot)
+    for name in ("K", "V", "Q", "O"):
+        last = "O" if name == "O" else ""
+        first = "m" if name == "O" else name
+        own = visit.cols if name in "KV" else visit.rows
+        if name not in at_work and not (name == "O" and snapshot.in_softmax_launch):
+            continue
+        if snapshot.in_softmax_launch:
+            last = "l"
+        names = {"O", "m", "l", "LSE"} if name == "O" else {name}
+        moves = [rows for tensor, rows in moved.items() if tensor in names]
+        band = lay.col_band(name, own) if name in "KV" else lay.row_band(first, own, last)
+        colour = theme.tensor(name)
+        if moves and moves[0] != own:  # cleared in HBM: rows of other blocks
+            other = lay.row_band(first, moves[0], last)
+            if not other.isEmpty():
+                outline(painter, other, colour, style.px(1.5))
+        width = style.px(4 if moves and moves[0] == own else 2)
+        if visible_band(band, lay.boxes[first]):
+            outline(painter, at_least(band, style.px(5)), colour, width)
+
+
+def visible_band(band: QRectF, box: QRectF) -> bool:
+    """Return whether any of a band can be seen in its box."""
+    return band.width() > 0 and band.height() >= 0 and band.intersects(box.adjusted(-1, -1, 1, 1))
+
+
+def at_least(rect: QRectF, size: float) -> QRectF:
+    """Return the rectangle grown about its centre where a side is shorter than `size`."""
+    x, y = max(size - rect.width(), 0.0) / 2, max(size - rect.height(), 0.0) / 2
+    return rect.adjusted(-x, -y, x, y)
+
+
+def paint_current_outline(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
+) -> None:
+    """Outline the current tile, or where it is when it is too small to see."""
+    tile = lay.tile(snapshot.visit.rows, snapshot.visit.cols)
+    if not visible_band(tile, lay.boxes["S"]):
+        return
+    around = at_least(tile, style.px(9)).adjusted(-1, -1, 1, 1)
+    width = style.px(3)
+    outline(painter, around.adjusted(-1, -1, 1, 1), style.theme.empty, width + 2)
+    outline(painter, around, style.theme.current, width)
+
+
+def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) -> None:
+    """Draw a thin line around the selected row, from Q to O, and a pointer at either end."""
+    if not row < lay.shape[0]:
+        return
+    middle = lay.row_y(row + 0.5)
+    if not lay.boxes["S"].top() <= middle <= lay.boxes["S"].bottom():
+        return
+    ink = QColor(style.theme.text)
+    for first, last in (("Q", ""), ("S", ""), ("m", "O")):
+        band = lay.row_band(first, range(row, row + 1), last)
+        if band.height() >= 4:
+            outline(painter, band, ink, hairline(style))
+        else:
+            painter.setPen(QPen(ink, hairline(style)))
+            painter.drawLine(QLineF(band.left(), round(middle), band.right(), round(middle)))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(ink)
+    size, x = style.px(3), lay.boxes["O"].right() + 2
+    painter.drawPolygon(
+        QPolygonF(
+            [
+                QPointF(x, middle),
+                QPointF(x + size * 1.4, middle - size),
+                QPointF(x + size * 1.4, middle + size),
+            ]
+        )
+    )
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+
+def paint_selection(painter: QPainter, style: Style, lay: BoardLayout, cell: Cell) -> None:
+    """Mark the selected cell: a double outline, and a tick outwards from each of its sides.
+
+    A cell that is large enough for its number is found without ticks, and they would lie over the
+    numbers beside it: a tick before 0.09 makes it -0.09.
+    """
+    place = lay.place(cell)
+    if not visible_band(place, lay.boxes[cell.tensor]) or place.height() <= 0:
+        return
+    px = style.px
+    box = at_least(place, px(7)).adjusted(-px(1), -px(1), px(1), px(1))
+    ink, ground, width = style.theme.text, style.theme.empty, px(2)
+    outline(painter, box.adjusted(-width, -width, width, width), ground, width)
+    middle, reach = box.center(), px(7)
+    ticks = [
+        QLineF(box.left() - reach, middle.y(), box.left(), middle.y()),
+        QLineF(box.right(), middle.y(), box.right() + reach, middle.y()),
+        QLineF(middle.x(), box.top() - reach, middle.x(), box.top()),
+        QLineF(middle.x(), box.bottom(), middle.x(), box.bottom() + reach),
+    ]
+    for colour, wide in ((ground, px(5)), (ink, px(2.5))):
+        if not numbers_fit(style, place.width(), place.height()):
+            painter.setPen(QPen(QColor(colour), wide))
+            painter.drawLines(ticks)
+    outline(painter, box, ink, width)
+
+
+def paint_hover(painter: QPainter, style: Style, lay: BoardLayout, hit: Cell) -> None:
+    """Outline the cell under the pointer and, for a score, its row of Q and column of Kᵀ."""
+    ink = QColor(style.theme.text)
+    row, key = range(hit.row, hit.row + 1), range(hit.col, hit.col + 1)
+    if hit.tensor == "S":
+        bands = [lay.tile(row, key), lay.row_band("Q", row), lay.col_band("K", key)]
+    elif hit.tensor in "KV":
+        bands = [lay.col_band(hit.tensor, row)]
+    else:
+        bands = [lay.row_band(hit.tensor, row)]
+    for band in bands:
+        if not band.isNull():
+            outline(painter, at_least(band, 3), ink, style.px(2))

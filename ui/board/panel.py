@@ -1,0 +1,339 @@
+"""The dock in the middle of the window: the board, and what a pointer does on it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
+
+from simulator.lesson.places import Pointer
+from simulator.run.snapshot import Cell, Snapshot
+from ui.board.board import paint_board
+from ui.board.layout import (
+    BoardLayout,
+    View,
+    board_layout,
+    following,
+    locate,
+    panned,
+    revealing,
+    zoomed,
+)
+from ui.board.marks import visible_band
+from ui.board.point_marks import pointed_cell, pointed_words
+from ui.board.words import DOT, describe, header_choices
+from ui.look.draw import LEFT, card, draw_text, text_width
+from ui.look.theme import DARK, Style
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+
+STEP = 1.25
+"""Zoom of one notch of the wheel, or one press of a key."""
+STILL_MS = 700
+"""How long after its last move the pointer counts as left where it is."""
+NOTCH = 120
+"""What Qt reports for one notch of a wheel, in eighths of a degree."""
+
+
+@guarded
+class BoardPanel(QWidget):
+    """Shows a snapshot's matrices; zooms, pans, reads cells, and picks rows and tiles.
+
+    A view that is zoomed follows the current tile, unless the tile was moved or left out of
+    sight with the pointer. It follows again once the tile is in sight, or all of the matrix is.
+
+    Parameters
+    ----------
+    parent : QWidget, optional
+        Owner.
+    """
+
+    row_chosen = Signal(int)
+    """A click on a cell of a query row: its number."""
+    tile_chosen = Signal(int, int)
+    """A double click on a tile of the score matrix: row block and column block."""
+    cell_chosen = Signal(object)
+    """A click on any cell: the `Cell`."""
+    cell_hovered = Signal(object)
+    """The `Cell` under the pointer, or None beside the matrices; told when it is another one."""
+    hovered = Signal(str)
+    """What the cell under the pointer holds; empty beside the matrices."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.moving = QTimer(self, singleShot=True, interval=STILL_MS)
+        """Runs while the pointer moves, and a moment longer."""
+        self.reads_out = False
+        """Whether a card says what is under the pointer: until the run goes on without it."""
+        self._style = Style(DARK)
+        self._snapshot: Snapshot | None = None
+        self._row: int | None = None
+        self._view = View()
+        self._pointer: QPointF | None = None
+        self._hit: Cell | None = None
+        self._selected: Cell | None = None
+        self._points: tuple[Pointer, ...] = ()
+        self._pressed: tuple[QPointF, BoardLayout] | None = None
+        self._dragging = False
+        self._follows = True
+        self.setObjectName("board")
+        self.setAccessibleName("Tile board")
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMinimumSize(360, 280)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    # --- what is shown --------------------------------------------------------------------
+
+    def show_snapshot(
+        self,
+        snapshot: Snapshot,
+        row: int | None,
+        selected: Cell | None = None,
+        points: tuple[Pointer, ...] = (),
+    ) -> None:
+        """Show a snapshot, one query row and one cell of it marked, and what a lesson points at."""
+        before = self._snapshot
+        if before is None or _shape(before) != _shape(snapshot):
+            # Another problem: the old view, and a drag of it, mean nothing there.
+            self._view, self._pressed, self._dragging = View(), None, False
+            self.unsetCursor()
+        stepped = before is not None and before.cursor != snapshot.cursor
+        if stepped and not self.moving.isActive():
+            self.reads_out = False  # it would lie over what the step does
+        self._snapshot, self._row = snapshot, row
+        self._follows = self._follows or self._sees_tile()
+        if before is None or before.visit != snapshot.visit:
+            self._follow()
+        words = header_choices(snapshot)[0]
+        if selected is not None:
+            words += f"{DOT}selected: {describe(snapshot, selected)}"
+            if selected != self._selected:  # where it is out of sight, the view goes there
+                self._view = revealing(self.board_layout(), selected)
+                self._follows = self._sees_tile()
+        self._selected = selected
+        if points != self._points:
+            self._points = points
+            w = snapshot.program.workload
+            for cell in filter(None, (pointed_cell(point, w) for point in reversed(points))):
+                self._view = revealing(self.board_layout(), cell)  # the first has the last word
+        words += "".join(f"{DOT}pointed at: {name}" for name in map(pointed_words, points) if name)
+        self.setAccessibleDescription(words)
+        self._read_pointer()
+        self.update()
+
+    def set_style(self, style: Style) -> None:
+        """Take new colours or sizes."""
+        self._style = style
+        self.update()
+
+    @property
+    def hit(self) -> Cell | None:
+        """The cell under the pointer."""
+        return self._hit
+
+    @property
+    def view(self) -> View:
+        """What part of the score matrix is shown."""
+        return self._view
+
+    def zoom_in(self) -> None:
+        """Show less, larger, about the middle, but with the current tile where it is followed."""
+        self._zoom(None, STEP)
+        self._follow()
+
+    def zoom_out(self) -> None:
+        """Show more, smaller, about the middle."""
+        self._zoom(None, 1 / STEP)
+
+    def zoom_fit(self) -> None:
+        """Show the whole matrix."""
+        self._set_view(View())
+        self._follows = True
+
+    def board_layout(self) -> BoardLayout:
+        """Return where everything lies now.
+
+        Raises
+        ------
+        ValueError
+            Nothing is shown yet.
+        """
+        if self._snapshot is None:
+            raise ValueError("the board shows no snapshot yet")
+        workload = self._snapshot.program.workload
+        return board_layout(workload, self._style, QRectF(self.rect()), self._view)
+
+    def _zoom(self, about: QPointF | None, factor: float) -> None:
+        if self._snapshot is None:
+            return
+        about = about or self.board_layout().boxes["S"].center()
+        w, rect = self._snapshot.program.workload, QRectF(self.rect())
+        self._set_view(zoomed(w, self._style, rect, self._view, about, factor))
+
+    def _follow(self) -> None:
+        """Move a zoomed view to the current tile, where it is to follow it."""
+        if self._snapshot is not None and self._follows and not self._dragging:
+            visit = self._snapshot.visit
+            self._set_view(following(self.board_layout(), visit.rows, visit.cols))
+
+    def _sees_tile(self) -> bool:
+        """Return whether any of the current tile is in sight."""
+        if self._snapshot is None:
+            return True
+        layout, visit = self.board_layout(), self._snapshot.visit
+        return visible_band(layout.tile(visit.rows, visit.cols), layout.boxes["S"])
+
+    def _set_view(self, view: View) -> None:
+        if view != self._view:
+            self._view = view
+            self._read_pointer()
+            self.update()
+
+    # --- pointer --------------------------------------------------------------------------
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom about the pointer."""
+        turns = event.angleDelta().y() / NOTCH
+        if turns:
+            self._zoom(event.position(), STEP**turns)
+            self._follows = self._sees_tile()
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begin what may become a drag."""
+        if event.button() == Qt.MouseButton.LeftButton and self._snapshot is not None:
+            self._pressed, self._dragging = (event.position(), self.board_layout()), False
+        event.accept()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Pan while the button is down, else read the cell under the pointer."""
+        self._pointer = event.position()
+        self.reads_out = True
+        self.moving.start()
+        if self._pressed is not None:
+            start, layout = self._pressed
+            moved = event.position() - start
+            if moved.manhattanLength() >= QApplication.startDragDistance():
+                self._dragging = True
+                self.setCursor(Qt.CursorShape.ClosedHandCursor)
+            if self._dragging:
+                self._set_view(panned(layout, moved))
+                self._follows = self._sees_tile()
+        self._read_pointer()
+        event.accept()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Choose a row, unless it was a drag."""
+        if event.button() != Qt.MouseButton.LeftButton or self._pressed is None:
+            return
+        dragged, self._pressed, self._dragging = self._dragging, None, False
+        self.unsetCursor()
+        hit = self._hit_at(event.position())
+        if not dragged and hit is not None and hit.tensor not in "KV":
+            self.row_chosen.emit(hit.row)
+        if not dragged and hit is not None:
+            self.cell_chosen.emit(hit)
+        event.accept()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Choose the tile under the pointer."""
+        hit = self._hit_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and hit is not None and hit.tensor == "S":
+            assert self._snapshot is not None  # there is no hit without one
+            w = self._snapshot.program.workload
+            self.tile_chosen.emit(hit.row // w.rows, hit.col // w.cols)
+        event.accept()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Read nothing any more."""
+        self._pointer = None
+        self._read_pointer()
+        super().leaveEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Forget the pointer's cell: cells have moved."""
+        self._pointer = None
+        self._read_pointer()
+        super().resizeEvent(event)
+
+    def _hit_at(self, point: QPointF) -> Cell | None:
+        return None if self._snapshot is None else locate(self.board_layout(), point)
+
+    def _read_pointer(self) -> None:
+        """Find the cell under the pointer; repaint and tell when it is another one."""
+        hit = None if self._pointer is None or self._dragging else self._hit_at(self._pointer)
+        text = describe(self._snapshot, hit) if hit and self._snapshot else ""
+        if hit != self._hit or hit is not None:
+            other, self._hit = hit != self._hit, hit
+            if other:
+                self.cell_hovered.emit(hit)
+            self.hovered.emit(text)
+            self.update()
+
+    # --- painting -------------------------------------------------------------------------
+
+    def sizeHint(self) -> QSize:
+        """Return the size that the target picture gives the board."""
+        return QSize(1180, 740)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the board, and what the pointer reads on top."""
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self._style.theme.panel))
+            if self._snapshot is not None:
+                rect = QRectF(self.rect())
+                paint_board(
+                    painter, self._snapshot, self._style, rect,
+                    view=self._view, row=self._row, hover=self._hit, selected=self._selected,
+                    points=self._points,
+                )  # fmt: skip
+                if self._hit is not None and self._pointer is not None and self.reads_out:
+                    text = describe(self._snapshot, self._hit)
+                    paint_readout(painter, text, self._style, rect, self._pointer)
+
+
+def readout_lines(text: str, style: Style, room: QRectF) -> list[str]:
+    """Return what the pointer reads in lines short enough not to cover the matrices."""
+    font, most = style.code_font(12), min(style.px(340), room.width() - style.px(22))
+    lines: list[str] = []
+    for part in text.split(DOT):
+        longer = f"{lines[-1]}{DOT}{part}" if lines else part
+        if lines and text_width(font, longer) <= most:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines
+
+
+def readout_rect(lines: list[str], style: Style, room: QRectF, pointer: QPointF) -> QRectF:
+    """Return a card for some lines of text beside the pointer, inside `room`."""
+    widest = max(text_width(style.code_font(12), line) for line in lines)
+    width = min(widest + style.px(22), room.width())
+    height = style.px(10) + len(lines) * style.px(18)
+    x = min(pointer.x() + style.px(14), room.right() - width)
+    y = pointer.y() + style.px(18)
+    if y + height > room.bottom():
+        y = max(pointer.y() - height - style.px(8), room.top())
+    return QRectF(x, y, width, height)
+
+
+def paint_readout(
+    painter: QPainter, text: str, style: Style, room: QRectF, pointer: QPointF
+) -> None:
+    """Draw what the pointer reads, on a card beside it."""
+    lines = readout_lines(text, style, room)
+    box = readout_rect(lines, style, room, pointer)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    card(painter, box, style.theme.field, style.theme.muted, style.px(5))
+    line = QRectF(box.left() + style.px(10), box.top() + style.px(5),
+                  box.width() - style.px(20), style.px(18))  # fmt: skip
+    for words in lines:
+        draw_text(painter, line, words, style.code_font(12), style.theme.text, LEFT)
+        line.translate(0, style.px(18))
+
+
+def _shape(snapshot: Snapshot) -> tuple[int, int]:
+    w = snapshot.program.workload
+    return w.seqlen_q, w.seqlen_k

@@ -1,0 +1,422 @@
+"""The score matrix in the middle of the board: cells of small problems, tiles of large ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
+
+from simulator.base.dtypes import F32
+from simulator.problem.tiling import I64, TileGrid
+from simulator.run.snapshot import Snapshot
+from ui.board.layout import NUMBER_CELL, BoardLayout, number_size
+from ui.board.state import Area, current_values, past_areas
+from ui.look.draw import hairline, mixed, text_width
+from ui.look.heat import (
+    KEPT,
+    U32,
+    Sheet,
+    colour_map,
+    finite_range,
+    hatching,
+    heat_image,
+    indices,
+    inks,
+    prefers_white,
+    word_image,
+)
+from ui.look.theme import THEMES, Style, Theme
+from ui.look.units import number_text
+
+MOST_TILES = 1024
+"""Blocks along a side that are coloured once for all; more than that, what is visible is."""
+FINEST_STAIRS = 2.5
+"""Smallest cell, in pixels, along which the mask's edge is drawn step by step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Numbers of S or P with the map that colours them.
+
+    Attributes
+    ----------
+    values : ndarray
+        (r, c) float32; -inf hidden by the mask, NaN nothing.
+    words : ndarray
+        The map.
+    low, high : float
+        What it spans.
+    faded : bool
+        Whether the numbers are gone from the machine, so that their digits stand back, too.
+    """
+
+    values: F32
+    words: U32
+    low: float
+    high: float
+    faded: bool = False
+
+    def image(self) -> Sheet:
+        """Return the picture, one pixel for each number."""
+        return Sheet(heat_image(self.values, self.low, self.high, self.words))
+
+
+def value_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
+    """Return what the map of ``S`` or ``P`` spans, the same for all tiles of a head.
+
+    A large problem knows its current tile alone. Exponentials end at 1; naive divides them
+    by their sum, so there the map ends at the largest.
+    """
+    head, tile = snapshot.head, snapshot.tile
+    if name == "S":
+        scores = tile.s if head is None else head.s
+        return KEPT.get(scores, "range", lambda: finite_range(scores))
+    divided = snapshot.visit.launch == 2 or "normalise" in snapshot.done
+    if not snapshot.is_naive or not divided:
+        top = 1.0
+        if snapshot.program.workload.faults.on:  # exponentials may pass 1
+            weights = tile.p if head is None else head.p
+            top = max(top, KEPT.get(weights, "range", lambda: finite_range(weights))[1])
+        return 0.0, top
+    weights = tile.p if head is None else head.p
+    return 0.0, KEPT.get(weights, "range", lambda: finite_range(weights))[1] or 1.0
+
+
+def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Draw the score matrix: past tiles, the current one, the grid and the mask's edge."""
+    theme, box, w = style.theme, lay.boxes["S"], snapshot.program.workload
+    with clipped(painter, box):
+        if snapshot.is_naive or not w.mask.hides:
+            painter.fillRect(box, QColor(theme.empty))
+        else:
+            painter.fillRect(box, hatching(theme.empty, theme.hatch, style.scale))
+            kind = "empty" if snapshot.head is not None else "pending"
+            pending = _tile_window(w.grid, theme, kind, lay)
+            pending.draw(painter, lay, box)
+        for area in past_areas(snapshot):
+            _paint_area(painter, snapshot, theme, lay, area)
+        _paint_current(painter, snapshot, theme, lay)
+        _paint_grid(painter, w.grid, style, lay)
+        _paint_mask_edges(painter, snapshot, style, lay)
+        _paint_numbers(painter, snapshot, style, lay)
+
+
+@contextmanager
+def clipped(painter: QPainter, box: QRectF) -> Iterator[None]:
+    """Let nothing be painted outside a box."""
+    painter.save()
+    painter.setClipRect(box, Qt.ClipOperation.IntersectClip)
+    yield
+    painter.restore()
+    if painter.hasClipping():  # told again, else Qt's SVG goes on with the inner box
+        painter.setClipRect(painter.clipBoundingRect(), Qt.ClipOperation.IntersectClip)
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A sheet that shows some rows and keys, given by where they begin and how many they are."""
+
+    sheet: Sheet
+    x: float
+    y: float
+    keys: float
+    rows: float
+
+    def draw(self, painter: QPainter, lay: BoardLayout, within: QRectF) -> None:
+        """Draw what lies inside `within`; all parts of a sheet fall on the same pixels."""
+        rows, keys = lay.visible
+        source = QRectF(
+            (lay.view.x - self.x) / self.keys, (lay.view.y - self.y) / self.rows,
+            keys / self.keys, rows / self.rows,
+        )  # fmt: skip
+        with clipped(painter, within):
+            self.sheet.draw(painter, lay.boxes["S"], source)
+
+
+def _paint_area(
+    painter: QPainter, snapshot: Snapshot, theme: Theme, lay: BoardLayout, area: Area
+) -> None:
+    within = lay.tile(area.rows, area.cols)
+    if within.isEmpty():
+        return
+    shown = _shown_area(snapshot, theme, area)
+    if shown is None:
+        kind = area.name if not area.dropped else "used"
+        _tile_window(snapshot.program.workload.grid, theme, kind, lay).draw(painter, lay, within)
+        return
+    key = ("sheet", theme.name, area.name, area.dropped, shown.high)
+    sheet = KEPT.get(shown.values, key, shown.image)
+    rows, keys = shown.values.shape
+    _Window(sheet, 0, 0, keys, rows).draw(painter, lay, within)
+
+
+def _shown_area(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
+    if snapshot.head is None:
+        return None
+    values = snapshot.head.p if area.name == "P" else snapshot.head.s
+    low, high = value_range(snapshot, area.name)
+    if area.name == "P" and snapshot.is_naive:  # divided by l already, whatever the op
+        high = KEPT.get(values, "range", lambda: finite_range(values))[1] or 1.0
+    words = colour_map(theme, area.name, dim=area.dropped)
+    return Shown(_without_hidden(snapshot, values), words, low, high, area.dropped)
+
+
+def _without_hidden(snapshot: Snapshot, values: F32) -> F32:
+    """Return P with -inf where the mask hides a pair: 0 there is no number of the softmax."""
+    head = snapshot.head
+    if head is None or values is not head.p or not snapshot.program.workload.mask.hides:
+        return values
+    s = head.s
+    return KEPT.get(values, "seen", lambda: np.where(np.isneginf(s), s, values))
+
+
+def shown_current(snapshot: Snapshot, theme: Theme) -> Shown | None:
+    """Return the current tile's numbers, in the maps of what is on chip."""
+    found = current_values(snapshot)
+    if found is None:
+        if snapshot.is_naive and snapshot.visit.launch == 2:  # P lies in HBM before it is loaded
+            found = "P", snapshot.tile.p
+        else:
+            return None
+    name, values = found
+    if name == "P":
+        weights, seen = values, snapshot.tile.seen
+        values = KEPT.get(weights, "tile", lambda: np.where(seen, weights, np.float32(-np.inf)))
+    return Shown(values, colour_map(theme, name), *value_range(snapshot, name))
+
+
+def _paint_current(painter: QPainter, snapshot: Snapshot, theme: Theme, lay: BoardLayout) -> None:
+    visit = snapshot.visit
+    box = lay.tile(visit.rows, visit.cols)
+    if box.isEmpty():
+        return
+    shown = shown_current(snapshot, theme)
+    if min(box.width(), box.height()) < 3:
+        return  # a few pixels: the outline is all that shows
+    painter.fillRect(box, QColor(theme.empty))
+    if shown is None:
+        return
+    sheet = KEPT.get(shown.values, ("current", theme.name, shown.low, shown.high), shown.image)
+    _Window(sheet, visit.cols.start, visit.rows.start, len(visit.cols), len(visit.rows)).draw(
+        painter, lay, box
+    )
+
+
+def _paint_grid(painter: QPainter, grid: TileGrid, style: Style, lay: BoardLayout) -> None:
+    """Draw the lines between tiles: opaque and not smoothed, which is many times faster."""
+    box, (cell_w, cell_h) = lay.boxes["S"], lay.cell
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.setPen(QPen(QColor(style.theme.grid), hairline(style)))
+    lines = []
+    rows, keys = lay.visible_rows(), lay.visible_keys()
+    if cell_h * grid.rows >= 5:
+        for i in range(rows.start // grid.rows + 1, (rows.stop - 1) // grid.rows + 1):
+            y = round(lay.row_y(i * grid.rows))
+            lines.append(QLineF(box.left(), y, box.right(), y))
+    if cell_w * grid.cols >= 5:
+        for j in range(keys.start // grid.cols + 1, (keys.stop - 1) // grid.cols + 1):
+            x = round(lay.col_x(j * grid.cols))
+            lines.append(QLineF(x, box.top(), x, box.bottom()))
+    painter.drawLines(lines)
+
+
+def _paint_mask_edges(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
+) -> None:
+    """Draw where the visible pairs end: steps between cells, a line where they are too small."""
+    mask, grid = snapshot.program.workload.mask, snapshot.program.workload.grid
+    cell_w, cell_h = lay.cell
+    if not mask.hides or min(cell_w * grid.cols, cell_h * grid.rows) < 8:
+        return
+    rows = lay.visible_rows()
+    stairs = min(cell_w, cell_h) >= FINEST_STAIRS
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, not stairs)
+    colour = mixed(style.theme.empty, style.theme.muted, 0.75)
+    painter.setPen(QPen(colour, hairline(style)))
+    offsets = []  # of the first hidden key from the row, and of the first visible one
+    if mask.causal or mask.window:
+        offsets.append(1 if mask.causal else mask.window)
+    if mask.window:
+        offsets.append(1 - mask.window)
+    for offset in offsets:
+        first = rows.start
+        if offset < 1:  # to the left of the sinks' edge nothing is hidden
+            first = max(first, mask.sinks - offset - mask.shift)
+        painter.drawPolyline(_edge(lay, range(first, rows.stop), mask.shift + offset, stairs))
+    if mask.window and mask.sinks:
+        x, top = round(lay.col_x(mask.sinks)), lay.row_y(mask.sinks + mask.window - mask.shift)
+        painter.drawLine(QLineF(x, top, x, lay.row_y(mask.seqlen_q)))
+
+
+def _edge(lay: BoardLayout, rows: range, offset: int, stairs: bool) -> QPolygonF:
+    if not rows:
+        return QPolygonF()
+    if not stairs:
+        ends = ((rows.start, rows.start + offset), (rows.stop, rows.stop + offset))
+        return QPolygonF([QPointF(lay.col_x(key), lay.row_y(row)) for row, key in ends])
+    points = []
+    for row in rows:
+        x = round(lay.col_x(row + offset))
+        points.append(QPointF(x, round(lay.row_y(row))))
+        points.append(QPointF(x, round(lay.row_y(row + 1))))
+    return QPolygonF(points)
+
+
+def _paint_numbers(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    visit, theme = snapshot.visit, style.theme
+    if not numbers_fit(style, *lay.cell):
+        return
+    if snapshot.head is not None:
+        for area in past_areas(snapshot):
+            shown = _shown_area(snapshot, theme, area)
+            assert shown is not None  # there is a head
+            paint_numbers(painter, shown, style, lay, "S", area.rows, area.cols, (0, 0))
+    current = shown_current(snapshot, theme)
+    if current is not None:
+        corner = visit.rows.start, visit.cols.start
+        paint_numbers(painter, current, style, lay, "S", visit.rows, visit.cols, corner)
+
+
+def numbers_fit(style: Style, width: float, height: float) -> bool:
+    """Return whether a cell is large enough for its number."""
+    return width >= style.px(NUMBER_CELL[0]) and height >= style.px(NUMBER_CELL[1])
+
+
+def paint_numbers(
+    painter: QPainter,
+    shown: Shown,
+    style: Style,
+    lay: BoardLayout,
+    name: str,
+    rows: range,
+    cols: range,
+    corner: tuple[int, int],
+) -> None:
+    """Write the numbers of some cells into them.
+
+    `shown` holds the numbers of a part of box `name` that begins at row and column `corner`;
+    `rows` and `cols` say which of them are meant. Those that are not visible are left out.
+    """
+    box = lay.boxes[name]
+    seen = lay.visible_rows()
+    rows = range(max(rows.start, seen.start), min(rows.stop, seen.stop))
+    width, left = box.width() / lay.depth(name), box.left()
+    if name == "S":
+        seen, width, left = lay.visible_keys(), lay.cell[0], lay.col_x(0)
+        cols = range(max(cols.start, seen.start), min(cols.stop, seen.stop))
+    font = style.code_font(number_size(style, width, lay.cell[1]))
+    digit = text_width(font, "0")
+    room = int((width - style.px(3)) / digit)
+    key = ("texts", room, id(shown.words), shown.low, shown.high)
+    texts = KEPT.get(shown.values, key, lambda: _cell_texts(shown, room))
+    painter.setFont(font)
+    drop = QFontMetricsF(font).capHeight() / 2 + lay.cell[1] / 2
+    # All black ones, then all white ones: changing pens is what costs.
+    for ink, colour in enumerate(inks(shown.words, faded=shown.faded)):
+        painter.setPen(colour)
+        for row in rows:
+            line = texts[row - corner[0]]
+            y = lay.row_y(row) + drop
+            for col in cols:
+                text, own = line[col - corner[1]]
+                if own == ink and text:
+                    x = left + (col + 0.5) * width - len(text) * digit / 2
+                    painter.drawText(QPointF(x, y), text)
+
+
+def _cell_texts(shown: Shown, room: int) -> list[list[tuple[str, int]]]:
+    """Return each number's text and whether it is written in white."""
+    words = shown.words[indices(shown.values, shown.low, shown.high)]
+    white = prefers_white(words)
+    return [
+        [(cell_text(float(value), room), int(ink)) for value, ink in zip(row, inks, strict=True)]
+        for row, inks in zip(shown.values, white, strict=True)
+    ]
+
+
+def cell_text(value: float, room: int) -> str:
+    """Return a number with as many of two decimals as fit `room` characters; "" if none does."""
+    if np.isnan(value):
+        return ""
+    for digits in (2, 1, 0):
+        text = number_text(value, digits) if abs(value) >= 0.5 * 10**-digits else f"{0:.{digits}f}"
+        if len(text) <= room:
+            return text
+    return ""
+
+
+# --- tiles of large problems ------------------------------------------------------------------
+
+
+def _tile_window(grid: TileGrid, theme: Theme, kind: str, lay: BoardLayout) -> _Window:
+    """Return the tiles in the colours of one state, skipped ones transparent."""
+    if max(grid.Tr, grid.Tc) <= MOST_TILES:
+        whole = (0.0, 0.0, grid.Tc, grid.Tr)
+        sheet = tile_sheet(grid, theme.name, kind, whole, grid.Tr, grid.Tc)
+        return _Window(sheet, 0, 0, grid.Tc * grid.cols, grid.Tr * grid.rows)
+    rows, keys = lay.visible
+    box = lay.boxes["S"]
+    place = (lay.view.x / grid.cols, lay.view.y / grid.rows, keys / grid.cols, rows / grid.rows)
+    size = min(round(box.height()), MOST_TILES), min(round(box.width()), MOST_TILES)
+    sheet = tile_sheet(grid, theme.name, kind, place, *size)
+    return _Window(sheet, lay.view.x, lay.view.y, keys, rows)
+
+
+@lru_cache(maxsize=16)
+def tile_sheet(
+    grid: TileGrid,
+    theme_name: str,
+    kind: str,
+    place: tuple[float, float, float, float],
+    height: int,
+    width: int,
+) -> Sheet:
+    """Return tiles in the colours of one state, sampled at `height` by `width` places.
+
+    Parameters
+    ----------
+    grid : TileGrid
+        The tiles.
+    theme_name : str
+        Theme.
+    kind : str
+        ``empty``, ``pending``, ``used``, ``S`` or ``P``; skipped tiles are transparent but in
+        the last two, which are of naive.
+    place : tuple of float
+        First column and row block, and how many of them it spans.
+    height, width : int
+        Pixels.
+    """
+    x, y, across, down = place
+    i = np.minimum((y + (np.arange(height) + 0.5) * down / height).astype(np.int64), grid.Tr - 1)
+    j = np.minimum((x + (np.arange(width) + 0.5) * across / width).astype(np.int64), grid.Tc - 1)
+    kinds = _inside(grid.row_spans[i], j) + _inside(grid.full_spans[i], j)
+    return Sheet(word_image(_tile_colours(THEMES[theme_name], kind)[kinds]))
+
+
+def _inside(spans: I64, j: I64) -> I64:
+    a, b, c, d = (spans[:, n, None] for n in range(4))
+    return (((a <= j) & (j < b)) | ((c <= j) & (j < d))).astype(np.int64)
+
+
+def _tile_colours(theme: Theme, kind: str) -> U32:
+    """Return the colours of hidden, partial and full tiles in one state.
+
+    Hidden ones are skipped, so transparent; naive works on them as on the others.
+    """
+    violet, green = theme.tensor("S"), theme.tensor("P")
+    clear = QColor(Qt.GlobalColor.transparent)
+    ground = QColor(theme.empty)
+    hidden, partial, full = {
+        "empty": (clear, ground, ground),
+        "pending": (clear, mixed(ground, violet, 0.16), ground),
+        "used": (clear, mixed(ground, green, 0.22), mixed(ground, green, 0.38)),
+        "S": tuple(mixed(ground, violet, share) for share in (0.3, 0.55, 0.8)),
+        "P": tuple(mixed(ground, green, share) for share in (0.3, 0.55, 0.8)),
+    }[kind]
+    return np.array([hidden.rgba(), partial.rgba(), full.rgba()], dtype=np.uint32)

@@ -1,0 +1,85 @@
+"""What of a snapshot the board shows where, before anything is painted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.base.dtypes import F32
+from simulator.program.tile_program import TileProgram, Visit
+from simulator.run.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A rectangle of the score matrix whose tiles were worked on before the current one.
+
+    Attributes
+    ----------
+    name : str
+        ``S`` or ``P``: what it shows.
+    dropped : bool
+        Whether its numbers are gone from the machine; else they lie in HBM.
+    rows, cols : range
+        Query rows and keys; skipped tiles among them stay as they are.
+    """
+
+    name: str
+    dropped: bool
+    rows: range
+    cols: range
+
+
+def past_areas(snapshot: Snapshot) -> tuple[Area, ...]:
+    """Return where tiles were worked on before the current one."""
+    return areas_before(snapshot.program, snapshot.visit)
+
+
+def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
+    """Return where tiles were worked on: programs run in order, so it is a few rectangles."""
+    w = program.workload
+    naive = w.algorithm == "naive"
+    rows, cols = range(w.seqlen_q), range(w.seqlen_k)
+    above, left = range(visit.rows.start), range(visit.cols.start)
+    if naive and visit.launch == 1:
+        below = range(visit.rows.stop, w.seqlen_q)
+        return Area("P", False, above, cols), Area("S", False, below, cols)
+    if naive and visit.launch == 2:
+        return (Area("P", False, rows, cols),)
+    name, dropped = ("S", False) if naive else ("P", True)
+    if program.launches[visit.launch].by_rows:
+        return Area(name, dropped, above, cols), Area(name, dropped, visit.rows, left)
+    return Area(name, dropped, rows, left), Area(name, dropped, above, visit.cols)
+
+
+def current_values(snapshot: Snapshot) -> tuple[str, F32] | None:
+    """Return what the current tile holds: ``P`` once there are exponentials, before that ``S``."""
+    if snapshot.weights is not None:
+        return "P", snapshot.weights
+    return None if snapshot.scores is None else ("S", snapshot.scores)
+
+
+def tensors_at_work(snapshot: Snapshot) -> frozenset[str]:
+    """Return the tensors whose blocks the current visit works on."""
+    if not snapshot.is_naive:
+        return frozenset("QKVO")
+    return frozenset(("QK", "", "VO")[snapshot.visit.launch])
+
+
+def moved_rows(snapshot: Snapshot) -> dict[str, range]:
+    """Return the rows (keys for K and V) that the op just done moved, by tensor."""
+    moves = snapshot.op.moves if snapshot.op.loads or snapshot.op.stores else ()
+    return {move.tensor: move.rows for move in moves}
+
+
+def finished_rows(snapshot: Snapshot, name: str) -> tuple[range, ...]:
+    """Return the rows outside the current row block that hold m, l or O already."""
+    w, visit = snapshot.program.workload, snapshot.visit
+    above, below = range(visit.rows.start), range(visit.rows.stop, w.seqlen_q)
+    if snapshot.is_naive:
+        if name == "O":
+            return (above,) if visit.launch == 2 else ()
+        return ((), (above,), (above, below))[visit.launch]
+    if snapshot.program.launches[0].by_rows:
+        return (above,)
+    # flash1 wrote its blank m, l and O for all rows at the start.
+    return above, below

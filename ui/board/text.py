@@ -1,0 +1,184 @@
+"""Titles, the lines above and below the board, and what stands beside Q and Kᵀ."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFont, QPainter
+
+from simulator.run.snapshot import Snapshot
+from ui.board.fault_marks import paint_fault_label
+from ui.board.layout import MOST_ROWS, BoardLayout
+from ui.board.words import DOT, caption_phrases, header_choices, sharing_choices
+from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, text_width
+from ui.look.theme import Style
+from ui.look.units import count_text
+
+
+def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Name the boxes, with their sizes where these fit."""
+    w, font = snapshot.program.workload, style.text_font(13 * lay.growth, bold=True)
+    rows = count_text(w.seqlen_q)
+    titles = {"Q": "Q", "K": "Kᵀ", "V": "Vᵀ", "m": "m", "l": "ℓ", "O": "O"}
+    sized = {"Q": f"Q {rows}×{w.head_dim}", "O": f"O {rows}×{w.value_dim}"}
+    if all(text_width(font, text) <= lay.labels[name].width() for name, text in sized.items()):
+        titles |= sized
+    for name, box in lay.labels.items():
+        text = titles[name]
+        align = RIGHT if name in "KVQ" else LEFT if name == "O" else CENTRE
+        own = lay.boxes[name]
+        left, right = max(own.left(), box.left()), min(own.right(), box.right())
+        if name in "QO" and text_width(font, text) <= right - left:
+            box, align = QRectF(left, box.top(), right - left, box.height()), CENTRE
+        draw_text(painter, box, text, font, style.theme.tensor(name), align)
+    _paint_sharing(painter, snapshot, style, lay)
+
+
+def _paint_sharing(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Say beside Kᵀ and Vᵀ which query heads use them, where heads share and there is room."""
+    choices, font = sharing_choices(snapshot), style.text_font(11 * lay.growth)
+    titles = lay.labels["Q"]
+    for name in "KV":
+        label = lay.labels[name]
+        room = QRectF(titles.left(), label.top(), label.left() - titles.left(), label.height())
+        if room.intersects(titles):  # a flat Kᵀ is named beside Q
+            continue
+        fits = (text for text in choices if text_width(font, text) <= room.width())
+        if text := next(fits, ""):
+            draw_text(painter, room, text, font, style.theme.muted, RIGHT)
+
+
+def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Say above where the run is, and below what the picture shows."""
+    theme, font = style.theme, style.text_font(12)
+    if not lay.header.isNull():
+        faults = snapshot.program.workload.faults
+        used = paint_fault_label(painter, faults, style, lay.header)
+        room = lay.header.adjusted(used + style.px(10) if used else 0, 0, 0, 0)
+        for text in header_choices(snapshot):
+            if text_width(font, text) <= room.width():
+                draw_text(painter, room, text, font, theme.muted, RIGHT)
+                break
+    if lay.caption.isNull():
+        return
+    font = style.text_font(11.5)
+    grid = snapshot.program.workload.grid
+    tile = min(lay.cell[0] * grid.cols, lay.cell[1] * grid.rows)
+    count = max(1, round(lay.caption.height() / style.px(18)))
+    averaged = [
+        name
+        for name, seen in (("Q", lay.visible_rows()), ("K, V", lay.visible_keys()))
+        if len(seen) > MOST_ROWS
+    ]
+    phrases = caption_phrases(snapshot, tile, ", ".join(averaged))
+    if snapshot.wrong is not None and lay.legend.isNull():
+        here = "" if snapshot.head is not None else " in this row block"
+        phrases.insert(0, f"red marks: wrong numbers{here}")
+    lines = wrapped(phrases, font, lay.caption.width(), count)
+    for n, line in enumerate(lines):
+        place = QRectF(
+            lay.caption.left(), lay.caption.top() + n * style.px(18), lay.caption.width(),
+            style.px(18),
+        )  # fmt: skip
+        draw_text(painter, place, line, font, theme.muted, CENTRE)
+
+
+def wrapped(phrases: list[str], font: QFont, width: float, most: int) -> list[str]:
+    """Return phrases in at most `most` lines, those at the end left out where they do not fit."""
+    phrases = [phrase for phrase in phrases if text_width(font, phrase) <= width]
+    while True:
+        lines: list[str] = []
+        for phrase in phrases:
+            longer = f"{lines[-1]}{DOT}{phrase}" if lines else phrase
+            if lines and text_width(font, longer) <= width:
+                lines[-1] = longer
+            else:
+                lines.append(phrase)
+        if len(lines) <= most:
+            return lines
+        phrases = phrases[:-1]
+
+
+def paint_margins(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Write tokens, or the numbers of blocks, beside Q and above Kᵀ."""
+    if lay.row_margin.isNull():
+        return
+    if lay.tokens:
+        _paint_tokens(painter, snapshot, style, lay)
+    else:
+        _paint_block_numbers(painter, snapshot, style, lay)
+
+
+def _paint_tokens(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    w, visit, theme = snapshot.program.workload, snapshot.visit, style.theme
+    font, step = style.text_font(lay.token_size), lay.token_step
+    cell_w, cell_h = lay.cell
+    margin = lay.row_margin
+    for row in _every(step, lay.visible_rows()):
+        place = QRectF(margin.left(), lay.row_y(row), margin.width(), cell_h)
+        if margin.top() <= place.center().y() <= margin.bottom():
+            colour = theme.text if row in visit.rows else theme.muted
+            draw_text(painter, place, w.query_token(row), font, colour, RIGHT)
+    margin = lay.key_margin
+    for key in _every(step, lay.visible_keys()):
+        x = lay.col_x(key) + cell_w / 2
+        if not margin.left() <= x <= margin.right() or key >= len(w.tokens):
+            continue
+        painter.save()
+        painter.translate(x, margin.bottom())
+        painter.rotate(-90)
+        place = QRectF(0, -cell_w / 2, margin.height(), cell_w)
+        colour = theme.text if key in visit.cols else theme.muted
+        draw_text(painter, place, w.tokens[key], font, colour, LEFT)
+        painter.restore()
+
+
+def _every(step: int, seen: range) -> range:
+    """Return every so many of what is visible, the same ones wherever it begins."""
+    return range(-(-seen.start // step) * step, seen.stop, step)
+
+
+def _paint_block_numbers(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
+) -> None:
+    grid, visit = snapshot.program.workload.grid, snapshot.visit
+    cell_w, cell_h = lay.cell
+    digit, line = style.px(7.5 * lay.growth), style.px(16 * lay.growth)
+    whole = snapshot.in_softmax_launch
+    sides = (
+        (True, visit.i, lay.visible_rows(), grid.rows, cell_h, line),
+        (False, -1 if whole else visit.j, lay.visible_keys(), grid.cols, cell_w,
+         digit * (len(str(grid.Tc)) + 1)),
+    )  # fmt: skip
+    for upright, current, seen, size, cell, least in sides:
+        room = lay.row_margin if upright else lay.key_margin
+        first, last = (room.top(), room.bottom()) if upright else (room.left(), room.right())
+        start, count = (lay.row_y, lay.shape[0]) if upright else (lay.col_x, lay.shape[1])
+        # Numbers at the ends are moved inside by half their width.
+        step = _nice_step(1.5 * least / (cell * size))
+        blocks = range(seen.start // size, (seen.stop - 1) // size + 1)
+        taken: list[float] = []
+        # The current block first: the numbers around it make way.
+        marked = range(-(-blocks.start // step) * step, blocks.stop, step)
+        for block in [*([current] if current in blocks else []), *marked]:
+            middle = (start(block * size) + start(min((block + 1) * size, count))) / 2
+            middle = min(max(middle, first + least / 2), last - least / 2)
+            if any(abs(middle - other) < least for other in taken):
+                continue
+            taken.append(middle)
+            if upright:
+                place = QRectF(room.left(), middle - least / 2, room.width(), least)
+            else:
+                place = QRectF(middle - least / 2, room.top(), least, room.height())
+            font = style.text_font(11 * lay.growth, bold=block == current)
+            colour = style.theme.text if block == current else style.theme.muted
+            draw_text(painter, place, str(block), font, colour, RIGHT if upright else CENTRE)
+
+
+def _nice_step(least: float) -> int:
+    """Return the smallest of 1, 2, 5, 10, 20, ... that is not below `least`."""
+    power = 1
+    while True:
+        for step in (power, 2 * power, 5 * power):
+            if step >= least:
+                return step
+        power *= 10

@@ -1,0 +1,253 @@
+"""What the board says: the line above it, its caption, and what is under the pointer."""
+
+from __future__ import annotations
+
+from math import isclose, isinf, isnan, sqrt
+
+from simulator.problem.tiling import TileKind
+from simulator.problem.workload import Workload
+from simulator.run.cell_values import is_wrong, row_numbers, stored_output, was_visited
+from simulator.run.snapshot import Cell, Snapshot
+from ui.board.layout import is_detailed
+from ui.look.units import number_text
+
+DOT = "  ·  "
+
+
+def header_choices(snapshot: Snapshot) -> list[str]:
+    """Return the line above the board, from the longest to the shortest way to say it."""
+    w, visit = snapshot.program.workload, snapshot.visit
+    picked = w.picked[visit.head]
+    head = f"head {picked}"
+    if w.kv_heads < w.heads:
+        head += f" (KV head {w.kv_head_of[visit.head]})"
+    row, short_row = f"row block i = {visit.i} of {w.grid.Tr}", f"i = {visit.i} of {w.grid.Tr}"
+    if snapshot.in_softmax_launch:
+        col = short_col = "all keys"
+    else:
+        col = f"column block j = {visit.j} of {w.grid.Tc}"
+        short_col = f"j = {visit.j} of {w.grid.Tc}"
+    note = "S and P are written to HBM" if snapshot.is_naive else "S never leaves the chip"
+    choices = (
+        [head, row, col, note],
+        [head, row, col],
+        [head, short_row, short_col],
+        [short_row, short_col],
+        [f"({visit.i}, {visit.j})"],
+    )
+    return [DOT.join(parts) for parts in choices]
+
+
+def sharing_choices(snapshot: Snapshot) -> list[str]:
+    """Return who uses the K and V on show, longest first; nothing where no heads share."""
+    w = snapshot.program.workload
+    if w.kv_heads == w.heads:
+        return []
+    shared = w.kv_head_of[snapshot.visit.head]
+    users = [w.picked[head] for head in range(w.heads) if w.kv_head_of[head] == shared]
+    if len(users) > 2 and users == list(range(users[0], users[-1] + 1)):
+        named = f"{users[0]}–{users[-1]}"
+    else:
+        named = ", ".join(str(head) for head in users)
+    heads, kv = "head" if len(users) == 1 else "heads", f"KV head {shared}"
+    return [
+        f"{kv} of {w.kv_heads}: query {heads} {named}",
+        f"{kv}: query {heads} {named}",
+        f"KV {shared}: {heads} {named}",
+        f"{heads} {named}",
+    ]
+
+
+def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") -> list[str]:
+    """Return what explains the picture, what matters most first.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        What is shown.
+    tile_pixels : float
+        Smaller side of a tile as drawn.
+    averaged : str
+        Inputs of which several rows share a line of the picture.
+    """
+    w = snapshot.program.workload
+    grid = w.grid
+    phrases = [formula(w), _tile_phrase(snapshot)]
+    if snapshot.is_naive:
+        phrases.append(
+            (
+                "finished tiles of S lie in HBM",
+                "rows above hold P, rows below S, all in HBM",
+                "P lies in HBM",
+            )[snapshot.visit.launch]
+        )  # fmt: skip
+        if w.mask.hides:
+            phrases.append("hidden pairs are worked on all the same")
+    else:
+        if _has_dropped(snapshot):
+            past = "dim" if is_detailed(w) else "shaded"
+            phrases.append(f"{past} tiles were used and dropped")
+        if int(grid.visited_per_row.sum()) < grid.Tr * grid.Tc:
+            phrases.append("hatched tiles are skipped")
+    if not is_detailed(w) and tile_pixels < 3:
+        phrases.append(f"a point is a tile, {grid.Tr} × {grid.Tc} of them")
+    if not is_detailed(w) and w.mask.hides:
+        phrases.append("fainter tiles are partly hidden")
+    if averaged:
+        phrases.append(f"{averaged}: means of neighbouring rows")
+    return phrases
+
+
+def _has_dropped(snapshot: Snapshot) -> bool:
+    """Return whether a tile of this head was worked on before the current one."""
+    before = snapshot.cursor.visit - 1
+    return before >= 0 and snapshot.program.visit(before).head == snapshot.visit.head
+
+
+def formula(w: Workload) -> str:
+    """Return how scores come about, with the scale where it is not the usual one."""
+    if w.faults.late_scale:
+        return "S = QKᵀ, not scaled before the softmax"
+    if w.temperature != 1:
+        return f"S = QKᵀ · {w.scale:.3g} / T, T = {w.temperature:g}"
+    return "S = QKᵀ/√d" if _usual_scale(w) else f"S = QKᵀ · {w.scale:.3g}"
+
+
+def _usual_scale(w: Workload) -> bool:
+    return isclose(w.scale, 1 / sqrt(w.head_dim), rel_tol=1e-6)
+
+
+def _tile_phrase(snapshot: Snapshot) -> str:
+    visit, done = snapshot.visit, snapshot.done
+    where = f"tile ({visit.i}, {visit.j})"
+    held = {tile.name for tile in snapshot.on_chip}
+    if snapshot.in_softmax_launch:
+        where = f"row block {visit.i}"
+        if "store" in done:
+            return f"P of {where} written to HBM"
+        return f"{'P' if 'exponentials' in done else 'S'} of {where} on chip"
+    if snapshot.is_naive and visit.launch == 2:
+        if "accumulate" in done:
+            return f"P of {where} added to O"
+        return f"P of {where} {'read from' if 'load' in done else 'still in'} HBM"
+    if "scores" not in done:
+        return f"{where} not computed yet"
+    if snapshot.is_naive:
+        return f"S of {where} {'written to HBM' if 'store' in done else 'in registers'}"
+    # Weights of a row sum to 1 only after the division by its sum, which O alone goes through.
+    weights = f"P = exp(S − m) of {where}"
+    if held & {"S", "P"}:
+        return f"{weights if 'P' in held else f'S of {where}'} in registers"
+    return f"{weights} added to O, then dropped"
+
+
+def describe(snapshot: Snapshot, hit: Cell) -> str:
+    """Return what one cell holds, as the pointer reads it.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        All numbers come from it; what it does not hold is said in words.
+    hit : Cell
+        The cell.
+    """
+    w = snapshot.program.workload
+    if hit.tensor == "S":
+        return _score_text(snapshot, hit.row, hit.col)
+    if hit.tensor in "QKV":
+        values = {"Q": snapshot.q, "K": snapshot.k, "V": snapshot.v}[hit.tensor]
+        value = float(values[hit.row, hit.col])
+        text = f"{hit.tensor}[{hit.row}, {hit.col}] = {number_text(value)}"
+        token = w.query_token(hit.row) if hit.tensor == "Q" else _key_token(w, hit.row)
+        return text + (f"{DOT}“{token}”" if token else "")
+    return _result_text(snapshot, hit)
+
+
+def _key_token(w: Workload, key: int) -> str:
+    return w.tokens[key] if key < len(w.tokens) else ""
+
+
+def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
+    w, visit = snapshot.program.workload, snapshot.visit
+    name = f"S[{row}, {key}]"
+    query, token = w.query_token(row), _key_token(w, key)
+    tokens = f"{DOT}“{query}” → “{token}”" if query and token else ""
+    i, j = row // w.rows, key // w.cols
+    if row in visit.rows and key in visit.cols:
+        return _current_score_text(snapshot, row, key) + tokens
+    if not snapshot.is_naive and w.grid.kind(i, j) is TileKind.SKIPPED:
+        return f"{name}: tile ({i}, {j}) is skipped: never loaded{tokens}"
+    if not was_visited(snapshot, i, j):
+        return f"{name}: not computed yet{tokens}"
+    visible = w.mask.visible(range(row, row + 1), range(key, key + 1))[0, 0]
+    hidden = not visible and not w.faults.late_mask
+    fate = "in HBM" if snapshot.is_naive else "used and dropped"
+    if hidden:
+        return f"{name}: hidden by the mask{tokens}"
+    if snapshot.head is None:
+        return f"{name}: tile ({i}, {j}), {fate}{tokens}"
+    text = f"{name} = {_product(w, row, key)} = {number_text(float(snapshot.head.s[row, key]))}"
+    if not snapshot.is_naive or visit.launch == 2 or (visit.launch == 1 and i < visit.i):
+        text += f"{DOT}P = {number_text(float(snapshot.head.p[row, key]))}"
+    return f"{text}{DOT}{fate}{tokens}"
+
+
+def _current_score_text(snapshot: Snapshot, row: int, key: int) -> str:
+    w, visit = snapshot.program.workload, snapshot.visit
+    r, c = row - visit.rows.start, key - visit.cols.start
+    name = f"S[{row}, {key}]"
+    scores, weights = snapshot.scores, snapshot.weights
+    seen = bool(snapshot.tile.seen[r, c])
+    if scores is None and weights is None:
+        in_hbm = snapshot.is_naive and visit.launch == 2
+        return f"{name}: in HBM, not read yet" if in_hbm else f"{name}: not computed yet"
+    if not seen and (scores is None or isinf(scores[r, c])):
+        return f"{name}: hidden by the mask"
+    text = f"{name} = {_product(w, row, key)} = {number_text(float(snapshot.tile.s[r, c]))}"
+    if weights is not None:
+        text += f"{DOT}P = {number_text(float(weights[r, c]))}"
+    return text if seen else f"{text}{DOT}the mask will hide it"
+
+
+def _product(w: Workload, row: int, key: int) -> str:
+    product = f"q{row} · k{key}"
+    if w.faults.late_scale:
+        return product
+    if w.temperature != 1:
+        return f"{product} · {w.scale:.3g} / {w.temperature:g}"
+    return f"{product} / √{w.head_dim}" if _usual_scale(w) else f"{product} · {w.scale:.3g}"
+
+
+def _result_text(snapshot: Snapshot, hit: Cell) -> str:
+    """Return what m, l or O hold in a row."""
+    w, visit = snapshot.program.workload, snapshot.visit
+    symbol = "ℓ" if hit.tensor == "l" else hit.tensor
+    name = f"O[{hit.row}, {hit.col}]" if hit.tensor == "O" else f"{symbol}[{hit.row}]"
+    token = w.query_token(hit.row)
+    tail = f"{DOT}“{token}”" if token else ""
+    head = snapshot.head
+    if head is not None:
+        column = {"m": head.m, "l": head.l, "O": head.o[:, hit.col]}[hit.tensor]
+        if hit.tensor == "O" and hit.row in visit.rows:
+            column = stored_output(snapshot, column)
+        value = float(column[hit.row])
+    elif hit.row in visit.rows:
+        found = row_numbers(snapshot).get(hit.tensor)
+        value = float("nan") if found is None else float(found[hit.row - visit.rows.start, hit.col])
+    else:
+        return f"{name}: numbers are shown for the current row block{tail}"
+    if isnan(value) and not is_wrong(snapshot, hit):
+        return f"{name}: not computed yet{tail}"
+    meaning = {
+        "m": f"largest score of row {hit.row} so far",
+        "l": "sum of exp(S − m) so far",
+        "O": "",
+    }[hit.tensor]
+    running = w.algorithm == "flash2" and hit.row in visit.rows and "normalise" not in snapshot.done
+    if hit.tensor == "O" and running:
+        meaning = "not divided by ℓ yet"
+    if hit.tensor != "O" and is_wrong(snapshot, hit):
+        meaning = "wrong"
+    elif is_wrong(snapshot, hit):
+        meaning = f"{meaning}, wrong" if meaning else "wrong"
+    return f"{name} = {number_text(value)}" + (f"{DOT}{meaning}" if meaning else "") + tail

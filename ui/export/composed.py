@@ -1,0 +1,153 @@
+"""The composed picture: board, memory, softmax and progress, as it is exported."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import lru_cache
+
+from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QPainter, QRegion
+
+from simulator.lesson.places import Pointer
+from simulator.program.tile_program import TileProgram
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Snapshot
+from ui.board.board import paint_board
+from ui.board.fault_marks import paint_fault_label
+from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width
+from ui.look.theme import Style, Theme
+from ui.look.units import count_text
+from ui.panels.memory.model import naive_total
+from ui.panels.memory.painter import paint_memory
+from ui.panels.softmax.painter import MOVING_OPS, paint_softmax
+from ui.panels.transport.painter import paint_chips, paint_scrubber, time_words
+from ui.window.header import engine_words, scenario_words
+
+DESIGN = QSizeF(1600, 900)
+"""Picture size at which the style's scale is 1."""
+
+
+def scene_style(theme: Theme, size: QSizeF) -> Style:
+    """Return the style of a picture of that size: everything grows with it."""
+    scale = min(size.width() / DESIGN.width(), size.height() / DESIGN.height())
+    return Style(theme, max(scale, 0.8))
+
+
+def paint_scene(
+    painter: QPainter,
+    snapshot: Snapshot,
+    report: RowReport,
+    style: Style,
+    rect: QRectF,
+    *,
+    phase: float = 1.0,
+    ground: bool = True,
+    points: Collection[Pointer] = (),
+) -> None:
+    """Draw the whole picture.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    snapshot : Snapshot
+        The state.
+    report : RowReport
+        The row that the softmax part explains.
+    style : Style
+        Colours and text scale; `scene_style` gives the one for a size.
+    rect : QRectF
+        The place.
+    phase : float
+        How far the moves of the op have come, 0 to 1.
+    ground : bool
+        Whether to fill what lies between and around the parts.
+    points : collection of Pointer
+        What a lesson points at.
+    """
+    px, theme = style.px, style.theme
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    gap = px(10)
+    inner = rect.adjusted(gap, 0, -gap, -gap)
+    title_height, foot_height = px(40), px(70)
+    title = QRectF(inner.x(), inner.y(), inner.width(), title_height)
+    body_height = inner.height() - title_height - foot_height - gap
+    right_width = max(px(430), inner.width() * 0.36)
+    board = QRectF(inner.x(), title.bottom(), inner.width() - right_width - gap, body_height)
+    right = QRectF(board.right() + gap, board.y(), right_width, body_height)
+    memory = QRectF(right.x(), right.y(), right_width, body_height * 0.4 - gap / 2)
+    softmax = QRectF(right.x(), memory.bottom() + gap, right_width, 0)
+    softmax.setBottom(right.bottom())
+    foot = QRectF(inner.x(), board.bottom() + gap, inner.width(), foot_height)
+    boxes = (board, memory, softmax, foot)
+    if ground:
+        _paint_ground(painter, style, rect, boxes)
+    _paint_title(painter, snapshot, style, title)
+    for box in boxes:
+        card(painter, box, theme.panel, theme.border, px(6))
+    pad = px(8)
+    paint_board(painter, snapshot, style, _inside(board, pad), row=report.row, points=points)
+    naive = _naive_bytes(snapshot.program)
+    moved = phase if snapshot.op.moves else 1.0
+    place = _inside(memory, pad)
+    paint_memory(painter, snapshot, style, place, naive_bytes=naive, phase=moved)
+    moved = phase if snapshot.op.name in MOVING_OPS else 1.0
+    paint_softmax(painter, snapshot, report, style, _inside(softmax, pad), phase=moved)
+    _paint_foot(painter, snapshot, style, _inside(foot, pad))
+
+
+def _paint_ground(painter: QPainter, style: Style, rect: QRectF, boxes: tuple[QRectF, ...]) -> None:
+    """Fill what the boxes leave: filling all of a large picture twice takes a while."""
+    free = QRegion(rect.toAlignedRect())
+    for box in boxes:
+        free = free.subtracted(QRegion(_inside(box, style.px(8)).toRect()))
+    painter.save()
+    painter.setClipRegion(free, Qt.ClipOperation.IntersectClip)
+    painter.fillRect(rect, QColor(style.theme.window))
+    painter.restore()
+
+
+@lru_cache(maxsize=8)
+def _naive_bytes(program: TileProgram) -> int:
+    return naive_total(program.workload)
+
+
+def _inside(rect: QRectF, by: float) -> QRectF:
+    return rect.adjusted(by, by, -by, -by)
+
+
+def _paint_title(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
+    w, theme = snapshot.program.workload, style.theme
+    engine = engine_words(snapshot.engine, snapshot.device)
+    small, large = style.text_font(12), style.text_font(16, bold=True)
+    right = text_width(small, engine) + style.px(8)
+    draw_text(painter, rect, engine, small, theme.muted, RIGHT)
+    title = w.scenario.title or snapshot.program.algorithm.title
+    room = rect.adjusted(0, 0, -right - style.px(16), 0)
+    inset = (room.height() - style.px(22)) / 2
+    used = paint_fault_label(painter, w.faults, style, room.adjusted(0, inset, 0, -inset))
+    room.setLeft(room.left() + (used + style.px(12) if used else 0))
+    draw_text(painter, room, title, large, theme.text, LEFT)
+    used = text_width(large, title) + style.px(18)
+    words = " · ".join([snapshot.program.algorithm.title, *scenario_words(w)])
+    rest = room.adjusted(used, 0, 0, 0)
+    if rest.width() > style.px(120):
+        draw_text(painter, rest, words, small, theme.muted, LEFT)
+
+
+def _paint_foot(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
+    px, theme = style.px, style.theme
+    lines = (
+        f"visit {count_text(snapshot.cursor.visit + 1)} of {count_text(len(snapshot.program))}",
+        time_words(snapshot),
+    )
+    font = style.text_font(12)
+    words = max(text_width(font, line) for line in lines) + px(4)
+    left = rect.adjusted(0, 0, -words - px(14), 0)
+    half = left.height() / 2
+    row = QRectF(left.x(), left.y(), left.width(), half - px(2))
+    paint_scrubber(painter, snapshot, style, row)
+    paint_chips(painter, snapshot, style, row.translated(0, half + px(2)))
+    for n, line in enumerate(lines):
+        place = QRectF(rect.right() - words, rect.y() + n * half, words, half)
+        draw_text(painter, place, line, font, theme.text if n == 0 else theme.muted, LEFT)

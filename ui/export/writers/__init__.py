@@ -1,0 +1,1 @@
+"""File formats: pixels in, files out."""

@@ -1,0 +1,217 @@
+"""What an export says about itself: the scenario, the version and the command.
+
+In every format it is the same note, a scenario file with two lines of comment before it:
+saved as text, it opens as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from os.path import normpath
+from pathlib import Path
+from typing import IO
+from xml.sax.saxutils import escape
+
+from simulator.base.errors import InputError, reason, refuse
+from simulator.base.limits import EXPORT_BYTES, NOTE_BYTES
+from simulator.base.tables import parse_toml
+from simulator.problem.scenario import Scenario, parse_scenario, scenario_toml, with_values
+
+_FIRST = "# Tilescope "
+_AT_ONCE = 2**18
+"""Bytes of a file that are read at once."""
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_IN_XMP = ("http://purl.org/dc/elements/1.1/ description", f"{_RDF} Alt", f"{_RDF} li")
+_XMP = (
+    '<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>\n'
+    '<x:xmpmeta xmlns:x="adobe:ns:meta/">'
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+    '<rdf:Description rdf:about="" xmlns:dc="http://purl.org/dc/elements/1.1/" '
+    'xmlns:xmp="http://ns.adobe.com/xap/1.0/">'
+    "<xmp:CreatorTool>Tilescope</xmp:CreatorTool>"
+    '<dc:description><rdf:Alt><rdf:li xml:lang="x-default">{}</rdf:li></rdf:Alt></dc:description>'
+    "</rdf:Description></rdf:RDF></x:xmpmeta>\n"
+    '<?xpacket end="r"?>'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What an export says about itself.
+
+    Attributes
+    ----------
+    scenario : str
+        TOML; an input path in it is relative to the export's folder where it can be.
+    version : str
+        Of Tilescope.
+    command : str
+        That makes the same file.
+    title : str
+        Of the whole; it is in a PDF alone.
+    """
+
+    scenario: str
+    version: str
+    command: str
+    title: str = field(default="Tilescope", compare=False)
+
+    @property
+    def text(self) -> str:
+        """All of it, a scenario file."""
+        return f"{_FIRST}{self.version}\n# {self.command}\n{self.scenario}"
+
+    @property
+    def xmp(self) -> bytes:
+        """The same as an XMP packet."""
+        return _XMP.format(escape(self.text, {"\n": "&#10;"})).encode("utf-8")
+
+
+def note_of(scenario: Scenario, folder: Path, version: str, command: str) -> Note:
+    """Return the note for an export that lies in `folder`."""
+    return Note(scenario_toml(scenario, folder), version, command)
+
+
+def read_note(path: Path) -> Note:
+    """Return what an export says about itself.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or is none of ours.
+    """
+    reader = _READERS.get(path.suffix.lower())
+    try:
+        text = None
+        if reader is not None:
+            with path.open("rb") as file:
+                text = reader(file)
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
+    if text is None or not text.startswith(_FIRST) or len(text) > NOTE_BYTES:
+        raise refuse(str(path), "", "", "a file that Tilescope exported, its metadata kept")
+    first, _, rest = text.partition("\n")
+    command, _, scenario = rest.partition("\n")
+    return Note(scenario, first.removeprefix(_FIRST), command.removeprefix("# "))
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Return the scenario that an export shows.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is none of ours, or its scenario cannot be used.
+    """
+    note = read_note(path)
+    try:
+        data = parse_toml(note.scenario)
+    except (ValueError, RecursionError) as error:
+        raise refuse(str(path), "scenario", "", f"TOML ({reason(error)})") from None
+    scenario = parse_scenario(data, str(path))
+    if scenario.input.path:
+        absolute = normpath((path.parent / scenario.input.path).absolute())
+        return with_values(scenario, {"input": {"path": absolute}})
+    return scenario
+
+
+# --- readers, a format each ----------------------------------------------------------------
+
+
+def _read_png(file: IO[bytes]) -> str | None:
+    from ui.export.writers.png import read_note as read
+
+    return read(file)
+
+
+def _read_webp(file: IO[bytes]) -> str | None:
+    from ui.export.writers.webp import read_xmp
+
+    packet = read_xmp(file)
+    return None if packet is None else _from_xmp(packet)
+
+
+def _read_gif(file: IO[bytes]) -> str | None:
+    from ui.export.writers.gif import read_comment
+
+    return read_comment(file)
+
+
+def _read_film(file: IO[bytes]) -> str | None:
+    try:
+        import av
+    except ImportError:
+        raise refuse(file.name, "", "", "the library PyAV, which reads films") from None
+    try:
+        # Named: FFmpeg would else take a list of other files, or of addresses, for a film.
+        kind = "webm" if file.name.lower().endswith(".webm") else "mp4"
+        with av.open(file, format=kind) as box:
+            tags = {key.lower(): value for key, value in box.metadata.items()}
+    except (av.FFmpegError, OSError):  # it seeks wherever a broken file says
+        return None
+    comment = tags.get("comment")
+    return None if comment is None else str(comment)
+
+
+def _read_svg(file: IO[bytes]) -> str | None:
+    from ui.export.writers.xml_text import text_of
+
+    return text_of(_parts(file), ("metadata",))
+
+
+def _read_pdf(file: IO[bytes]) -> str | None:
+    packet = _between(_parts(file), b"<x:xmpmeta", b"</x:xmpmeta>")
+    return None if packet is None else _from_xmp(packet)
+
+
+def _parts(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a file piece by piece, as far as one of ours goes."""
+    for _ in range(EXPORT_BYTES // _AT_ONCE):
+        part = file.read(_AT_ONCE)
+        if not part:
+            return
+        yield part
+
+
+def _between(parts: Iterator[bytes], start: bytes, end: bytes) -> bytes | None:
+    """Return what stands from the first `start` to the next `end`, both with it.
+
+    Every byte is looked at a bounded number of times, however often `start` is repeated.
+    """
+    seen = b""
+    for part in parts:
+        seen += part
+        at = seen.find(start)
+        if at < 0:
+            seen = seen[-len(start) :]
+            continue
+        seen = seen[at:]
+        stop = seen.find(end)
+        if stop >= 0:
+            return seen[: stop + len(end)]
+        if len(seen) > NOTE_BYTES:
+            return None
+    return None
+
+
+def _from_xmp(packet: bytes) -> str | None:
+    from ui.export.writers.xml_text import text_of
+
+    return text_of([packet], _IN_XMP)
+
+
+_READERS: dict[str, Callable[[IO[bytes]], str | None]] = {
+    ".png": _read_png,
+    ".apng": _read_png,
+    ".webp": _read_webp,
+    ".gif": _read_gif,
+    ".mp4": _read_film,
+    ".webm": _read_film,
+    ".svg": _read_svg,
+    ".pdf": _read_pdf,
+}
+READS = tuple(_READERS)
+"""Endings of files that a scenario can be read from."""

@@ -1,0 +1,198 @@
+"""MP4, WebM and GIF, by PyAV: every frame goes through, none is kept."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import IO
+
+import av
+from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
+from PySide6.QtGui import QImage
+
+from ui.export.writers.gif import add_comment
+from ui.export.writers.pixels import pixels_of
+
+_OPTIONS = {
+    ".mp4": ("mp4", "libx264", {"preset": "veryfast", "crf": "20"}),
+    ".webm": (
+        "webm",
+        "libvpx-vp9",
+        {"deadline": "realtime", "cpu-used": "8", "crf": "30", "b:v": "0", "row-mt": "1"},
+    ),
+}
+_HUNDREDTH = Fraction(1, 100)
+_BT709 = 1
+"""Colour matrix, primaries and transfer of HD video, as H.273 numbers them."""
+
+
+class VideoWriter:
+    """Writes MP4 or WebM.
+
+    Parameters
+    ----------
+    out : file
+        Where to; seekable.
+    ending : str
+        ``.mp4`` or ``.webm``.
+    size : tuple of int
+        Width and height, both even.
+    fps : int
+        Frames a second.
+    note : str
+        Its comment.
+    """
+
+    def __init__(
+        self, out: IO[bytes], ending: str, size: tuple[int, int], fps: int, note: str
+    ) -> None:
+        container, codec, options = _OPTIONS[ending]
+        self._box = av.open(out, "w", format=container)
+        self._box.metadata["comment"] = note
+        stream = self._box.add_stream(codec, rate=fps, options=options)
+        assert isinstance(stream, av.VideoStream)
+        stream.width, stream.height = size
+        stream.pix_fmt = "yuv420p"
+        stream.thread_count = 0
+        context = stream.codec_context
+        context.color_range = ColorRange.MPEG
+        context.colorspace = context.color_primaries = context.color_trc = _BT709
+        self._stream, self._fps = stream, fps
+        self._reformatter = VideoReformatter()
+        self._count = 0
+        self._last: av.VideoFrame | None = None
+
+    def prepare(self, image: QImage) -> av.VideoFrame:
+        """Return it in the colours of video."""
+        return self._reformatter.reformat(
+            av.VideoFrame.from_numpy_buffer(pixels_of(image), format="bgra"),
+            format="yuv420p",
+            dst_colorspace=Colorspace.ITU709,
+            dst_color_range=ColorRange.MPEG,
+        )
+
+    def sample(self, frame: av.VideoFrame) -> None:
+        """Nothing: it needs none."""
+
+    def add(self, frame: av.VideoFrame | None) -> None:
+        """Write the next frame; None: the same as the one before."""
+        self._last = frame = frame or self._last
+        assert frame is not None
+        frame.pts, frame.time_base = self._count, Fraction(1, self._fps)
+        self._count += 1
+        self._box.mux(self._stream.encode(frame))
+
+    def close(self) -> None:
+        """Write what the encoder holds back, and the end."""
+        self._box.mux(self._stream.encode(None))
+        self._box.close()
+
+
+class GifWriter:
+    """Writes a GIF: one palette from a few samples, no dithering, what has changed.
+
+    Dithering would change at every frame and never repeat: the file would be ten times as large.
+
+    Parameters
+    ----------
+    out : file
+        Where to; seekable.
+    size : tuple of int
+        Width and height.
+    fps : int
+        Frames a second.
+    note : str
+        Its comment.
+    """
+
+    def __init__(self, out: IO[bytes], size: tuple[int, int], fps: int, note: str) -> None:
+        self._out, self._size, self._fps, self._note = out, size, fps, note
+        self._box = av.open(out, "w", format="gif", options={"loop": "0"})
+        stream = self._box.add_stream("gif", rate=fps)
+        assert isinstance(stream, av.VideoStream)
+        stream.width, stream.height = size
+        stream.pix_fmt = "pal8"
+        stream.time_base = stream.codec_context.time_base = _HUNDREDTH
+        self._stream = stream
+        self._samples: list[av.VideoFrame] = []
+        self._graph: av.filter.Graph | None = None
+        self._count = 0
+        self._last: av.VideoFrame | None = None
+
+    def prepare(self, image: QImage) -> av.VideoFrame:
+        """Return a copy: the filter compares it with the next one."""
+        return av.VideoFrame.from_ndarray(pixels_of(image), format="bgra")
+
+    def sample(self, frame: av.VideoFrame) -> None:
+        """Let the palette have the colours of a frame."""
+        self._samples.append(frame)
+
+    def _palette(self) -> av.VideoFrame:
+        graph = av.filter.Graph()
+        feed = self._feed(graph, *self._size, "bgra")
+        made = graph.add("palettegen", "stats_mode=full:reserve_transparent=1")
+        sink = graph.add("buffersink")
+        feed.link_to(made)
+        made.link_to(sink)
+        graph.configure()
+        for n, frame in enumerate(self._samples):
+            frame.pts, frame.time_base = n, _HUNDREDTH
+            feed.push(frame)
+        feed.push(None)
+        self._samples.clear()
+        palette = sink.pull()
+        assert isinstance(palette, av.VideoFrame)
+        return palette
+
+    def _feed(
+        self, graph: av.filter.Graph, width: int, height: int, kind: str
+    ) -> av.filter.FilterContext:
+        pixels = av.VideoFormat(kind)
+        return graph.add_buffer(width=width, height=height, format=pixels, time_base=_HUNDREDTH)
+
+    def _start(self) -> None:
+        palette = self._palette()
+        self._graph = graph = av.filter.Graph()
+        self._source = self._feed(graph, *self._size, "bgra")
+        colours = self._feed(graph, palette.width, palette.height, palette.format.name)
+        use = graph.add("paletteuse", "dither=none:diff_mode=rectangle")
+        self._sink = graph.add("buffersink")
+        self._source.link_to(use, 0, 0)
+        colours.link_to(use, 0, 1)
+        use.link_to(self._sink)
+        graph.configure()
+        palette.pts, palette.time_base = 0, _HUNDREDTH
+        colours.push(palette)
+        colours.push(None)
+
+    def add(self, frame: av.VideoFrame | None) -> None:
+        """Write the next frame; None: the same as the one before."""
+        if self._graph is None:
+            self._start()
+        time = round(100 * self._count / self._fps)
+        self._count += 1
+        if frame is None:
+            assert self._last is not None
+            self._last.pts = time
+            self._box.mux(self._stream.encode(self._last))
+            return
+        frame.pts, frame.time_base = time, _HUNDREDTH
+        self._source.push(frame)
+        self._drain()
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                frame = self._sink.pull()
+            except (av.BlockingIOError, av.EOFError):
+                return
+            assert isinstance(frame, av.VideoFrame)
+            self._last = frame
+            self._box.mux(self._stream.encode(frame))
+
+    def close(self) -> None:
+        """Write what is held back, the comment and the end."""
+        self._source.push(None)
+        self._drain()
+        self._box.mux(self._stream.encode(None))
+        self._box.close()
+        add_comment(self._out, self._note)

@@ -1,0 +1,1 @@
+"""How anything looks: colours, fonts, words, formulas, layouts; painters' tools, no widget."""

@@ -1,0 +1,197 @@
+"""Small drawing moves that every painter uses."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QPainter,
+    QPen,
+    QStaticText,
+    QTransform,
+)
+
+from ui.look.theme import TEXT_FAMILY, Style, font_key
+
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+CENTRE = Qt.AlignmentFlag.AlignCenter
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text that has been laid out once: shaping it again at every frame costs most of one."""
+
+    laid_out: QStaticText
+    advance: float
+    height: float
+
+
+_kept = threading.local()
+"""Texts of each thread: a picture may be exported while the window is painted."""
+_MOST_TEXTS = 2048
+
+
+def _text(font: QFont, text: str) -> _Text:
+    texts: dict[tuple[str, str], _Text] = _kept.__dict__.setdefault("texts", {})
+    key = (font_key(font), text)
+    found = texts.get(key)
+    if found is None:
+        if len(texts) >= _MOST_TEXTS:
+            texts.clear()
+        text = with_narrow_hyphens(font, text)
+        laid_out = QStaticText(text)
+        laid_out.setTextFormat(Qt.TextFormat.PlainText)
+        laid_out.prepare(QTransform(), font)
+        advance = QFontMetricsF(font).horizontalAdvance(text)
+        found = texts[key] = _Text(laid_out, advance, laid_out.size().height())
+    return found
+
+
+def with_narrow_hyphens(font: QFont, text: str) -> str:
+    """Return a text whose hyphens are hyphens: figures of equal width bring a wide sign with them.
+
+    U+2010 has no such form. In code a hyphen is a minus, and as wide as every letter anyway.
+    """
+    return text.replace("-", "\u2010") if font.families()[0] == TEXT_FAMILY else text
+
+
+def text_width(font: QFont, text: str) -> float:
+    """Return how wide `text` is in `font`, in pixels."""
+    return _text(font, text).advance
+
+
+def fitted(font: QFont, text: str, width: float) -> str:
+    """Return `text`, its end replaced by an ellipsis where it is wider than `width`."""
+    if text_width(font, text) <= width:
+        return text
+    return QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideRight, width)
+
+
+def draw_text(
+    painter: QPainter,
+    rect: QRectF,
+    text: str,
+    font: QFont,
+    colour: QColor | str,
+    align: Qt.AlignmentFlag = LEFT,
+) -> None:
+    """Draw one line inside `rect`, elided rather than cut off or overlapping."""
+    shown = _text(font, text)
+    if shown.advance > rect.width():
+        shown = _text(font, fitted(font, text, rect.width()))
+    across, down = _shares(align)
+    x = rect.x() + across * (rect.width() - shown.advance)
+    y = rect.y() + down * (rect.height() - shown.height)
+    painter.setFont(font)
+    painter.setPen(QColor(colour))
+    painter.drawStaticText(QPointF(x, y), shown.laid_out)
+
+
+@cache
+def _shares(align: Qt.AlignmentFlag) -> tuple[float, float]:
+    """Return which share of the free room lies left of a text and above it."""
+    across = 1.0 if align & Qt.AlignmentFlag.AlignRight else 0.0
+    across = 0.5 if align & Qt.AlignmentFlag.AlignHCenter else across
+    down = 1.0 if align & Qt.AlignmentFlag.AlignBottom else 0.5
+    return across, 0.0 if align & Qt.AlignmentFlag.AlignTop else down
+
+
+def hairline(style: Style) -> int:
+    """Return the width of the thinnest lines, in whole pixels: 2 on a picture twice as large."""
+    return max(int(style.px(1)), 1)
+
+
+def outline(
+    painter: QPainter, rect: QRectF, colour: QColor | str, width: float = 1.0, radius: float = 0.0
+) -> None:
+    """Draw the border of `rect`, inside it."""
+    painter.setPen(QPen(QColor(colour), width))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    half = width / 2
+    inner = rect.adjusted(half, half, -half, -half)
+    if radius:
+        painter.drawRoundedRect(inner, radius, radius)
+    else:
+        painter.drawRect(inner)
+
+
+def card(
+    painter: QPainter,
+    rect: QRectF,
+    ground: QColor | str,
+    border: QColor | str,
+    radius: float,
+    width: float = 1.0,
+) -> None:
+    """Fill a rounded box and draw its border."""
+    half = width / 2
+    painter.setPen(QPen(QColor(border), width))
+    if min(rect.width(), rect.height()) < _LARGE:
+        inner = rect.adjusted(half, half, -half, -half)
+        painter.setBrush(QBrush(QColor(ground)))
+        painter.drawRoundedRect(inner, radius, radius)
+    else:
+        # On whole pixels: straight lines, which are not smoothed, then meet the round corners.
+        whole = QRectF(rect.toRect()).adjusted(half, half, -half, -half)
+        _large_card(painter, whole, QColor(ground), radius)
+
+
+_LARGE = 120
+"""Shorter side from which a card's straight parts are drawn without smoothing: it is faster."""
+
+
+def _large_card(painter: QPainter, box: QRectF, ground: QColor, radius: float) -> None:
+    smooth = painter.testRenderHint(QPainter.RenderHint.Antialiasing)
+    left, top, right, bottom = box.left(), box.top(), box.right(), box.bottom()
+    corners = (
+        (right - 2 * radius, top, 0),
+        (left, top, 90),
+        (left, bottom - 2 * radius, 180),
+        (right - 2 * radius, bottom - 2 * radius, 270),
+    )
+    pen = painter.pen()
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(ground)
+    for x, y, angle in corners:
+        painter.drawPie(QRectF(x, y, 2 * radius, 2 * radius), 16 * angle, 16 * 90)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.fillRect(box.adjusted(radius, 0, -radius, 0), ground)
+    painter.fillRect(QRectF(left, top + radius, radius, box.height() - 2 * radius), ground)
+    painter.fillRect(
+        QRectF(right - radius, top + radius, radius, box.height() - 2 * radius), ground
+    )
+    painter.setPen(pen)
+    painter.drawLines(
+        [
+            QLineF(left + radius, top, right - radius, top),
+            QLineF(left + radius, bottom, right - radius, bottom),
+            QLineF(left, top + radius, left, bottom - radius),
+            QLineF(right, top + radius, right, bottom - radius),
+        ]
+    )
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    for x, y, angle in corners:
+        painter.drawArc(QRectF(x, y, 2 * radius, 2 * radius), 16 * angle, 16 * 90)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, smooth)
+
+
+def mixed(first: QColor | str, second: QColor | str, share: float) -> QColor:
+    """Return `first` with a `share` (0 to 1) of `second` mixed in."""
+    return QColor(_mixed_rgb(QColor(first).rgb(), QColor(second).rgb(), share))
+
+
+@lru_cache(maxsize=1024)
+def _mixed_rgb(first: int, second: int, share: float) -> int:
+    parts = 0xFF
+    for shift in (16, 8, 0):
+        a, b = (first >> shift) & 0xFF, (second >> shift) & 0xFF
+        parts = parts << 8 | round(a + (b - a) * share)
+    return parts

@@ -1,0 +1,209 @@
+"""Words and formulas set in lines: a formula stands on the baseline of the words around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter
+
+from ui.look.draw import LEFT, draw_text, text_width
+from ui.look.formula import Formula, formula
+from ui.look.theme import Style
+
+_MATHS = 14 / 13
+"""Letters of a formula over those of the text beside it: they look equally large then."""
+_AIR = 0.05
+"""Room at either side of a formula over the same: its outlines have none, as letters do."""
+_CODE = 0.92
+"""Letters of code, which are wide, over the same."""
+
+
+class Face(Enum):
+    """How a piece of a text is set."""
+
+    TEXT = "text"
+    BOLD = "bold"
+    ITALIC = "italic"
+    CODE = "code"
+    MATHS = "maths"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What no line is broken in.
+
+    Attributes
+    ----------
+    text : str
+        Letters, or the LaTeX of a formula.
+    face : Face
+        How it is set.
+    glued : bool
+        Whether it follows the word before without a space, on the same line.
+    """
+
+    text: str
+    face: Face = Face.TEXT
+    glued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A word or a formula in its place.
+
+    Attributes
+    ----------
+    x, baseline : float
+        Its left end and baseline, in pixels.
+    text : str
+        The word, or the LaTeX of the formula.
+    face : Face
+        How it is set.
+    """
+
+    x: float
+    baseline: float
+    text: str
+    face: Face
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A text set in lines.
+
+    Attributes
+    ----------
+    pieces : tuple of Piece
+        Line by line, from left to right.
+    right, bottom : float
+        Where its widest line and its last line end, in pixels.
+    """
+
+    pieces: tuple[Piece, ...]
+    right: float
+    bottom: float
+
+
+def flow(
+    words: Iterable[Word],
+    style: Style,
+    left: float,
+    right: float,
+    top: float,
+    size: float,
+    *,
+    hang: float = 0.0,
+    leading: float = 1.0,
+) -> Flow:
+    """Return a text set in lines between two edges.
+
+    Parameters
+    ----------
+    words : iterable of Word
+        The text.
+    style : Style
+        Its scale alone counts.
+    left, right : float
+        The edges; a formula that is wider than the room between them sticks out.
+    top : float
+        Where the first line begins.
+    size : float
+        Of the letters, in pixels at scale 1.
+    hang : float
+        How far lines but the first are moved in, in pixels.
+    leading : float
+        Room between lines, in pixels at scale 1.
+    """
+    metrics, space = QFontMetricsF(style.text_font(size)), text_width(style.text_font(size), " ")
+    out: list[Piece] = []
+    line: list[tuple[Word, float]] = []
+    x, y, widest = left, top, left
+
+    def finish(y: float) -> float:
+        """Set the line on its baseline; return where it ends."""
+        maths = [_formula(word.text, style, size) for word, _ in line if word.face is Face.MATHS]
+        up = max([metrics.ascent(), *(each.ascent for each in maths)])
+        down = max([metrics.descent(), *(each.descent for each in maths)])
+        out.extend(Piece(at, y + up, word.text, word.face) for word, at in line)
+        return y + up + down
+
+    for cluster in _clusters(words, style, size, right - left - hang):
+        wide = sum(width_of(word.text, word.face, style, size) for word in cluster)
+        if line and x + wide > right:
+            y, line, x = finish(y) + style.px(leading), [], left + hang
+        for word in cluster:
+            line.append((word, x))
+            x += width_of(word.text, word.face, style, size)
+        widest = max(widest, x)
+        x += space
+    bottom = finish(y)
+    return Flow(tuple(out), widest, bottom)
+
+
+def _clusters(
+    words: Iterable[Word], style: Style, size: float, room: float
+) -> Iterator[list[Word]]:
+    """Yield words that stand on one line together; a word too long for any is taken apart."""
+    cluster: list[Word] = []
+    for word in words:
+        if cluster and not word.glued:
+            yield cluster
+            cluster = []
+        long = word.face is not Face.MATHS and width_of(word.text, word.face, style, size) > room
+        if not long:
+            cluster.append(word)
+            continue
+        if cluster:
+            yield cluster
+            cluster = []
+        *parts, last = _parts(word, style, size, room)
+        yield from ([part] for part in parts)
+        cluster = [last]
+    if cluster:
+        yield cluster
+
+
+def _parts(word: Word, style: Style, size: float, room: float) -> Iterator[Word]:
+    font, at = font_of(word.face, style, size), 0
+    for n in range(1, len(word.text)):
+        if text_width(font, word.text[at : n + 1]) > room:
+            yield Word(word.text[at:n], word.face)
+            at = n
+    yield Word(word.text[at:], word.face)
+
+
+def font_of(face: Face, style: Style, size: float) -> QFont:
+    """Return the font of words of a face; not for formulas."""
+    if face is Face.CODE:
+        return style.code_font(_CODE * size)
+    return style.text_font(size, bold=face is Face.BOLD, italic=face is Face.ITALIC)
+
+
+def width_of(text: str, face: Face, style: Style, size: float) -> float:
+    """Return how wide a word or a formula is, in pixels."""
+    if face is Face.MATHS:
+        return _formula(text, style, size).width + 2 * style.px(_AIR * size)
+    return text_width(font_of(face, style, size), text)
+
+
+def _formula(latex: str, style: Style, size: float) -> Formula:
+    return formula(latex, style.px(_MATHS * size))
+
+
+def paint_pieces(
+    painter: QPainter, pieces: Iterable[Piece], style: Style, colour: str, size: float
+) -> None:
+    """Draw a text that `flow` has set with the same style and size."""
+    for piece in pieces:
+        if piece.face is Face.MATHS:
+            left = piece.x + style.px(_AIR * size)
+            _formula(piece.text, style, size).draw(painter, left, piece.baseline, colour)
+            continue
+        font = font_of(piece.face, style, size)
+        metrics = QFontMetricsF(font)
+        top = piece.baseline - metrics.ascent()
+        place = QRectF(piece.x, top, text_width(font, piece.text) + 1, metrics.height())
+        draw_text(painter, place, piece.text, font, colour, LEFT)

@@ -1,0 +1,166 @@
+"""What things are called in pictures, with real block numbers, and which words fit their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import QRectF, QSizeF
+from PySide6.QtGui import QFont
+
+from simulator.problem.workload import Workload
+from simulator.program.ops import ChipTile, Move, Normalise, Op
+from simulator.program.tile_program import TileProgram, Visit
+from ui.look.draw import text_width
+from ui.look.theme import Style
+from ui.look.units import bytes_text, count_text
+
+_GROWTH = 1.35
+_ROOM_TO_GROW = 0.62
+
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_SYMBOLS = {"l": "ℓ"}
+_PER_ROW_BLOCK = ("Q", "O", "LSE")
+_PER_COLUMN_BLOCK = ("K", "V")
+_SQUARE = ("S", "P")
+
+_SHORT = {
+    "load": "load",
+    "store": "store",
+    "clear": "clear",
+    "initialise": "start",
+    "scores": "S",
+    "mask": "mask",
+    "combine": "join",
+    "rescale": "αO",
+    "accumulate": "PV",
+}
+
+
+def symbol(name: str) -> str:
+    """Return a tensor or statistic as the papers write it."""
+    return _SYMBOLS.get(name, name)
+
+
+def subscript(*indices: int) -> str:
+    """Return block numbers as subscripts: ``₂₁``, with a comma where that would be unclear."""
+    return ("" if max(indices) < 10 else ",").join(str(n).translate(_SUBSCRIPTS) for n in indices)
+
+
+def move_name(move: Move, w: Workload) -> str:
+    """Return a moved tile by name: ``K₁``; without a number when it spans several blocks."""
+    name = symbol(move.tensor)
+    if move.tensor in _SQUARE and move.cols is not None:
+        i = move.rows.start // w.rows
+        if len(move.cols) > w.cols:
+            return name + subscript(i)
+        return name + subscript(i, move.cols.start // w.cols)
+    size = w.cols if move.tensor in _PER_COLUMN_BLOCK else w.rows
+    if move.tensor not in _PER_ROW_BLOCK + _PER_COLUMN_BLOCK or len(move.rows) > size:
+        return name
+    return name + subscript(move.rows.start // size)
+
+
+def chip_name(tile: ChipTile, visit: Visit, *, whole_rows: bool) -> str:
+    """Return a tile on chip by name: ``Q₂``, ``S₂₁``, ``m``; ``S row`` in naive's softmax."""
+    name = symbol(tile.name)
+    if tile.name in _SQUARE:
+        return f"{name} row" if whole_rows else name + subscript(visit.i, visit.j)
+    if tile.name in _PER_ROW_BLOCK:
+        return name + subscript(visit.i)
+    return name + subscript(visit.j) if tile.name in _PER_COLUMN_BLOCK else name
+
+
+def op_label(op: Op, w: Workload) -> str:
+    """Return the words on an op's chip: ``load K₁ V₁``, ``O += PV``."""
+    tilde = "\u0303" if w.algorithm == "flash1" else ""
+    match op.name:
+        case "load" | "store" | "clear":
+            return " ".join([op.name, *(move_name(move, w) for move in op.moves)])
+        case "initialise":
+            return " ".join(["start", *(symbol(tile.name) for tile in op.allocates)])
+        case "scores":
+            return "S = QKᵀ"
+        case "row max":
+            return "m" + tilde
+        case "exponentials":
+            return f"P{tilde} = exp"
+        case "row sum":
+            return "ΣP\u0303" if tilde else "ℓ"  # no font sets a tilde on ℓ
+        case "combine":
+            return "join m ℓ"
+        case "rescale":
+            return "rescale O"
+        case "accumulate":
+            return f"O += P{tilde}V"
+        case "normalise" if isinstance(op, Normalise):
+            return f"{op.tensor} / ℓ"
+    return op.name
+
+
+def short_op_label(op: Op, w: Workload) -> str:
+    """Return as few letters as still name the op, for narrow chips."""
+    if op.name in _SHORT:
+        return _SHORT[op.name]
+    return op_label(op, w).split(" = ")[0]
+
+
+def outer_block_word(by_rows: bool) -> str:
+    """Return what the outer loop goes over."""
+    return "row block" if by_rows else "column block"
+
+
+def op_words(op: Op, w: Workload) -> str:
+    """Return what an op does and where the paper says so, for a tooltip."""
+    words = [f"{op_label(op, w)}: {op.cites}"]
+    for verb, count in (("read", op.read_bytes), ("written", op.write_bytes)):
+        if count:
+            words.append(f"{bytes_text(count)} {verb}")
+    if op.flops:
+        words.append(f"{count_text(op.flops)} FLOPs")
+    return " · ".join(words)
+
+
+def visit_words(program: TileProgram, index: int) -> str:
+    """Return which visit it is, for a tooltip: ``visit 5: head 0, tile (2, 1), partial``."""
+    visit = program.visit(index)
+    words = [f"visit {count_text(index + 1)}:"]
+    if len(program.launches) > 1:
+        words.append(f"{program.launches[visit.launch].name},")
+    if program.workload.heads > 1:
+        words.append(f"head {visit.head},")
+    if program.launches[visit.launch].whole_rows:
+        words.append(f"row block {visit.i}")
+    else:
+        words.append(f"tile ({visit.i}, {visit.j}), {visit.kind.name.lower()}")
+    return " ".join(words)
+
+
+def fitting(style: Style, rect: QRectF, smallest: QSizeF) -> Style:
+    """Return the style at the text scale that suits `rect`.
+
+    Text shrinks where the place is too small for its scale, and grows a little where there is
+    plenty of room.
+
+    Parameters
+    ----------
+    style : Style
+        As the user wants it.
+    rect : QRectF
+        Where to draw.
+    smallest : QSizeF
+        What the picture needs at scale 1.
+    """
+    room = min(rect.width() / smallest.width(), rect.height() / smallest.height())
+    wanted = min(max(style.scale, _ROOM_TO_GROW * room), _GROWTH * style.scale)
+    return replace(style, scale=min(wanted, room))
+
+
+def first_that_fits(texts: Sequence[str], width: float, font: QFont) -> str:
+    """Return the first text that is at most `width` wide, else the last: longest first."""
+    return next((text for text in texts if text_width(font, text) <= width), texts[-1])
+
+
+def font_that_fits(fonts: Sequence[QFont], text: str, width: float) -> QFont:
+    """Return the first font in which `text` is at most `width` wide, else the last."""
+    return next((font for font in fonts if text_width(font, text) <= width), fonts[-1])

@@ -1,0 +1,329 @@
+"""Colours, fonts and sizes: the one place that decides how anything looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
+
+from simulator.base.assets import ASSETS
+
+TEXT_FAMILY = "Inter"
+CODE_FAMILY = "JetBrains Mono"
+SYMBOL_FAMILY = "Tilescope Symbols"
+"""Glyphs that the other two lack, such as the transpose sign."""
+
+TENSOR_COLOURS = {
+    "Q": "#56B4E9",
+    "K": "#E69F00",
+    "V": "#009E73",
+    "O": "#CC79A7",
+    "S": "#B8A4F5",
+    "P": "#35B779",
+    "m": "#FFD24A",
+    "l": "#8FB8E8",
+    "LSE": "#9CC3F5",
+}
+"""One meaning for each colour, everywhere (Okabe and Ito's set for Q, K, V, O)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """A set of colours, as ``#rrggbb``.
+
+    Attributes
+    ----------
+    name : str
+        ``dark``, ``light`` or ``contrast``.
+    dark : bool
+        Whether text is light on dark.
+    window, panel, field : str
+        Grounds: behind the docks, of a dock, of an input field.
+    border, grid : str
+        Outlines of panels; lines between tiles.
+    text, muted, faint : str
+        Text that matters, text that explains, marks that only hint and controls that are off.
+    accent : str
+        Selected controls.
+    current : str
+        The current tile, op and visit.
+    good, bad : str
+        Within and beyond a limit.
+    hbm_ground, hbm_line, sram_ground, sram_line : str
+        The two memories.
+    empty, used : str
+        Pending tiles; veil over tiles that were used and dropped.
+    hatch : str
+        Lines over skipped tiles, which a projector must not wash out.
+    tensors : mapping
+        Colour of each tensor and statistic as it is written in text: readable on `panel`.
+    """
+
+    name: str
+    dark: bool
+    window: str
+    panel: str
+    field: str
+    border: str
+    grid: str
+    text: str
+    muted: str
+    faint: str
+    accent: str
+    current: str
+    good: str
+    bad: str
+    hbm_ground: str
+    hbm_line: str
+    sram_ground: str
+    sram_line: str
+    empty: str
+    used: str
+    hatch: str
+    tensors: dict[str, str]
+
+    def tensor(self, name: str) -> QColor:
+        """Return the colour of a tensor or statistic."""
+        return QColor(self.tensors.get(name, self.text))
+
+
+DARK = Theme(
+    name="dark", dark=True,
+    window="#0D1117", panel="#161B22", field="#0D1117",
+    border="#30363D", grid="#3A424D",
+    text="#F0F3F6", muted="#9DA7B3", faint="#636D79",
+    accent="#182D4A", current="#FFD24A", good="#3FB950", bad="#FF6B63",
+    hbm_ground="#1D140C", hbm_line="#9A6324", sram_ground="#0D1A13", sram_line="#2E8B57",
+    empty="#0D1117", used="#0D1117", hatch="#6B7683",
+    tensors={**TENSOR_COLOURS, "V": "#1FBF92"},
+)  # fmt: skip
+
+LIGHT = Theme(
+    name="light", dark=False,
+    window="#EEF1F4", panel="#FFFFFF", field="#FFFFFF",
+    border="#C4CCD4", grid="#B4BDC7",
+    text="#14181D", muted="#4A5561", faint="#8A949F",
+    accent="#D6E8FB", current="#B84400", good="#177432", bad="#B01030",
+    hbm_ground="#FFF4E2", hbm_line="#B7791F", sram_ground="#E9F7EF", sram_line="#2F855A",
+    empty="#F6F8FA", used="#FFFFFF", hatch="#7F8A96",
+    tensors={
+        "Q": "#186A9F", "K": "#8F5A00", "V": "#00704F", "O": "#A03C78", "S": "#5B3FC4",
+        "P": "#1A7246", "m": "#6B6400", "l": "#2E5F99", "LSE": "#2E5F99",
+    },
+)  # fmt: skip
+
+CONTRAST = Theme(
+    name="contrast", dark=True,
+    window="#000000", panel="#000000", field="#000000",
+    border="#FFFFFF", grid="#8A8A8A",
+    text="#FFFFFF", muted="#E6E6E6", faint="#9A9A9A",
+    accent="#003C8F", current="#FFE600", good="#5CFF7A", bad="#FF7A70",
+    hbm_ground="#241500", hbm_line="#FFB000", sram_ground="#00210F", sram_line="#4DFF9A",
+    empty="#000000", used="#000000", hatch="#9A9A9A",
+    tensors={
+        "Q": "#7CCBFF", "K": "#FFB833", "V": "#2BE3AE", "O": "#FF9FD6", "S": "#D3C4FF",
+        "P": "#6BE6A0", "m": "#FFE600", "l": "#B5D6FF", "LSE": "#B5D6FF",
+    },
+)  # fmt: skip
+
+THEMES = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST)}
+TEXT_SCALES = (1.0, 1.25, 1.5, 1.75, 2.0)
+HALL = (1280, 720)
+"""Size of a picture that a hall can read at scale 1; a larger one keeps the share of its text."""
+
+
+def growth(width: int, height: int) -> float:
+    """Return how much larger all text is in a window of more than 1920 × 1080, in quarters."""
+    return max(1.0, int(4 * min(width / 1920, height / 1080)) / 4)
+
+
+def hall_scale(width: int, height: int) -> float:
+    """Return the text scale, beside `growth`, that a hall needs in a picture of that size."""
+    room = min(width / HALL[0], height / HALL[1]) / growth(width, height)
+    return max((scale for scale in TEXT_SCALES if scale <= room), default=TEXT_SCALES[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What a painter needs beside its snapshot.
+
+    Attributes
+    ----------
+    theme : Theme
+        Colours.
+    scale : float
+        Text scale times picture scale: a 13 px text is ``13 * scale`` pixels high.
+    """
+
+    theme: Theme
+    scale: float = 1.0
+
+    def px(self, size: float) -> float:
+        """Return a length given at scale 1."""
+        return size * self.scale
+
+    def text_font(self, size: float, *, bold: bool = False, italic: bool = False) -> QFont:
+        """Return the text font at `size` pixels (scale 1); figures are of equal width."""
+        return _font(TEXT_FAMILY, round(size * self.scale), bold, italic)
+
+    def code_font(self, size: float, *, bold: bool = False) -> QFont:
+        """Return the font for numbers and code at `size` pixels (scale 1)."""
+        return _font(CODE_FAMILY, round(size * self.scale), bold)
+
+
+@cache
+def _font(family: str, pixels: int, bold: bool, italic: bool = False) -> QFont:
+    font = QFont()
+    font.setFamilies([family, SYMBOL_FAMILY])
+    font.setPixelSize(max(pixels, 6))
+    font.setWeight(QFont.Weight.DemiBold if bold else QFont.Weight.Normal)
+    font.setItalic(italic)  # slanted: no italics are shipped
+    # Pictures are to be equal from machine to machine.
+    font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+    font.setStyleStrategy(QFont.StyleStrategy.PreferAntialias)
+    if family == TEXT_FAMILY:
+        font.setFeature(QFont.Tag("tnum"), 1)
+    _KEYS[id(font)] = font.key()
+    return font
+
+
+_KEYS: dict[int, str] = {}
+"""Keys of the fonts that `_font` made: it keeps them for good, so no other gets their id."""
+
+
+def font_key(font: QFont) -> str:
+    """Return what tells a font from others; Qt takes microseconds to say it each time."""
+    return _KEYS.get(id(font)) or font.key()
+
+
+@cache
+def load_fonts() -> tuple[str, ...]:
+    """Register the shipped fonts with Qt once; return the families found."""
+    families: list[str] = []
+    for file in sorted((ASSETS / "fonts").iterdir()):
+        if file.suffix in (".ttf", ".otf"):
+            number = QFontDatabase.addApplicationFont(str(file))
+            families += QFontDatabase.applicationFontFamilies(number)
+    return tuple(dict.fromkeys(families))
+
+
+def palette(theme: Theme) -> QPalette:
+    """Return the Qt palette of a theme, for the Fusion style."""
+    out = QPalette()
+    roles = {
+        QPalette.ColorRole.Window: theme.window,
+        QPalette.ColorRole.WindowText: theme.text,
+        QPalette.ColorRole.Base: theme.field,
+        QPalette.ColorRole.AlternateBase: theme.panel,
+        QPalette.ColorRole.Text: theme.text,
+        QPalette.ColorRole.Button: theme.panel,
+        QPalette.ColorRole.ButtonText: theme.text,
+        QPalette.ColorRole.BrightText: theme.bad,
+        QPalette.ColorRole.ToolTipBase: theme.panel,
+        QPalette.ColorRole.ToolTipText: theme.text,
+        QPalette.ColorRole.Highlight: theme.accent,
+        QPalette.ColorRole.HighlightedText: theme.text,
+        QPalette.ColorRole.PlaceholderText: theme.muted,
+        QPalette.ColorRole.Link: theme.tensors["Q"],
+        QPalette.ColorRole.Light: theme.border,
+        QPalette.ColorRole.Midlight: theme.border,
+        QPalette.ColorRole.Mid: theme.border,
+        QPalette.ColorRole.Dark: theme.border,
+        QPalette.ColorRole.Shadow: theme.window,
+    }
+    for role, colour in roles.items():
+        out.setColor(role, QColor(colour))
+    for role in (
+        QPalette.ColorRole.WindowText,
+        QPalette.ColorRole.Text,
+        QPalette.ColorRole.ButtonText,
+    ):
+        out.setColor(QPalette.ColorGroup.Disabled, role, QColor(theme.faint))
+    return out
+
+
+def frame_palette(theme: Theme) -> QPalette:
+    """Return the palette of fields whose frame is seen: Fusion's is a shade darker than Window."""
+    out = palette(theme)
+    out.setColor(QPalette.ColorRole.Window, QColor(theme.muted))
+    return out
+
+
+def stylesheet(style: Style) -> str:
+    """Return what the palette cannot say, for the whole window."""
+    t = style.theme
+
+    def px(size: float) -> str:
+        return f"{style.px(size):.0f}px"
+
+    return f"""
+    QMainWindow::separator {{ background: {t.window}; width: {px(6)}; height: {px(6)}; }}
+    QDockWidget {{
+        color: {t.muted}; font-family: "{TEXT_FAMILY}"; font-size: {px(13)};
+        titlebar-close-icon: none;
+    }}
+    QDockWidget::title {{
+        background: {t.panel}; border-bottom: 1px solid {t.border};
+        padding: {px(5)} {px(10)} {px(3)} {px(10)};  /* as deep below as above: letters cut */
+    }}
+    QToolBar {{ background: {t.panel}; border: none; spacing: {px(4)}; padding: 0; }}
+    QMenuBar, QMenu {{ background: {t.panel}; color: {t.text}; }}
+    QMenu {{ border: 1px solid {t.muted}; }}
+    QMenuBar::item {{ padding: {px(4)} {px(8)}; }}
+    QMenuBar::item:selected, QMenu::item:selected {{ background: {t.accent}; }}
+    QMenu::item:disabled {{ color: {t.faint}; }}
+    QToolTip {{ background: {t.panel}; color: {t.text}; border: 1px solid {t.border}; }}
+    QCheckBox::indicator {{ width: {px(13)}; height: {px(13)}; }}
+    QScrollBar {{ background: {t.panel}; border: none; }}
+    QScrollBar:vertical {{ width: {px(11)}; }}
+    QScrollBar:horizontal {{ height: {px(11)}; }}
+    QScrollBar::handle {{
+        background: {t.faint}; border: {px(2)} solid {t.panel}; border-radius: {px(5)};
+    }}
+    QScrollBar::handle:vertical {{ min-height: {px(24)}; }}
+    QScrollBar::handle:horizontal {{ min-width: {px(24)}; }}
+    QScrollBar::handle:hover {{ background: {t.muted}; }}
+    QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
+    QScrollBar::add-page, QScrollBar::sub-page {{ background: none; }}
+    QSlider::groove:horizontal {{
+        height: {px(4)}; background: {t.grid}; border-radius: {px(2)};
+    }}
+    QSlider::sub-page:horizontal {{ background: {t.muted}; border-radius: {px(2)}; }}
+    QSlider::handle:horizontal {{
+        width: {px(12)}; margin: -{px(6)} 0; border-radius: {px(8)}; background: {t.muted};
+        border: {px(2)} solid {t.panel};
+    }}
+    QSlider::handle:horizontal:focus, QSlider::handle:horizontal:hover {{
+        background: {t.text};
+    }}
+    QSlider::handle:horizontal:disabled {{ background: {t.faint}; }}
+    QScrollArea {{ border: none; background: {t.panel}; }}
+    #algorithm {{
+        border: 1px solid {t.border}; border-radius: {px(5)}; color: {t.text};
+        padding: {px(4)} {px(10)}; background: {t.field};
+    }}
+    #algorithm:checked {{
+        background: {t.accent}; border: 2px solid {t.current};
+        padding: {style.px(4) - 1:.0f}px {style.px(10) - 1:.0f}px;  /* as large as the others */
+    }}
+    #algorithm[ring="true"] {{ border-color: {t.text}; }}
+    #layout {{
+        border: none; border-radius: {px(4)}; color: {t.muted}; padding: {px(1)} {px(10)};
+    }}
+    #layout:hover {{ color: {t.text}; }}
+    #layout[ring="true"] {{ border: 1px solid {t.text}; }}
+    #layout:checked {{ background: {t.accent}; color: {t.text}; border: 1px solid {t.current}; }}
+    QTabBar::tab {{
+        background: {t.window}; color: {t.muted}; padding: {px(4)} {px(12)};
+        border: 1px solid {t.border}; border-bottom: none;
+    }}
+    QTabBar::tab:selected {{
+        background: {t.panel}; color: {t.text}; border-top-color: {t.current};
+    }}
+    #engine {{
+        border: 1px solid {t.sram_line}; border-radius: {px(5)}; color: {t.text};
+        background: {t.sram_ground}; padding: {px(3)} {px(8)};
+    }}
+    #brand {{ color: {t.text}; padding: 0 {px(8)}; }}
+    """

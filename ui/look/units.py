@@ -1,0 +1,105 @@
+"""How numbers are written: the same everywhere, and of steady width."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from simulator.problem.hardware import LAUNCH_SECONDS
+
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def bytes_text(count: int) -> str:
+    """Return a number of bytes in powers of two, which its unit says: ``14.0 KiB``."""
+    size, unit = float(count), 0
+    while size >= 1024 and unit < len(_BINARY) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.1f} {_BINARY[unit]}"
+
+
+def decimal_bytes_text(count: int) -> str:
+    """Return a number of bytes in powers of ten, as memory is sold: ``1.34 GB``."""
+    size, unit = float(count), 0
+    while size >= 999.995 and unit < len(_DECIMAL) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.2f} {_DECIMAL[unit]}"
+
+
+def time_text(seconds: float) -> str:
+    """Return a duration: ``6.1 µs``."""
+    for size, unit in _SECONDS:
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds / 1e-9:.1f} ns"
+
+
+LAUNCH = f"{LAUNCH_SECONDS / 1e-6:.0f} µs"
+"""What a kernel launch takes, in words."""
+
+
+def estimate_text(seconds: float, gpu: str) -> str:
+    """Return an estimated time, ``≈ 6.1 µs on T4``; where a launch takes longer, that as well."""
+    said = f"≈ {time_text(seconds)} on {gpu}"
+    if seconds >= LAUNCH_SECONDS:
+        return said
+    return f"{said}, less than a launch takes (some {LAUNCH})"
+
+
+def rate_text(rate: float, unit: str) -> str:
+    """Return a rate in powers of ten, three digits of it: ``989 TFLOP/s``, ``3.35 TB/s``."""
+    size, prefix = next((pair for pair in _PREFIXES if rate >= pair[0]), _PREFIXES[-1])
+    return f"{rate / size:.3g} {prefix}{unit}"
+
+
+def factor_text(ratio: float) -> str:
+    """Return how many times as much, in three digits: ``1.04×``, ``12.0×``, ``130×``."""
+    for least, digits in ((99.95, 0), (9.995, 1), (0.9995, 2)):
+        if ratio >= least:
+            return f"{ratio:,.{digits}f}×".replace(",", "\u2009")
+    return f"{ratio:.3g}×"
+
+
+def number_text(value: float, digits: int = 3) -> str:
+    """Return a number as panels show it: fixed digits, ``−∞`` in words of mathematics."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value != 0 and (abs(value) >= 1e5 or abs(value) < 0.5 * 10**-digits):
+        mantissa, exponent = f"{value:.1e}".split("e")
+        return f"{mantissa}e{int(exponent)}".replace("-", "−")
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def ulp_text(ulps: float) -> str:
+    """Return an error in units of the last place: ``1.5 ulp``, ``4 094 ulp``, ``3.1e7 ulp``."""
+    if ulps < 100:
+        return f"{ulps:.1f} ulp"
+    return f"{count_text(round(ulps)) if ulps < 1e5 else number_text(ulps, 1)} ulp"
+
+
+def count_text(count: int) -> str:
+    """Return a whole number with thin spaces between thousands."""
+    return f"{count:,}".replace(",", "\u2009")
+
+
+def plural(count: int, word: str) -> str:
+    """Return how many there are of what: ``1 tile``, ``4 tiles``, with thin spaces as above."""
+    return f"{count_text(count)} {word}{'' if count == 1 else 's'}"
+
+
+def exact_text(value: float) -> str:
+    """Return a float32 with as few digits as give it back bit for bit: ``−0.12345679``."""
+    if math.isnan(value) or math.isinf(value):
+        return number_text(value)
+    return copied_text(value).replace("-", "−")
+
+
+def copied_text(value: float) -> str:
+    """Return a float32 as `exact_text`, in letters that programs read: ``-inf``, ``-0.5``."""
+    return str(np.float32(value))

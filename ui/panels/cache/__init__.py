@@ -1,0 +1,1 @@
+"""The KV cache: how it grows, and what decoding a token moves."""

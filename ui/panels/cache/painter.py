@@ -1,0 +1,369 @@
+"""Decoding token by token: what the cache of each layer group holds, and what a token moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QPainter
+
+from simulator.study.kv_cache import CacheBytes, DecodeStep, Fit, GroupStep, decode_step, fit
+from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, text_width
+from ui.look.names import first_that_fits
+from ui.look.theme import Style
+from ui.look.units import count_text, decimal_bytes_text, time_text
+from ui.panels.cache.plot import CacheChoice, counted
+
+_NARROW, _WIDE, _GROWTH = 300.0, 700.0, 1.35
+"""Widths from which text keeps its size, and grows, and by how much."""
+_LINE, _BAR, _CELL, _GAP = 18.0, 10.0, 22.0, 4.0
+_SMALLEST = 0.95
+_LEAST_CONTEXT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CacheState:
+    """Everything that the picture says.
+
+    Attributes
+    ----------
+    choice : CacheChoice
+        What it is counted for.
+    step : DecodeStep
+        What the newest token does.
+    counts : CacheBytes
+        The whole cache by the three conventions.
+    fit : Fit
+        How many sequences the GPU holds.
+    """
+
+    choice: CacheChoice
+    step: DecodeStep
+    counts: CacheBytes
+    fit: Fit
+
+
+def cache_state(choice: CacheChoice) -> CacheState:
+    """Return the figures of a choice."""
+    c = choice
+    return CacheState(
+        c,
+        decode_step(c.model, c.tokens, c.dtype, c.batch, c.weights_dtype),
+        c.counts,
+        fit(c.model, c.tokens, c.gpu, c.dtype, c.page_size, c.weights_dtype),
+    )
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+def fit_words(state: CacheState) -> list[str]:
+    """Return how many sequences fit, longest first."""
+    c, count = state.choice, state.fit.sequences
+    if count is None:
+        return [
+            "how many sequences fit: not known, as the weights are not",
+            "sequences that fit: not known",
+        ]
+    if state.fit.weights is not None and state.fit.weights > c.gpu.memory_bytes:
+        return [
+            f"no sequence fits one {c.gpu.name}: the weights alone take "
+            f"{decimal_bytes_text(state.fit.weights)} of {c.gpu.memory_gb} GB",
+            f"no sequence fits: weights of {decimal_bytes_text(state.fit.weights)}",
+            "no sequence fits",
+        ]
+    many = f"{count_text(count)} sequence{'' if count == 1 else 's'}"
+    each = f"{count_text(c.tokens)} tokens"
+    verb = "fits" if count == 1 else "fit"
+    return [
+        f"{many} of {each} {verb} one {c.gpu.name} beside the weights (allocated, pages of "
+        f"{c.page_size}; nothing else in memory)",
+        f"{many} of {each} {verb} one {c.gpu.name} beside the weights (allocated)",
+        f"{many} of {each} {verb} {c.gpu.name} (allocated)",
+        f"{many} {verb} (allocated)",
+        many,
+    ]
+
+
+def count_words(state: CacheState) -> list[tuple[str, bool]]:
+    """Return the counts by name, and whether each is the one that the plot shows."""
+    c = state.choice
+    out = []
+    for name, keys in counted(c.model).items():
+        size = decimal_bytes_text(getattr(state.counts, keys[0]))
+        out.append((f"{name} {size}", c.convention in keys))
+    return out
+
+
+def step_words(state: CacheState) -> list[str]:
+    """Return what the newest token moves, longest first."""
+    step = state.step
+    many = f"{count_text(step.batch)} tokens" if step.batch > 1 else "token"
+    number = f"{many} number {count_text(step.tokens)}" if step.batch == 1 else f"a step of {many}"
+    written, read = decimal_bytes_text(step.written), decimal_bytes_text(step.read)
+    once = "all heads" if state.choice.model.is_latent else "each KV head"
+    capped = "window-capped, " if state.choice.model.windowed_layers else ""
+    return [
+        f"{number}: {written} written to the cache, {read} read ({capped}once for {once})",
+        f"{number}: {written} written, {read} read{' (window-capped)' if capped else ''}",
+        f"{written} written, {read} read",
+        f"{read} read",
+    ]
+
+
+def time_words(state: CacheState) -> list[str]:
+    """Return what the reading takes, and the tokens in a second that it allows, longest first."""
+    gpu, step = state.choice.gpu, state.step
+    cache, rate = time_text(step.cache_seconds(gpu)), step.tokens_per_second(gpu)
+    seconds = step.seconds(gpu)
+    if rate is None or seconds is None:
+        # Without the weights the bound is that of the cache alone.
+        bound = _rate(step.batch / step.cache_seconds(gpu))
+        return [
+            f"reading the cache takes {cache} at {gpu.tbps:g} TB/s: at most {bound} (upper bound; "
+            "weights not known)",
+            f"cache {cache}: at most {bound} without weights",
+            f"at most {bound}",
+        ]
+    mixture = state.choice.model.active_params_billion is not None
+    weights = "the weights of one token's experts" if mixture else "the weights"
+    return [
+        f"reading the cache takes {cache} at {gpu.tbps:g} TB/s, with {weights} "
+        f"{time_text(seconds)}: at most {_rate(rate)} (upper bound: bandwidth alone)",
+        f"cache {cache}, with weights {time_text(seconds)} at {gpu.tbps:g} TB/s: at most "
+        f"{_rate(rate)} (upper bound)",
+        f"cache {cache}, with weights {time_text(seconds)}: at most {_rate(rate)} (upper bound)",
+        f"with weights {time_text(seconds)}: at most {_rate(rate)}",
+        f"at most {_rate(rate)}",
+    ]
+
+
+def _rate(rate: float) -> str:
+    return f"{count_text(round(rate)) if rate >= 100 else f'{rate:.3g}'} tokens/s"
+
+
+def group_words(group: GroupStep) -> tuple[list[str], list[str]]:
+    """Return which layers a group has, and what it holds and moves; both longest first."""
+    layers, window = group.group.layers, group.group.window
+    name = f"{layers} layer{'' if layers == 1 else 's'}"
+    kept = f"window {count_text(window)}" if window else "every token"
+    held = f"holds {count_text(group.held)} tokens"
+    written, read = decimal_bytes_text(group.written), decimal_bytes_text(group.read)
+    said = [
+        f"{held} · + {written} written · {read} read",
+        f"+ {written} · {read} read",
+        f"{read} read",
+    ]
+    return [f"{name}, {kept}", name], said
+
+
+def state_words(state: CacheState) -> str:
+    """Return the whole picture in words, for those who do not see it."""
+    return ". ".join(
+        (
+            f"{state.choice.model.name}, {count_text(state.choice.tokens)} tokens",
+            fit_words(state)[0],
+            ", ".join(text for text, _ in count_words(state)),
+            step_words(state)[0],
+            time_words(state)[0],
+        )
+    )
+
+
+# --- the picture ------------------------------------------------------------------------------
+
+
+def grown(state: CacheState, style: Style, width: float, height: float) -> Style:
+    """Return the style a little larger where all parts then still fit."""
+    room = min(height / wanted_height(state, style), width / style.px(_WIDE), _GROWTH)
+    return replace(style, scale=style.scale * max(room, 1.0))
+
+
+def _suited(state: CacheState, style: Style, rect: QRectF) -> Style:
+    """Return the style at the text scale that suits a place: smaller rather than no last line."""
+    words = style.px(4 * _LINE + 2 * _GAP + len(state.step.groups) * (_LINE + _GAP))
+    room = min(rect.height() / words, rect.width() / style.px(_NARROW), 1.0)
+    return replace(style, scale=max(style.scale * room, min(style.scale, _SMALLEST)))
+
+
+def wanted_height(state: CacheState, style: Style) -> float:
+    """Return the height that all parts of the picture take."""
+    groups = len(state.step.groups)
+    return style.px(4 * _LINE + groups * (_LINE + _BAR + _CELL + 3 * _GAP) + 2 * _GAP)
+
+
+def paint_cache(painter: QPainter, state: CacheState, style: Style, rect: QRectF) -> None:
+    """Draw the cache of each layer group and what the newest token moves.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    state : CacheState
+        The figures.
+    style : Style
+        Theme and text scale.
+    rect : QRectF
+        Place; parts are left out where it is low, cells first, then bars.
+    """
+    style, groups = _suited(state, style, rect), state.step.groups
+    line, gap = style.px(_LINE), style.px(_GAP)
+    whole = 4 * line + 2 * gap + len(groups) * (line + gap)
+    bars = whole + len(groups) * (style.px(_BAR) + gap)
+    cells = bars + len(groups) * (style.px(_CELL) + gap)
+    with_cells, with_bars = cells <= rect.height() + 1, bars <= rect.height() + 1
+    place = QRectF(rect.left(), rect.top(), rect.width(), line)
+    font, strong = style.text_font(12), style.text_font(13, bold=True)
+
+    def says(choices: Sequence[str], bold: bool = False) -> None:
+        used = strong if bold else font
+        if place.bottom() <= rect.bottom() + 1:
+            text = first_that_fits(choices, place.width(), used)
+            colour = style.theme.text if bold else style.theme.muted
+            draw_text(painter, place, text, used, colour, LEFT)
+        place.translate(0, line)
+
+    says(fit_words(state), bold=True)
+    _paint_counts(painter, state, style, place, rect)
+    place.translate(0, line + gap)
+    for group in groups:
+        if place.bottom() > rect.bottom() + 1:
+            return
+        _paint_group_words(painter, group, style, place)
+        place.translate(0, line)
+        if with_bars:
+            bar = QRectF(place.left(), place.top(), place.width(), style.px(_BAR))
+            _paint_bar(painter, state, group, style, bar)
+            place.translate(0, style.px(_BAR) + gap)
+        if with_cells:
+            row = QRectF(place.left(), place.top(), place.width(), style.px(_CELL))
+            _paint_cells(painter, state, group, style, row)
+            place.translate(0, style.px(_CELL) + gap)
+        place.translate(0, gap)
+    says(step_words(state))
+    says(time_words(state))
+
+
+def _paint_counts(
+    painter: QPainter, state: CacheState, style: Style, place: QRectF, rect: QRectF
+) -> None:
+    """Write the counts in columns, the chosen one strong."""
+    if place.bottom() > rect.bottom() + 1:
+        return
+    words = count_words(state)
+    for size in (12.0, 11.0):
+        font, strong = style.text_font(size), style.text_font(size, bold=True)
+        widths = [text_width(strong if on else font, text) for text, on in words]
+        if sum(widths) + 2 * style.px(10) <= place.width():
+            break
+    else:  # the one that counts alone
+        words = [pair for pair in words if pair[1]]
+        widths = [place.width()]
+    x, room = place.left(), place.width() - sum(widths)
+    step = min(room / max(len(words) - 1, 1), style.px(28))
+    for (text, on), width in zip(words, widths, strict=True):
+        box = QRectF(x, place.top(), width + 1, place.height())
+        colour = style.theme.text if on else style.theme.muted
+        draw_text(painter, box, text, strong if on else font, colour, LEFT)
+        x += width + step
+
+
+def _paint_group_words(painter: QPainter, group: GroupStep, style: Style, place: QRectF) -> None:
+    names, said = group_words(group)
+    font, strong = style.text_font(12), style.text_font(12, bold=True)
+    name = first_that_fits(names, 0.5 * place.width(), strong)
+    used = min(text_width(strong, name), 0.6 * place.width())
+    draw_text(painter, place, name, strong, style.theme.tensor("K"), LEFT)
+    room = place.adjusted(used + style.px(12), 0, 0, 0)
+    draw_text(
+        painter, room, first_that_fits(said, room.width(), font), font, style.theme.text, RIGHT
+    )
+
+
+def context_of(tokens: int) -> int:
+    """Return how many tokens a whole bar stands for: the next power of two."""
+    return max(_LEAST_CONTEXT, 1 << (tokens - 1).bit_length())
+
+
+def _paint_bar(
+    painter: QPainter, state: CacheState, group: GroupStep, style: Style, bar: QRectF
+) -> None:
+    """Draw the tokens that each layer of a group holds, oldest first; those dropped hatched."""
+    theme, tokens = style.theme, state.step.tokens
+    context = context_of(tokens)
+    label = f"of {count_text(context)}"
+    font = style.text_font(11)
+    room = text_width(font, f"of {count_text(state.choice.most)}") + style.px(6)
+    bar = bar.adjusted(0, 0, -room, 0)
+    place = QRectF(bar.right() + style.px(6), bar.top() - style.px(3), room, bar.height())
+    place.setHeight(bar.height() + style.px(6))
+    draw_text(painter, place, label, font, theme.muted, LEFT)
+    painter.fillRect(bar, QColor(theme.empty))
+    one = bar.width() / context
+    gone = tokens - group.held
+    if gone:
+        left = QRectF(bar.left(), bar.top(), gone * one, bar.height())
+        painter.fillRect(left, QBrush(QColor(theme.hatch), Qt.BrushStyle.BDiagPattern))
+    held = QRectF(bar.left() + gone * one, bar.top(), group.held * one, bar.height())
+    painter.fillRect(held, mixed(theme.panel, theme.tensor("K"), 0.55))
+    newest = max(one, 2.0)
+    painter.fillRect(
+        QRectF(held.right() - newest, bar.top(), newest, bar.height()), QColor(theme.current)
+    )
+    outline(painter, bar, theme.border)
+
+
+def shown_tokens(tokens: int, held: int, dropped: bool, places: int) -> list[int | None]:
+    """Return the numbers of tokens that have a cell; None: some are left out there.
+
+    A token that has just left the window comes first. Then the oldest one held, those left
+    out, and the newest ones.
+
+    Parameters
+    ----------
+    tokens, held : int
+        Tokens so far, counted from 1, and how many of them the layer holds.
+    dropped : bool
+        Whether one has just left.
+    places : int
+        How many cells there is room for, at least 4.
+    """
+    oldest = tokens - held + 1
+    first: list[int | None] = [oldest - 1] if dropped else []
+    room = places - len(first)
+    if held <= room:
+        return [*first, *range(oldest, tokens + 1)]
+    return [*first, oldest, None, *range(tokens - (room - 2) + 1, tokens + 1)]
+
+
+def _paint_cells(
+    painter: QPainter, state: CacheState, group: GroupStep, style: Style, row: QRectF
+) -> None:
+    """Draw single tokens: the new one is written and read, the others are read."""
+    theme, tokens = style.theme, state.step.tokens
+    font, strong = style.text_font(11), style.text_font(11, bold=True)
+    width = max(text_width(strong, count_text(tokens)) + style.px(10), style.px(26))
+    places = max(4, int(row.width() // width))
+    width = min(width, row.width() / places)
+    dropped = group.dropped and bool(group.group.window)
+    cells = shown_tokens(tokens, group.held, dropped, places)
+    for n, token in enumerate(cells):
+        box = QRectF(row.left() + n * width, row.top(), width - style.px(2), row.height())
+        if token is None:
+            draw_text(painter, box, "…", font, theme.muted, CENTRE)
+            continue
+        gone, new = dropped and n == 0, token == tokens
+        if gone:
+            painter.fillRect(box, QBrush(QColor(theme.hatch), Qt.BrushStyle.BDiagPattern))
+        else:
+            ground = theme.current if new else theme.tensor("K")
+            painter.fillRect(box, mixed(theme.panel, ground, 0.3 if new else 0.25))
+        colour = theme.current if new else theme.border if gone else theme.tensor("K")
+        outline(painter, box, colour, style.px(2) if new else 1.0)
+        words = QColor(theme.muted if gone else theme.text)
+        draw_text(painter, box, count_text(token), strong if new else font, words, CENTRE)
+        if gone:
+            painter.setPen(QColor(theme.muted))
+            middle = box.center().y()
+            painter.drawLine(QPointF(box.left(), middle), QPointF(box.right(), middle))

@@ -1,0 +1,275 @@
+"""The KV cache of a model as curves: ways to share it side by side, beside the GPU's memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from simulator.problem.hardware import Gpu
+from simulator.problem.models import AttentionModel
+from simulator.study.head_sharing import kv_head_counts
+from simulator.study.kv_cache import (
+    PAGE_SIZE,
+    CacheBytes,
+    Convention,
+    bytes_per_token,
+    cache_bytes,
+    cache_curve,
+    deepseek_latent,
+    variants,
+    weight_bytes,
+)
+from ui.look.units import bytes_text, count_text, decimal_bytes_text, rate_text
+from ui.plots.model import Axis, Curve, Dash, Level, Mark, Marker, PlotModel
+
+CONVENTION_NAMES: dict[Convention, str] = {
+    "logical": "logical",
+    "window_capped": "window-capped",
+    "allocated": "allocated",
+}
+EVERY_TOKEN = "every token"
+"""What two counts are called where no layer has a window: they are the same."""
+LINEAR_MOST, LOG_MOST = 2**17, 2**20
+"""Tokens at the right end of either axis."""
+_SUPPOSED_WINDOW = 4096
+"""Window of a model that has none: that of Mistral 7B (Jiang et al. 2023, table 1)."""
+_LINES: dict[str, tuple[str, Dash, Marker]] = {
+    "MHA": ("text", "dash", "square"),
+    "GQA": ("K", "solid", "circle"),
+    "MQA": ("V", "dashdot", "triangle"),
+    "MLA": ("S", "dot", "diamond"),
+    "windowed": ("l", "dash", "cross"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CacheChoice:
+    """What the cache is counted for.
+
+    Attributes
+    ----------
+    model : AttentionModel
+        Whose cache.
+    gpu : Gpu
+        Whose memory and bandwidth.
+    tokens, batch : int
+        Tokens of each sequence, and sequences.
+    dtype, weights_dtype : str
+        Element types of the cache and of the weights.
+    convention : str
+        Which count the curves show.
+    page_size : int
+        Tokens of a page.
+    log : bool
+        Whether the axes are logarithmic.
+    """
+
+    model: AttentionModel
+    gpu: Gpu
+    tokens: int = 4096
+    batch: int = 1
+    dtype: str = "float16"
+    weights_dtype: str = "float16"
+    convention: Convention = "window_capped"
+    page_size: int = PAGE_SIZE
+    log: bool = True
+
+    @property
+    def most(self) -> int:
+        """Tokens at the right end of the axis."""
+        return LOG_MOST if self.log else LINEAR_MOST
+
+    @property
+    def counts(self) -> CacheBytes:
+        """The model's own cache by the three conventions."""
+        return cache_bytes(self.model, self.tokens, self.dtype, self.batch, self.page_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way in which the model's heads could keep their cache.
+
+    Attributes
+    ----------
+    name : str
+        ``MHA``, ``GQA``, ``MQA``, ``MLA`` or ``windowed``.
+    words : str
+        Its shape.
+    model : AttentionModel
+        The model in that way.
+    own : bool
+        Whether the model is made so.
+    """
+
+    name: str
+    words: str
+    model: AttentionModel
+    own: bool
+
+
+def counted(model: AttentionModel) -> dict[str, tuple[Convention, ...]]:
+    """Return the names of the counts of a model, and which conventions each stands for."""
+    if model.windowed_layers:
+        return {name: (key,) for key, name in CONVENTION_NAMES.items()}
+    allocated = CONVENTION_NAMES["allocated"]
+    return {EVERY_TOKEN: ("logical", "window_capped"), allocated: ("allocated",)}
+
+
+def _name(choice: CacheChoice) -> str:
+    """Return what the count on show is called for the model."""
+    return next(name for name, keys in counted(choice.model).items() if choice.convention in keys)
+
+
+def ways(model: AttentionModel) -> tuple[Way, ...]:
+    """Return MHA, GQA, MQA, MLA and windowed, with usual shapes where the model has none.
+
+    They are then 8 KV heads, or the middle divisor; DeepSeek's latent; Mistral's window.
+    """
+    own_name = "windowed" if model.windowed_layers else model.kind
+    found = variants(
+        model,
+        kv_heads=model.kv_heads if model.kind == "GQA" else _usual_groups(model.heads),
+        latent=None if model.is_latent else deepseek_latent(model.head_dim),
+        window=model.window or _SUPPOSED_WINDOW,
+    )
+    return tuple(Way(name, _shape(name, way), way, name == own_name) for name, way in found.items())
+
+
+def _usual_groups(heads: int) -> int | None:
+    between = [n for n in kv_head_counts(heads) if 1 < n < heads]
+    return 8 if 8 in between else between[len(between) // 2] if between else None
+
+
+def _shape(name: str, model: AttentionModel) -> str:
+    if name == "windowed":
+        layers = f"{model.windowed_layers} of {model.layers} layers"
+        return f"window {count_text(model.window)} in {layers}"
+    if model.is_latent:
+        return f"latent {model.latent_dim} + {model.rope_dim}"
+    return f"{model.kv_heads} KV head{'' if model.kv_heads == 1 else 's'}"
+
+
+def _brief(way: Way) -> str:
+    model = way.model
+    if way.name == "windowed":
+        return f"window {count_text(model.window)}"
+    size = f"{model.latent_dim} + {model.rope_dim}" if model.is_latent else str(model.kv_heads)
+    return f"{way.name} {size}"
+
+
+def cache_plot(choice: CacheChoice) -> PlotModel:
+    """Return the curves of all ways, the weights and the GPU's memory as lines, the tokens."""
+    curves = _curves(replace(choice, tokens=1))
+    memory, weights = choice.gpu.memory_bytes, weight_bytes(choice.model, choice.weights_dtype)
+    tokens, now = choice.tokens, getattr(choice.counts, choice.convention)
+    levels = [
+        Level(memory, f"{choice.gpu.name}: {choice.gpu.memory_gb} GB",
+              f"{choice.gpu.memory_gb} GB", "hbm_line"),
+        Level(tokens, f"{count_text(tokens)} tokens", count_text(tokens), "current", across=False),
+    ]  # fmt: skip
+    if weights is not None:
+        text = f"weights {decimal_bytes_text(weights)} in {choice.weights_dtype}"
+        levels.insert(0, Level(weights, text, "weights", "muted"))
+    name = _name(choice)
+    many = f", {count_text(choice.batch)} sequences" if choice.batch > 1 else ""
+    room = 100.0 if choice.log else 1.2  # for the words over the higher line
+    top = max(room * max(memory, weights or 0), *(max(curve.ys) for curve in curves))
+    low = min(min(y for y in curve.ys if y) for curve in curves) if choice.log else 0.0
+    label = decimal_bytes_text(now)
+    own = next(way for way in ways(choice.model) if way.own)
+    here = Mark(tokens, now, label, label, "current", "ring", 6.0, _details(own, choice))
+    sizes = [f"{way.name} {decimal_bytes_text(_size(way, choice))}" for way in ways(choice.model)]
+    return PlotModel(
+        name=f"KV cache of {choice.model.name}",
+        x=Axis("tokens of each sequence", _tokens, log=choice.log, base=2, whole=True),
+        y=Axis(f"cache, {name}{many}", _amount, log=choice.log),
+        curves=curves,
+        marks=(here,),
+        levels=tuple(levels),
+        note=_note(choice),
+        x_range=(1.0 if choice.log else 0.0, float(choice.most)),
+        y_range=(float(low), float(top)),
+        summary=f"At {count_text(tokens)} tokens{many}, {choice.dtype}, {name}: "
+        f"{', '.join(sizes)}.",
+    )
+
+
+def _note(choice: CacheChoice) -> str:
+    if not choice.model.windowed_layers:
+        if choice.convention == "allocated":
+            return f"allocated: in whole pages of {choice.page_size} tokens; no layer has a window"
+        supposed = "; one curve supposes a window" * (choice.convention == "window_capped")
+        return f"every token in every layer: no layer has a window{supposed}"
+    return {
+        "logical": "logical: every token in every layer, no cap",
+        "window_capped": "window-capped: a windowed layer holds its window at most",
+        "allocated": f"allocated: window-capped, in whole pages of {choice.page_size} tokens",
+    }[choice.convention]
+
+
+@lru_cache(maxsize=32)
+def _curves(choice: CacheChoice) -> tuple[Curve, ...]:
+    """Return the curves, whose figures do not depend on the choice's tokens."""
+    out = []
+    for way in ways(choice.model):
+        role, dash, marker = _LINES[way.name]
+        xs = _places(choice, way.model)
+        found = cache_curve(way.model, xs, choice.dtype, choice.batch, choice.page_size)
+        out.append(
+            Curve(
+                f"{_brief(way)}, its own" if way.own else f"if {_brief(way)}",
+                f"{way.name} (own)" if way.own else way.name,
+                role,
+                tuple(float(n) for n in xs),
+                tuple(getattr(found, choice.convention).tolist()),
+                dash,
+                marker,
+                3.0 if way.own else 1.6,
+                tuple(_details(way, replace(choice, tokens=n)) for n in xs),
+                tuple(max(n, 1) for n in xs),
+            )
+        )
+    return tuple(out)
+
+
+def _places(choice: CacheChoice, model: AttentionModel) -> list[int]:
+    if choice.log:
+        places = {2**n for n in range(choice.most.bit_length())}
+    else:
+        places = set(range(0, choice.most + 1, choice.most // 32))
+    if model.windowed_layers and model.window < choice.most:
+        places.add(model.window)
+    return sorted(places)
+
+
+def _size(way: Way, choice: CacheChoice) -> int:
+    counts = cache_bytes(way.model, choice.tokens, choice.dtype, choice.batch, choice.page_size)
+    return int(getattr(counts, choice.convention))
+
+
+def _details(way: Way, choice: CacheChoice) -> tuple[str, ...]:
+    """Return a way's figures at some length: all three conventions."""
+    counts = cache_bytes(way.model, choice.tokens, choice.dtype, choice.batch, choice.page_size)
+    named = counted(way.model).items()
+    made = "as the model is made" if way.own else "if the model were made so"
+    row = bytes_per_token(way.model, choice.dtype)
+    return (
+        f"{way.name}, {way.words}: {made}",
+        f"{count_text(choice.tokens)} tokens × {count_text(choice.batch)}, {choice.dtype}",
+        *(f"{name} {_exact(getattr(counts, keys[0]))}" for name, keys in named),
+        f"pages of {choice.page_size} tokens",
+        f"{bytes_text(row)} a token in all layers, no cap",
+    )
+
+
+def _exact(count: int) -> str:
+    short = decimal_bytes_text(count)
+    return short if count < 1000 else f"{short} = {count_text(count)} B"
+
+
+def _tokens(count: float) -> str:
+    return count_text(round(count))
+
+
+def _amount(count: float) -> str:
+    return rate_text(count, "B") if count >= 1 else "0 B"

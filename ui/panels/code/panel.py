@@ -1,0 +1,180 @@
+"""The dock that shows the line that runs now: of the paper, of the NumPy op, of the CUDA kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache, partial
+
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
+
+from kernels.build.sources import op_lines, source
+from simulator.code.code_lines import CodeLines, Tab
+from simulator.code.paper import PAPERS
+from simulator.run.breakpoints import AtLine
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Snapshot
+from simulator.run.trace import Trace
+from ui.board.point_marks import pointed_lines
+from ui.look.highlight import spans
+from ui.look.theme import DARK, Style
+from ui.panels.code.page import typeset_paper
+from ui.panels.code.paper_view import PaperView
+from ui.panels.code.run_bar import RunBar
+from ui.panels.code.view import CodeView
+from ui.safety.overrides import guarded
+from ui.session.session import Session, View
+
+_TITLES = {
+    Tab.PAPER: ("Paper", "The algorithm as its paper numbers it, in our words."),
+    Tab.NUMPY: (
+        "NumPy",
+        "What each op does, in float64: simulator/program/ops.py, the lines themselves.",
+    ),
+    Tab.CUDA: ("CUDA", "The kernel as it is shipped: kernels/cuda, with the lines marked."),
+}
+
+_LANGUAGES = {Tab.NUMPY: "python", Tab.CUDA: "cuda"}
+
+LEAST_SCALE = 0.95
+"""Text scale of the controls in the lowest panel: 11 pixels."""
+ROOMY = 170
+"""Height of a panel in which they are as large as in all others, at scale 1."""
+
+
+def code_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
+    """Typeset the paper and colour the code while the view is made, not when they are painted."""
+    algorithm = trace.workload.algorithm
+    typeset_paper(PAPERS[algorithm])
+    for tab, language in _LANGUAGES.items():
+        spans(language, "\n".join(line.text for line in code_lines(algorithm).texts(tab)))
+
+
+@cache
+def code_lines(algorithm: str) -> CodeLines:
+    """Return the lines of an algorithm, with those of the CUDA kernel that is shipped."""
+    return CodeLines(algorithm, source(algorithm), partial(op_lines, algorithm))
+
+
+@guarded
+class CodePanel(QWidget):
+    """Three texts of which the current line is framed; a click on another runs to it.
+
+    Parameters
+    ----------
+    session : Session
+        What it shows, and which runs.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.setObjectName("code_panel")
+        self.setAccessibleName("Code")
+        self.setMinimumSize(320, 150)
+        self._session = session
+        self._style = Style(DARK)
+        self._code = code_lines("flash2")
+        self._bars = QTabBar()
+        self._bars.setAccessibleName("Which code")
+        self._bars.setExpanding(False)
+        self._bars.setDrawBase(False)
+        self.paper = PaperView()
+        self.numpy = CodeView("NumPy op", _LANGUAGES[Tab.NUMPY])
+        self.cuda = CodeView("CUDA kernel", _LANGUAGES[Tab.CUDA])
+        self.views: dict[Tab, PaperView | CodeView] = {
+            Tab.PAPER: self.paper, Tab.NUMPY: self.numpy, Tab.CUDA: self.cuda,
+        }  # fmt: skip
+        self._stack = QStackedWidget()
+        for tab, view in self.views.items():
+            title, tip = _TITLES[tab]
+            self._bars.addTab(title)
+            self._bars.setTabToolTip(self._bars.count() - 1, tip)
+            self._stack.addWidget(view)
+            view.line_chosen.connect(partial(self._run_to, tab))
+            view.mark_toggled.connect(partial(self._toggle, tab))
+        self._bars.currentChanged.connect(self._turn)
+        self.bar = RunBar(session)
+        session.runs.changed.connect(self._mark)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._bars)
+        column.addWidget(self._stack, 1)
+        column.addWidget(self.bar)
+        self.setAutoFillBackground(True)
+        self.set_style(Style(DARK))
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self._style = style
+        for view in self.views.values():
+            view.set_style(style)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Make the controls smaller where the panel is low: the code needs the room."""
+        style = self._style
+        scale = min(style.scale, max(LEAST_SCALE, self.height() / ROOMY))
+        self._bars.setFont(replace(style, scale=scale).text_font(12))
+        if self.bar.style_now != replace(style, scale=scale):
+            self.bar.set_style(replace(style, scale=scale))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._fit()
+
+    def show_view(self, view: View) -> None:
+        """Show a view."""
+        algorithm, op = view.snapshot.program.workload.algorithm, view.snapshot.op
+        if self._code.algorithm != algorithm or not self.cuda.toPlainText():
+            self._code = code_lines(algorithm)
+            self.paper.show_paper(self._code.paper)
+            self.numpy.show_text(self._code.texts(Tab.NUMPY))
+            self.cuda.show_text(self._code.texts(Tab.CUDA))
+            self._mark()
+        for tab, each in self.views.items():
+            each.show_current(self._code.lines(tab, op))
+        lines = pointed_lines(view.points)
+        if lines and lines != self.paper.page.pointed:
+            self.show_tab(Tab.PAPER)
+        self.paper.show_points(lines)
+
+    def show_tab(self, tab: Tab) -> None:
+        """Turn to one of the texts."""
+        self._bars.setCurrentIndex(list(self.views).index(tab))
+
+    def _turn(self, place: int) -> None:
+        self._stack.setCurrentIndex(place)
+        list(self.views.values())[place].follow()
+
+    # --- runs and breakpoints ---------------------------------------------------------------
+
+    def _run_to(self, tab: Tab, line: int) -> None:
+        condition = self._code.condition(tab, line)
+        if condition is None:
+            self._session.runs.say(self._code.why_never(tab, line))
+        else:
+            self._session.runs.run_until([condition])
+
+    def _toggle(self, tab: Tab, line: int) -> None:
+        condition = self._code.condition(tab, line)
+        if condition is None:
+            self._session.runs.say(self._code.why_never(tab, line))
+        else:
+            self._session.runs.toggle(condition)
+
+    def _mark(self) -> None:
+        """Show the breakpoints that stand at lines."""
+        found = self._session.runs.breakpoints
+        for tab, view in self.views.items():
+            if tab is Tab.PAPER:
+                lines = range(len(self._code.paper.lines))
+                view.show_marks([n for n in lines if self._code.condition(tab, n) in found])
+            else:
+                view.show_marks(
+                    [
+                        at.line
+                        for at in found
+                        if isinstance(at, AtLine)
+                        and (at.algorithm, at.tab) == (self._code.algorithm, tab)
+                    ]
+                )

@@ -1,0 +1,234 @@
+"""The page of a paper's algorithm in the code panel: click a line to run to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import pairwise
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QMoveEvent,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QScrollArea, QToolTip, QWidget
+
+from simulator.code.paper import PAPERS, Paper, Role
+from ui.look.theme import DARK, Style
+from ui.panels.code.page import PaperLayout, paint_paper, paper_layout
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+
+_TIPS = {
+    Role.OP: "Click: run to where this line is done next. In the margin: a breakpoint.",
+    Role.TILE: "Click: run to the next tile. In the margin: a breakpoint.",
+    Role.BLOCK: "Click: run to the next turn of the outer loop. In the margin: a breakpoint.",
+    Role.SETUP: "Sizes and names, settled before the first step.",
+    Role.END: "Click: run to the end.",
+}
+
+
+@guarded
+class PaperView(QScrollArea):
+    """The lines of one algorithm, the current one framed and kept in sight."""
+
+    line_chosen = Signal(int)
+    """A line to run to, by its place."""
+    mark_toggled = Signal(int)
+    """A line whose breakpoint is set or removed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.page = _Page(self)
+        self.setWidget(self.page)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setFocusProxy(self.page)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.page.style_now = style
+        self.page.lay_out()
+
+    def show_paper(self, paper: Paper) -> None:
+        """Show an algorithm."""
+        if paper is not self.page.paper or not self.page.fed:
+            self.page.paper, self.page.fed = paper, True
+            self.page.focus = None
+            self.page.current = self.page.pointed = ()  # lines of another algorithm
+            self.page.lay_out()
+
+    def show_current(self, lines: tuple[int, ...]) -> None:
+        """Frame the lines that run now, and scroll to them where they are out of sight."""
+        if lines != self.page.current:
+            self.page.current = lines
+            names = [self.page.paper.lines[n].label for n in lines]
+            self.page.setAccessibleDescription(f"runs now: line {', '.join(names)}")
+            self.page.update()
+            self.follow()
+
+    def show_points(self, lines: tuple[int, ...]) -> None:
+        """Point at lines, and scroll to them where they are out of sight."""
+        lines = tuple(line for line in lines if line < len(self.page.paper.lines))
+        if lines != self.page.pointed:
+            self.page.pointed = lines
+            self.page.update()
+            self.follow()
+
+    def show_marks(self, lines: Collection[int]) -> None:
+        """Show breakpoints."""
+        self.page.marked = frozenset(lines)
+        self.page.update()
+
+    def follow(self) -> None:
+        """Scroll to the lines that are pointed at, or else run now, where they are out of sight."""
+        lines = self.page.pointed or self.page.current
+        if lines:
+            self.page.keep_in_sight(lines[0], lines[-1])
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.page.lay_out()
+        self.follow()
+
+
+@guarded
+class _Page(QWidget):
+    def __init__(self, area: PaperView) -> None:
+        super().__init__()
+        self._area = area
+        self.paper = PAPERS["flash2"]
+        self.fed = False
+        """Whether it has been shown an algorithm: its formulas are typeset by then."""
+        self.style_now = Style(DARK)
+        self.current: tuple[int, ...] = ()
+        self.marked: frozenset[int] = frozenset()
+        self.pointed: tuple[int, ...] = ()
+        self.focus: int | None = None
+        self._hover: int | None = None
+        self._laid: tuple[tuple[Paper, Style, int], PaperLayout] | None = None
+        self.setObjectName("paper")
+        self.setAccessibleName("The paper's algorithm")
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    @property
+    def laid(self) -> PaperLayout:
+        """Where the lines stand, beside a scroll bar even if none is needed.
+
+        In the whole width they may be lower, so that with a bar one is needed and without it none:
+        what is seen would depend on what was there before.
+        """
+        bar = self._area.verticalScrollBar().sizeHint().width()
+        key = (self.paper, self.style_now, max(self._area.maximumViewportSize().width() - bar, 1))
+        if self._laid is None or self._laid[0] != key:
+            self._laid = (key, paper_layout(self.paper, self.style_now, key[2]))
+        return self._laid[1]
+
+    def lay_out(self) -> None:
+        """Set the lines anew, as high as they need."""
+        if self.fed:
+            self.setMinimumHeight(round(self.laid.height) + 1)
+        self.update()
+
+    def keep_in_sight(self, line: int, last: int | None = None) -> None:
+        """Scroll where a line, or one up to another, is out of sight, and then to the middle."""
+        rows, bar = self.laid.rows, self._area.verticalScrollBar()
+        room = self._area.viewport().height()
+        box = rows[line].box
+        if last is not None:
+            box = box.united(rows[last].box)
+        if box.top() < bar.value() or box.bottom() > bar.value() + room:
+            bar.setValue(round(min(box.center().y() - room / 2, box.top())))
+
+    def _whole_lines(self) -> QRectF:
+        """Return the part in sight without the lines that its edges cut: those are not painted."""
+        top, high = float(self._area.verticalScrollBar().value()), self._area.viewport().height()
+        bottom, rows, wide = top + high, self.laid.rows, float(self.width())
+        edges = [0.0, *(row.box.top() for row in rows), rows[-1].box.bottom(), self.laid.height]
+        for above, below in pairwise(edges):
+            if below - above > high / 2:  # better part of it than nothing
+                continue
+            if above < top < below:
+                top = below
+            elif above < bottom < below:
+                bottom = above
+        return QRectF(0, top, wide, max(bottom - top, 0.0))
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        self.update()  # scrolling shows other lines whole
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self.fed:
+                painter.setClipRect(self._whole_lines(), Qt.ClipOperation.IntersectClip)
+                paint_paper(
+                    painter, self.paper, self.laid, current=self.current, marked=self.marked,
+                    pointed=self.pointed, focus=self.focus if self.hasFocus() else None,
+                    hover=self._hover,
+                )  # fmt: skip
+
+    # --- the user ---------------------------------------------------------------------------
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            line = self.laid.row_at(event.pos().y())
+            words = "" if line is None else _TIPS[self.paper.lines[line].role]
+            QToolTip.showText(event.globalPos(), words, self)
+            return True
+        if event.type() is QEvent.Type.Leave:
+            self._point(None)
+        return super().event(event)
+
+    def _point(self, at: QPointF | None) -> None:
+        line = None if at is None else self.laid.row_at(at.y())
+        runs = line is not None and self.paper.lines[line].role is not Role.SETUP
+        self.setCursor(Qt.CursorShape.PointingHandCursor if runs else Qt.CursorShape.ArrowCursor)
+        if line != self._hover:
+            self._hover = line
+            self.update()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._point(event.position())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        line = self.laid.row_at(event.position().y())
+        if line is None or event.button() is not Qt.MouseButton.LeftButton:
+            return
+        self.focus = line
+        if event.position().x() < self.laid.margin:
+            self._area.mark_toggled.emit(line)
+        else:
+            self._area.line_chosen.emit(line)
+        self.update()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        if self.focus is None:
+            self.focus = self.current[0] if self.current else 0
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self.update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        at, last = self.focus or 0, len(self.paper.lines) - 1
+        match event.key():
+            case Qt.Key.Key_Up | Qt.Key.Key_Down:
+                step = 1 if event.key() == Qt.Key.Key_Down else -1
+                self.focus = min(max(at + step, 0), last)
+                self.keep_in_sight(self.focus)
+                self.setAccessibleDescription(f"line {self.paper.lines[self.focus].label}")
+                self.update()
+            case Qt.Key.Key_Return | Qt.Key.Key_Enter:
+                self._area.line_chosen.emit(at)
+            case Qt.Key.Key_F9:
+                self._area.mark_toggled.emit(at)
+            case _:
+                super().keyPressEvent(event)

@@ -1,0 +1,318 @@
+"""A file's text in the code panel: numbered, coloured, the lines that run now framed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QHelpEvent,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QSyntaxHighlighter,
+    QTextBlock,
+    QTextCharFormat,
+    QTextDocument,
+    QTextOption,
+)
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QToolTip, QWidget
+
+from simulator.code.code_lines import CodeLine
+from ui.look.draw import mixed, outline, text_width
+from ui.look.highlight import spans
+from ui.look.theme import DARK, Style
+from ui.panels.code.page import CURRENT_SHARE, paint_margin
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.widgets.sheet import set_sheet
+
+_LETTERS = 12.0
+"""Pixels at scale 1."""
+_TIP = "Click a line: run to where it is done next. In the margin: a breakpoint."
+_OWN_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+
+@guarded
+class CodeView(QPlainTextEdit):
+    """Some code, to read and to click on.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for those who hear it.
+    language : str
+        ``python`` or ``cuda``.
+    """
+
+    line_chosen = Signal(int)
+    """A line to run to, by its number in the file."""
+    mark_toggled = Signal(int)
+    """A line whose breakpoint is set or removed."""
+
+    def __init__(self, name: str, language: str) -> None:
+        super().__init__()
+        self.style_now = Style(DARK)
+        self.current: tuple[int, ...] = ()
+        self.marked: frozenset[int] = frozenset()
+        self._numbers: tuple[int, ...] = ()
+        self._shown: tuple[CodeLine, ...] = ()
+        self._colours = _Colours(self.document(), language)
+        self._margin = _Margin(self)
+        self.setAccessibleName(name)
+        self.setReadOnly(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.viewport().setCursor(Qt.CursorShape.PointingHandCursor)
+        self.updateRequest.connect(self._scrolled)
+
+    # --- what is shown ----------------------------------------------------------------------
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.style_now = style
+        letters = QFont(style.code_font(_LETTERS))
+        letters.setFeature(QFont.Tag("calt"), 0)  # what stands in the file, no ligatures
+        self.setFont(letters)
+        set_sheet(
+            self,
+            f"QPlainTextEdit {{ background: {style.theme.panel}; color: {style.theme.text}; }}",
+        )
+        self._colours.set_style(style)
+        self._make_room()
+        self._repaint()
+
+    def show_text(self, lines: tuple[CodeLine, ...]) -> None:
+        """Show a text."""
+        if lines == self._shown:
+            return
+        self._shown = lines
+        self._numbers = tuple(line.number for line in lines)
+        self.current = ()
+        text = "\n".join(line.text for line in lines)
+        self._colours.take(text)
+        self.setPlainText(text)
+        self._make_room()
+        self._repaint()
+
+    def show_current(self, lines: tuple[int, ...]) -> None:
+        """Frame the lines that run now, and scroll to them where they are out of sight."""
+        if lines != self.current:
+            self.current = lines
+            self.setAccessibleDescription(f"runs now: line {', '.join(map(str, lines))}")
+            self._repaint()
+            self.follow()
+
+    def show_marks(self, lines: Collection[int]) -> None:
+        """Show breakpoints."""
+        self.marked = frozenset(lines)
+        self._margin.update()
+
+    def follow(self) -> None:
+        """Scroll to the lines that run now where they are out of sight, and then to the middle."""
+        places = [self._numbers.index(n) for n in self.current if n in self._numbers]
+        if not places:
+            return
+        boxes = [self._box(self.document().findBlockByNumber(n)) for n in places]
+        room = self.viewport().height()
+        if boxes[0].top() < 0 or boxes[-1].bottom() > room:
+            first = self.document().findBlockByNumber(places[0])
+            fits = max(1, int(room / max(self._box(first).height() / first.lineCount(), 1)))
+            last = self.document().findBlockByNumber(places[-1]).firstLineNumber()
+            middle = (first.firstLineNumber() + last) // 2
+            top = max(0, middle - fits // 2)
+            # Of lines that do not fit, the first one is to be seen.
+            self.verticalScrollBar().setValue(min(top, first.firstLineNumber()))
+
+    def _box(self, block: QTextBlock) -> QRectF:
+        """Return where a line of the text stands in the viewport."""
+        return self.blockBoundingGeometry(block).translated(self.contentOffset())
+
+    def blocks_in_sight(self) -> list[tuple[int, QRectF]]:
+        """Return the number and the box of each line in sight; 0 for a gap."""
+        out, block = [], self.firstVisibleBlock()
+        while block.isValid():
+            box = self._box(block)
+            if box.top() > self.viewport().height():
+                break
+            out.append((self._numbers[block.blockNumber()], box))
+            block = block.next()
+        return out
+
+    def _repaint(self) -> None:
+        self.viewport().update()
+        self._margin.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        # The ground lies under the text; an extra selection would end where a wrapped line does.
+        with painting(self.viewport(), covers=False) as painter:
+            theme = self.style_now.theme
+            for box in self._current_boxes():
+                painter.fillRect(box, mixed(theme.panel, theme.current, CURRENT_SHARE))
+        super().paintEvent(event)
+        with painting(self.viewport(), covers=False) as painter:
+            for box in self._current_boxes():
+                outline(painter, box, self.style_now.theme.current, self.style_now.px(1.5))
+
+    def _current_boxes(self) -> list[QRectF]:
+        """Return the frames of the lines that run now."""
+        wide = self.viewport().width() - 1
+        return [
+            QRectF(0, box.top(), wide, box.height())
+            for number, box in self.blocks_in_sight()
+            if number and number in self.current
+        ]
+
+    # --- the margin -------------------------------------------------------------------------
+
+    @property
+    def margin_width(self) -> int:
+        """Width of the column of marks and numbers, in pixels."""
+        font = self.style_now.code_font(_LETTERS)
+        digits = "0" * len(str(max(self._numbers, default=0)))
+        return round(self.style_now.px(28) + text_width(font, digits))
+
+    def _make_room(self) -> None:
+        self.setViewportMargins(self.margin_width, 0, 0, 0)
+        self._place_margin()
+
+    def _place_margin(self) -> None:
+        inside = self.contentsRect()
+        self._margin.setGeometry(
+            QRect(inside.left(), inside.top(), self.margin_width, inside.height())
+        )
+
+    def _scrolled(self, rect: QRect, by: int) -> None:
+        self._margin.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_margin()
+        self.follow()
+
+    def paint_margin(self, painter: QPainter) -> None:
+        """Paint marks and numbers of the lines in sight."""
+        theme = self.style_now.theme
+        painter.fillRect(self._margin.rect(), QColor(theme.panel))
+        ascent = QFontMetricsF(self.font()).ascent()
+        for number, box in self.blocks_in_sight():
+            if number:
+                place = QRectF(0, box.top(), self._margin.width(), box.height())
+                paint_margin(
+                    painter, self.style_now, place, str(number), box.top() + ascent,
+                    current=number in self.current, marked=number in self.marked,
+                )  # fmt: skip
+
+    def number_at(self, at: QPointF) -> int:
+        """Return the number of the line at a point of the viewport; 0 where there is none."""
+        for number, box in self.blocks_in_sight():
+            if box.top() <= at.y() < box.bottom():
+                return number
+        return 0
+
+    # --- the user ---------------------------------------------------------------------------
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        number = self.number_at(event.position())
+        dragged = self.textCursor().hasSelection()
+        if number and not dragged and event.button() is Qt.MouseButton.LeftButton:
+            self.line_chosen.emit(number)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            # Reading needs few keys: the others step and play, as everywhere.
+            copies = event.matches(QKeySequence.StandardKey.Copy)
+            if not copies and event.key() not in _OWN_KEYS:
+                event.ignore()
+                return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        number = self._numbers[self.textCursor().blockNumber()] if self._numbers else 0
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if number:
+                self.line_chosen.emit(number)
+        elif event.key() == Qt.Key.Key_F9:
+            if number:
+                self.mark_toggled.emit(number)
+        elif event.key() == Qt.Key.Key_Tab:
+            self.focusNextPrevChild(True)
+        else:
+            super().keyPressEvent(event)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), _TIP, self)
+            return True
+        return super().viewportEvent(event)
+
+
+@guarded
+class _Margin(QWidget):
+    """Marks and numbers beside the text: a click sets a breakpoint."""
+
+    def __init__(self, view: CodeView) -> None:
+        super().__init__(view)
+        self._view = view
+        self.setObjectName("margin")
+        self.setAccessibleName("Breakpoints")
+        self.setToolTip("Click: a breakpoint at this line, or none. F9 does it for the line.")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._view.margin_width, 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            self._view.paint_margin(painter)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        number = self._view.number_at(event.position())
+        if number and event.button() is Qt.MouseButton.LeftButton:
+            self._view.mark_toggled.emit(number)
+
+
+@guarded
+class _Colours(QSyntaxHighlighter):
+    """Colours of a text that was taken apart once."""
+
+    def __init__(self, document: QTextDocument, language: str) -> None:
+        super().__init__(document)
+        self._language = language
+        self._text = ""
+        self._formats: dict[str, QTextCharFormat] = {}
+
+    def take(self, text: str) -> None:
+        """Take the text that is about to be shown."""
+        self._text = text
+
+    def set_style(self, style: Style) -> None:
+        """Take the theme's colours."""
+        theme = style.theme
+        comment, keyword = QTextCharFormat(), QTextCharFormat()
+        comment.setForeground(QColor(theme.muted))
+        keyword.setFontWeight(QFont.Weight.Bold)
+        self._formats = {"comment": comment, "keyword": keyword}
+        for name in theme.tensors:
+            self._formats[name] = QTextCharFormat()
+            self._formats[name].setForeground(theme.tensor(name))
+        self.rehighlight()
+
+    def highlightBlock(self, text: str) -> None:
+        lines = spans(self._language, self._text)
+        number = self.currentBlock().blockNumber()
+        for span in lines[number] if number < len(lines) else ():
+            form = self._formats.get(span.kind)
+            if form is not None:
+                self.setFormat(span.start, span.length, form)

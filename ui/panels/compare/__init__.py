@@ -1,0 +1,1 @@
+"""The algorithms side by side on the same scenario."""

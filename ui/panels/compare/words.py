@@ -1,0 +1,232 @@
+"""What the comparison says in words: who requests least, who is slower than one may expect, why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtGui import QFont
+
+from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import ALGORITHMS
+from simulator.study.compare import AtScale, Comparison, Position, Totals, at_scale
+from ui.look.draw import text_width
+from ui.look.units import (
+    LAUNCH,
+    bytes_text,
+    count_text,
+    estimate_text,
+    factor_text,
+    plural,
+    time_text,
+)
+
+_SAME = 1.005
+"""Ratios up to here count as equal."""
+_UNEXPECTED = (("flash1", "naive"), ("flash2", "naive"), ("flash2", "flash1"))
+"""The later algorithm first: where it requests more than the earlier one, that is said."""
+
+
+def title(name: str) -> str:
+    """Return an algorithm's name in full."""
+    return ALGORITHMS[name].title
+
+
+def _named(name: str) -> str:
+    """Return the name inside a sentence."""
+    return "naive attention" if name == "naive" else title(name)
+
+
+def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
+    """Return sentences about the whole runs, most important first, each in long and short."""
+    unexpected = [
+        sentence
+        for slower, other in _UNEXPECTED
+        if (sentence := _more_than_expected(comparison, slower, other))
+    ]
+    why = () if unexpected else _why_naive(comparison)
+    scale = at_scale(comparison.programs[comparison.shown])
+    long = scale_sentences(scale, comparison.programs[comparison.shown].workload) if scale else ()
+    if unexpected:
+        said = (unexpected[0], long, *unexpected[1:], _least(comparison), _launch(comparison))
+    else:
+        said = (_least(comparison), long, why, _launch(comparison))
+    return tuple(texts for texts in said if texts)
+
+
+def scale_sentences(scale: AtScale, w: Workload) -> tuple[str, ...]:
+    """Return what a run that is too short to save would save if it were long."""
+    tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
+    base = scale.baseline
+    times = {name: factor_text(scale.times(name)) for name in scale.bytes if name != base}
+    since = ""
+    if scale.since is not None:
+        from_n = f"from N ≈ {count_text(scale.since)} on"
+        since = f"{title(scale.last)} requests less than {_named(base)} {from_n}; "
+    where = f"at N = {count_text(scale.keys)} {_named(base)} requests"
+    ratios = ", ".join(f"{factor} as much as {title(name)}" for name, factor in times.items())
+    brief = ", ".join(f"{factor} {name}" for name, factor in times.items())
+    few = f"{plural(w.seqlen_k, 'token')} in {count_text(w.rows)} × {count_text(w.cols)} tiles"
+    few += " save little."
+    return (
+        f"{few} In {tiles}, as kernels ship them, {since}{where} {ratios}.",
+        f"{few} In {tiles} {where} {ratios}.",
+        f"In {tiles} {where} {ratios}.",
+        f"In {tiles} at N = {count_text(scale.keys)}: {base} {brief}.",
+    )
+
+
+def _of(comparison: Comparison, name: str) -> Totals:
+    return next(total for total in comparison.totals if total.algorithm == name)
+
+
+def _least(comparison: Comparison) -> tuple[str, ...]:
+    first, *rest = sorted(comparison.totals, key=lambda total: total.counters.bytes)
+    parts = [
+        f"{_named(one.algorithm)} {factor_text(one.counters.bytes / first.counters.bytes)}"
+        for one in rest
+    ]
+    least = bytes_text(first.counters.bytes)
+    long = f"{title(first.algorithm)} requests least, {least}; {', '.join(parts)}."
+    return long, f"{title(first.algorithm)} requests least, {least}."
+
+
+def _launch(comparison: Comparison) -> tuple[str, ...]:
+    """Return a sentence if no run is estimated to take longer than a launch."""
+    if not all(total.time.below_launch for total in comparison.totals):
+        return ()
+    return (f"All three estimated times are less than a kernel launch takes: some {LAUNCH}.",)
+
+
+def _more_than_expected(comparison: Comparison, name: str, other: str) -> tuple[str, ...]:
+    """Return a sentence if `name` requests more than `other`, else nothing."""
+    one, two = _of(comparison, name), _of(comparison, other)
+    ratio = one.counters.bytes / two.counters.bytes
+    if ratio <= _SAME:
+        return ()
+    slower = one.time.seconds / two.time.seconds
+    if one.time.below_launch and two.time.below_launch:
+        pace = ""  # neither would take longer than its launch
+    elif slower > _SAME:
+        pace = f" and is estimated {factor_text(slower)} as slow"
+    else:
+        pace = ", yet is estimated no slower: the matrix products take longer than the bytes"
+    times, reason = factor_text(ratio), _reason(comparison, name)
+    return (
+        f"{title(name)} requests {times} as much as {_named(other)} here{pace}: {reason}.",
+        f"{title(name)} requests {times} as much as {other} here: {reason}.",
+        f"{name} requests {times} {other}'s bytes: {reason}.",
+        f"{title(name)} requests {times} as much as {other} here.",
+    )
+
+
+def _reason(comparison: Comparison, name: str) -> str:
+    total = _of(comparison, name)
+    w = comparison.programs[total.algorithm].workload
+    if name == "flash1":
+        size = w.heads * w.seqlen_q * w.value_dim * STATISTIC_WIDTH
+        times = _count(total.counters.read["O"] / size)
+        return f"d = {w.head_dim} and Bc = {w.cols} make it read O {times}"
+    size = w.heads * w.seqlen_k * w.head_dim * w.width
+    return f"Br = {w.rows} makes it read K and V {_count(total.counters.read['K'] / size)}"
+
+
+def _count(times: float) -> str:
+    if times == round(times):
+        return "once" if times == 1 else f"{count_text(round(times))} times"
+    return f"{times:.1f} times on average"
+
+
+def _why_naive(comparison: Comparison) -> tuple[str, ...]:
+    w, naive = comparison.programs["naive"].workload, _of(comparison, "naive")
+    largest = max(total.counters.bytes for total in comparison.totals)
+    if naive.counters.bytes < largest:
+        return ()
+    moved = sum(naive.counters.read.get(t, 0) + naive.counters.write.get(t, 0) for t in "SP")
+    share = 100 * moved / naive.counters.bytes
+    pairs = f"{count_text(w.seqlen_q)} × {count_text(w.seqlen_k)}"
+    heads = ", for every head" if w.heads > 1 else ""
+    words = f"{share:.0f} % of naive's bytes are S and P"
+    return f"{words}, {pairs} numbers each{heads}.", f"{words}."
+
+
+def pace_words(
+    comparison: Comparison, positions: Sequence[Position], *, by_time: bool
+) -> tuple[str, ...]:
+    """Return how the three are kept in step, longest first."""
+    shown = next(p for p in positions if p.algorithm == comparison.shown)
+    if by_time:
+        gpu = comparison.programs[shown.algorithm].workload.gpu.name
+        spent = f"≈ {time_text(shown.time.seconds)} on {gpu}"
+        said = estimate_text(shown.time.seconds, gpu)
+        return (
+            f"Same simulated time: whole visits that fit into {said}; the longer of requested "
+            "bytes over bandwidth and FLOPs over matrix rate",
+            f"Same simulated time: whole visits that fit into {said}",
+            f"Same simulated time: whole visits that fit into {spent}",
+            f"Same simulated time, {spent}",
+            "Same simulated time",
+        )
+    over = any(p.finished for p in positions) and not all(p.finished for p in positions)
+    done = f"{count_text(shown.visits)} {'visit' if shown.visits == 1 else 'visits'} done"
+    if _under_way(shown):
+        done += ", one more under way in the run on show"
+    ended = ", or all there are" if over else ""
+    return (
+        f"Same number of tiles: {done}{ended}. Naive's three launches visit the tiles for S, "
+        "the row blocks for the softmax and the tiles again for O: each visit counts as one",
+        f"Same number of tiles: {done}{ended}; every visit of naive's three launches counts",
+        f"Same number of tiles: {done}{ended}",
+        "Same number of tiles",
+    )
+
+
+def _under_way(position: Position) -> bool:
+    """Return whether it stands inside a visit, not between two."""
+    return position.visit is not None and position.visit.index == position.visits
+
+
+def place_words(comparison: Comparison, position: Position) -> tuple[str, ...]:
+    """Return where one of them stands, longest first."""
+    program = comparison.programs[position.algorithm]
+    count = f"{count_text(position.visits)} of {count_text(len(program))}"
+    if position.finished:
+        return f"finished: {count} visits", f"finished: {count}", "finished"
+    words = []
+    said = f"{count} visits"
+    if _under_way(position):  # its bytes so far count
+        said = count = f"visit {count_text(position.visits + 1)} of {count_text(len(program))}"
+    if position.visit is not None:
+        if len(program.launches) > 1:
+            words.append(program.launches[position.visit.launch].name)
+        if program.workload.heads > 1:
+            words.append(f"head {position.visit.head}")
+    long = " · ".join((said, *words))
+    return long, " · ".join((count, *words)), count
+
+
+def sentences(comparison: Comparison, font: QFont, width: float, room: int) -> list[str]:
+    """Return what is said about the whole runs in at most `room` lines of `width` pixels.
+
+    The most important sentence comes first, as long as it fits.
+    """
+    out: list[str] = []
+    for texts in verdicts(comparison):
+        for text in texts:
+            lines = wrapped(text, font, width)
+            if len(lines) <= room - len(out):
+                out += lines
+                break
+    return out
+
+
+def wrapped(text: str, font: QFont, width: float) -> list[str]:
+    """Return a text as lines of at most `width` pixels, broken between words."""
+    lines: list[str] = []
+    for word in text.split(" "):  # not at the thin spaces of a number
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(font, longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines

@@ -1,0 +1,383 @@
+"""How exact the run is: the error of every row as a strip, beside float16 without a maximum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
+
+from simulator.run.exactness import EXP_OVERFLOW, HALF_OVERFLOW, Exactness, RowState, Strip
+from simulator.run.snapshot import Snapshot
+from ui.look.draw import LEFT, RIGHT, draw_text, mixed, outline, text_width
+from ui.look.heat import hatching
+from ui.look.names import first_that_fits, fitting
+from ui.look.theme import Style, Theme
+from ui.look.units import count_text, number_text, ulp_text
+
+MIN_SIZE = QSizeF(300, 96)
+DECADES = (-1.0, 8.0)
+"""What the strips' height spans, in powers of ten of a unit; 2**24 units are the number itself."""
+_TICKS = ((0, "1"), (2, "10²"), (4, "10⁴"), (6, "10⁶"))
+_SHADES = 28
+
+
+@dataclass(frozen=True, slots=True)
+class ExactnessLayout:
+    """Where everything goes.
+
+    Attributes
+    ----------
+    style : Style
+        With the text scale that fits.
+    titles : tuple of QRectF
+        Above each strip.
+    axes : tuple of QRectF
+        Left of each strip.
+    strips : tuple of QRectF
+        Errors so far; float16 without a maximum.
+    rows_axis : QRectF
+        Row numbers under the strips; null where there is no room.
+    figures : tuple of QRectF
+        One for each line under the strips; fewer where there is little room.
+    """
+
+    style: Style
+    titles: tuple[QRectF, QRectF]
+    axes: tuple[QRectF, QRectF]
+    strips: tuple[QRectF, QRectF]
+    rows_axis: QRectF
+    figures: tuple[QRectF, ...]
+
+
+def exactness_layout(rect: QRectF, style: Style) -> ExactnessLayout:
+    """Return the places of a picture; what matters less goes first where there is little room."""
+    style = fitting(style, rect, MIN_SIZE)
+    px = style.px
+    title, line, least = px(16), px(17), px(22)
+    room = rect.height() - 2 * (title + least) - px(4)
+    count = max(0, min(3, int((room - px(6)) // line)))
+    room -= count * line + (px(6) if count else 0)
+    axis = px(14) if room >= px(14) else 0.0
+    height = least + max(0.0, room - axis) / 2
+    left = px(34)
+    titles, axes, strips = [], [], []
+    y = rect.y()
+    for _ in range(2):
+        titles.append(QRectF(rect.x(), y, rect.width(), title))
+        strips.append(QRectF(rect.x() + left, y + title, rect.width() - left, height))
+        axes.append(QRectF(rect.x(), y + title, left - px(5), height))
+        y += title + height + px(4)
+    under = QRectF(strips[1].x(), strips[1].bottom(), strips[1].width(), axis)
+    first = strips[1].bottom() + axis + px(6)
+    figures = tuple(QRectF(rect.x(), first + n * line, rect.width(), line) for n in range(count))
+    return ExactnessLayout(
+        style, (titles[0], titles[1]), (axes[0], axes[1]), (strips[0], strips[1]),
+        under if axis else QRectF(), figures,
+    )  # fmt: skip
+
+
+def paint_exactness(
+    painter: QPainter,
+    snapshot: Snapshot,
+    model: Exactness,
+    style: Style,
+    rect: QRectF,
+    *,
+    row: int | None = None,
+) -> None:
+    """Paint the errors of all rows of the head.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    snapshot : Snapshot
+        The state.
+    model : Exactness
+        What is known of its errors.
+    style : Style
+        Colours and text scale.
+    rect : QRectF
+        The place, at least `MIN_SIZE`.
+    row : int, optional
+        The selected query row.
+    """
+    lay = exactness_layout(rect, style)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    texts = (now_words(snapshot, model), half_words(snapshot, model))
+    for n, strip in enumerate((model.now, model.half)):
+        _paint_title(painter, lay, lay.titles[n], *texts[n])
+        _paint_strip(painter, strip, lay, lay.strips[n])
+        _paint_scale(painter, lay, n, model.rounding if n == 0 else None)
+    _paint_rows(painter, snapshot, lay, row)
+    for place, line in zip(lay.figures, figure_lines(snapshot, model), strict=False):
+        _paint_figure(painter, lay, place, *line)
+    painter.restore()
+
+
+# --- words -------------------------------------------------------------------------------------
+
+
+def now_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the title of the first strip and what it comes to, each from long to short."""
+    names = ("error of O so far, row by row", "error of O so far", "O so far")
+    figures = _worst_words(model.now, "no row has an output yet")
+    if model.rounding is not None and model.now.worst is not None:
+        dtype = snapshot.program.workload.dtype
+        figures = (f"{figures[0]}; dashed: {dtype} rounds O by up to this", *figures)
+    return names, figures
+
+
+def half_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the title of the second strip and what it comes to, each from long to short."""
+    names = (
+        "same inputs, exp(S), ℓ and O in fp16, no maximum", "same inputs in fp16, no maximum",
+        "fp16, no maximum",
+    )  # fmt: skip
+    return names, _worst_words(model.half, "not computed yet")
+
+
+def _worst_words(strip: Strip, none: str) -> tuple[str, ...]:
+    unknown, row = strip.count(RowState.UNKNOWN), strip.worst
+    if row is None:
+        words = (f"{count_text(unknown)} rows not computed yet", "not computed yet", "·")
+        return words if unknown else (none, "·")
+    size = "NaN or ∞" if strip.states[row] == RowState.BROKEN else ulp_text(float(strip.ulp[row]))
+    worst = f"worst {size} in row {count_text(row)}"
+    rest = f"{count_text(unknown)} rows not computed yet"
+    return (f"{worst}, {rest}", worst, size) if unknown else (worst, size)
+
+
+def figure_lines(
+    snapshot: Snapshot, model: Exactness
+) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
+    """Return the lines under the strips: name, words from long to short, and whether they warn."""
+    return (
+        ("rescale", _rescale_texts(snapshot, model), False),
+        ("exp", *_margin_texts(snapshot, model)),
+        ("fp16", *_half_texts(model)),
+    )
+
+
+def _rescale_texts(snapshot: Snapshot, model: Exactness) -> tuple[str, ...]:
+    if snapshot.is_naive:
+        return ("none: one maximum over the whole row", "none")
+    if model.rescale is None:
+        return ("no maximum has changed so far", "none so far")
+    value = number_text(model.rescale)
+    forgotten = snapshot.program.workload.faults.forget_alpha
+    tail = ", forgotten" if forgotten else ""
+    return (
+        f"α = {value} is the largest rescale so far{tail}",
+        f"largest so far α = {value}{tail}", f"α = {value}{tail}",
+    )  # fmt: skip
+
+
+def _margin_texts(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], bool]:
+    """Return how far exp is from its overflow; without a maximum, and with one."""
+    if model.largest is None:
+        return ("no score so far", "·"), False
+    largest, limit = number_text(model.largest, 1), f"{EXP_OVERFLOW:.1f}"
+    margin = EXP_OVERFLOW - model.largest
+    over = margin < 0
+    distance = number_text(abs(margin), 1)
+    side = f"{distance} over" if over else f"{distance} below"
+    none = f"max S = {largest}, {side} the overflow of exp at {limit} without a maximum"
+    safe = "with one S − m ≤ 0"
+    if snapshot.program.workload.faults.no_maximum:
+        return (none, f"max S = {largest}, {side} overflow at {limit}", side), over
+    return (
+        f"{none}; {safe}", none, f"max S = {largest}, {side} overflow at {limit}",
+        f"max S = {largest}",
+    ), False  # fmt: skip
+
+
+def _half_texts(model: Exactness) -> tuple[tuple[str, ...], bool]:
+    known = len(model.half.states) - model.half.count(RowState.UNKNOWN)
+    if not known:
+        return ("not computed yet", "·"), False
+    over, broken = model.half_overflows, model.half.count(RowState.BROKEN)
+    of = f"of {count_text(known)} rows"
+    return (
+        f"{count_text(over)} {of} overflow (S > {HALF_OVERFLOW:.2f}), "
+        f"{count_text(broken)} become NaN or ∞",
+        f"{count_text(over)} {of} overflow, {count_text(broken)} NaN or ∞",
+        f"{count_text(over)} overflow",
+    ), over > 0
+
+
+# --- strips ------------------------------------------------------------------------------------
+
+
+def shade(theme: Theme, decade: float) -> QColor:
+    """Return the colour of an error of 10**decade units: good, then current, then bad."""
+    share = (decade - DECADES[0]) / (DECADES[1] - DECADES[0])
+    share = round(min(max(share, 0.0), 1.0) * _SHADES) / _SHADES
+    if share < 0.5:
+        return mixed(theme.good, theme.current, share * 2)
+    return mixed(theme.current, theme.bad, (share - 0.5) * 2)
+
+
+def _paint_strip(painter: QPainter, whole: Strip, lay: ExactnessLayout, box: QRectF) -> None:
+    theme = lay.style.theme
+    painter.fillRect(box, QColor(theme.empty))
+    strip = whole.pooled(max(int(box.width()), 1))
+    count = len(strip.ulp)
+    edges = np.rint(box.x() + np.arange(count + 1) * box.width() / count)
+    gap = 1.0 if box.width() / count >= 6 else 0.0
+    with np.errstate(divide="ignore"):
+        decades = np.log10(strip.ulp)
+    shares = (decades - DECADES[0]) / (DECADES[1] - DECADES[0])
+    heights = np.clip(shares, 0.0, 1.0) * box.height()
+    heights = np.maximum(heights, lay.style.px(2))
+    hatched = hatching(theme.empty, theme.hatch, lay.style.scale)
+    broken = QBrush(QColor(theme.bad), Qt.BrushStyle.DiagCrossPattern)
+    shown: dict[int, list[QRectF]] = {}
+    steps = np.rint(np.clip(shares, 0, 1) * _SHADES)
+    for state, brush in ((RowState.UNKNOWN, hatched), (RowState.BROKEN, broken)):
+        for first, stop in _runs(strip.states == state):
+            place = QRectF(edges[first], box.y(), edges[stop] - edges[first], box.height())
+            if state == RowState.BROKEN:
+                painter.fillRect(place, mixed(theme.empty, theme.bad, 0.45))
+            painter.fillRect(place, brush)
+    for n in np.flatnonzero(strip.states == RowState.KNOWN).tolist():
+        bar = QRectF(
+            edges[n], box.bottom() - heights[n], max(edges[n + 1] - edges[n] - gap, 1), heights[n]
+        )
+        shown.setdefault(int(steps[n]), []).append(bar)
+    painter.setPen(Qt.PenStyle.NoPen)
+    for step, bars in shown.items():
+        decade = DECADES[0] + step / _SHADES * (DECADES[1] - DECADES[0])
+        painter.setBrush(shade(theme, decade))
+        painter.drawRects(bars)
+    outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid)
+
+
+def _runs(marks: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[int, int]]:
+    """Return where marks are set, as ranges."""
+    padded = np.concatenate([[False], marks, [False]])
+    ends = np.flatnonzero(padded[1:] != padded[:-1])
+    return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
+
+
+def _height(box: QRectF, decade: float) -> float:
+    share = (decade - DECADES[0]) / (DECADES[1] - DECADES[0])
+    return box.bottom() - share * box.height()
+
+
+def _paint_scale(painter: QPainter, lay: ExactnessLayout, n: int, rounding: float | None) -> None:
+    """Write the powers of ten beside a strip, and mark what storing O in the dtype may cost."""
+    theme, box, axis = lay.style.theme, lay.strips[n], lay.axes[n]
+    font, high = lay.style.text_font(11), lay.style.px(13)
+    last = box.bottom() + high
+    for decade, text in _TICKS:
+        y = round(_height(box, decade))
+        painter.setPen(QPen(mixed(theme.empty, theme.muted, 0.35), 1, Qt.PenStyle.DotLine))
+        painter.drawLine(QLineF(box.left(), y, box.right(), y))
+        if last - y >= high and y - high / 2 >= box.y() - high / 2:
+            place = QRectF(axis.x(), y - high / 2, axis.width(), high)
+            draw_text(painter, place, text, font, theme.muted, RIGHT)
+            last = y
+    if rounding is not None:
+        y = round(_height(box, float(np.log10(rounding))))
+        painter.setPen(QPen(QColor(theme.muted), lay.style.px(1.2), Qt.PenStyle.DashLine))
+        painter.drawLine(QLineF(box.left(), y, box.right(), y))
+
+
+def _paint_title(
+    painter: QPainter,
+    lay: ExactnessLayout,
+    place: QRectF,
+    names: Sequence[str],
+    figures: Sequence[str],
+) -> None:
+    theme, px = lay.style.theme, lay.style.px
+    bold, font = lay.style.text_font(11.5, bold=True), lay.style.text_font(11)
+    short = text_width(bold, names[-1]) + px(12)
+    figure = first_that_fits(figures, place.width() - short, font)
+    room = place.width() - text_width(font, figure) - px(12)
+    name = first_that_fits(names, room, bold)
+    draw_text(painter, QRectF(place.x(), place.y(), room, place.height()), name, bold, theme.text)
+    draw_text(painter, place, figure, font, theme.muted, RIGHT)
+
+
+def _paint_rows(
+    painter: QPainter, snapshot: Snapshot, lay: ExactnessLayout, row: int | None
+) -> None:
+    """Write the first and last row under the strips, and point at the current ones."""
+    theme, px, rows = lay.style.theme, lay.style.px, snapshot.program.workload.seqlen_q
+    for box in lay.strips:
+        visit = snapshot.visit.rows
+        left = box.x() + visit.start / rows * box.width()
+        right = box.x() + visit.stop / rows * box.width()
+        around = QRectF(left, box.y(), max(right - left, px(3)), box.height())
+        outline(painter, around.intersected(box), theme.current, px(1.5))
+    if lay.rows_axis.isNull():
+        return
+    font, axis = lay.style.text_font(11), lay.rows_axis
+    draw_text(painter, axis, "row 0", font, theme.muted, LEFT)
+    draw_text(painter, axis, count_text(rows - 1), font, theme.muted, RIGHT)
+    if row is not None:
+        x = axis.x() + (row + 0.5) / rows * axis.width()
+        ends = text_width(font, "row 0") + px(8), text_width(font, count_text(rows - 1)) + px(8)
+        text = f"row {count_text(row)}"
+        half = text_width(font, text) / 2
+        low, high = axis.x() + ends[0] + half, axis.right() - ends[1] - half
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.text))
+        tip = QPointF(x, axis.y())
+        painter.drawPolygon(
+            QPolygonF([tip, tip + QPointF(px(3.5), px(4.5)), tip + QPointF(-px(3.5), px(4.5))])
+        )
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        if low <= high and half + px(6) < axis.width() / 4:
+            middle = min(max(x, low), high)
+            side = px(6) + half  # beside the pointer
+            at = middle + side if middle + side <= high else middle - side
+            place = QRectF(at - half - 1, axis.y(), 2 * half + 2, axis.height())
+            draw_text(painter, place, text, font, theme.text, LEFT)
+
+
+def _paint_figure(
+    painter: QPainter,
+    lay: ExactnessLayout,
+    place: QRectF,
+    name: str,
+    texts: Sequence[str],
+    bad: bool,
+) -> None:
+    theme, px = lay.style.theme, lay.style.px
+    font = lay.style.text_font(11.5)
+    width = text_width(font, "rescale") + px(12)
+    draw_text(painter, QRectF(place.x(), place.y(), width, place.height()), name, font, theme.muted)
+    room = place.adjusted(width, 0, 0, 0)
+    text = first_that_fits(texts, room.width(), font)
+    draw_text(painter, room, text, font, theme.bad if bad else theme.text)
+
+
+def row_at(rect: QRectF, style: Style, point: QPointF, rows: int) -> tuple[int, int] | None:
+    """Return which strip (0 or 1) and row lie under a point; None beside the strips."""
+    lay = exactness_layout(rect, style)
+    for n, box in enumerate(lay.strips):
+        if box.contains(point):
+            share = (point.x() - box.x()) / box.width()
+            return n, min(int(share * rows), rows - 1)
+    return None
+
+
+def row_words(model: Exactness, strip: int, row: int) -> str:
+    """Return what a strip says of a row, as the pointer reads it."""
+    errors = model.half if strip else model.now
+    words = {
+        RowState.EMPTY: "no output yet",
+        RowState.UNKNOWN: "not computed yet",
+        RowState.BROKEN: "NaN or ∞",
+    }
+    state = RowState(int(errors.states[row]))
+    said = words.get(state) or f"off by {ulp_text(float(errors.ulp[row]))}"
+    return f"row {count_text(row)}: {said}" + (" in fp16 without a maximum" if strip else "")

@@ -1,0 +1,312 @@
+"""The dock that shows how exact the run is, and switches faults on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QColor,
+    QHelpEvent,
+    QMouseEvent,
+    QPaintEvent,
+    QPalette,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QGridLayout,
+    QPushButton,
+    QScrollArea,
+    QToolTip,
+    QVBoxLayout,
+    QWidget,
+)
+
+from simulator.engines.faults import FAULTS, without_effect
+from simulator.problem.scenario import with_values
+from simulator.run.cosimulation import Verdict
+from simulator.run.exactness import Exactness, fill_errors, first_wrong_step
+from simulator.run.snapshot import Cursor, Snapshot
+from simulator.run.trace import Trace
+from ui.look.names import op_label
+from ui.look.theme import DARK, Style, palette
+from ui.look.units import count_text, number_text
+from ui.panels.exactness.painter import paint_exactness, row_at, row_words
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.session.session import Session, View
+from ui.widgets.sheet import set_sheet
+
+LEAST_SCALE = 0.95
+"""Text scale of the controls in the smallest panel: 11 pixels."""
+_FILL = "rows against float64"
+_SEARCH = "first wrong step"
+
+
+@guarded
+class _Strips(QWidget):
+    """The picture: a click explains a row, the pointer reads one."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self.style_now = Style(DARK)
+        self.snapshot: Snapshot | None = None
+        self.model: Exactness | None = None
+        self.row: int | None = None
+        self.setAccessibleName("Error of every row against float64")
+        self.setMinimumHeight(72)
+
+    def take(self, snapshot: Snapshot, model: Exactness, row: int) -> None:
+        """Show a state."""
+        self.snapshot, self.model, self.row = snapshot, model, row
+        worst = model.now.worst
+        said = "no row has an output yet" if worst is None else row_words(model, 0, worst)
+        self.setAccessibleDescription(f"worst {said}")
+        self.update()
+
+    def _place(self) -> QRectF:
+        return QRectF(self.rect()).adjusted(8, 4, -8, -2)
+
+    def _hit(self, point: QPointF) -> tuple[int, int] | None:
+        if self.snapshot is None:
+            return None
+        rows = self.snapshot.program.workload.seqlen_q
+        return row_at(self._place(), self.style_now, point, rows)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            hit = self._hit(QPointF(event.pos()))
+            if hit is not None and self.model is not None:
+                QToolTip.showText(event.globalPos(), row_words(self.model, *hit), self)
+            else:
+                QToolTip.hideText()
+            return True
+        return super().event(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        hit = self._hit(event.position())
+        if hit is not None and event.button() is Qt.MouseButton.LeftButton:
+            self._session.choose_row(hit[1])
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self.snapshot is not None and self.model is not None:
+                paint_exactness(
+                    painter, self.snapshot, self.model, self.style_now, self._place(), row=self.row
+                )
+
+
+@guarded
+class ExactnessPanel(QWidget):
+    """Errors of all rows, the faults to switch on, and the first step that they spoil.
+
+    Parameters
+    ----------
+    session : Session
+        What it shows and changes.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.setObjectName("exactness_panel")
+        self.setAccessibleName("Exactness")
+        self.setMinimumSize(320, 150)
+        self._session = session
+        self._style = Style(DARK)
+        self._asked: object = None
+        self._searched: Trace | None = None
+        self._verdict: Verdict | None = None
+        self.strips = _Strips(session)
+        self.boxes: dict[str, QCheckBox] = {}
+        self._faults = QWidget()
+        self._grid = QGridLayout(self._faults)
+        for fault in FAULTS:
+            box = QCheckBox(fault.title)
+            box.setObjectName(f"fault_{fault.name}")
+            box.setAccessibleName(f"Fault: {fault.title}")
+            box.clicked.connect(lambda on=False, name=fault.name: self._switch(name, on))
+            self.boxes[fault.name] = box
+        self.step = QPushButton()
+        self.step.setObjectName("first_wrong_step")
+        self.step.setFlat(True)
+        self.step.setAccessibleName("Go to the first wrong step")
+        self.step.clicked.connect(self._go)
+        self._scroll = QScrollArea()
+        self._scroll.setWidget(self._faults)
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.strips, 1)
+        column.addWidget(self._scroll)
+        self.setAutoFillBackground(True)
+        self.set_style(Style(DARK))
+
+    # --- how it looks -----------------------------------------------------------------------
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self._style = self.strips.style_now = style
+        theme = style.theme
+        colours = palette(theme)
+        colours.setColor(QPalette.ColorRole.Window, QColor(theme.panel))
+        for widget in (self, self._scroll.viewport(), self._faults):
+            widget.setPalette(colours)
+        # The style draws the outline of a box a shade darker than its window.
+        colours.setColor(QPalette.ColorRole.Window, QColor(theme.muted))
+        for box in self.boxes.values():
+            box.setPalette(colours)
+        self._arrange()
+        self.strips.update()
+
+    def _size(self, style: Style) -> None:
+        """Give the controls the text that suits the room."""
+        font, edge = style.text_font(12), round(style.px(6))
+        for widget in (*self.boxes.values(), self.step):
+            widget.setFont(font)
+        for box in self.boxes.values():
+            box.setMinimumHeight(round(self._style.px(15)))  # not to cut the box beside small text
+        theme = style.theme
+        self._grid.setContentsMargins(edge + 2, 0, edge, edge // 2)
+        self._grid.setHorizontalSpacing(edge * 2)
+        self._grid.setVerticalSpacing(max(1, edge // 3))
+        set_sheet(
+            self.step,
+            f"QPushButton {{ text-align: left; padding: {edge // 3}px 0; border: none;"
+            f" color: {theme.tensors['Q']}; text-decoration: underline; }}"
+            f" QPushButton:disabled {{ color: {theme.muted}; text-decoration: none; }}"
+            f' QPushButton[ring="true"] {{ border: 1px solid {theme.text}; }}',
+        )
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Put the boxes into as many columns as fit; they scroll where the panel is low."""
+        room_for = min(self.width() / 380, self.height() / 200)
+        scale = min(self._style.scale, max(LEAST_SCALE, room_for))
+        self._size(replace(self._style, scale=scale))
+        widest = max(box.sizeHint().width() for box in self.boxes.values())
+        margins = self._grid.contentsMargins()
+        room = self.width() - margins.left() - margins.right()
+        columns = max(1, min(3, room // (widest + self._grid.horizontalSpacing())))
+        for widget in (*self.boxes.values(), self.step):
+            self._grid.removeWidget(widget)
+        for n, box in enumerate(self.boxes.values()):
+            self._grid.addWidget(box, 1 + n // columns, n % columns)
+        self._grid.addWidget(self.step, 0, 0, 1, columns)
+        high = self._faults.sizeHint().height()
+        self._scroll.setFixedHeight(min(high, round(0.5 * self.height())))
+
+    def sizeHint(self) -> QSize:
+        return QSize(560, 300)
+
+    # --- what it shows ----------------------------------------------------------------------
+
+    def show_view(self, view: View) -> None:
+        """Show a view."""
+        model, trace = view.models.get("exactness"), self._session.trace
+        if not isinstance(model, Exactness) or trace is None:
+            return
+        self.strips.take(view.snapshot, model, view.report.row)
+        self._show_faults(trace)
+        if not trace.workload.faults.on:
+            self._searched = self._verdict = None
+        elif self._searched is not trace:
+            self._search(trace)
+        self._show_step(trace)
+        self._fill(trace, view.snapshot, model)
+
+    def _show_faults(self, trace: Trace) -> None:
+        w = trace.workload
+        for fault in FAULTS:
+            box, why = self.boxes[fault.name], without_effect(fault, w)
+            on = fault.name in w.faults.on
+            box.setChecked(on)
+            box.setEnabled(on or not why)
+            note = f" Without effect: {why}." if why else ""
+            box.setToolTip(f"{fault.words} {fault.cites}.{note}")
+            box.setAccessibleDescription(box.toolTip())
+
+    def _switch(self, name: str, checked: bool) -> None:
+        """Propose the scenario with a fault more or less: a step that can be undone."""
+        scenario = self._session.scenario
+        if scenario is not None:
+            title = self.boxes[name].text()
+            changed = with_values(scenario, {"faults": {name: True if checked else None}})
+            self._session.propose(changed, f"fault {title}" if checked else f"no fault {title}")
+
+    # --- rows that the cursor has jumped over -----------------------------------------------
+
+    def _fill(self, trace: Trace, snapshot: Snapshot, model: Exactness) -> None:
+        """Work out beside the window what is missing; once for each place it is missing at."""
+        visit = snapshot.visit
+        place = (visit.i, visit.j) if trace.workload.algorithm != "naive" else (visit.i, 0)
+        key = (id(trace), visit.head, place)
+        if not model.missing or key == self._asked:
+            return
+        self._asked = key
+        self._session.tasks.start(
+            _FILL, "holding rows against float64",
+            lambda report: fill_errors(trace, snapshot, report),
+            lambda _: self._session.go(self._session.cursor),
+        )  # fmt: skip
+
+    # --- the first wrong step ---------------------------------------------------------------
+
+    def _search(self, trace: Trace) -> None:
+        self._searched, self._verdict = trace, None
+
+        def done(verdict: Verdict | None) -> None:
+            if self._searched is trace:
+                self._verdict = verdict
+                self._show_step(trace)
+
+        self._session.tasks.start(
+            _SEARCH, "looking for the first wrong step",
+            lambda report: first_wrong_step(trace, report), done,
+        )  # fmt: skip
+
+    def _show_step(self, trace: Trace) -> None:
+        found = self._verdict.difference if self._verdict else None
+        self.step.setEnabled(found is not None)
+        self.step.setToolTip(str(found) if found else "")
+        self.step.setText(step_words(trace, self._verdict))
+
+    def _go(self) -> None:
+        found = self._verdict.difference if self._verdict else None
+        trace = self._session.trace
+        # A new run is the session's a moment before the panel shows it.
+        if found is None or trace is None or trace is not self._searched:
+            return
+        names = [op.name for op in trace.program.ops(found.visit.index)]
+        self._session.go(Cursor(found.visit.index, names.index(found.op)))
+
+
+def step_words(trace: Trace, verdict: Verdict | None) -> str:
+    """Return where the numbers go wrong first, in words."""
+    if not trace.workload.faults.on:
+        return "Faults: what a mistake in the algorithm would do"
+    if verdict is None:
+        return "First wrong step: not found yet"
+    if verdict.difference is None:
+        return f"No wrong step: {verdict}"
+    found = verdict.difference
+    visit = found.visit
+    op = next(op for op in trace.program.ops(visit.index) if op.name == found.op)
+    tile = (
+        f"row block {visit.i}"
+        if trace.program.launches[visit.launch].whole_rows
+        else (f"tile ({visit.i}, {visit.j})")
+    )
+    return (
+        f"First wrong step: visit {count_text(visit.index + 1)}, {tile}, "
+        f"{op_label(op, trace.workload)}: {number_text(found.engine)}, "
+        f"right {number_text(found.exact)}"
+    )

@@ -1,0 +1,252 @@
+"""What the Formula panel says: the lines of the update at this op, and where a number came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.base.dtypes import F32
+from simulator.program.ops import Op
+from simulator.run.provenance import Explanation, Number, Part, Term, TermSum, explain
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Cell, Snapshot
+from ui.look.formula import typeset
+from ui.look.names import move_name, op_label, symbol
+from ui.look.units import exact_text, number_text, plural
+from ui.panels.update_lines import (
+    Piece,
+    Pieces,
+    UpdateLine,
+    line,
+    number,
+    plain,
+    softmax_lines,
+    vector,
+)
+
+_SCORES = r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}"
+_MASK = r"S \leftarrow -\infty \;\;\mathrm{where\;hidden}"
+_LSE = r"\mathrm{LSE} \leftarrow m + \ln \ell"
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaModel:
+    """What the Formula panel shows.
+
+    Attributes
+    ----------
+    title : tuple of str
+        Op, tile and row, longest first.
+    cites : tuple of str
+        Where the paper has the op, longest first.
+    lines : tuple of UpdateLine
+        The update; those of the current op are marked.
+    """
+
+    title: tuple[str, ...]
+    cites: tuple[str, ...]
+    lines: tuple[UpdateLine, ...]
+
+
+def formula_model(snapshot: Snapshot, report: RowReport) -> FormulaModel:
+    """Return what the panel says at a cursor of a row, and typeset its formulas."""
+    op, w, visit = snapshot.op, snapshot.program.workload, snapshot.visit
+    where = f"row block {visit.i}" if snapshot.in_softmax_launch else f"tile ({visit.i}, {visit.j})"
+    name = op_label(op, w)
+    title = (f"{name} · {where} · row {report.row}", f"{name} · row {report.row}", name)
+    model = FormulaModel(title, _cites(op), formula_lines(snapshot, report))
+    typeset(one.latex for one in model.lines)
+    return model
+
+
+def _cites(op: Op) -> tuple[str, ...]:
+    """Return paper, algorithm and line of an op; less of it where there is no room."""
+    parts = op.cites.split(", ")
+    return tuple(", ".join(parts[n:]) for n in range(len(parts)))
+
+
+def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ...]:
+    """Return the lines of the update at this op, with the row's numbers.
+
+    They are those of `softmax_lines`, with S and its mask before them, LSE after them, and a line
+    of its own for an op that moves tiles or starts them.
+    """
+    lines = list(softmax_lines(snapshot, report))
+    row, r = report.row, report.row - snapshot.visit.rows.start
+    if not snapshot.is_naive:
+        scores = _scores_line(snapshot, row, r)
+        lines[:0] = [scores, _mask_line(snapshot, row, r)] if _masks(snapshot) else [scores]
+        if "normalise" in snapshot.done:
+            lines.append(_lse_line(snapshot, row, r))
+    elif snapshot.op.name == "mask":
+        lines.insert(1, _mask_line(snapshot, row, r))
+    if not any(one.current for one in lines):
+        lines.insert(0, _moving_line(snapshot, row))
+    return tuple(lines)
+
+
+def _masks(snapshot: Snapshot) -> bool:
+    return any(op.name == "mask" for op in snapshot.ops)
+
+
+def _some_scores(snapshot: Snapshot, row: int, values: F32) -> tuple[Pieces, ...]:
+    first = snapshot.visit.cols.start
+    return tuple(
+        vector(values, [Cell("S", row, first + n) for n in range(count)], "S")
+        for count in (6, 4, 3, 2, 1)
+    )
+
+
+def _scores_line(snapshot: Snapshot, row: int, r: int) -> UpdateLine:
+    return line(snapshot, "scores", _SCORES, *_some_scores(snapshot, row, snapshot.tile.s[r]))
+
+
+def _mask_line(snapshot: Snapshot, row: int, r: int) -> UpdateLine:
+    masked = np.where(snapshot.tile.seen[r], snapshot.tile.s[r], np.float32(-np.inf))
+    return line(snapshot, "mask", _MASK, *_some_scores(snapshot, row, masked))
+
+
+def _lse_line(snapshot: Snapshot, row: int, r: int) -> UpdateLine:
+    m, l = snapshot.tile.m[r], snapshot.tile.l[r]
+    with np.errstate(all="ignore"):
+        lse = float(m + np.log(l)) if l > 0 else float("-inf")
+    cell = Cell("l", row, 0)
+    return line(
+        snapshot, "normalise", _LSE,
+        plain(number(float(m), Cell("m", row, 0), f"m, row {row}"), " + ln ",
+              number(float(l), cell, f"ℓ, row {row}"), " = ",
+              number(lse, cell, f"LSE, row {row}")),
+        plain("= ", number(lse, cell, f"LSE, row {row}")),
+    )  # fmt: skip
+
+
+_LATEX = {"l": r"\ell", "LSE": r"\mathrm{LSE}"}
+
+
+def _moving_line(snapshot: Snapshot, row: int) -> UpdateLine:
+    """Return a line for an op that moves tiles or starts a row block."""
+    op, w = snapshot.op, snapshot.program.workload
+    if op.name in ("initialise", "clear"):
+        names = [symbol(tile.name) for tile in op.allocates] or [
+            symbol(move.tensor) for move in op.moves
+        ]
+        starts = {"m": "−∞", "LSE": "−∞"}
+        words = ", ".join(f"{name} = {starts.get(name, '0')}" for name in names)
+        latex = r"m \leftarrow -\infty,\; \ell \leftarrow 0,\; O \leftarrow 0"
+        if "m" not in names:
+            latex = r"O \leftarrow 0"
+        if "LSE" in names:
+            latex = r"O \leftarrow 0,\; \mathrm{LSE} \leftarrow -\infty"
+        return UpdateLine(latex, (plain(words), plain("…")), True, True)
+    arrow = r"\;\leftarrow\; \mathrm{HBM}" if op.loads else r"\;\rightarrow\; \mathrm{HBM}"
+    tensors = r",\, ".join(_LATEX.get(move.tensor, move.tensor) for move in op.moves)
+    choices = []
+    for count in (4, 2, 1):
+        pieces: list[Piece] = []
+        for move in op.moves:
+            if move.tensor in "QKV" and op.loads:
+                values = {"Q": snapshot.q, "K": snapshot.k, "V": snapshot.v}[move.tensor]
+                at = row if move.tensor == "Q" else snapshot.visit.cols.start
+                pieces += _input_pieces(move.tensor, at, values[at], count)
+        choices.append(tuple(pieces))
+    moved = " ".join(move_name(move, w) for move in op.moves)
+    verb = "from" if op.loads else "to"
+    shown = [pieces for pieces in choices if pieces]
+    return UpdateLine(
+        tensors + arrow, (*shown, plain(f"{moved} {verb} HBM"), plain("…")), True, True
+    )
+
+
+def _input_pieces(tensor: str, at: int, values: F32, count: int) -> Pieces:
+    cells = [Cell(tensor, at, n) for n in range(count)]
+    return plain(f"{tensor.lower()}{at} = ", *vector(values, cells, tensor), "  ")
+
+
+# --- where a number came from ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ExplanationText:
+    """An explanation in pieces.
+
+    Attributes
+    ----------
+    title : tuple of tuple of Piece
+        The cell and its value, longest first.
+    state : str
+        What has become of it.
+    lines : tuple of tuple of Piece
+        Sentences and equations.
+    terms : tuple of tuple of Piece
+        Terms of the sum, all of one width.
+    count : int
+        Terms that there are.
+    total : tuple of Piece
+        The sum of all terms; empty where there is none.
+    """
+
+    title: tuple[Pieces, ...]
+    state: str
+    lines: tuple[Pieces, ...]
+    terms: tuple[Pieces, ...] = ()
+    count: int = 0
+    total: Pieces = ()
+
+
+def explanation_text(snapshot: Snapshot, cell: Cell) -> ExplanationText:
+    """Return where a cell's number came from, in pieces."""
+    found = explain(snapshot, cell)
+    sums = found.sum
+    return ExplanationText(
+        _title(found),
+        found.value.state,
+        tuple(tuple(_piece(part) for part in parts) for parts in found.lines),
+        tuple(_term(term, sums) for term in sums.terms) if sums else (),
+        sums.count if sums else 0,
+        _total(sums, cell) if sums else (),
+    )
+
+
+def more_terms(count: int) -> str:
+    """Return the words for terms that are not shown."""
+    return f"+ {plural(count, 'more term')}"
+
+
+def _title(found: Explanation) -> tuple[Pieces, ...]:
+    value = found.value
+    if value.value is None:
+        return (plain(value.name),)
+    shown = number(value.value, value.cell, value.name)
+    text = exact_text(value.value)
+    if text.lstrip("−") in ("∞", number_text(abs(value.value))):
+        return (plain(f"{value.name} = ", shown),)
+    return (
+        plain(f"{value.name} = ", shown, f"  (exactly {text})"),
+        plain(f"{value.name} = ", shown),
+    )
+
+
+def _piece(part: Part) -> Piece:
+    return Piece(part) if isinstance(part, str) else _number(part)
+
+
+def _number(found: Number) -> Piece:
+    if found.full and np.isfinite(found.value):
+        text = f"{found.value:.9g}".replace("-", "−")
+        return Piece(text, found.cell, found.name, 12)
+    return number(found.value, found.cell, found.name)
+
+
+def _term(term: Term, sums: TermSum) -> Pieces:
+    """Return one term: its index, its factors and what they come to."""
+    letters = len(str(sums.terms[-1].index))
+    out: list[Piece | str] = [f"{term.index:>{letters}}: ", _number(term.factors[0])]
+    if len(term.factors) > 1:
+        product = Piece(number_text(term.product), width=7)
+        out += [" × ", _number(term.factors[1]), " = ", product]
+    return plain(*out)
+
+
+def _total(sums: TermSum, cell: Cell) -> Pieces:
+    return plain(f"{sums.name} = ", number(sums.total, cell, f"{sums.name}, in float64"))

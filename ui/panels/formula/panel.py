@@ -1,0 +1,212 @@
+"""The dock that shows the update of this op with its numbers, and where each of them came from."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QToolTip, QWidget
+
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Snapshot
+from simulator.run.trace import Trace
+from ui.look.theme import DARK, Style
+from ui.panels.formula.lines import (
+    ExplanationText,
+    FormulaModel,
+    explanation_text,
+    formula_model,
+)
+from ui.panels.formula.view import (
+    MIN_SIZE,
+    FormulaLayout,
+    Link,
+    formula_layout,
+    paint_formula,
+)
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.session.session import Session, View
+
+_MARGIN = (8.0, 6.0)
+
+
+def make_formula_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> FormulaModel:
+    """Return what the panel says, made with the view: typesetting a formula takes a while."""
+    return formula_model(snapshot, report)
+
+
+@guarded
+class FormulaPanel(QWidget):
+    """The update of the current op; every number selects its cell on the board.
+
+    Parameters
+    ----------
+    session : Session
+        Told which cell is selected.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._model: FormulaModel | None = None
+        self._said: ExplanationText | None = None
+        self._laid: FormulaLayout | None = None
+        self._hover: int | None = None
+        self._focus: int | None = None
+        self.style_now = Style(DARK)
+        self.setObjectName("formula_panel")
+        self.setAccessibleName("Formula")
+        self.setMinimumSize(
+            round(MIN_SIZE.width() + 2 * _MARGIN[0]), round(MIN_SIZE.height() + 2 * _MARGIN[1])
+        )
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    # --- what is shown --------------------------------------------------------------------
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.style_now = style
+        self._lay_out()
+
+    def show_view(self, view: View) -> None:
+        """Show a view."""
+        model = view.models["formula"]
+        assert isinstance(model, FormulaModel)
+        self._model = model
+        self._said = None if view.cell is None else explanation_text(view.snapshot, view.cell)
+        self._lay_out()
+
+    @property
+    def links(self) -> list[Link]:
+        """The numbers that can be clicked, in reading order."""
+        return self._laid.links if self._laid else []
+
+    def _lay_out(self) -> None:
+        if self._model is None:
+            return
+        x, y = _MARGIN
+        rect = QRectF(self.rect()).adjusted(x, y, -x, -y)
+        self._laid = formula_layout(self._model, self._said, self.style_now, rect)
+        if self._focus is not None:
+            self._focus = min(self._focus, len(self.links) - 1) if self.links else None
+        self._hover = None
+        if self.underMouse():
+            self._hover = self._laid.link_at(QPointF(self.mapFromGlobal(self.cursor().pos())))
+        self._describe()
+        self.update()
+
+    def _describe(self) -> None:
+        """Say for screen readers what is shown, the link with the focus first."""
+        if self._model is None:
+            return
+        words = []
+        if self._focus is not None and self.hasFocus():
+            link = self.links[self._focus]
+            words.append(f"{link.hint}: {link.text}, Enter selects its cell")
+        words += [self._model.title[0], self._model.cites[0]]
+        words += [" ".join(one.texts[0].split()) for one in self._model.lines if one.current]
+        if self._said is not None:
+            title = "".join(piece.text for piece in self._said.title[0])
+            words.append(f"selected: {title}, {self._said.state}")
+        self.setAccessibleDescription("; ".join(words))
+
+    # --- pointer and keys -----------------------------------------------------------------
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Underline the number under the pointer."""
+        self._set_hover(self._laid.link_at(event.position()) if self._laid else None)
+        event.accept()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Underline nothing."""
+        self._set_hover(None)
+        super().leaveEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Select the cell of the number that was clicked."""
+        at = self._laid.link_at(event.position()) if self._laid else None
+        if event.button() == Qt.MouseButton.LeftButton and at is not None:
+            self._focus = at
+            self._session.select(self.links[at].cell)
+        event.accept()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Select with Enter the cell of the number that has the focus."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._focus is not None:
+            self._session.select(self.links[self._focus].cell)
+            event.accept()
+        else:
+            super().keyPressEvent(event)
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Go with Tab from number to number, and on to the next control after the last."""
+        at = self._focus
+        if at is None or not self.links:
+            return super().focusNextPrevChild(forward)
+        after = at + (1 if forward else -1)
+        if not 0 <= after < len(self.links):
+            return super().focusNextPrevChild(forward)
+        self._set_focus(after)
+        return True
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Begin with the first number, or from behind with the last."""
+        super().focusInEvent(event)
+        if not self.links:
+            return
+        if event.reason() == Qt.FocusReason.BacktabFocusReason:
+            self._set_focus(len(self.links) - 1)
+        elif event.reason() != Qt.FocusReason.MouseFocusReason:
+            self._set_focus(0)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Mark no number any more."""
+        super().focusOutEvent(event)
+        self._set_focus(None)
+
+    def event(self, event: QEvent) -> bool:
+        """Say what a number is called where the pointer rests on it."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            at = self._laid.link_at(QPointF(event.pos())) if self._laid else None
+            if at is None:
+                QToolTip.hideText()
+            else:
+                QToolTip.showText(event.globalPos(), f"{self.links[at].hint}: click selects it")
+            return True
+        return super().event(event)
+
+    def _set_hover(self, at: int | None) -> None:
+        if at != self._hover:
+            self._hover = at
+            shape = Qt.CursorShape.ArrowCursor if at is None else Qt.CursorShape.PointingHandCursor
+            self.setCursor(shape)
+            self.update()
+
+    def _set_focus(self, at: int | None) -> None:
+        self._focus = at
+        self._describe()
+        self.update()
+
+    # --- painting -------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay everything out anew."""
+        super().resizeEvent(event)
+        self._lay_out()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw what was laid out."""
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self._laid is not None:
+                focus = self._focus if self.hasFocus() else None
+                paint_formula(painter, self._laid, hover=self._hover, focus=focus)

@@ -1,0 +1,414 @@
+"""The Formula panel's picture: the update large, its numbers as links, and a cell's explanation.
+
+Where there is little room the other lines of the update go first, then the words of the
+explanation, then terms of its sum; letters are never cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from PySide6.QtCore import QPointF, QRectF, QSizeF
+from PySide6.QtGui import QColor, QFont, QPainter, QPen
+
+from simulator.run.snapshot import Cell
+from ui.look.draw import LEFT, card, draw_text, mixed, outline, text_width
+from ui.look.formula import formula
+from ui.look.names import first_that_fits, fitting
+from ui.look.theme import Style
+from ui.panels.formula.lines import ExplanationText, FormulaModel, more_terms
+from ui.panels.update_lines import Piece, Pieces, UpdateLine
+
+MIN_SIZE = QSizeF(300, 136)
+HINT = (
+    "Click a number above, or a cell on the board, to see where it came from.",
+    "Click a number to see where it came from.",
+    "Click a number.",
+)
+_TEXT, _BIG, _SMALL = 12, 17, 13
+_NUMBERS = 17
+"""Height of the row of numbers under a large formula."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A number that selects its cell.
+
+    Attributes
+    ----------
+    rect : QRectF
+        Where it is.
+    text : str
+        As it is written.
+    cell : Cell
+        What it selects.
+    hint : str
+        What it is called.
+    """
+
+    rect: QRectF
+    text: str
+    cell: Cell
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Text that is no link."""
+
+    rect: QRectF
+    text: str
+    role: str
+    font: str = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Maths:
+    """A typeset formula: left end, baseline and size of its letters."""
+
+    latex: str
+    x: float
+    baseline: float
+    pixels: int
+    role: str
+
+
+@dataclass(slots=True)
+class FormulaLayout:
+    """Everything that is painted, and where.
+
+    Attributes
+    ----------
+    style : Style
+        With the text scale that fits.
+    links : list of Link
+        Numbers, in reading order.
+    words : list of Words
+        All other text.
+    maths : list of Maths
+        Formulas.
+    frame : QRectF
+        Around the lines of the current op; null without any.
+    rule : QRectF
+        Between update and explanation; null without it.
+    """
+
+    style: Style
+    links: list[Link] = field(default_factory=list)
+    words: list[Words] = field(default_factory=list)
+    maths: list[Maths] = field(default_factory=list)
+    frame: QRectF = field(default_factory=QRectF)
+    rule: QRectF = field(default_factory=QRectF)
+
+    def font(self, name: str = "code") -> QFont:
+        """Return one of the three fonts of the picture."""
+        if name == "bold":
+            return self.style.text_font(_TEXT, bold=True)
+        return self.style.text_font(_TEXT) if name == "text" else self.style.code_font(_TEXT)
+
+    def link_at(self, point: QPointF) -> int | None:
+        """Return the number of the link under a point."""
+        for n, link in enumerate(self.links):
+            if link.rect.contains(point):
+                return n
+        return None
+
+
+def formula_layout(
+    model: FormulaModel, explanation: ExplanationText | None, style: Style, rect: QRectF
+) -> FormulaLayout:
+    """Return where everything goes.
+
+    Parameters
+    ----------
+    model : FormulaModel
+        The update.
+    explanation : ExplanationText or None
+        The selected cell; None where none is selected.
+    style : Style
+        Fonts.
+    rect : QRectF
+        The place, at least `MIN_SIZE`.
+    """
+    lay = FormulaLayout(fitting(style, rect, MIN_SIZE))
+    px = lay.style.px
+    y = _head(lay, model, rect)
+    y = _update(lay, model.lines, QRectF(rect.x(), y, rect.width(), rect.bottom() - y), explanation)
+    lay.rule = QRectF(rect.x(), y + px(3), rect.width(), 1)
+    below = QRectF(rect.x(), y + px(7), rect.width(), rect.bottom() - y - px(7))
+    if explanation is not None:
+        _explanation(lay, explanation, below)
+    elif below.height() >= px(16):
+        text = first_that_fits(HINT, below.width(), lay.font("text"))
+        lay.words.append(
+            Words(QRectF(below.x(), below.y(), below.width(), px(16)), text, "muted", "text")
+        )
+    return lay
+
+
+def _head(lay: FormulaLayout, model: FormulaModel, rect: QRectF) -> float:
+    """Place op and citation, side by side or, where they are long, one below the other."""
+    px, bold, text = lay.style.px, lay.font("bold"), lay.font("text")
+    row = QRectF(rect.x(), rect.y(), rect.width(), px(17))
+    title = first_that_fits(model.title, rect.width(), bold)
+    room = rect.width() - px(14)
+    # Rather a shorter title than no citation.
+    for title in model.title:
+        left = room - text_width(bold, title)
+        cite = next((c for c in model.cites if text_width(text, c) <= left), "")
+        if cite:
+            break
+    lay.words.append(Words(row, title, "text", "bold"))
+    if cite:
+        width = text_width(text, cite) + 1
+        place = QRectF(row.right() - width, row.y(), width, row.height())
+        lay.words.append(Words(place, cite, "muted", "text"))
+    return row.bottom() + px(3)
+
+
+def _update(
+    lay: FormulaLayout,
+    lines: Sequence[UpdateLine],
+    rect: QRectF,
+    explanation: ExplanationText | None,
+) -> float:
+    """Place the lines: those of the current op large, as many others as leave room below."""
+    px = lay.style.px
+    kept = {n for n, one in enumerate(lines) if one.current}
+    # With little room, formula and numbers of the current lines share a row as well.
+    below = px(58 if explanation is not None else 26)
+    large = sum(_line_height(lay, lines[n], True) for n in kept) + below <= rect.height()
+    heights = [_line_height(lay, one, large) for one in lines]
+    wanted = px(118 if explanation is not None else 24)
+    free = rect.height() - wanted - sum(heights[n] for n in kept)
+    middle = min(kept, default=0)
+    for n in sorted(set(range(len(lines))) - kept, key=lambda n: abs(n - middle)):
+        if heights[n] > free:
+            break
+        kept.add(n)
+        free -= heights[n]
+    y, left = rect.y(), rect.x() + px(8)
+    small = [lines[n].latex for n in kept if not (large and lines[n].current)]
+    widest = max((formula(latex, round(px(_SMALL))).width for latex in small), default=0.0)
+    for n in sorted(kept):
+        one = lines[n]
+        place = QRectF(left, y, rect.right() - px(6) - left, heights[n])
+        if one.current and large:
+            _large_line(lay, one, place)
+        else:
+            _small_line(lay, one, place, widest)
+        if one.current:
+            framed = QRectF(rect.x(), y, rect.width(), heights[n])
+            lay.frame = framed if lay.frame.isNull() else lay.frame.united(framed)
+        y += heights[n]
+    return y
+
+
+def _line_height(lay: FormulaLayout, one: UpdateLine, large: bool) -> float:
+    """Return the height of a line: a fraction is higher than the rows are apart."""
+    px = lay.style.px
+    large = large and one.current
+    picture = formula(one.latex, round(px(_BIG if large else _SMALL)))
+    deep = picture.ascent + picture.descent
+    if large:
+        return max(px(56 if one.tall else 48), deep + px(_NUMBERS + 7))
+    return max(px(30 if one.tall else 21), deep + px(4))
+
+
+def _large_line(lay: FormulaLayout, one: UpdateLine, place: QRectF) -> None:
+    """Place a line of the current op: the formula, and the numbers underneath."""
+    px = lay.style.px
+    size = round(px(_BIG))
+    width = formula(one.latex, size).width
+    if width > place.width():  # a narrow place
+        size = max(int(size * place.width() / width), 8)
+    picture = formula(one.latex, size)
+    high = place.height() - px(_NUMBERS + 4)
+    baseline = place.y() + px(3) + (high - picture.ascent - picture.descent) / 2 + picture.ascent
+    lay.maths.append(Maths(one.latex, place.x(), baseline, size, "text"))
+    row = QRectF(place.x(), place.bottom() - px(_NUMBERS + 2), place.width(), px(_NUMBERS))
+    _put(lay, _choice(lay, one.choices, row.width()), row, "text")
+
+
+def _small_line(lay: FormulaLayout, one: UpdateLine, place: QRectF, widest: float) -> None:
+    """Place another line: formula and numbers in one row."""
+    px = lay.style.px
+    picture = formula(one.latex, round(px(_SMALL)))
+    middle = place.center().y()
+    baseline = middle + (picture.ascent - picture.descent) / 2
+    role = "text" if one.current else "muted" if one.reached else "faint"
+    lay.maths.append(Maths(one.latex, place.x(), baseline, round(px(_SMALL)), role))
+    x = place.x() + widest + px(12)
+    row = QRectF(x, middle - px(8.5), max(place.right() - x, 0.0), px(17))
+    _put(lay, _choice(lay, one.choices, row.width()), row, role)
+
+
+def _width(lay: FormulaLayout, pieces: Pieces) -> float:
+    return text_width(lay.font(), "".join(piece.padded for piece in pieces))
+
+
+def _choice(lay: FormulaLayout, choices: Sequence[Pieces], width: float) -> Pieces:
+    return next((pieces for pieces in choices if _width(lay, pieces) <= width), ())
+
+
+def _put(lay: FormulaLayout, pieces: Pieces, row: QRectF, role: str) -> None:
+    """Place pieces in one row; they are known to fit."""
+    x, font = row.x(), lay.font()
+    for piece in pieces:
+        x = _put_one(lay, piece, x, row, role, font)
+
+
+def _put_one(
+    lay: FormulaLayout, piece: Piece, x: float, row: QRectF, role: str, font: QFont
+) -> float:
+    whole, own = text_width(font, piece.padded), text_width(font, piece.text.strip())
+    if piece.cell is None:
+        if piece.text.strip():
+            place = QRectF(x, row.y(), whole + 1, row.height())
+            lay.words.append(Words(place, piece.text, role))
+    else:
+        place = QRectF(x + whole - own, row.y(), own + 1, row.height())
+        lay.links.append(Link(place, piece.text.strip(), piece.cell, piece.hint))
+    return x + whole
+
+
+# --- the explanation ---------------------------------------------------------------------------
+
+
+def _explanation(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> None:
+    px = lay.style.px
+    step, y = px(18), rect.y()
+    if rect.height() < step:
+        return
+    title = _choice(lay, said.title, rect.width())
+    row = QRectF(rect.x(), y, rect.width(), step)
+    _put(lay, title, row, "text")
+    used = _width(lay, title) + px(16)
+    state_font = lay.font("text")
+    if used + text_width(state_font, said.state) <= rect.width():
+        place = QRectF(rect.x() + used, y, rect.width() - used, step)
+        lay.words.append(Words(place, said.state, "muted", "text"))
+        y += step
+    else:
+        y = _flow(lay, (Piece(said.state),), rect, y + step, "muted")
+    # A row of terms and their sum are worth more than the last of the lines.
+    kept = 2 * step if said.terms else 0.0
+    for pieces in said.lines:
+        rows = _rows(lay, pieces, rect.width())
+        if y + len(rows) * step > rect.bottom() - kept:
+            break
+        y = _flow(lay, pieces, rect, y, "text")
+    if said.terms:
+        _terms(lay, said, QRectF(rect.x(), y, rect.width(), rect.bottom() - y))
+
+
+def _rows(lay: FormulaLayout, pieces: Pieces, width: float) -> list[list[Piece]]:
+    """Break pieces into rows between words; a number is never broken."""
+    font, indent = lay.font(), lay.style.px(14)
+    rows: list[list[Piece]] = [[]]
+    used = 0.0
+    for piece in pieces:
+        for word in _split(piece):
+            wide = text_width(font, word.padded)
+            room = width - (indent if len(rows) > 1 else 0.0)
+            if rows[-1] and used + text_width(font, word.padded.rstrip()) > room:
+                rows.append([])
+                used = 0.0
+            if not rows[-1] and len(rows) > 1 and word.cell is None:
+                word = Piece(word.text.lstrip())
+                wide = text_width(font, word.text)
+            rows[-1].append(word)
+            used += wide
+    return rows
+
+
+def _split(piece: Piece) -> list[Piece]:
+    """Return the words of a piece, each with the space that follows it."""
+    if piece.cell is not None:
+        return [piece]
+    parts = piece.text.split(" ")
+    words = [Piece(f"{part} ") for part in parts[:-1]]
+    return [*words, Piece(parts[-1])] if parts[-1] else words
+
+
+def _flow(lay: FormulaLayout, pieces: Pieces, rect: QRectF, y: float, role: str) -> float:
+    """Place pieces in as many rows as they take; return where the next begins."""
+    step = lay.style.px(18)
+    for n, row in enumerate(_rows(lay, pieces, rect.width())):
+        if y + step > rect.bottom() + 1:
+            break
+        indent = lay.style.px(14) if n else 0.0
+        _put(lay, tuple(row), QRectF(rect.x() + indent, y, rect.width() - indent, step), role)
+        y += step
+    return y
+
+
+def _terms(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> None:
+    """Place as many terms as fit, column by column, how many more there are, and the sum."""
+    px = lay.style.px
+    step = px(18)
+    if rect.height() < step:
+        return
+    width = max(_width(lay, pieces) for pieces in said.terms) + px(16)
+    columns = max(int((rect.width() + px(16)) / width), 0)
+    rows = max(int(rect.height() / step) - 1, 0)
+    rows = min(rows, -(-len(said.terms) // columns)) if columns else 0
+    shown = min(columns * rows, len(said.terms))
+    for n in range(shown):
+        column, row = divmod(n, rows)
+        place = QRectF(rect.x() + column * width, rect.y() + row * step, width, step)
+        _put(lay, said.terms[n], place, "muted")
+    last = QRectF(rect.x(), rect.y() + rows * step, rect.width(), step)
+    left = said.count - shown
+    total: Pieces = (Piece(f"{more_terms(left)}; sum "), *said.total) if left else said.total
+    for pieces in (total, said.total):
+        if _width(lay, pieces) <= last.width():
+            _put(lay, pieces, last, "text")
+            return
+
+
+# --- painting ----------------------------------------------------------------------------------
+
+
+def paint_formula(
+    painter: QPainter, lay: FormulaLayout, *, hover: int | None = None, focus: int | None = None
+) -> None:
+    """Paint the panel.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    lay : FormulaLayout
+        What and where.
+    hover, focus : int, optional
+        Numbers of the links under the pointer and with the keyboard's focus.
+    """
+    theme, px = lay.style.theme, lay.style.px
+    roles = {
+        "text": QColor(theme.text), "muted": QColor(theme.muted),
+        "faint": mixed(theme.panel, theme.muted, 0.75),
+    }  # fmt: skip
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    if not lay.frame.isNull():
+        card(painter, lay.frame, theme.accent, theme.current, px(4), px(1.4))
+    painter.fillRect(lay.rule, QColor(theme.border))
+    for maths in lay.maths:
+        picture = formula(maths.latex, maths.pixels)
+        picture.draw(painter, maths.x, maths.baseline, roles[maths.role])
+    for words in lay.words:
+        draw_text(painter, words.rect, words.text, lay.font(words.font), roles[words.role], LEFT)
+    font = lay.font()
+    for n, link in enumerate(lay.links):
+        tensor = "P" if link.hint.startswith("P") else link.cell.tensor
+        colour = theme.tensor(tensor)
+        draw_text(painter, link.rect, link.text, font, colour, LEFT)
+        if n in (hover, focus):
+            y = round(link.rect.bottom() - px(2)) + 0.5
+            painter.setPen(QPen(colour, max(px(1.2), 1.0)))
+            painter.drawLine(QPointF(link.rect.left(), y), QPointF(link.rect.right(), y))
+        if n == focus:
+            outline(painter, link.rect.adjusted(-2, 0, 2, 0), theme.text, px(1.2), px(2))
+    painter.restore()

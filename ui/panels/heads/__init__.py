@@ -1,0 +1,1 @@
+"""Which query heads share which keys and values."""

@@ -1,0 +1,267 @@
+"""The dock that shows which query heads share keys and values, and changes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QLabel, QSlider, QWidget
+
+from simulator.lesson.tables import ChooseTable
+from simulator.problem.models import models
+from simulator.problem.scenario import with_values
+from simulator.problem.workload import Workload
+from simulator.study.kv_cache import ELEMENT_TYPES
+from ui.look.draw import text_width
+from ui.look.names import fitting
+from ui.look.theme import DARK, Style
+from ui.look.units import count_text
+from ui.panels.heads.painter import (
+    HeadsState,
+    model_state,
+    paint_heads,
+    scenario_state,
+    state_words,
+    way_name,
+)
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.session.session import Session, View
+from ui.widgets.choice_bar import Choice, Option, PlotBar
+
+_OWN = "own model"
+_TOKENS = (1024, 4096, 8192, 32768, 131072)
+_SIDE = 8
+_ROOM = QSizeF(480, 360)
+"""A dock that is smaller at scale 1 has smaller choices."""
+_SMALLEST = 0.92
+CHOICES = (
+    Choice("of", (
+        Option("scenario", "This run", "Run",
+               "The heads of this run: the slider changes them, and the board follows."),
+        Option("model", "Model of the KV cache", "Model",
+               "The heads of the model whose cache is shown: the slider supposes another sharing."),
+    )),
+    Choice("model", tuple(
+        Option(name, name, name, "Whose heads, as its configuration says; for the KV cache, too.")
+        for name in (*models(), _OWN)
+    ), listed=True),
+    Choice("tokens", tuple(
+        Option(str(n), f"{count_text(n)} tokens", "", "How many tokens a decoded one reads.")
+        for n in _TOKENS
+    ), listed=True),
+    Choice("dtype", tuple(
+        Option(name, name, name, "Element type of the cache.") for name in ELEMENT_TYPES
+    ), listed=True),
+)  # fmt: skip
+
+
+@guarded
+class _Picture(QWidget):
+    """The heads and the figures of each way to share."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.style_now = Style(DARK)
+        self.state: HeadsState | None = None
+        self.setAccessibleName("Head sharing")
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self.state is not None:
+                paint_heads(painter, self.state, self.style_now, QRectF(self.rect()))
+
+
+@guarded
+class HeadsPanel(QWidget):
+    """Query heads over what they share; a slider from MHA through GQA to MQA.
+
+    While it is dragged the picture alone follows; the scenario is changed when it is let go.
+
+    Parameters
+    ----------
+    session : Session
+        Whose scenario it shows and changes.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.setObjectName("heads_panel")
+        self.setAccessibleName("Head sharing")
+        self.setMinimumSize(320, 150)
+        self._session = session
+        self._workload: Workload | None = None
+        self._head: int | None = None
+        self.style_now = Style(DARK)
+        self._chosen = session.model_choice
+        self._chosen.changed.connect(self._follow)
+        self.of = "model" if self._chosen.by_hand else "scenario"
+        self.tokens, self.dtype = _TOKENS[1], "float16"
+        self.state: HeadsState | None = None
+        self.bar = PlotBar(CHOICES)
+        self.bar.setParent(self)
+        self.bar.fit_button.setVisible(False)
+        self.bar.chosen.connect(self.choose)
+        self.slider = QSlider(Qt.Orientation.Horizontal, self)
+        self.slider.setObjectName("kv_heads")
+        self.slider.setAccessibleName("KV heads, from MHA through GQA to MQA")
+        self.slider.setPageStep(1)
+        self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
+        self.slider.valueChanged.connect(self._slid)
+        self.slider.sliderReleased.connect(self._propose)
+        self.left, self.right = QLabel(self), QLabel(self)
+        self.right.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.picture = _Picture(self)
+        self._show_choices()
+
+    # --- what is shown --------------------------------------------------------------------
+
+    def show_view(self, view: View) -> None:
+        """Show a view: another scenario, and of it the head that the board shows."""
+        workload = view.snapshot.program.workload
+        head = workload.picked[view.snapshot.visit.head]
+        if workload is not self._workload or head != self._head:
+            self._workload, self._head = workload, head
+            if self.of == "scenario" or self.state is None:
+                self._refresh()
+
+    def choose(self, name: str, value: str) -> None:
+        """Take a choice: whose heads, which model, how many tokens, which element type."""
+        if name == "of":
+            self.of = value
+        elif name == "model":
+            model = self._chosen.own if value == _OWN else models()[value]
+            assert model is not None  # the entry is off until a file has been read
+            self._chosen.take(model, by_hand=True)
+            return
+        elif name == "tokens":
+            self.tokens = int(value)
+        else:
+            self.dtype = value
+        keep = self.state is not None and name in ("tokens", "dtype")
+        self._refresh(self.state.at if keep and self.state else None)
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Take what a lesson has chosen: its model, or the scenario's heads."""
+        self.of = "model" if choices.model else "scenario"
+        self.tokens = choices.tokens if choices.tokens in _TOKENS else _TOKENS[1]
+        self._chosen.take(models()[choices.model] if choices.model else self._chosen.model)
+
+    @property
+    def model(self) -> str:
+        """Name of the model that is chosen, here or for the KV cache."""
+        return self._chosen.model.name
+
+    def _follow(self) -> None:
+        """Show the model that somebody has chosen beside it; that of a lesson where it is asked."""
+        if self._chosen.by_hand:
+            self.of = "model"
+        self._show_choices()
+        self._refresh()
+
+    def _show_choices(self) -> None:
+        own = self._chosen.own
+        box = self.bar.lists["model"]
+        box.model().item(box.findData(_OWN)).setEnabled(own is not None)  # type: ignore[attr-defined]
+        listed = _OWN if self._chosen.model is own else self.model
+        for name, value in (("of", self.of), ("model", listed), ("tokens", str(self.tokens)),
+                            ("dtype", self.dtype)):  # fmt: skip
+            self.bar.show_chosen(name, value)
+
+    def _refresh(self, at: int | None = None) -> None:
+        """Show the scenario's or the model's heads, in their own way unless `at` says another."""
+        if self._workload is None:
+            return
+        if self.of == "scenario":
+            state = scenario_state(self._workload, self._fixed(self._workload), self._head)
+        else:
+            state = model_state(self._chosen.model, at, self.tokens, self.dtype)
+        self._take(state)
+        self.arrange()
+
+    def _take(self, state: HeadsState) -> None:
+        self.state = self.picture.state = state
+        blocked = self.slider.blockSignals(True)
+        self.slider.setRange(0, max(len(state.ways) - 1, 0))
+        self.slider.setValue(state.at)
+        self.slider.blockSignals(blocked)
+        self.slider.setEnabled(len(state.ways) > 1 and not state.fixed)
+        why = state.fixed or "MHA at the left, MQA at the right, MLA beyond it where there is one."
+        self.slider.setToolTip(f"{why} Ainslie et al. 2023, figure 2.")
+        self.slider.setAccessibleDescription(f"{way_name(state.way)}. {why}")
+        self.left.setText(way_name(state.ways[0]))
+        self.right.setText(way_name(state.ways[-1]))
+        self.picture.setAccessibleDescription(state_words(state))
+        self.picture.update()
+
+    @staticmethod
+    def _fixed(w: Workload) -> str:
+        """Return why the heads of a run cannot be changed; empty: they can."""
+        if w.file is not None:
+            return f"fixed: the heads are those of {w.file.path.name}"
+        if w.heads != w.input_heads[0]:
+            return "fixed: the scenario picks some of its heads"
+        return "one head: nothing to share" if w.heads == 1 else ""
+
+    # --- what it changes ------------------------------------------------------------------
+
+    def _slid(self, at: int) -> None:
+        if self.state is None:
+            return
+        self._take(replace(self.state, at=at))
+        if not self.slider.isSliderDown():
+            self._propose()
+
+    def _propose(self) -> None:
+        """Propose the scenario with the KV heads on show."""
+        scenario, w, state = self._session.scenario, self._workload, self.state
+        if self.of != "scenario" or scenario is None or w is None or state is None:
+            return
+        heads, kv_heads = state.way.model.heads, state.way.model.kv_heads
+        if kv_heads != w.input_heads[1]:
+            values = {"heads": heads, "kv_heads": kv_heads}
+            self._session.propose(
+                with_values(scenario, {"attention": values}), f"KV heads {kv_heads}"
+            )
+
+    # --- where it is ----------------------------------------------------------------------
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.style_now = self.picture.style_now = style
+        self.arrange()
+        self.update()
+        self.picture.update()
+
+    def arrange(self) -> None:
+        """Place choices, the slider with its ends, and the picture."""
+        width = self.width() - 2 * _SIDE
+        fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
+        small = min(self.style_now.scale, _SMALLEST)
+        style = replace(fitted, scale=max(fitted.scale, small))
+        self.bar.set_style(style)
+        for name in ("model", "tokens", "dtype"):
+            self.bar.show_choice(name, self.of == "model")
+        deep = self.bar.arrange(width)
+        self.bar.setGeometry(_SIDE, 5, width, deep)
+        font, line = style.text_font(12), round(style.px(24))
+        y = 5 + deep + 2
+        ends = []
+        for label in (self.left, self.right):
+            label.setFont(font)
+            ends.append(round(text_width(font, label.text()) + style.px(8)))
+        self.left.setGeometry(_SIDE, y, ends[0], line)
+        self.right.setGeometry(_SIDE + width - ends[1], y, ends[1], line)
+        self.slider.setGeometry(_SIDE + ends[0], y, width - sum(ends), line)
+        top = y + line + 4
+        self.picture.setGeometry(_SIDE, top, width, max(self.height() - top - 4, 20))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))

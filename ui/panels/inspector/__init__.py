@@ -1,0 +1,1 @@
+"""What attention reads: maps of all heads, one row, its output."""

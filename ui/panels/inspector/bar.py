@@ -1,0 +1,198 @@
+"""The controls over the attention inspector: sliders, switches and buttons on lines that fit."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFont, QWheelEvent
+from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
+
+from simulator.study.attention_map import MapSettings
+from ui.look.draw import text_width
+from ui.look.theme import DARK, Style
+from ui.look.units import count_text
+from ui.safety.overrides import guarded
+from ui.widgets.choice_bar import Button, bar_sheet, lines_of
+from ui.widgets.sheet import set_sheet
+
+TEMPERATURE_ENDS = -100, 100
+"""Places of the slider: hundredths of a power of ten, so from 0.1 to 10."""
+
+_TIPS = {
+    "temperature": "Divides the scaled scores before the softmax: below 1 a row reads fewer keys, "
+    "above 1 more (Hinton et al. 2015).",
+    "window": "Keys that a row sees, counted back from its own place (Beltagy et al. 2020).",
+    "sinks": "First keys, which the window never hides (Xiao et al. 2023).",
+    "causal": "Whether a row sees no later key (Vaswani et al. 2017, section 3.2.3).",
+    "compare": "Two heads: the map shows the weights of one less those of the other. A click on a "
+    "small map chooses the second.",
+    "reset": "Temperature and mask of the scenario again.",
+    "put": "Change the scenario to this temperature and mask; undo takes it back.",
+}
+
+
+@guarded
+class _Slider(QSlider):
+    """A slider that scrolling past does not move."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+def temperature_at(place: int) -> float:
+    """Return the temperature of a place of the slider, to three digits."""
+    return float(f"{10 ** (place / 100):.3g}")
+
+
+class InspectorBar(QWidget):
+    """Temperature, causal, window and sinks, and what is done with them."""
+
+    changed = Signal(object)
+    """The new `MapSettings`, at every move of a slider."""
+    compared = Signal(bool)
+    reset_pressed = Signal()
+    put_pressed = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.style_now = Style(DARK)
+        self.settings = MapSettings()
+        self.keys = 1
+        self.labels: dict[str, QLabel] = {}
+        self.sliders: dict[str, QSlider] = {}
+        for name in ("temperature", "window", "sinks"):
+            self._make_slider(name)
+        self.buttons: dict[str, QToolButton] = {
+            "causal": self._make_button("causal", "causal", checkable=True),
+            "compare": self._make_button("compare", "Compare", checkable=True),
+            "reset": self._make_button("reset", "As scenario"),
+            "put": self._make_button("put", "Put into scenario"),
+        }
+        self.buttons["causal"].clicked.connect(lambda on: self._take("causal", on))
+        self.buttons["compare"].clicked.connect(self.compared)
+        self.buttons["reset"].clicked.connect(self._reset)
+        self.buttons["put"].clicked.connect(self._put)
+
+    def _make_slider(self, name: str) -> None:
+        self.labels[name] = QLabel(self)
+        slider = self.sliders[name] = _Slider(self)
+        slider.setObjectName(name)
+        slider.setAccessibleName(name)
+        tip = f"{_TIPS[name]} Up and Down move it."
+        slider.setToolTip(tip)
+        slider.setAccessibleDescription(tip)
+        self.labels[name].setToolTip(tip)
+        if name == "temperature":
+            slider.setRange(*TEMPERATURE_ENDS)
+            slider.valueChanged.connect(lambda at: self._take(name, temperature_at(at)))
+        else:
+            slider.valueChanged.connect(lambda at: self._take(name, at))
+
+    def _make_button(self, name: str, words: str, *, checkable: bool = False) -> QToolButton:
+        button = Button(self)
+        button.setText(words)
+        button.setObjectName(name)
+        button.setCheckable(checkable)
+        button.setAccessibleName(words)
+        button.setAccessibleDescription(_TIPS[name])
+        button.setToolTip(_TIPS[name])
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        return button
+
+    def _reset(self) -> None:
+        self.reset_pressed.emit()
+
+    def _put(self) -> None:
+        self.put_pressed.emit()
+
+    def _take(self, name: str, value: float) -> None:
+        said = {n: getattr(self.settings, n) for n in ("temperature", "causal", "window", "sinks")}
+        self.settings = MapSettings(**{**said, name: value})
+        self._write()
+        self.changed.emit(self.settings)
+
+    def show_settings(self, settings: MapSettings, keys: int) -> None:
+        """Show settings without telling; windows go up to so many `keys`."""
+        self.settings, self.keys = settings, keys
+        at = round(100 * math.log10(settings.temperature)) if settings.temperature > 0 else 0
+        places = {"temperature": at, "window": settings.window, "sinks": settings.sinks}
+        for name, place in places.items():
+            slider = self.sliders[name]
+            slider.blockSignals(True)
+            if name != "temperature":
+                slider.setRange(0, max(keys, place))
+                slider.setPageStep(max(keys // 20, 1))
+            slider.setValue(place)
+            slider.blockSignals(False)
+        self.buttons["causal"].setChecked(settings.causal)
+        self._write()
+
+    def show_put(self, can: bool, why: str) -> None:
+        """Say whether there is anything to put into the scenario, and why not."""
+        self.buttons["put"].setEnabled(can)
+        self.buttons["put"].setToolTip(f"{_TIPS['put']} {why}".strip())
+
+    def _words(self, name: str) -> str:
+        if name == "temperature":
+            return f"temperature {self.settings.temperature:.3g}"
+        value = int(getattr(self.settings, name))
+        return f"{name} {count_text(value)}" if value or name == "sinks" else f"{name} none"
+
+    def _write(self) -> None:
+        for name, label in self.labels.items():
+            label.setText(self._words(name))
+            self.sliders[name].setAccessibleDescription(f"{self._words(name)}. {_TIPS[name]}")
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale; `arrange` follows."""
+        self.style_now = style
+        t, px = style.theme, style.px
+        deep = round(px(4))
+        set_sheet(
+            self,
+            bar_sheet(style) + f"QLabel {{ color: {t.text}; background: transparent; }}"
+            f"QSlider::groove:horizontal {{ height: {deep}px; background: {t.border};"
+            f" border-radius: {deep // 2}px; }}"
+            f"QSlider::sub-page:horizontal {{ background: {t.muted};"
+            f" border-radius: {deep // 2}px; }}"
+            f"QSlider::handle:horizontal {{ background: {t.current}; width: {round(px(10))}px;"
+            f" margin: -{round(px(5))}px 0; border-radius: {round(px(5))}px;"
+            f" border: 1px solid {t.panel}; }}"
+            f'QSlider[ring="true"] {{ border: 1px solid {t.text}; }}',
+        )
+
+    def arrange(self, width: float) -> int:
+        """Place everything in lines of at most `width` pixels; return the height that takes."""
+        style = self.style_now
+        px, font = style.px, style.text_font(12)
+        groups = [*(self._slider_sizes(name, font) for name in self.sliders)]
+        order: list[list[QWidget]] = [[self.labels[n], self.sliders[n]] for n in self.sliders]
+        for button in self.buttons.values():
+            order.append([button])
+            groups.append([text_width(font, button.text()) + px(16)])
+        # Causal stands with what it goes with.
+        order.insert(1, order.pop(3))
+        groups.insert(1, groups.pop(3))
+        gap = px(10)
+        lines = lines_of([sum(sizes) for sizes in groups], gap, width)
+        height, between = round(px(24)), round(px(3))
+        x, line = 0.0, 0
+        for widgets, sizes, at in zip(order, groups, lines, strict=True):
+            if at != line:
+                x, line = 0.0, at
+            for widget, size in zip(widgets, sizes, strict=True):
+                widget.setFont(font)
+                widget.setGeometry(round(x), line * (height + between), round(size - 2), height)
+                x += size
+            x += gap
+        return (lines[-1] + 1) * (height + between)
+
+    def _slider_sizes(self, name: str, font: QFont) -> list[float]:
+        """Return the widths of a label, for the longest words that it may have, and its slider."""
+        longest = {"temperature": "temperature 0.000"}.get(name, f"{name} {count_text(self.keys)}")
+        label = max(text_width(font, longest), text_width(font, f"{name} none"))
+        return [label + self.style_now.px(12), self.style_now.px(76)]

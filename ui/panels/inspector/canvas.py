@@ -1,0 +1,175 @@
+"""The painted part of the inspector: its map zooms, pans and reads as the board does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QToolTip, QWidget
+
+from ui.board.layout import View
+from ui.board.panel import NOTCH, STEP
+from ui.look.draw import draw_text
+from ui.panels.compare.words import wrapped
+from ui.panels.inspector.layout import InspectorLayout, panned_map, revealing_row, zoomed_map
+from ui.panels.inspector.painter import paint_inspector
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.widgets.focus import has_ring
+
+if TYPE_CHECKING:
+    from ui.panels.inspector.panel import InspectorPanel
+
+STOPPED = "The weights were not computed. Click here or press Enter to compute them."
+_ZOOMS = {Qt.Key.Key_Plus: STEP, Qt.Key.Key_Equal: STEP, Qt.Key.Key_Minus: 1 / STEP,
+          Qt.Key.Key_0: 0.0}  # fmt: skip
+"""Factors of the keys that zoom, together with Ctrl; 0 shows the whole map."""
+
+
+@guarded
+class InspectorCanvas(QWidget):
+    """Paints what the panel holds, and hands on what a pointer and keys do to it.
+
+    Parameters
+    ----------
+    panel : InspectorPanel
+        Owner.
+
+    Attributes
+    ----------
+    view : View
+        What part of the map is shown: x counts keys, y rows of the map.
+    """
+
+    def __init__(self, panel: InspectorPanel) -> None:
+        super().__init__(panel)
+        self._panel = panel
+        self.view = View()
+        self._pressed: tuple[QPointF, InspectorLayout, View] | None = None
+        self._dragging = False
+        self.setObjectName("inspector_canvas")
+        self.setAccessibleName("Attention weights")
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def place(self) -> QRectF:
+        """Return where to paint."""
+        return QRectF(self.rect()).adjusted(2, 0, -2, -4)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            panel, style = self._panel, self._panel.fitted
+            painter.fillRect(self.rect(), QColor(style.theme.panel))
+            if panel.model is not None:
+                paint_inspector(painter, panel.model, panel.pointer, style, self.place(), self.view)
+            elif panel.stopped:
+                font, line = style.text_font(13), style.px(19)
+                place = self.place().adjusted(style.px(8), 0, -style.px(8), 0)
+                for n, words in enumerate(wrapped(STOPPED, font, place.width())):
+                    box = QRectF(place.x(), place.y() + n * line, place.width(), line)
+                    draw_text(painter, box, words, font, style.theme.text)
+            if has_ring(self):
+                painter.setPen(QColor(style.theme.text))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+
+    # --- what part of the map is shown ----------------------------------------------------
+
+    def zoom(self, factor: float, about: QPointF | None = None) -> None:
+        """Show less of the map, larger, about a point or its middle."""
+        model = self._panel.model
+        if model is not None:
+            layout = self._panel.layout_now()
+            about = about or layout.cells.center()
+            self._take(zoomed_map(model, layout, self.view, about, factor))
+
+    def fit(self) -> None:
+        """Show the whole map."""
+        self._take(View())
+
+    def reveal(self, row: int) -> None:
+        """Move the map as far as it takes to show a row."""
+        model = self._panel.model
+        if model is not None:
+            self._take(revealing_row(model, self._panel.layout_now(), self.view, row))
+
+    def _take(self, view: View) -> None:
+        if view != self.view:
+            self.view = view
+            self.update()
+
+    # --- pointer and keys -----------------------------------------------------------------
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        turns, at = event.angleDelta().y() / NOTCH, event.position()
+        if turns and self._panel.model is not None and self._panel.layout_now().grid_cell(at):
+            self.zoom(STEP**turns, at)
+            self._panel.point(at)
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        if self._panel.model is None:
+            self._panel.press(event.position())
+        else:
+            self._pressed = event.position(), self._panel.layout_now(), self.view
+            self._dragging = False
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        model = self._panel.model
+        if self._pressed is None or model is None:
+            self._panel.point(event.position())
+            return
+        start, layout, view = self._pressed
+        moved = event.position() - start
+        if moved.manhattanLength() >= QApplication.startDragDistance():
+            self._dragging = True
+        if self._dragging and layout.grid_cell(start):
+            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+            self._take(panned_map(model, layout, view, moved))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() != Qt.MouseButton.LeftButton or self._pressed is None:
+            return
+        dragged, self._pressed, self._dragging = self._dragging, None, False
+        if dragged:
+            self._panel.point(event.position())
+        else:
+            self._panel.press(event.position())
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._panel.point_at(None)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.update()
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the keys that zoom from the board while the inspector has the keyboard.
+
+        And the tool tip of what is around it from what is read: nothing comes of it.
+        """
+        if event.type() == QEvent.Type.ToolTip:
+            QToolTip.hideText()
+            return True
+        kept = event.type() == QEvent.Type.ShortcutOverride
+        if kept and isinstance(event, QKeyEvent) and _factor(event) is not None:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        factor = _factor(event)
+        if factor is not None:
+            self.zoom(factor) if factor else self.fit()
+        elif not self._panel.key(event.key()):
+            super().keyPressEvent(event)
+
+
+def _factor(event: QKeyEvent) -> float | None:
+    """Return by how much a key zooms; None for every other."""
+    held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+    zooms = held == Qt.KeyboardModifier.ControlModifier
+    return _ZOOMS.get(Qt.Key(event.key())) if zooms else None

@@ -1,0 +1,325 @@
+"""What the attention inspector shows, as plain data, and its words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32, frozen
+from simulator.problem.masks import Mask
+from simulator.problem.workload import Workload
+from simulator.study.attention_map import AttentionMaps, HeadDifference, MapSettings, pool_block
+from ui.board.layout import View, clamped, visible_count
+from ui.look.heat import Kept
+from ui.look.units import count_text, exact_text, number_text
+
+KEPT = Kept(64, 64 * 2**20)
+"""Shrunk maps and their images, while the weights that they are of live."""
+
+
+@dataclass(frozen=True, eq=False)
+class InspectorModel:
+    """One head, or two against each other, and the small maps of all heads.
+
+    Attributes
+    ----------
+    workload : Workload
+        Shapes, tokens, which heads these are.
+    maps : AttentionMaps
+        Weights of `head` and of `other`.
+    head : int
+        The head on show.
+    other : int or None
+        The head that it is compared with.
+    v : ndarray
+        (Nk, dv) float32, values that `head` reads.
+    small : ndarray or None
+        (all heads, r, c) float32, each the largest weight of a block; None: not made.
+    notes : tuple of str
+        What has to be known: what was left out, what the file binds.
+    """
+
+    workload: Workload
+    maps: AttentionMaps
+    head: int
+    other: int | None
+    v: F32
+    small: F32 | None = None
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def difference(self) -> HeadDifference | None:
+        """The two heads against each other."""
+        return None if self.other is None else self.maps.difference(self.head, self.other)
+
+    @property
+    def values(self) -> F32:
+        """What the map shows, (rows, Nk): weights, or differences of weights."""
+        return self.maps.of(self.head) if self.difference is None else self.difference.weights
+
+    @property
+    def rows(self) -> range:
+        """The query rows of the map."""
+        return self.maps.rows
+
+    @property
+    def keys(self) -> int:
+        """How many keys there are."""
+        return self.workload.seqlen_k
+
+    def name_of(self, head: int) -> str:
+        """Return what a head is called: by its number in the input."""
+        return f"head {self.workload.picked[head]}"
+
+    @property
+    def tokens(self) -> bool:
+        """Whether the input says its tokens."""
+        return bool(self.workload.tokens)
+
+    def row_label(self, row: int) -> str:
+        """Return what stands beside a row: its token, or its number."""
+        return self.workload.query_token(row) or count_text(row)
+
+    def key_label(self, key: int) -> str:
+        """Return what stands under a column."""
+        return self.workload.tokens[key] if self.tokens else count_text(key)
+
+    def row_name(self, row: int) -> str:
+        """Return a row in words: ``row 8 “it”``."""
+        token = self.workload.query_token(row)
+        return f"row {row} “{token}”" if token else f"row {count_text(row)}"
+
+    def key_name(self, key: int) -> str:
+        """Return a key in words."""
+        if self.tokens:
+            return f"key {key} “{self.workload.tokens[key]}”"
+        return f"key {count_text(key)}"
+
+    def sees(self, row: int, key: int) -> bool:
+        """Return whether the mask lets a row see a key."""
+        return bool(self.maps.mask.visible(range(row, row + 1), range(key, key + 1))[0, 0])
+
+    def value(self, row: int, key: int) -> float:
+        """Return what the map shows of a pair."""
+        return float(self.values[self.rows.index(row), key])
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """What is pointed at.
+
+    Attributes
+    ----------
+    row : int
+        The query row that is read.
+    key : int or None
+        The key under the pointer.
+    dim : int or None
+        The dimension of the output under the pointer.
+    """
+
+    row: int
+    key: int | None = None
+    dim: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How a map is shrunk to the room that it has.
+
+    Attributes
+    ----------
+    tall, wide : int
+        Rows and keys of the block that one cell shows.
+    rows, cols : int
+        How many cells there are.
+    top, left : int
+        First row of the map and first key that are shown.
+    """
+
+    tall: int
+    wide: int
+    rows: int
+    cols: int
+    top: int = 0
+    left: int = 0
+
+    @property
+    def words(self) -> str:
+        """What one coloured cell stands for; empty: one pair."""
+        if self.tall == self.wide == 1:
+            return ""
+        return f"each cell the largest of {self.tall} × {count_text(self.wide)}"
+
+    def cell_of(self, row: int, key: int) -> tuple[int, int]:
+        """Return the cell of a row of the map and a key, which may lie outside."""
+        return (row - self.top) // self.tall, (key - self.left) // self.wide
+
+    def row_at(self, r: int) -> int:
+        """Return the first row of the map in a row of cells."""
+        return self.top + r * self.tall
+
+    def key_at(self, c: int) -> int:
+        """Return the first key in a column of cells."""
+        return self.left + c * self.wide
+
+
+def map_view(model: InspectorModel, view: View) -> View:
+    """Return a view of the map with nothing outside it: x counts keys, y rows of the map."""
+    height, width = model.values.shape
+    return clamped((height, width, 1, 1), view)
+
+
+def grid_of(model: InspectorModel, rows: int, cols: int, view: View | None = None) -> Grid:
+    """Return the grid of what a view shows that fits into so many rows and columns."""
+    view = map_view(model, view or View())
+
+    def along(count: int, start: float, most: int) -> tuple[int, int, int]:
+        shown = math.ceil(visible_count(count, view.zoom))
+        block = pool_block(shown, max(most, 1))
+        return block, math.ceil(shown / block), min(round(start), count - shown)
+
+    height, width = model.values.shape
+    tall, down, top = along(height, view.y, rows)
+    wide, across, left = along(width, view.x, cols)
+    return Grid(tall, wide, down, across, top, left)
+
+
+def shrunk(model: InspectorModel, grid: Grid) -> F32:
+    """Return the value of largest magnitude of each block, (rows, cols); −∞ where none is seen."""
+    key = ("shrunk", model.head, model.other, grid)
+
+    def make() -> F32:
+        rows = range(len(model.rows))[grid.top : grid.row_at(grid.rows)]
+        keys = range(model.keys)[grid.left : grid.key_at(grid.cols)]
+        part = model.values[rows.start : rows.stop, keys.start : keys.stop]
+        values = np.array(part, dtype=np.float32)
+        mask = model.maps.mask
+        if mask.hides:
+            values[~mask.visible(model.rows[rows.start : rows.stop], keys)] = -np.inf
+        if grid.tall == grid.wide == 1:
+            return frozen(values)
+        high = _reduced(np.maximum, values, grid)
+        if model.other is None:
+            return frozen(high)
+        low = _reduced(np.minimum, np.where(np.isneginf(values), np.float32(0), values), grid)
+        return frozen(np.where(np.isneginf(high) | (high >= -low), high, low))
+
+    return KEPT.get(model.maps.weights, key, make)
+
+
+def _reduced(by: np.ufunc, values: F32, grid: Grid) -> F32:
+    """Return a value for each block; the last ones may be short."""
+    whole = values.shape[1] // grid.wide * grid.wide
+    parts = [by.reduce(values[:, :whole].reshape(len(values), -1, grid.wide), axis=2)]
+    if whole < values.shape[1]:
+        parts.append(by.reduce(values[:, whole:], axis=1)[:, None])
+    across = np.concatenate(parts, axis=1)
+    out: F32 = by.reduceat(across, np.arange(0, len(across), grid.tall), axis=0)
+    return out
+
+
+def peak(model: InspectorModel, grid: Grid, r: int, c: int) -> tuple[int, int]:
+    """Return row and key of the pair whose value a cell of the grid shows."""
+    top, left = grid.row_at(r), grid.key_at(c)
+    block = model.values[top : top + grid.tall, left : left + grid.wide]
+    rows = range(top, top + block.shape[0])
+    keys = range(left, left + block.shape[1])
+    size = np.abs(block).astype(np.float64)
+    if grid.tall * grid.wide > 1 and model.maps.mask.hides:
+        all_rows = range(model.rows[rows.start], model.rows[rows.stop - 1] + 1)
+        seen: NDArray[np.bool_] = model.maps.mask.visible(all_rows, keys)
+        size[~seen] = -1.0  # a visible key may weigh 0 just as hidden ones do
+    at, column = divmod(int(size.argmax()), block.shape[1])
+    return model.rows[rows[at]], keys[column]
+
+
+def mask_of(workload: Workload, settings: MapSettings) -> Mask:
+    """Return the mask of some settings."""
+    w = workload
+    return Mask(w.seqlen_q, w.seqlen_k, settings.causal, settings.window, settings.sinks)
+
+
+def with_hidden(small: F32, mask: Mask, size: tuple[int, int]) -> F32:
+    """Return small maps of all rows with −∞ where a block holds no visible pair.
+
+    Parameters
+    ----------
+    small : ndarray
+        (heads, r, c) float32, of blocks as `simulator.study.attention_map.pool_block` cuts them.
+    mask : Mask
+        Which pairs are visible.
+    size : (int, int)
+        Most rows and columns, which the blocks were cut for.
+    """
+    if not mask.hides:
+        return small
+    tall, wide = pool_block(mask.seqlen_q, size[0]), pool_block(mask.seqlen_k, size[1])
+    starts = np.arange(0, mask.seqlen_k, wide)
+    seen = np.empty(small.shape[1:], dtype=np.bool_)
+    for n in range(small.shape[1]):
+        rows = range(n * tall, min((n + 1) * tall, mask.seqlen_q))
+        some = mask.visible(rows, range(mask.seqlen_k)).any(axis=0)
+        seen[n] = np.logical_or.reduceat(some, starts)
+    return frozen(np.where(seen, small, np.float32(-np.inf)))
+
+
+# --- words --------------------------------------------------------------------------------
+
+
+def reading(model: InspectorModel, pointer: Pointer) -> str:
+    """Return what the pointer reads, with the number bit for bit."""
+    row, key = pointer.row, pointer.key
+    head = model.name_of(model.head)
+    if key is None:
+        both = model.other is not None
+        return moved_words(model, row) if both else f"{head}, {entropy_words(model, row)}"
+    pair = f"{model.row_name(row)} reads {model.key_name(key)}"
+    if not model.sees(row, key):
+        return f"{head}, {model.row_name(row)} does not see {model.key_name(key)}"
+    local = model.rows.index(row)
+    weight = model.maps.of(model.head)[local, key]
+    if model.other is None:
+        return f"{head}, {pair}: {exact_text(weight)}"
+    other = model.maps.of(model.other)[local, key]
+    return (
+        f"{pair}: {head} {exact_text(weight)}, {model.name_of(model.other)} "
+        f"{exact_text(other)}, difference {exact_text(model.value(row, key))}"
+    )
+
+
+def entropy_words(model: InspectorModel, row: int) -> str:
+    """Return the entropy of a row in words."""
+    found = model.maps.row(model.head, row, most=1)
+    name = model.row_name(row)
+    if not found.visible:
+        return f"{name} sees no key: its output is 0"
+    words = f"{name}: entropy {number_text(found.entropy, 2)} bits"
+    if found.visible > 1:
+        most = number_text(math.log2(found.visible), 2)
+        words += f" of at most {most}, over {count_text(found.visible)} keys"
+    return words
+
+
+def moved_words(model: InspectorModel, row: int) -> str:
+    """Return how much of a row's weight two heads put on different keys."""
+    assert model.difference is not None
+    assert model.other is not None
+    moved = float(model.difference.moved[model.rows.index(row)])
+    return (
+        f"{model.name_of(model.head)} less {model.name_of(model.other)}, {model.row_name(row)}: "
+        f"{number_text(moved, 2)} of the weight lies on other keys"
+    )
+
+
+def short_entropy(model: InspectorModel, row: int) -> str:
+    """Return the entropy of a row in few words."""
+    found = model.maps.row(model.head, row, most=1)
+    if found.visible < 2:
+        return f"{found.visible} key seen"
+    most = number_text(math.log2(found.visible), 2)
+    return f"entropy {number_text(found.entropy, 2)} of {most} bits"

@@ -1,0 +1,475 @@
+"""The dock that shows what attention reads: maps of all heads, one row, its output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import (
+    QColor,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QWidget
+
+from simulator.base.dtypes import F32
+from simulator.base.errors import InputError
+from simulator.problem.scenario import with_values
+from simulator.program.playback import end_of_visit
+from simulator.run.snapshot import Cell
+from simulator.run.trace import Trace
+from simulator.study.attention_map import (
+    AttentionMaps,
+    HeadScores,
+    MapSettings,
+    Part,
+    fitting_part,
+    pooled_maps,
+    settings_of,
+)
+from ui.look.names import fitting
+from ui.look.theme import DARK, Style
+from ui.panels.inspector.bar import InspectorBar
+from ui.panels.inspector.canvas import STOPPED, InspectorCanvas
+from ui.panels.inspector.layout import InspectorLayout, inspector_layout
+from ui.panels.inspector.model import (
+    InspectorModel,
+    Pointer,
+    entropy_words,
+    mask_of,
+    reading,
+    with_hidden,
+)
+from ui.panels.inspector.painter import pointed
+from ui.panels.inspector.settings import (
+    bound_by_file,
+    changes_of,
+    same_but_causal,
+    same_scores,
+)
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.session.session import Session, View
+from ui.session.tasks import Report
+
+_SIDE = 8
+_ROOM = QSizeF(520, 400)
+"""A dock that is smaller at scale 1 has smaller words, down to the smallest that can be read."""
+_SMALLEST = 0.9
+_SMALL_MAP = 96
+"""Most rows and columns of a small map."""
+
+_TIP = (
+    "Attention weights softmax(QKᵀ·scale) of a head (Vaswani et al. 2017, eq. 1). Point at a cell "
+    "to read it, click to send the board there. The wheel zooms the map, a drag moves it, Ctrl+0 "
+    "shows all of it. Keys: Up and Down another row, Page Up and Page "
+    "Down another key, [ and ] another head, Enter sends the board there."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """Scores, and what they were made of."""
+
+    trace: Trace
+    scores: HeadScores
+
+
+@guarded
+class InspectorPanel(QWidget):
+    """Weights of the scenario's Q and K under settings of its own.
+
+    Scores are made once beside the window; what the sliders change is worked out at once for the
+    heads on show, and beside the window for the small maps.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.setObjectName("inspector_panel")
+        self.setAccessibleName("Attention inspector")
+        self.setWhatsThis(_TIP)
+        self.setMinimumSize(320, 150)
+        self.style_now = self.fitted = Style(DARK)
+        self.model: InspectorModel | None = None
+        self.settings = MapSettings()
+        self.head = 0
+        self.other: int | None = None
+        self.hovered: Pointer | None = None
+        self._session = session
+        self._view: View | None = None
+        self._trace: Trace | None = None
+        self._made: _Scores | None = None
+        self._small: F32 | None = None
+        self._small_why = ""
+        self.stopped = False
+        """Whether the scores are missing and nobody makes them: after Cancel, or a failure."""
+        self._board_head = -1
+        self.bar = InspectorBar(self)
+        self.canvas = InspectorCanvas(self)
+        self.canvas.setWhatsThis(_TIP)
+        self.bar.changed.connect(self.take_settings)
+        self.bar.compared.connect(self.compare)
+        self.bar.reset_pressed.connect(self.reset)
+        self.bar.put_pressed.connect(self.put)
+        session.tasks.rested.connect(self._show_stop)
+
+    # --- what is shown --------------------------------------------------------------------
+
+    @property
+    def pointer(self) -> Pointer:
+        """What is read: what is pointed at, else the row that the board explains."""
+        if self.hovered is not None:
+            return self.hovered
+        assert self._view is not None
+        assert self.model is not None
+        rows = self.model.rows
+        return Pointer(min(max(self._view.report.row, rows.start), rows.stop - 1))
+
+    def show_view(self, view: View) -> None:
+        """Show a view: another row or head of the board is followed, the settings stay."""
+        trace = self._session.trace
+        if trace is None or view.snapshot.program is not trace.program:
+            return
+        before, self._view = self._view, view
+        head = view.snapshot.visit.head
+        if head != self._board_head:
+            self._board_head = self.head = head
+            if self.other == head:
+                self.other = None
+        if trace is not self._trace:
+            self._take_trace(trace)
+        elif self._made is not None and not self._covers(self._made.scores.part):
+            self._compute()
+        elif self.model is None or self.model.head != self.head:
+            self._remap()
+        elif before is None or before.report.row != view.report.row:
+            self._tell()
+            self.canvas.reveal(self.pointer.row)
+
+    def _take_trace(self, trace: Trace) -> None:
+        w, old = trace.workload, self._trace
+        self._trace = trace
+        if old is None or _shape(old) != _shape(trace):
+            self.canvas.fit()
+        said = settings_of(w)
+        # What was put into the scenario comes back as its own; only causal may differ then.
+        if old is None or (
+            said != settings_of(old.workload) and not same_but_causal(said, self.settings)
+        ):
+            self.settings = said
+        self.head = min(self.head, w.heads - 1)
+        if self.other is not None and self.other >= w.heads:
+            self.compare(False)
+        self.bar.show_settings(self.settings, w.seqlen_k)
+        self._arrange()
+        made = self._made
+        if made is not None and same_scores(made.trace, trace) and self._covers(made.scores.part):
+            self._remap()
+            self._shrink()
+        else:  # until they are there nothing is shown: these are the numbers of another run
+            self.model = self.hovered = self._small = None
+            self._small_why = ""
+            self._tell()
+            self._compute()
+
+    def _covers(self, part: Part) -> bool:
+        assert self._view is not None
+        heads = {self.head} if self.other is None else {self.head, self.other}
+        return heads <= set(part.heads) and self._view.report.row in part.rows
+
+    def _compute(self) -> None:
+        """Make the scores beside the window; of several wishes only the last counts."""
+        trace, view = self._trace, self._view
+        assert trace is not None
+        assert view is not None
+        part = fitting_part(trace.workload, self.head, view.report.row)
+        if self.other is not None and self.other not in part.heads:
+            self.other = None
+            self.bar.buttons["compare"].setChecked(False)
+        self._made = None
+        self.stopped = False
+
+        def job(report: Report) -> _Scores:
+            return _Scores(trace, HeadScores(trace.workload, trace.inputs, part))
+
+        def done(made: _Scores) -> None:
+            if made.trace is self._trace:
+                self._made = made
+                self.hovered = None
+                if self._covers(made.scores.part):
+                    self._remap()
+                    self._shrink()
+                else:
+                    self._compute()
+
+        self._session.tasks.start("inspector", "attention scores", job, done)
+
+    def _show_stop(self) -> None:
+        """Say that the scores are missing, where they are: what was shown is of other rows."""
+        if self._made is None and self._trace is not None:
+            self.stopped = True
+            self.model = self.hovered = None
+            self._tell()
+
+    def _again(self) -> None:
+        """Make the scores that were not made."""
+        self._compute()
+        self.canvas.update()
+
+    def _shrink(self) -> None:
+        """Make the small maps of all heads beside the window."""
+        made, trace, settings = self._made, self._trace, self.settings
+        if made is None or trace is None:
+            return
+        size = (_SMALL_MAP, _SMALL_MAP)
+        whole = not made.scores.part.reason
+
+        def job(report: Report) -> tuple[F32 | None, str]:
+            try:
+                if whole:
+                    small = made.scores.maps(settings).pooled(*size)
+                else:
+                    small = pooled_maps(trace.workload, trace.inputs, settings, size, report)
+                return with_hidden(small, mask_of(trace.workload, settings), size), ""
+            except InputError:
+                return None, "There are too many weights for small maps of all heads."
+
+        def done(found: tuple[F32 | None, str]) -> None:
+            if trace is self._trace:
+                self._small, self._small_why = found
+                if self.model is not None:
+                    self._show(self.model.maps)
+
+        self._session.tasks.start("inspector heads", "small maps of all heads", job, done)
+
+    def _remap(self) -> None:
+        """Work out the weights of the heads on show."""
+        if self._made is None:
+            return
+        heads = (self.head,) if self.other is None else (self.head, self.other)
+        try:
+            self._show(self._made.scores.maps(self.settings, heads))
+        except InputError as error:
+            self.canvas.setAccessibleDescription(str(error))
+
+    def _show(self, maps: AttentionMaps) -> None:
+        trace, made = self._trace, self._made
+        assert trace is not None
+        if made is None:
+            return
+        w = trace.workload
+        self.model = InspectorModel(
+            workload=w,
+            maps=maps,
+            head=self.head,
+            other=self.other,
+            v=trace.inputs.v[w.kv_head_of[self.head]],
+            small=self._small,
+            notes=self._notes(made.scores.part),
+        )
+        self._tell()
+
+    def _notes(self, part: Part) -> tuple[str, ...]:
+        assert self._trace is not None
+        w, notes = self._trace.workload, []
+        if part.reason:
+            notes.append(part.reason + ".")
+        if self._small_why:
+            notes.append(self._small_why)
+        bound = bound_by_file(w, self.settings)
+        differs = self.settings != settings_of(w)
+        if bound:
+            notes.append(f"Here alone: {bound}.")
+        elif differs:
+            notes.append("Settings of the inspector alone: the scenario has others.")
+        can = bool(changes_of(w, self.settings))
+        self.bar.show_put(can, "" if can else bound or "It has them already.")
+        self.bar.buttons["reset"].setEnabled(differs)
+        return tuple(notes)
+
+    def _tell(self) -> None:
+        if self.model is not None:
+            words = reading(self.model, self.pointer)
+            rest = entropy_words(self.model, self.pointer.row)
+            self.canvas.setAccessibleDescription(f"{words}. {rest}.")
+            self.setAccessibleDescription(words)
+        else:
+            words = STOPPED if self.stopped else ""
+            self.canvas.setAccessibleDescription(words)
+            self.setAccessibleDescription(words)
+        self.canvas.update()
+
+    # --- controls -------------------------------------------------------------------------
+
+    def take_settings(self, settings: MapSettings) -> None:
+        """Show the maps under other settings."""
+        self.settings = settings
+        self._remap()
+        self._shrink()
+
+    def reset(self) -> None:
+        """Take the scenario's settings."""
+        if self._trace is not None:
+            w = self._trace.workload
+            self.bar.show_settings(settings_of(w), w.seqlen_k)
+            self.take_settings(settings_of(w))
+
+    def put(self) -> None:
+        """Propose the settings as the scenario's, but for what its file binds."""
+        if self._trace is None:
+            return
+        w = self._trace.workload
+        changes = changes_of(w, self.settings)
+        if changes:
+            words = ", ".join(key for table in changes.values() for key in table)
+            self._session.propose(with_values(w.scenario, changes), f"{words} of the inspector")
+
+    def compare(self, on: bool) -> None:
+        """Compare the head with the next one, or stop comparing."""
+        trace, made = self._trace, self._made
+        self.other = None
+        if on and trace is not None and made is not None:
+            heads = made.scores.part.heads
+            if len(heads) > 1:
+                self.other = heads[(heads.index(self.head) + 1) % len(heads)]
+        self.bar.buttons["compare"].setChecked(self.other is not None)
+        self._remap()
+
+    def choose_head(self, head: int) -> None:
+        """See a head; while two are compared, make it the second."""
+        if self.other is not None:
+            made = self._made
+            if head != self.head and made is not None and head in made.scores.part.heads:
+                self.other = head
+                self._remap()
+            return
+        self.head = head
+        if self._made is not None and not self._covers(self._made.scores.part):
+            self._compute()
+        else:
+            self._remap()
+
+    # --- pointer and keys -----------------------------------------------------------------
+
+    def layout_now(self) -> InspectorLayout:
+        """Return where everything is painted."""
+        assert self.model is not None
+        return inspector_layout(self.model, self.fitted, self.canvas.place(), self.canvas.view)
+
+    def point(self, at: QPointF) -> None:
+        """Read what is at a point."""
+        if self.model is None:
+            return
+        layout = self.layout_now()
+        self.point_at(pointed(self.model, layout, at, self.pointer.row))
+        hand = layout.head_at(at) is not None or layout.grid_cell(at) is not None
+        shape = Qt.CursorShape.PointingHandCursor if hand else Qt.CursorShape.ArrowCursor
+        self.canvas.setCursor(shape)
+
+    def point_at(self, pointer: Pointer | None) -> None:
+        """Read a cell, a row or a dimension; None: the row that the board explains."""
+        if pointer != self.hovered:
+            self.hovered = pointer
+            self._tell()
+
+    def press(self, at: QPointF) -> None:
+        """Go where a click means."""
+        if self.stopped:
+            self._again()
+        if self.model is None:
+            return
+        layout = self.layout_now()
+        head = layout.head_at(at)
+        if head is not None:
+            self.choose_head(head)
+            return
+        self.point_at(pointed(self.model, layout, at, self.pointer.row))
+        if self.hovered is not None and self.hovered.dim is None:
+            self.go()
+
+    def go(self) -> None:
+        """Send the board to the head, row and key that are read."""
+        session, trace = self._session, self._trace
+        if trace is None or session.view is None or trace is not session.trace:
+            return
+        w, pointer = trace.workload, self.pointer
+        here = trace.program.visit(session.cursor.visit)
+        if pointer.key is None:  # a tile that the row has: this column block's, or its own place's
+            own = min(max(pointer.row + w.mask.shift, 0), w.seqlen_k - 1) // w.cols
+            blocks = [here.j, own]
+        else:
+            blocks = [pointer.key // w.cols]
+        for j in blocks:
+            index = trace.program.index(self.head, pointer.row // w.rows, j, here.launch)
+            if index is not None:
+                session.go(end_of_visit(trace.program, index))
+                break
+        if pointer.key is None:
+            session.choose_row(pointer.row)
+        else:
+            session.select(Cell("S", pointer.row, pointer.key))
+
+    def key(self, key: int) -> bool:
+        """Take a key; return whether it means anything here."""
+        if self.stopped and key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._again()
+            return True
+        if self.model is None:
+            return False
+        down = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(key), 0)
+        across = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}.get(Qt.Key(key), 0)
+        turn = {Qt.Key.Key_BracketLeft: -1, Qt.Key.Key_BracketRight: 1}.get(Qt.Key(key), 0)
+        model, now = self.model, self.pointer
+        if down or across:
+            rows = model.rows
+            row = min(max(now.row + down, rows.start), rows.stop - 1)
+            at = now.key
+            if across:
+                at = 0 if at is None else min(max(at + across, 0), model.keys - 1)
+            self.point_at(Pointer(row, at))
+            self.canvas.reveal(row)
+        elif turn:
+            count = model.workload.heads
+            shown = self.head if self.other is None else self.other
+            step = (shown + turn) % count
+            if self.other is not None and step == self.head:
+                step = (step + turn) % count
+            self.choose_head(step)
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.go()
+        elif key == Qt.Key.Key_Escape and self.hovered is not None:
+            self.point_at(None)
+        else:
+            return False
+        return True
+
+    # --- looks ----------------------------------------------------------------------------
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.style_now = style
+        self._arrange()
+        self.update()
+        self.canvas.update()
+
+    def _arrange(self) -> None:
+        width, height = self.width() - 2 * _SIDE, self.height()
+        fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
+        self.fitted = replace(fitted, scale=max(fitted.scale, _SMALLEST))
+        self.bar.set_style(self.fitted)
+        deep = self.bar.arrange(width)
+        self.bar.setGeometry(_SIDE, 5, width, deep)
+        top = 5 + deep + 2
+        self.canvas.setGeometry(_SIDE, top, width, max(height - top - 2, 30))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+
+
+def _shape(trace: Trace) -> tuple[int, int]:
+    return trace.workload.seqlen_q, trace.workload.seqlen_k

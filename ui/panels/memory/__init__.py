@@ -1,0 +1,1 @@
+"""The traffic between HBM and SRAM at the op on show."""

@@ -1,0 +1,204 @@
+"""The figures of the memory picture, taken from the ops and the counters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import tile_program
+from simulator.run.snapshot import Snapshot
+from simulator.study.compare import AtScale
+from ui.look.names import (
+    chip_name,
+    move_name,
+    symbol,
+)
+from ui.look.units import bytes_text, count_text, factor_text
+
+_KIB = 1024
+
+
+# Where a tile lies on the chip, so that none moves aside when another comes.
+_SLOTS = {"Q": 0, "K": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorTraffic:
+    """Requested bytes of one tensor, so far and in the whole run."""
+
+    tensor: str
+    read: int
+    written: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A tile that the current op moves."""
+
+    tensor: str
+    name: str
+    bytes: int
+    loads: bool
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Name, bytes and direction, longest first."""
+        words = f"{self.name}  {bytes_text(self.bytes)}"
+        return (f"{words} →" if self.loads else f"← {words}", words, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A tile on chip; `fresh` if the current op put it there."""
+
+    tensor: str
+    names: tuple[str, ...]
+    bytes: int
+    slot: int
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryModel:
+    """What the picture of the memory says, in figures.
+
+    Attributes
+    ----------
+    tensors : tuple of TensorTraffic
+        Every tensor of the program.
+    lanes : tuple of Lane
+        Tiles on their way in the current op.
+    shared, registers : tuple of Chip
+        Tiles on chip, by where they lie.
+    shared_bytes, register_bytes, limit : int
+        What they take, and what one block's shared memory may take on the GPU.
+    read, written : int
+        Requested bytes so far.
+    run : int
+        Requested bytes of the whole run.
+    tbps : float
+        HBM bandwidth, 10**12 bytes/s.
+    """
+
+    tensors: tuple[TensorTraffic, ...]
+    lanes: tuple[Lane, ...]
+    shared: tuple[Chip, ...]
+    registers: tuple[Chip, ...]
+    shared_bytes: int
+    register_bytes: int
+    limit: int
+    read: int
+    written: int
+    run: int
+    tbps: float
+
+    @property
+    def over(self) -> bool:
+        """Whether the tiles need more shared memory than the GPU has."""
+        return self.shared_bytes > self.limit
+
+    @property
+    def words(self) -> str:
+        """The figures for those who do not see the picture."""
+        moves = ", ".join(lane.labels[0] for lane in self.lanes) or "no tile moves"
+        return (
+            f"requested bytes: read {bytes_text(self.read)}, written {bytes_text(self.written)}; "
+            f"{self.occupancy}{', over the limit' if self.over else ''}; {moves}"
+        )
+
+    @property
+    def occupancy(self) -> str:
+        """What of the chip's memory is taken."""
+        return self.occupancies[0]
+
+    @property
+    def occupancies(self) -> tuple[str, ...]:
+        """Title of the chip's ground, from long to short."""
+        figures = f"{self.shared_bytes / _KIB:.1f} of {self.limit // _KIB} KiB"
+        return f"SRAM  {figures}", figures
+
+
+def memory_model(snapshot: Snapshot) -> MemoryModel:
+    """Return the figures of the picture at a snapshot."""
+    program, op, now = snapshot.program, snapshot.op, snapshot.counters
+    w, totals = program.workload, program.totals
+    tensors = tuple(
+        TensorTraffic(t, now.read[t], now.write[t], totals.read[t] + totals.write[t])
+        for t in program.tensors
+    )
+    lanes = tuple(Lane(move.tensor, move_name(move, w), move.bytes, op.loads) for move in op.moves)
+    places: dict[str, list[Chip]] = {"shared": [], "registers": []}
+    taken = {"shared": 0, "registers": 0}
+    fresh = {tile.name for tile in op.allocates}
+    for tile in snapshot.on_chip:
+        name = chip_name(tile, snapshot.visit, whole_rows=snapshot.in_softmax_launch)
+        names = (name, symbol(tile.name))
+        chip = Chip(tile.name, names, tile.bytes, _SLOTS[tile.name], tile.name in fresh)
+        places[tile.place].append(chip)
+        taken[tile.place] += tile.bytes
+    return MemoryModel(
+        tensors=tensors,
+        lanes=lanes,
+        shared=tuple(places["shared"]),
+        registers=_statistics_joined(places["registers"]),
+        shared_bytes=taken["shared"],
+        register_bytes=taken["registers"],
+        limit=w.gpu.smem_bytes,
+        read=now.read_bytes,
+        written=now.write_bytes,
+        run=totals.bytes,
+        tbps=w.gpu.tbps,
+    )
+
+
+def _statistics_joined(chips: list[Chip]) -> tuple[Chip, ...]:
+    """Return the chips with m and l as one: they come and go together."""
+    rest = [chip for chip in chips if chip.tensor not in ("m", "l")]
+    pair = [chip for chip in chips if chip.tensor in ("m", "l")]
+    if pair:
+        size = sum(chip.bytes for chip in pair)
+        rest.append(replace(pair[0], tensor="m", names=("m ℓ",), bytes=size))
+    return tuple(rest)
+
+
+def naive_total(workload: Workload) -> int:
+    """Return the requested bytes of the naive algorithm's whole run on the same workload."""
+    return tile_program(replace(workload, algorithm="naive")).totals.bytes
+
+
+def comparison(
+    run: int, naive: int | None, scale: AtScale | None = None, name: str = ""
+) -> tuple[str, ...]:
+    """Return the whole run's bytes beside naive's, in words, longest first.
+
+    Parameters
+    ----------
+    run, naive : int
+        Requested bytes of the run and of naive's; None: not known.
+    scale : AtScale, optional
+        The long run beside which this one is short.
+    name : str
+        The algorithm of the run.
+    """
+    ours = f"whole run {bytes_text(run)}"
+    if naive is None or naive == run:
+        return (f"{ours} requested", ours)
+    times = f"{factor_text(naive / run)} as much"
+    theirs = f"naive {bytes_text(naive)}"
+    long: tuple[str, ...] = ()
+    if scale is not None:
+        tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
+        there = f"at N = {count_text(scale.keys)} in {tiles} {factor_text(scale.times(name))}"
+        long = (
+            f"whole run: {bytes_text(run)} requested  ·  {theirs}, {times}; {there}",
+            f"{ours}  ·  {theirs}, {times}; {there}",
+            f"run {bytes_text(run)}  ·  {theirs}, {factor_text(naive / run)}; {there}",
+            f"naive {times}; {there}",
+        )
+    return (
+        *long,
+        f"whole run: {bytes_text(run)} requested  ·  {theirs}, {times}",
+        f"{ours}  ·  {theirs}, {times}",
+        f"{ours}  ·  naive {times}",
+    )

@@ -1,0 +1,356 @@
+"""The editors of the scenario form: one line, a whole number, a choice; each with its message."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QColor,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPaintEvent,
+    QPalette,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QSizePolicy,
+    QToolButton,
+    QWidget,
+)
+
+from ui.look.draw import draw_text, outline
+from ui.look.icons import icon
+from ui.look.theme import DARK, Style
+from ui.panels.scenario.fields import (
+    Blank,
+    FieldSpec,
+    Kind,
+)
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+
+FRAME = 2
+"""Width of the frame around an editor that has the focus or is wrong; others: half."""
+_HEIGHT, _SIDE = 24, 6
+"""Height of an editor, and the room left and right of its text, at scale 1."""
+PAUSE_MS = 300
+"""A pause in typing after which what stands there is tried."""
+EDITOR_WIDTH = 150
+"""Below this width at scale 1 an editor takes a line of its own, under its label."""
+
+
+@guarded
+class LineEditor(QLineEdit):
+    """One line of text: tried on Enter, on leaving, and after a pause in typing.
+
+    Undo and redo are left to the window, which takes back whole changes.
+    """
+
+    committed = Signal(str)
+
+    def __init__(self, *, live: bool = True) -> None:
+        super().__init__()
+        self.setFrame(False)  # `Field` draws it
+        self._told = ""
+        self._live = live
+        self._pause = QTimer(self, singleShot=True, interval=PAUSE_MS)
+        self._pause.timeout.connect(self.commit)
+        if live:
+            self.textEdited.connect(self._typed)
+        self.editingFinished.connect(self.commit)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.setFont(style.text_font(13))
+        self.setMinimumHeight(round(style.px(_HEIGHT)))
+        side = round(style.px(_SIDE)) - 2  # Qt keeps two pixels clear by itself
+        self.setTextMargins(side, 0, side, 0)
+
+    def show_text(self, text: str, *, force: bool) -> None:
+        """Show `text`, unless somebody is typing here; with `force` even then."""
+        if force or not self.unfinished:
+            self._pause.stop()
+            self._told = text
+            if text != self.text():
+                self.setText(text)
+                if self._live and not self.hasFocus():
+                    self.home(False)  # of a long title the start counts, of a path the end
+
+    def show_blank(self, blank: Blank) -> None:
+        """Show what the field stands for when nothing is in it."""
+        self.setPlaceholderText(blank.hint)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether something is being typed that was not told yet."""
+        return self.text() != self._told
+
+    def commit(self) -> None:
+        """Tell what stands here, if it was not told yet."""
+        self._pause.stop()
+        if self.unfinished:
+            self._told = self.text()
+            self.committed.emit(self._told)
+
+    def _typed(self) -> None:
+        # An empty field is often one that is about to be filled: wait for Enter.
+        if self.text():
+            self._pause.start()
+        else:
+            self._pause.stop()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.ShortcutOverride:
+            assert isinstance(event, QKeyEvent)
+            if event.matches(QKeySequence.StandardKey.Undo) or event.matches(
+                QKeySequence.StandardKey.Redo
+            ):
+                event.ignore()
+                return False
+        return super().event(event)
+
+
+@guarded
+class WholeEditor(LineEditor):
+    """A whole number; the arrow keys up and down and the wheel change it by one."""
+
+    def __init__(self, least: int) -> None:
+        super().__init__()
+        self._least = least
+        self._blank = ""
+
+    def show_blank(self, blank: Blank) -> None:
+        super().show_blank(blank)
+        self._blank = blank.value
+
+    def step(self, by: int) -> None:
+        """Change the number, starting from what a blank field stands for."""
+        try:
+            number = int("".join(self.text().split()) or self._blank)
+            text = str(max(self._least, number + by))
+        except ValueError:  # no number, or one of thousands of digits
+            return
+        self.setText(text)
+        self._typed()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        by = {Qt.Key.Key_Up: 1, Qt.Key.Key_Down: -1}.get(Qt.Key(event.key()))
+        if by is None:
+            super().keyPressEvent(event)
+        else:
+            self.step(by)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if self.hasFocus() and event.angleDelta().y():
+            self.step(1 if event.angleDelta().y() > 0 else -1)
+            event.accept()
+        else:  # scrolling past a field changes nothing
+            event.ignore()
+
+
+@guarded
+class ChoiceEditor(QComboBox):
+    """One of some texts, told at once."""
+
+    committed = Signal(str)
+
+    def __init__(self, spec: FieldSpec) -> None:
+        super().__init__()
+        self._default = spec.default
+        self._style = Style(DARK)
+        self._told = ""
+        for text, words in spec.choices():
+            self.addItem(words, text)
+        self.setCurrentIndex(-1)
+        self.view().setFrameStyle(QFrame.Shape.Box | QFrame.Shadow.Plain)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.activated.connect(self.commit)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self._style = style
+        self.setFont(style.text_font(13))
+        self.setMinimumHeight(round(style.px(_HEIGHT)))
+
+    def show_text(self, text: str, *, force: bool) -> None:
+        """Show the choice that `text` is, or that a blank text stands for."""
+        self._told = text
+        self.setCurrentIndex(self.findData(text or self._default))
+
+    def show_blank(self, blank: Blank) -> None:
+        """Say in the blank choice what it stands for."""
+        place = self.findData("")
+        if place >= 0:
+            self.setItemText(place, blank.hint)
+
+    def commit(self) -> None:
+        """Tell the choice, if it was not told yet."""
+        text = self.currentData()
+        if text != (self._told or self._default):
+            self._told = text
+            self.committed.emit(text)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(round(self._style.px(60)), self.minimumHeight())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint it as the other editors look, its words elided rather than cut off."""
+        with painting(self) as painter:
+            style, theme = self._style, self._style.theme
+            painter.fillRect(self.rect(), QColor(theme.field))
+            side, arrow = style.px(_SIDE), style.px(14)
+            words = QRectF(self.rect()).adjusted(side, 0, -arrow - 1.5 * side, 0)
+            colour = theme.text if self.currentData() else theme.muted
+            draw_text(painter, words, self.currentText(), self.font(), colour)
+            place = QRectF(
+                self.width() - arrow - side / 2, (self.height() - arrow) / 2, arrow, arrow
+            )
+            icon("chevron-down", theme.muted).paint(painter, place.toRect())
+
+    def showPopup(self) -> None:
+        # The list may be wider than the dock.
+        self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + 2 * self.height())
+        super().showPopup()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()  # scrolling past a field changes nothing
+
+
+class Message(QWidget):
+    """A warning: sign and words; takes no room when there is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = ""
+        self._sign = QLabel()
+        self._words = QLabel(wordWrap=True)
+        self._words.setTextFormat(Qt.TextFormat.PlainText)
+        self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._words.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(2, 0, 0, 0)
+        row.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self._words, 1)
+        self.hide()
+
+    def say(self, text: str) -> None:
+        """Show `text`, or nothing."""
+        self.text = text
+        # Paths and dotted names may break across lines as well.
+        self._words.setText(re.sub(r"(?<=\S)([./\\_-])(?=\S)", "\\1\u200b", text))
+        self.setVisible(bool(text))
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        bad = style.theme.bad
+        size = round(style.px(14))
+        self._sign.setPixmap(icon("warning", bad).pixmap(QSize(size, size)))
+        colours = QPalette(self.palette())
+        colours.setColor(QPalette.ColorRole.WindowText, QColor(bad))
+        self._words.setPalette(colours)
+        self._words.setFont(style.text_font(12))
+
+
+@guarded
+class Field(QWidget):
+    """A label, an editor, and under it what is wrong with its text."""
+
+    committed = Signal(str, str)
+    """Name of the field and its text."""
+
+    def __init__(self, spec: FieldSpec) -> None:
+        super().__init__()
+        self.spec = spec
+        self.setObjectName(spec.name)
+        self.editor = _editor(spec)
+        self.editor.setAccessibleName(f"{spec.group} {spec.label}".strip())
+        self.editor.setToolTip(spec.help)
+        self.editor.installEventFilter(self)
+        self.editor.committed.connect(lambda text: self.committed.emit(spec.name, text))
+        self.label = QLabel(spec.label)
+        self.label.setBuddy(self.editor)
+        self.label.setToolTip(spec.help)
+        self.message = Message()
+        self.browse: QToolButton | None = None
+        self._grid = QGridLayout(self)
+        self._grid.setColumnStretch(1, 1)
+        if spec.kind is Kind.PATH:
+            self.browse = QToolButton()
+            self.browse.setAccessibleName("Browse for a tensor file")
+            self.browse.setToolTip("Browse…")
+            self.browse.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._style = Style(DARK)
+
+    def say(self, wrong: str) -> None:
+        """Say what is wrong, or nothing."""
+        self.message.say(wrong)
+        self.editor.setAccessibleDescription(f"{wrong}. {self.spec.help}".removeprefix(". "))
+        self.update()
+
+    def arrange(self, label_width: int) -> None:
+        """Put the label left of the editor, or above it when `label_width` is 0."""
+        row, column = (0, 1) if label_width else (1, 0)
+        end = 2 if self.browse is None else 3
+        self.label.setMinimumWidth(label_width)
+        for widget in (self.label, self.editor, self.browse, self.message):
+            if widget is not None:
+                self._grid.removeWidget(widget)
+        self._grid.addWidget(self.label, 0, 0)
+        self._grid.addWidget(self.editor, row, column, 1, 2 - column)
+        if self.browse is not None:
+            self._grid.addWidget(self.browse, row, 2)
+        self._grid.addWidget(self.message, row + 1, column, 1, end - column)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self._style = style
+        self._grid.setHorizontalSpacing(round(style.px(8)))
+        self._grid.setVerticalSpacing(round(style.px(4)))
+        # The frame lies outside the editor.
+        self._grid.setContentsMargins(*[math.ceil(style.px(FRAME))] * 4)
+        self.message.set_style(style)
+        self.label.setFont(style.text_font(13))
+        self.editor.set_style(style)
+        if self.browse is not None:
+            self.browse.setIcon(icon("open", style.theme.text))
+            size = round(style.px(16))
+            self.browse.setIconSize(QSize(size, size))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Go into the editor: a click beside it means the same."""
+        self.editor.setFocus(Qt.FocusReason.MouseFocusReason)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self.update()
+        return False
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self, covers=False) as painter:
+            theme, width = self._style.theme, self._style.px(FRAME)
+            if self.message.text:
+                colour = theme.bad
+            elif self.editor.hasFocus():
+                colour = theme.current
+            else:
+                colour, width = theme.border, max(1.0, width / 2)
+            frame = QRectF(self.editor.geometry()).adjusted(-width, -width, width, width)
+            outline(painter, frame, colour, width)
+
+
+def _editor(spec: FieldSpec) -> LineEditor | ChoiceEditor:
+    if spec.kind in (Kind.CHOICE, Kind.TRI_STATE):
+        return ChoiceEditor(spec)
+    if spec.kind is Kind.WHOLE:
+        return WholeEditor(spec.least)
+    # Half a path names no file: wait until it is whole.
+    return LineEditor(live=spec.kind is not Kind.PATH)

@@ -1,0 +1,491 @@
+"""The fields of a scenario, one row each, and how what is typed in them becomes a scenario.
+
+A form holds texts, one for each field, blank where the author says nothing. Texts can say
+what a `Scenario` cannot (half of a change, a word where a number belongs), so a form edits
+texts and asks `tables` for the scenario whenever it wants one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from simulator.base.dtypes import TYPE_NAMES
+from simulator.engines.faults import FAULTS
+from simulator.problem.hardware import gpus
+from simulator.problem.input_files import InputFile
+from simulator.problem.scenario import (
+    Algorithm,
+    InputSource,
+    Scenario,
+    TilingRule,
+    parse_scenario,
+    scenario_tables,
+)
+from simulator.problem.workload import Workload, capture_names
+
+Choices = tuple[tuple[str, str], ...]
+"""Text in the form and words on the screen, of each choice."""
+Texts = Mapping[str, str]
+"""What stands in each field, by dotted name (``attention.heads``); blank: not said."""
+
+OWN = "own"
+"""Tiling rule in a form: rows and cols say it themselves. In a file that is no rule at all."""
+
+
+class Kind(Enum):
+    """What a field holds."""
+
+    CHOICE = auto()
+    TRI_STATE = auto()
+    """Yes, no, or as the input says."""
+    WHOLE = auto()
+    NUMBER = auto()
+    TEXT = auto()
+    HEADS = auto()
+    """``all`` or a list of head numbers."""
+    PATH = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field.
+
+    Attributes
+    ----------
+    table, key : str
+        Where it stands in the scenario file; `table` is empty for the title.
+    label : str
+        Beside the field: the key, so that messages which name keys are understood.
+    kind : Kind
+        What it holds.
+    group : str
+        The section of the form; empty: above them all.
+    help : str
+        Shown as a tooltip.
+    choices : callable
+        The choices of a CHOICE or TRI_STATE; a blank text among them means "not said".
+    default : str
+        The choice that a blank text stands for where there is no blank choice.
+    only_for : str
+        The input source that the field belongs to; empty: all.
+    least : int
+        Smallest value of a WHOLE, where stepping down ends.
+    """
+
+    table: str
+    key: str
+    label: str
+    kind: Kind
+    group: str
+    help: str
+    choices: Callable[[], Choices] = tuple
+    default: str = ""
+    only_for: str = ""
+    least: int = 1
+
+    @property
+    def name(self) -> str:
+        """The dotted name, as errors give it."""
+        return f"{self.table}.{self.key}" if self.table else self.key
+
+
+def _same(*names: str) -> Callable[[], Choices]:
+    return lambda: tuple((name, name) for name in names)
+
+
+def _captures() -> Choices:
+    return tuple((name, name) for name in capture_names())
+
+
+def _presets() -> Choices:
+    return tuple((name, name) for name in gpus())
+
+
+def _rules() -> Choices:
+    return ((OWN, "own sizes"), *((rule, rule) for rule in get_args(TilingRule)))
+
+
+def _causal() -> Choices:
+    return (("", ""), ("true", "yes"), ("false", "no"))
+
+
+_FAULT_LABELS = {
+    "forget_alpha": "no alpha",
+    "no_maximum": "no max",
+    "drop_previous_maximum": "drop max",
+    "late_scale": "late scale",
+    "late_mask": "late mask",
+    "half_accumulator": "fp16 sums",
+}
+"""The keys are too long to stand beside a field."""
+
+
+def _switch() -> Choices:
+    return (("", ""), ("true", "on"), ("false", "off"))
+
+
+_ALGORITHM, _SHAPES, _MASK, _TILING, _INPUT, _HARDWARE, _FAULTS = GROUPS = (
+    "Algorithm", "Shapes", "Mask", "Tiling", "Input", "Hardware", "Faults",
+)  # fmt: skip
+
+FIELDS = (
+    FieldSpec("", "title", "title", Kind.TEXT, "", "Shown in the title bar."),
+    FieldSpec(
+        "attention", "algorithm", "algorithm", Kind.CHOICE, _ALGORITHM,
+        "naive: three launches, S and P in HBM. flash1: outer loop over column blocks. "
+        "flash2: outer loop over row blocks.",
+        choices=_same(*get_args(Algorithm)), default="flash2",
+    ),
+    FieldSpec(
+        "attention", "dtype", "dtype", Kind.CHOICE, _ALGORITHM,
+        "Of Q, K, V and O in HBM; sums are float32.", choices=_same("", *TYPE_NAMES),
+    ),
+    FieldSpec(
+        "attention", "scale", "scale", Kind.NUMBER, _ALGORITHM,
+        "What q·k is multiplied by. Blank: as the input says, else 1/√head_dim.",
+    ),
+    FieldSpec(
+        "attention", "temperature", "temperature", Kind.NUMBER, _ALGORITHM,
+        "Divides the scaled scores: below 1 the softmax gets sharper, above 1 flatter.",
+    ),
+    FieldSpec(
+        "attention", "heads", "heads", Kind.WHOLE, _SHAPES, "Query heads, H.",
+    ),
+    FieldSpec(
+        "attention", "kv_heads", "kv_heads", Kind.WHOLE, _SHAPES,
+        "Heads of K and V; divides heads. As heads: MHA, 1: MQA, between: GQA.",
+    ),
+    FieldSpec(
+        "attention", "seqlen_q", "seqlen_q", Kind.WHOLE, _SHAPES, "Query rows, Nq, in tokens.",
+    ),
+    FieldSpec(
+        "attention", "seqlen_k", "seqlen_k", Kind.WHOLE, _SHAPES, "Keys, Nk, in tokens.",
+    ),
+    FieldSpec(
+        "attention", "head_dim", "head_dim", Kind.WHOLE, _SHAPES, "Numbers of a query or key, d.",
+    ),
+    FieldSpec(
+        "attention", "value_dim", "value_dim", Kind.WHOLE, _SHAPES, "Numbers of a value, dv.",
+    ),
+    FieldSpec(
+        "mask", "causal", "causal", Kind.TRI_STATE, _MASK,
+        "A query sees no key after its own place; the last query sits at the last key.",
+        choices=_causal,
+    ),
+    FieldSpec(
+        "mask", "window", "window", Kind.WHOLE, _MASK,
+        "Keys that a query sees, counted back from its own place. 0: no window.", least=0,
+    ),
+    FieldSpec(
+        "mask", "sinks", "sinks", Kind.WHOLE, _MASK,
+        "First keys, which the window never hides.", least=0,
+    ),
+    FieldSpec(
+        "tiling", "rule", "rule", Kind.CHOICE, _TILING,
+        "paper: Bc = ceil(M/4d), Br = min(Bc, d), M in elements of the GPU's SRAM. "
+        "fa2, fa3: the tiles that the published kernels ship with.",
+        choices=_rules, default="fa2",
+    ),
+    FieldSpec("tiling", "rows", "rows (Br)", Kind.WHOLE, _TILING, "Query rows of a tile."),
+    FieldSpec("tiling", "cols", "cols (Bc)", Kind.WHOLE, _TILING, "Keys of a tile."),
+    FieldSpec(
+        "input", "source", "source", Kind.CHOICE, _INPUT,
+        "Where Q, K and V come from. capture: a real layer that ships with Tilescope.",
+        choices=_same(*get_args(InputSource)), default="random",
+    ),
+    FieldSpec(
+        "input", "seed", "seed", Kind.WHOLE, _INPUT, "Of the random numbers.",
+        only_for="random", least=0,
+    ),
+    FieldSpec(
+        "input", "path", "path", Kind.PATH, _INPUT,
+        "A .safetensors or .npz file with q, k and v.", only_for="file",
+    ),
+    FieldSpec(
+        "input", "name", "name", Kind.CHOICE, _INPUT, "Which of the shipped layers.",
+        choices=_captures, only_for="capture",
+    ),
+    FieldSpec(
+        "input", "head", "head", Kind.HEADS, _INPUT,
+        "Which query heads run: all, or numbers from 0 such as 0, 3, 5.",
+    ),
+    FieldSpec(
+        "hardware", "preset", "GPU preset", Kind.CHOICE, _HARDWARE,
+        "The GPU whose limits and rates are shown.", choices=_presets, default="H100-SXM",
+    ),
+    *(
+        FieldSpec(
+            "faults", fault.name, _FAULT_LABELS[fault.name], Kind.TRI_STATE, _FAULTS,
+            f"{fault.words} ({fault.cites})", choices=_switch,
+        )
+        for fault in FAULTS
+    ),
+)  # fmt: skip
+"""Every key of the scenario file, in the order of the form."""
+
+_SHAPE_KEYS = ("heads", "kv_heads", "seqlen_q", "seqlen_k", "head_dim", "value_dim")
+_BROUGHT = (
+    *(f"attention.{key}" for key in _SHAPE_KEYS),
+    "attention.dtype",
+    "attention.scale",
+    "mask.causal",
+)
+"""What an input brings with it."""
+_WHICH_INPUT = ("input.source", "input.path", "input.name")
+
+
+# --- texts and scenarios -----------------------------------------------------------------
+
+
+def texts(scenario: Scenario) -> dict[str, str]:
+    """Return what stands in each field for a scenario."""
+    said = scenario_tables(scenario)
+    out = {}
+    for spec in FIELDS:
+        holder = said.get(spec.table, {}) if spec.table else said
+        out[spec.name] = _text(holder.get(spec.key))
+    if out["tiling.rows"]:
+        out["tiling.rule"] = out["tiling.rule"] or OWN
+    return out
+
+
+def tables(said: Texts) -> dict[str, Any]:
+    """Return what the fields say, as `parse_scenario` takes it.
+
+    A text that is not of its field's kind is passed on as it is: the scenario refuses it in
+    the same words as it would in a file.
+    """
+    out: dict[str, Any] = {}
+    for spec in FIELDS:
+        text = said.get(spec.name, "")
+        if text.strip() and (spec.name, text) != ("tiling.rule", OWN):
+            holder = out.setdefault(spec.table, {}) if spec.table else out
+            holder[spec.key] = _value(spec.kind, text)
+    return out
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ", ".join(str(item) for item in value)
+    return str(value)
+
+
+def _value(kind: Kind, text: str) -> object:
+    bare = "".join(text.split())  # counts are shown with thin spaces: let them be pasted
+    try:
+        match kind:
+            case Kind.WHOLE:
+                return int(bare)
+            case Kind.NUMBER:
+                return float(bare)
+            case Kind.TRI_STATE:
+                return {"true": True, "false": False}.get(bare, text)
+            case Kind.HEADS if bare != "all":
+                return [int(part) for part in text.strip(" []").replace(",", " ").split()]
+            case Kind.HEADS:
+                return bare
+            case _:
+                return text
+    except ValueError:
+        return text
+
+
+# --- what one change brings with it -------------------------------------------------------
+
+
+def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, str]:
+    """Return the texts once a user put `text` into field `name`.
+
+    Parameters
+    ----------
+    said : mapping
+        The texts before.
+    name, text : str
+        The field and what it now says.
+    workload : Workload
+        What is on show: gives the values that the change needs and nobody said.
+    """
+    if name in _WHICH_INPUT:
+        return _with_input(said, {name: text}, workload)
+    out = {**said, name: text}
+    sizes = {"tiling.rows": str(workload.rows), "tiling.cols": str(workload.cols)}
+    if name == "tiling.rule":
+        out.update(sizes if text == OWN else dict.fromkeys(sizes, ""))
+    elif name in sizes:
+        if not any(said[size] for size in sizes):  # a rule gave both: it gives the other one
+            out.update({"tiling.rule": OWN, **sizes, name: text})
+        if not any(out[size].strip() for size in sizes):
+            out["tiling.rule"] = ""
+    return out
+
+
+def with_input(
+    scenario: Scenario, input_values: Mapping[str, object], workload: Workload
+) -> Scenario:
+    """Return `scenario` on another input, without what only the old input made true.
+
+    Shapes, dtype, scale and causal become blank where the new input brings them. Random input
+    brings none: those that nobody said are taken from `workload`.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to start from.
+    input_values : mapping
+        Values of the table ``[input]``, e.g. ``{"source": "file", "path": "/a/b.npz"}``.
+    workload : Workload
+        What is on show.
+
+    Raises
+    ------
+    InputError
+        The result is not a valid scenario.
+    """
+    values = {f"input.{key}": _text(value) for key, value in input_values.items()}
+    return parse_scenario(tables(_with_input(texts(scenario), values, workload)))
+
+
+def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str]:
+    out = {**said, **values}
+    source = out["input.source"] or "random"
+    for spec in FIELDS:
+        if spec.only_for and spec.only_for != source:
+            out[spec.name] = ""
+    if source == "random":
+        for name, text in _resolved(workload).items():
+            out[name] = out[name] or text
+        return out
+    out.update(dict.fromkeys(_BROUGHT, ""))
+    if source == "capture":
+        out["input.name"] = out["input.name"] or capture_names()[0]
+    # The captures have the same heads; those of another file may be fewer.
+    if not source == workload.scenario.input.source == "capture":
+        out["input.head"] = values.get("input.head", "")
+    return out
+
+
+def _resolved(workload: Workload) -> dict[str, str]:
+    """Return the shapes on show as random input needs them said; what follows stays blank."""
+    w = workload
+    heads, kv_heads = (w.file.q.shape[0], w.file.k.shape[0]) if w.file else (w.heads, w.kv_heads)
+    out = {
+        "attention.heads": str(heads),
+        "attention.seqlen_q": str(w.seqlen_q),
+        "attention.head_dim": str(w.head_dim),
+        "attention.dtype": w.dtype,
+    }
+    if kv_heads != heads:
+        out["attention.kv_heads"] = str(kv_heads)
+    if w.seqlen_k != w.seqlen_q:
+        out["attention.seqlen_k"] = str(w.seqlen_k)
+    if w.value_dim != w.head_dim:
+        out["attention.value_dim"] = str(w.value_dim)
+    if w.mask.causal:
+        out["mask.causal"] = "true"
+    return out
+
+
+# --- words --------------------------------------------------------------------------------
+
+
+class Blank(NamedTuple):
+    """What a blank field stands for: the value, and the words that say so in the field."""
+
+    value: str
+    hint: str
+
+
+def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
+    """Return what each field stands for when it is blank.
+
+    Parameters
+    ----------
+    workload : Workload
+        What is on show.
+    said : mapping
+        What stands in the fields, which may already be something else.
+    """
+    w, shown = workload, texts(workload.scenario)
+    unscaled = 1 / math.sqrt(w.head_dim)
+    out = {
+        "title": Blank("", "none"),
+        "attention.dtype": _blank("float32", "by default"),
+        "attention.scale": Blank(f"{unscaled:.4g}", f"1/√{w.head_dim} = {unscaled:.4g}"),
+        "attention.temperature": _blank(1, "by default"),
+        "mask.causal": Blank("false", "no, by default"),
+        "mask.window": Blank("0", "0: no window"),
+        "mask.sinks": Blank("0", "0: none"),
+        "input.seed": _blank(0, "by default"),
+        "input.path": Blank("", "a file"),
+        "input.head": Blank("all", "all"),
+    }
+    off = Blank("false", "off, by default")
+    out |= dict.fromkeys((f"faults.{fault.name}" for fault in FAULTS), off)
+    rule = said["tiling.rule"] or "fa2"
+    for key, size in (("rows", w.rows), ("cols", w.cols)):
+        by_rule = rule != OWN and rule == (shown["tiling.rule"] or "fa2")
+        out[f"tiling.{key}"] = _blank(size, f"by {rule}") if by_rule else Blank(str(size), "")
+    if (said["input.source"] or "random") == "random":
+        return out | _random_blanks(w, said)
+    if w.file and all(said[name] == shown[name] for name in _WHICH_INPUT):
+        return out | _file_blanks(w.file)
+    return out | dict.fromkeys(_BROUGHT, Blank("", "from input"))
+
+
+def _blank(value: object, why: str) -> Blank:
+    return Blank(str(value), f"{value} {why}")
+
+
+def _random_blanks(w: Workload, said: Texts) -> dict[str, Blank]:
+    heads, kv_heads = said["attention.heads"], said["attention.kv_heads"]
+    return {
+        "attention.heads": _blank(kv_heads, "as kv_heads") if kv_heads else _blank(1, "by default"),
+        "attention.kv_heads": _blank(heads or 1, "as heads"),
+        "attention.seqlen_q": Blank(str(w.seqlen_q), "needed"),
+        "attention.seqlen_k": _blank(said["attention.seqlen_q"] or w.seqlen_q, "as seqlen_q"),
+        "attention.head_dim": Blank(str(w.head_dim), "needed"),
+        "attention.value_dim": _blank(said["attention.head_dim"] or w.head_dim, "as head_dim"),
+    }
+
+
+def _file_blanks(file: InputFile) -> dict[str, Blank]:
+    brought = "from input"
+    heads, seqlen_q, head_dim = file.q.shape
+    kv_heads, seqlen_k, value_dim = file.v.shape
+    sizes = (heads, kv_heads, seqlen_q, seqlen_k, head_dim, value_dim)
+    out = {
+        f"attention.{key}": _blank(size, brought)
+        for key, size in zip(_SHAPE_KEYS, sizes, strict=True)
+    }
+    out["attention.dtype"] = _blank(file.q.dtype, brought)
+    if file.scale is not None:
+        out["attention.scale"] = _blank(f"{file.scale:.4g}", brought)
+    if file.causal is not None:
+        word = "yes" if file.causal else "no"
+        out["mask.causal"] = Blank(_text(file.causal), f"{word}, {brought}")
+    return out
+
+
+def change_words(before: Scenario, after: Scenario) -> str:
+    """Return what was changed, for the undo menu: ``kv_heads 2 → 4``."""
+    old, new = texts(before), texts(after)
+    changed = [spec for spec in FIELDS if old[spec.name] != new[spec.name]]
+    said = after.input
+    if any(spec.name in _WHICH_INPUT for spec in changed):
+        return f"input {(said.path and Path(said.path).name) or said.name or said.source}"
+    if any(spec.table == "tiling" for spec in changed):
+        rows, cols, rule = after.tiling.rows, after.tiling.cols, after.tiling.rule
+        return f"tiles {rows} × {cols}" if rows else f"tiles by {rule or 'fa2'}"
+    return ", ".join(
+        f"{spec.key} {old[spec.name] or 'default'} → {new[spec.name] or 'default'}"
+        for spec in changed
+    )

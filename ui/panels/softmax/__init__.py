@@ -1,0 +1,1 @@
+"""The online softmax of one row."""

@@ -1,0 +1,45 @@
+"""The dock that shows the online softmax of one row."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QPaintEvent
+
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Snapshot
+from ui.panels.memory.panel import MovingPanel
+from ui.panels.softmax.painter import (
+    MIN_SIZE,
+    MOVING_OPS,
+    error_words,
+    paint_softmax,
+    rescale_words,
+)
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+
+
+@guarded
+class SoftmaxPanel(MovingPanel):
+    """Scores, running maximum and update of the selected row."""
+
+    def __init__(self) -> None:
+        super().__init__(QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12))
+        self.setObjectName("softmax_panel")
+        self.setAccessibleName("Online softmax")
+        self.report: RowReport | None = None
+
+    def show_snapshot(self, snapshot: Snapshot, report: RowReport) -> None:
+        """Show a state and the row chosen."""
+        self.report = report
+        self.take(snapshot, moves=snapshot.op.name in MOVING_OPS)
+        figures = (error_words(snapshot, report)[0], rescale_words(snapshot, report))
+        self.setAccessibleDescription(", ".join((f"row {report.row}", *figures)))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            place = self.cleared(painter)
+            if self.snapshot is not None and self.report is not None:
+                paint_softmax(
+                    painter, self.snapshot, self.report, self.style_now, place, phase=self.phase
+                )

@@ -1,0 +1,1 @@
+"""The experiment that shows why scores are divided by √d."""

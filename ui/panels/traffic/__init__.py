@@ -1,0 +1,1 @@
+"""The requested bytes over the whole run."""

@@ -1,0 +1,408 @@
+"""Requested HBM bytes over the run: each tensor as an area, the other algorithms as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
+from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF, Qt
+
+from simulator.program.tile_program import TileProgram
+from simulator.study.compare import at_scale
+from simulator.study.traffic_curve import Curve, RunTraffic
+from ui.board.scores import clipped
+from ui.look.draw import RIGHT, draw_text, mixed, text_width
+from ui.look.names import first_that_fits, fitting, symbol
+from ui.look.theme import Style, Theme
+from ui.look.units import bytes_text, count_text, factor_text
+from ui.panels.transport.painter import boundaries
+
+MIN_SIZE = QSizeF(420, 74)
+_LEAST_OWN = 14
+"""Pixels (scale 1) that the run on show keeps, however much another algorithm requests."""
+_LINE = 14
+_TICK_ROW = 16
+_NAMES = {"naive": "naive", "flash1": "FlashAttention-1", "flash2": "FlashAttention-2"}
+_SHORT = {name: name for name in _NAMES}
+_NOTES = (
+    "bytes requested from HBM, read and written  ·  dashed: the other algorithms, each run "
+    "stretched to this width",
+    "bytes requested, read and written  ·  dashed: other algorithms, stretched to this width",
+    "requested bytes  ·  dashed: other algorithms, stretched",
+    "requested bytes",
+)
+_PATTERNS = (
+    Qt.BrushStyle.NoBrush, Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.Dense6Pattern,
+    Qt.BrushStyle.FDiagPattern, Qt.BrushStyle.HorPattern, Qt.BrushStyle.VerPattern,
+)  # fmt: skip
+"""Told by turns to the areas from below, so that neighbours differ in more than colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficLayout:
+    """Where everything goes.
+
+    Attributes
+    ----------
+    style : Style
+        With the text scale that fits.
+    plot : QRectF
+        Between the axes.
+    labels : QRectF
+        At the right, for the names of the curves.
+    ticks : QRectF
+        Under the plot; empty where there is no room.
+    note : QRectF
+        Under the ticks; empty where there is no room.
+    names : mapping
+        What the algorithms are called in the labels.
+    length : int
+        Visits of the run.
+    top : int
+        Bytes at the upper edge of the plot.
+    """
+
+    style: Style
+    plot: QRectF
+    labels: QRectF
+    ticks: QRectF
+    note: QRectF
+    names: Mapping[str, str]
+    length: int
+    top: int
+
+    def x(self, visits: float) -> float:
+        """Return where it is that so many visits are done."""
+        return self.plot.x() + self.plot.width() * visits / self.length
+
+    def y(self, amount: float) -> float:
+        """Return the height of so many bytes."""
+        return self.plot.bottom() - self.plot.height() * amount / self.top
+
+    def visit_at(self, x: float) -> int:
+        """Return the visit at a place; the nearest one outside."""
+        share = (x - self.plot.x()) / max(self.plot.width(), 1.0)
+        return min(max(int(share * self.length), 0), self.length - 1)
+
+
+def traffic_layout(traffic: RunTraffic, style: Style, rect: QRectF) -> TrafficLayout:
+    """Return the places of axes, curves and labels."""
+    style = fitting(style, rect, MIN_SIZE)
+    px, font = style.px, style.text_font(11)
+    ticks_height = px(_TICK_ROW) if rect.height() >= px(84) else 0.0
+    note_height = px(_TICK_ROW) if rect.height() >= px(150) else 0.0
+    plot_height = rect.height() - ticks_height - note_height - px(6)
+    top = _top(traffic, plot_height, style)
+    steps = _steps(top, plot_height, style)
+    left = max(text_width(font, axis_text(step)) for step in steps) + px(8)
+    bold, names, right = style.text_font(11, bold=True), _NAMES, 0.0
+    for names in (_NAMES, _SHORT):
+        texts = label_texts(traffic, names, top)
+        right = max(text_width(bold, text) for text in texts) + px(15)
+        if right <= 0.3 * rect.width():
+            break
+    plot = QRectF(
+        rect.x() + left, rect.y() + px(5), rect.width() - left - right, plot_height - px(1)
+    )
+    labels = QRectF(plot.right() + px(4), rect.y(), right - px(4), rect.height())
+    ticks = QRectF(plot.x(), plot.bottom() + px(1), plot.width(), ticks_height)
+    note = QRectF(plot.x(), ticks.bottom(), plot.width(), note_height)
+    return TrafficLayout(style, plot, labels, ticks, note, names, traffic.own.length, top)
+
+
+def _top(traffic: RunTraffic, height: float, style: Style) -> int:
+    """Return the bytes at the upper edge: all curves, while the run on show can be seen."""
+    own = traffic.own.end
+    largest = max(own, *(other.end for other in traffic.others), traffic.compulsory)
+    least = min(style.px(_LEAST_OWN) / max(height, 1.0), 0.5)
+    return min(round(largest * 1.03), round(own / least))
+
+
+def _steps(top: int, height: float, style: Style) -> list[int]:
+    """Return round amounts for the axis, each a power of two apart from the next."""
+    most = max(int(height / style.px(26)), 1)
+    step = 1
+    while top / step > most:
+        step *= 2
+    return [n * step for n in range(int(top / step) + 1)]
+
+
+def axis_text(amount: int) -> str:
+    """Return an amount of the axis: ``64 MiB``."""
+    return bytes_text(amount).replace(".0 ", " ") if amount else "0"
+
+
+# --- labels at the ends of curves --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EndLabel:
+    """The name of a curve at its end.
+
+    Attributes
+    ----------
+    text : str
+        Name and bytes.
+    colour : QColor
+        Of the text.
+    y : float
+        Where the curve ends.
+    rank : int
+        Of a lower rank stay where there is no room for all.
+    bold : bool
+        Whether it is the run on show.
+    """
+
+    text: str
+    colour: QColor
+    y: float
+    rank: int
+    bold: bool = False
+
+
+def label_texts(traffic: RunTraffic, names: Mapping[str, str], top: int) -> tuple[str, ...]:
+    """Return the labels of all curves: of the algorithms, of the levels, of the tensors.
+
+    Parameters
+    ----------
+    traffic : RunTraffic
+        The curves.
+    names : mapping
+        What the algorithms are called.
+    top : int
+        Bytes at the upper edge; what leaves there has an arrow.
+    """
+
+    def text(name: str, amount: int) -> str:
+        return f"{name} {bytes_text(amount)}{' ↑' if amount > top else ''}"
+
+    own = traffic.own
+    out = [text(names[run.algorithm], run.end) for run in (own, *traffic.others)]
+    out.append(text("compulsory", traffic.compulsory))
+    if traffic.dram is not None:
+        out.append(text("DRAM, measured", traffic.dram))
+    ends = own.bytes[:, -1].tolist()
+    out += [text(symbol(t), end) for t, end in zip(own.tensors, ends, strict=True)]
+    return tuple(out)
+
+
+def end_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[EndLabel]:
+    """Return the labels of all curves where they end."""
+    own, theme = traffic.own, lay.style.theme
+    runs = (own, *traffic.others)
+    ends = own.bytes[:, -1].tolist()
+    below = [sum(ends[:n]) for n in range(len(ends))]
+    levels = [level for level in (traffic.compulsory, traffic.dram) if level is not None]
+    heights = [
+        *(run.end for run in runs), *levels,
+        *(start + end / 2 for start, end in zip(below, ends, strict=True)),
+    ]  # fmt: skip
+    colours = [
+        *(algorithm_colour(theme, run.algorithm) for run in runs),
+        *(QColor(ink) for ink in (theme.muted, theme.text)[: len(levels)]),
+        *(theme.tensor(tensor) for tensor in own.tensors),
+    ]
+    largest = sorted(range(len(ends)), key=lambda n: -ends[n])
+    ranks = [0, *(1 for _ in traffic.others), *(2 for _ in levels)]
+    ranks += [3 + largest.index(n) for n in range(len(ends))]
+    return [
+        EndLabel(text, colour, max(lay.y(height), lay.plot.top()), rank, bold=rank == 0)
+        for text, colour, height, rank in zip(
+            label_texts(traffic, lay.names, lay.top), colours, heights, ranks, strict=True
+        )
+    ]
+
+
+def placed_labels(
+    labels: Sequence[EndLabel], top: float, bottom: float, line: float
+) -> list[tuple[EndLabel, float]]:
+    """Return labels with the middle of their line, none on another: the least are left out.
+
+    Parameters
+    ----------
+    labels : sequence of EndLabel
+        With the heights that they would like.
+    top, bottom : float
+        The room.
+    line : float
+        Height of a line.
+    """
+    most = max(int((bottom - top) / line), 1)
+    kept = sorted(sorted(labels, key=lambda label: label.rank)[:most], key=lambda label: label.y)
+    places = []
+    free = top
+    for label in kept:
+        middle = max(label.y, free + line / 2)
+        places.append(middle)
+        free = middle + line / 2
+    free = bottom
+    for n in range(len(places) - 1, -1, -1):
+        places[n] = min(places[n], free - line / 2)
+        free = places[n] - line / 2
+    return list(zip(kept, places, strict=True))
+
+
+def algorithm_colour(theme: Theme, name: str) -> QColor:
+    """Return the colour of an algorithm's line."""
+    return QColor({"naive": theme.bad, "flash2": theme.good}.get(name, theme.text))
+
+
+# --- painting ----------------------------------------------------------------------------------
+
+
+def paint_curves(
+    painter: QPainter, program: TileProgram, traffic: RunTraffic, style: Style, rect: QRectF
+) -> None:
+    """Paint what stays the same all through the run.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    program : TileProgram
+        The run on show.
+    traffic : RunTraffic
+        Its curves and what they are held against.
+    style : Style
+        Colours and text scale.
+    rect : QRectF
+        The place, at least about `MIN_SIZE`.
+    """
+    lay = traffic_layout(traffic, style, rect)
+    painter.save()
+    _paint_axes(painter, program, lay)
+    with clipped(painter, lay.plot):
+        _paint_areas(painter, traffic.own, lay)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for other in traffic.others:
+            _paint_line(painter, other, lay, 1.4, Qt.PenStyle.DashLine)
+        _paint_level(painter, traffic.compulsory, lay, lay.style.theme.muted)
+        if traffic.dram is not None:
+            _paint_level(painter, traffic.dram, lay, lay.style.theme.text)
+        _paint_line(painter, traffic.own, lay, 2.0, Qt.PenStyle.SolidLine)
+    _paint_labels(painter, traffic, lay)
+    painter.restore()
+
+
+def _paint_axes(painter: QPainter, program: TileProgram, lay: TrafficLayout) -> None:
+    style, theme, plot, px = lay.style, lay.style.theme, lay.plot, lay.style.px
+    font = style.text_font(11)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.fillRect(plot, QColor(theme.window))
+    for step in _steps(lay.top, plot.height(), style):
+        y = round(lay.y(step))
+        painter.setPen(QPen(mixed(theme.window, theme.grid, 0.7), 1))
+        painter.drawLine(QLineF(plot.left(), y, plot.right(), y))
+        words = axis_text(step)
+        width = text_width(font, words)
+        box = QRectF(plot.x() - width - px(5), y - px(_LINE) / 2, width + 1, px(_LINE))
+        draw_text(painter, box, words, font, theme.muted, RIGHT)
+    for edge in boundaries(program, max(int(plot.width() / px(72)), 1)):
+        x = round(lay.x(edge.visit))
+        painter.setPen(QPen(QColor(theme.grid), 1))
+        deep = plot.top() if edge.strong else plot.bottom() - px(4)
+        if edge.visit:
+            painter.drawLine(QLineF(x, deep, x, plot.bottom()))
+    for words, box in tick_labels(program, lay):
+        draw_text(painter, box, words, font, theme.muted)
+    if lay.note.height():
+        note = first_that_fits(notes(program), lay.note.width(), font)
+        draw_text(painter, lay.note, note, font, theme.muted)
+
+
+def notes(program: TileProgram) -> tuple[str, ...]:
+    """Return what the curves are, longest first; of a short run, what a long one would show."""
+    scale = at_scale(program)
+    if scale is None:
+        return _NOTES
+    tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
+    others = [name for name in scale.bytes if name != scale.baseline]
+    ratios = " and ".join(f"{factor_text(scale.times(n))} {_NAMES[n]}'s" for n in others)
+    long = f"at N = {count_text(scale.keys)} in {tiles} {scale.baseline} requests {ratios} bytes"
+    return (f"{_NOTES[0]}  ·  {long}", f"{_NOTES[2]}  ·  {long}", *_NOTES)
+
+
+def tick_labels(program: TileProgram, lay: TrafficLayout) -> list[tuple[str, QRectF]]:
+    """Return what begins where along the run, with its place: no label touches another.
+
+    Where not all fit, those stay that have the longest parts of the run.
+    """
+    px, font = lay.style.px, lay.style.text_font(11)
+    if not lay.ticks.height():
+        return []
+    edges = boundaries(program, max(int(lay.plot.width() / px(72)), 1))
+    starts = [edge.visit for edge in edges]
+    parts = [stop - start for start, stop in zip(starts, [*starts[1:], lay.length], strict=True)]
+    out: list[tuple[str, QRectF]] = []
+    for n in sorted(range(len(edges)), key=lambda n: -parts[n]):
+        x, width = round(lay.x(edges[n].visit)), text_width(font, edges[n].label) + 1
+        box = QRectF(x, lay.ticks.y(), width, px(_LINE))
+        around = box.adjusted(-px(5), 0, px(5), 0)
+        if box.right() <= lay.plot.right() and not any(around.intersects(b) for _, b in out):
+            out.append((edges[n].label, box))
+    return out
+
+
+def _paint_areas(painter: QPainter, own: Curve, lay: TrafficLayout) -> None:
+    theme = lay.style.theme
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    across = lay.plot.x() + own.visits * (lay.plot.width() / own.length)
+    below = np.zeros(len(own.visits), dtype=np.int64)
+    for n, tensor in enumerate(own.tensors):
+        above = below + own.bytes[n]
+        upper, lower = heights(above, lay), heights(below, lay)
+        shape = _polygon(np.concatenate([across, across[::-1]]),
+                         np.concatenate([upper, lower[::-1]]))  # fmt: skip
+        colour = theme.tensor(tensor)
+        painter.setBrush(mixed(theme.window, colour, 0.42))
+        painter.drawPolygon(shape)
+        pattern = _PATTERNS[n % len(_PATTERNS)]
+        if pattern is not Qt.BrushStyle.NoBrush:
+            painter.setBrush(QBrush(mixed(theme.window, colour, 0.75), pattern))
+            painter.drawPolygon(shape)
+        below = above
+
+
+def heights(amounts: NDArray[Any], lay: TrafficLayout) -> NDArray[np.floating[Any]]:
+    """Return the heights of amounts of bytes."""
+    out: NDArray[np.floating[Any]] = lay.plot.bottom() - amounts * (lay.plot.height() / lay.top)
+    return out
+
+
+def _polygon(x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> QPolygonF:
+    return QPolygonF([QPointF(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)])
+
+
+def _paint_line(
+    painter: QPainter, curve: Curve, lay: TrafficLayout, width: float, pen: Qt.PenStyle
+) -> None:
+    """Draw a run's total; another algorithm's run is stretched over the same width."""
+    x = lay.plot.x() + curve.visits * (lay.plot.width() / curve.length)
+    colour = algorithm_colour(lay.style.theme, curve.algorithm)
+    painter.setPen(QPen(colour, lay.style.px(width), pen))
+    painter.drawPolyline(_polygon(x, heights(curve.totals, lay)))
+
+
+def _paint_level(painter: QPainter, amount: int, lay: TrafficLayout, colour: str) -> None:
+    y = lay.y(amount)
+    painter.setPen(QPen(QColor(colour), lay.style.px(1.2), Qt.PenStyle.DotLine))
+    painter.drawLine(QLineF(lay.plot.left(), y, lay.plot.right(), y))
+
+
+def _paint_labels(painter: QPainter, traffic: RunTraffic, lay: TrafficLayout) -> None:
+    style, px = lay.style, lay.style.px
+    line = px(_LINE)
+    room = lay.labels
+    placed = placed_labels(end_labels(traffic, lay), room.top(), room.bottom(), line)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    for label, y in placed:
+        painter.setPen(QPen(mixed(style.theme.panel, label.colour, 0.7), 1))
+        painter.drawLine(QPointF(lay.plot.right() + 1, label.y), QPointF(room.x() + px(7), y))
+        font = style.text_font(11, bold=label.bold)
+        box = QRectF(room.x() + px(9), y - line / 2, room.width() - px(9), line)
+        draw_text(painter, box, label.text, font, label.colour)

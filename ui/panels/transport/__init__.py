@@ -1,0 +1,1 @@
+"""Where the run is, and everything that moves it."""

@@ -1,0 +1,392 @@
+"""The transport bar: where the run is, and everything that moves it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QToolButton,
+    QToolTip,
+    QVBoxLayout,
+    QWidget,
+)
+
+from simulator.program.playback import SPEEDS, Granularity, end_of_visit
+from simulator.run.snapshot import Cursor, Snapshot
+from ui.look.draw import text_width, with_narrow_hyphens
+from ui.look.icons import icon
+from ui.look.names import op_words, outer_block_word, visit_words
+from ui.look.theme import DARK, Style
+from ui.panels.transport.painter import (
+    BELOW_LAUNCH,
+    chip_layout,
+    paint_chips,
+    paint_scrubber,
+    position_words,
+    scrubber_layout,
+    time_tip,
+    time_words,
+)
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.widgets.choice_box import ChoiceBox
+from ui.widgets.focus import has_ring
+from ui.widgets.sheet import set_sheet
+
+ROOMY_WIDTH = 900
+"""Pixels for each unit of text scale that the bar needs; in less, its text shrinks."""
+_BUTTONS = (
+    ("first", "First op of the run", "Home"),
+    ("back", "One step back", "←"),
+    ("play", "Play or pause", "Space"),
+    ("forward", "One step on", "→"),
+    ("last", "End of the run", "End"),
+)
+
+
+@guarded
+class _Painted(QWidget):
+    """A part of the bar that a pure function paints."""
+
+    cursor_chosen = Signal(object)
+
+    def __init__(self, name: str, tip: str) -> None:
+        super().__init__()
+        self.setObjectName(name)
+        self.setAccessibleName(tip)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.style_now = Style(DARK)
+        self.snapshot: Snapshot | None = None
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show where the run is."""
+        self.snapshot = snapshot
+        self.update()
+
+    def place(self) -> QRectF:
+        """Return where to paint: a frame for the focus is left around it."""
+        edge = self.style_now.px(2)
+        return QRectF(self.rect()).adjusted(edge, edge, -edge, -edge)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            if self.snapshot is None:
+                return
+            self.paint(painter, self.snapshot)
+            if has_ring(self):
+                painter.setPen(self.style_now.theme.text)
+                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+
+    def paint(self, painter: QPainter, snapshot: Snapshot) -> None:
+        """Paint the snapshot."""
+        raise NotImplementedError
+
+    def words_at(self, x: float, y: float) -> str:
+        """Return the tooltip of a place."""
+        raise NotImplementedError
+
+    def beside(self, snapshot: Snapshot, step: int) -> Cursor | None:
+        """Return what the arrow keys choose."""
+        raise NotImplementedError
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        # Only where the window has no action on these keys.
+        step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
+        cursor = self.beside(self.snapshot, step) if self.snapshot and step else None
+        if cursor is None:
+            super().keyPressEvent(event)
+        else:
+            self.cursor_chosen.emit(cursor)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent) and self.snapshot:
+            at = event.pos()
+            QToolTip.showText(event.globalPos(), self.words_at(at.x(), at.y()), self)
+            return True
+        return super().event(event)
+
+
+@guarded
+class Scrubber(_Painted):
+    """All visits of the run; pressing or dragging chooses one."""
+
+    def __init__(self) -> None:
+        super().__init__("scrubber", "Visits of the run")
+        self._chosen: int | None = None
+
+    def paint(self, painter: QPainter, snapshot: Snapshot) -> None:
+        """Paint the scrubber."""
+        paint_scrubber(painter, snapshot, self.style_now, self.place())
+
+    def visit_at(self, x: float) -> int:
+        """Return the visit at a place of the widget."""
+        assert self.snapshot is not None
+        return scrubber_layout(self.snapshot.program, self.style_now, self.place()).visit_at(x)
+
+    def words_at(self, x: float, y: float) -> str:
+        """Return which visit that is."""
+        assert self.snapshot is not None
+        return visit_words(self.snapshot.program, self.visit_at(x))
+
+    def beside(self, snapshot: Snapshot, step: int) -> Cursor | None:
+        """Return the end of the visit before or after."""
+        visit = snapshot.cursor.visit + step
+        inside = 0 <= visit < len(snapshot.program)
+        return end_of_visit(snapshot.program, visit) if inside else None
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._chosen = None
+            self._choose(event.position().x())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._choose(event.position().x())
+
+    def _choose(self, x: float) -> None:
+        """Choose the visit at `x`: once, however many events say so."""
+        if self.snapshot is None:
+            return
+        visit = self.visit_at(x)
+        if visit != self._chosen:
+            self._chosen = visit
+            self.cursor_chosen.emit(end_of_visit(self.snapshot.program, visit))
+
+
+@guarded
+class OpChips(_Painted):
+    """The ops of the current visit; clicking one goes there."""
+
+    def __init__(self) -> None:
+        super().__init__("ops", "Ops of the visit")
+
+    def paint(self, painter: QPainter, snapshot: Snapshot) -> None:
+        """Paint the chips."""
+        paint_chips(painter, snapshot, self.style_now, self.place())
+
+    def op_at(self, x: float, y: float) -> int | None:
+        """Return the op whose chip is at a place of the widget."""
+        assert self.snapshot is not None
+        return chip_layout(self.snapshot, self.style_now, self.place()).op_at(x, y)
+
+    def words_at(self, x: float, y: float) -> str:
+        """Return what that op does."""
+        op = self.op_at(x, y)
+        if op is None or self.snapshot is None:
+            return ""
+        return op_words(self.snapshot.ops[op], self.snapshot.program.workload)
+
+    def beside(self, snapshot: Snapshot, step: int) -> Cursor | None:
+        """Return the op before or after in this visit."""
+        op = snapshot.cursor.op + step
+        return Cursor(snapshot.cursor.visit, op) if 0 <= op < len(snapshot.ops) else None
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() != Qt.MouseButton.LeftButton or self.snapshot is None:
+            return
+        op = self.op_at(event.position().x(), event.position().y())
+        if op is not None:
+            self.cursor_chosen.emit(Cursor(self.snapshot.cursor.visit, op))
+
+
+@guarded
+class TransportBar(QWidget):
+    """Buttons, scrubber, op chips, step, speed, place and simulated time.
+
+    It shows a snapshot and says what the user wants; it moves nothing itself.
+    """
+
+    cursor_chosen = Signal(object)
+    step_asked = Signal(bool)
+    first_asked = Signal()
+    last_asked = Signal()
+    play_toggled = Signal(bool)
+    granularity_chosen = Signal(object)
+    speed_chosen = Signal(float)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Transport")
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._style = Style(DARK)
+        self._playing = False
+        self._snapshot: Snapshot | None = None
+        self.buttons = {name: _button(name, tip, key) for name, tip, key in _BUTTONS}
+        self.scrubber, self.chips = Scrubber(), OpChips()
+        self.place = _label("place", "Place in the run")
+        self.time = _label("time", "Simulated time, estimated")
+        self.step_box = _box("step", "What one step is", "Step by op, tile, row block or head")
+        for granularity in Granularity:
+            self.step_box.addItem(f"by {granularity.value}", granularity)
+        self.speed_box = _box("speed", "Playing speed", "Playing speed: + and −")
+        for speed in SPEEDS:
+            self.speed_box.addItem(f"{speed:g}×", speed)
+        self.set_speed(1.0)
+        self._arrange()
+        self._connect()
+        self._restyle()
+
+    def _arrange(self) -> None:
+        self._row = QHBoxLayout(self)
+        self._keys = QHBoxLayout()
+        for button in self.buttons.values():
+            self._keys.addWidget(button, 0, Qt.AlignmentFlag.AlignVCenter)
+        self._row.addLayout(self._keys)
+        middle = QVBoxLayout()
+        middle.setSpacing(0)
+        middle.addWidget(self.scrubber, 1)
+        middle.addWidget(self.chips, 1)
+        self._row.addLayout(middle, 1)
+        self._info = QVBoxLayout()
+        choices = QHBoxLayout()
+        choices.setSpacing(4)
+        choices.addWidget(self.step_box, 1)
+        choices.addWidget(self.speed_box)
+        self._info.addStretch(1)
+        self._info.addWidget(self.place)
+        self._info.addLayout(choices)
+        self._info.addWidget(self.time)
+        self._info.addStretch(1)
+        self._row.addLayout(self._info)
+
+    def _connect(self) -> None:
+        for part in (self.scrubber, self.chips):
+            part.cursor_chosen.connect(self.cursor_chosen)
+        press = self.buttons
+        press["first"].clicked.connect(self.first_asked)
+        press["last"].clicked.connect(self.last_asked)
+        press["back"].clicked.connect(lambda: self.step_asked.emit(False))
+        press["forward"].clicked.connect(lambda: self.step_asked.emit(True))
+        press["play"].clicked.connect(lambda: self.play_toggled.emit(not self._playing))
+        # `activated` is the user's choice alone: setting a value from outside says nothing.
+        self.step_box.activated.connect(
+            lambda n: self.granularity_chosen.emit(self.step_box.itemData(n))
+        )
+        self.speed_box.activated.connect(
+            lambda n: self.speed_chosen.emit(self.speed_box.itemData(n))
+        )
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show where the run is."""
+        new_run = self._snapshot is None or self._snapshot.program is not snapshot.program
+        self._snapshot = snapshot
+        for part in (self.scrubber, self.chips):
+            part.show_snapshot(snapshot)
+        self.place.setText(position_words(snapshot))
+        self.time.setText(with_narrow_hyphens(self.time.font(), time_words(snapshot)))
+        self.time.setToolTip(time_tip(snapshot))
+        at = visit_words(snapshot.program, snapshot.cursor.visit)
+        self.scrubber.setAccessibleDescription(at)
+        self.chips.setAccessibleDescription(snapshot.op.name)
+        if new_run:
+            by_rows = snapshot.program.launches[0].by_rows
+            outer = self.step_box.findData(Granularity.ROW_BLOCK)
+            self.step_box.setItemText(outer, f"by {outer_block_word(by_rows)}")
+            self._restyle()
+
+    def set_playing(self, playing: bool) -> None:
+        """Show that the run plays, or that it stands."""
+        self._playing = playing
+        self._draw_icons(self._fitting_style())
+
+    def set_speed(self, speed: float) -> None:
+        """Show the playing speed."""
+        self.speed_box.setCurrentIndex(self.speed_box.findData(speed))
+
+    def set_granularity(self, granularity: Granularity) -> None:
+        """Show what one step is."""
+        self.step_box.setCurrentIndex(self.step_box.findData(granularity))
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self._style = style
+        self._restyle()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self._restyle()
+
+    def _fitting_style(self) -> Style:
+        """Return the style at a text scale for which the bar is wide enough."""
+        return replace(self._style, scale=min(self._style.scale, self.width() / ROOMY_WIDTH))
+
+    def _restyle(self) -> None:
+        style = self._fitting_style()
+        edge = round(style.px(8))
+        self._row.setContentsMargins(edge * 2, edge, edge * 2, edge)
+        self._row.setSpacing(edge * 2)
+        self._keys.setSpacing(edge // 2)
+        self._info.setSpacing(edge // 2)
+        self._draw_icons(style)
+        small = style.text_font(12)
+        self.place.setFont(style.text_font(13, bold=True))
+        self.time.setFont(small)
+        for box in (self.step_box, self.speed_box):
+            box.set_style(style)
+        for part in (self.scrubber, self.chips):
+            part.style_now = style
+            part.setMinimumSize(round(style.px(200)), round(style.px(30)))
+            part.update()
+        theme = style.theme
+        set_sheet(
+            self,
+            f"QToolButton {{ background: {theme.field}; border: 1px solid {theme.border};"
+            f" border-radius: {round(style.px(6))}px; }}"
+            f"QToolButton#play {{ background: {theme.accent}; }}"
+            f'QToolButton:hover, QToolButton[ring="true"] {{ border-color: {theme.text}; }}'
+            f"QToolButton:pressed {{ background: {theme.accent}; }}"
+            f"QLabel#place {{ color: {theme.text}; }} QLabel#time {{ color: {theme.muted}; }}",
+        )
+        if self._snapshot is not None:
+            # Wide enough for the end of the run: the bar must not move as figures grow.
+            visits = len(self._snapshot.program)
+            longest = position_words(self._snapshot, visits - 1)
+            gpu = self._snapshot.program.workload.gpu.name
+            widest = max(
+                text_width(self.place.font(), longest),
+                text_width(small, f"≈ 999.9 ms on {gpu}"),
+                text_width(small, BELOW_LAUNCH),
+                self.step_box.sizeHint().width() + self.speed_box.sizeHint().width() + 4,
+            )
+            for label in (self.place, self.time):
+                label.setFixedWidth(round(widest) + 4)
+
+    def _draw_icons(self, style: Style) -> None:
+        side, glyph = round(style.px(42)), round(style.px(20))
+        for name, button in self.buttons.items():
+            shown = "pause" if name == "play" and self._playing else name
+            button.setIcon(icon(shown, style.theme.text))
+            button.setIconSize(QSize(glyph, glyph))
+            button.setFixedSize(side, side)
+
+
+def _button(name: str, tip: str, key: str) -> QToolButton:
+    button = QToolButton()
+    button.setObjectName(name)
+    button.setToolTip(f"{tip} ({key})")
+    button.setAccessibleName(tip)
+    button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    return button
+
+
+def _label(name: str, meaning: str) -> QLabel:
+    label = QLabel()
+    label.setObjectName(name)
+    label.setAccessibleName(meaning)
+    return label
+
+
+def _box(name: str, meaning: str, tip: str) -> ChoiceBox:
+    box = ChoiceBox()
+    box.setObjectName(name)
+    box.setAccessibleName(meaning)
+    box.setToolTip(tip)
+    return box

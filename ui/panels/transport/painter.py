@@ -1,0 +1,466 @@
+"""Transport: the scrubber over all visits, and the ops of the current one as chips."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, floor
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QImage, QPaintEngine, QPainter, QTransform
+
+from simulator.program.tile_program import TileProgram
+from simulator.run.snapshot import Snapshot
+from ui.look.draw import CENTRE, card, draw_text, mixed, text_width
+from ui.look.names import op_label, short_op_label
+from ui.look.theme import THEMES, Style
+from ui.look.units import LAUNCH, count_text, time_text
+
+SMALLEST_CELL = 12
+"""Pixels (scale 1) under which cells give way to a density strip."""
+_FONT_SIZES = (12, 11)
+BELOW_LAUNCH = f"less than a launch: {LAUNCH}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubberLayout:
+    """Where each visit lies in the scrubber.
+
+    Attributes
+    ----------
+    rect : QRectF
+        The whole of it.
+    visits : int
+        How many there are.
+    cells : bool
+        Whether each has a cell of its own.
+    """
+
+    rect: QRectF
+    visits: int
+    cells: bool
+
+    def left_of(self, visit: float) -> float:
+        """Return where a visit's share begins."""
+        return self.rect.x() + self.rect.width() * visit / self.visits
+
+    def cell(self, visit: int) -> QRectF:
+        """Return a visit's share of the scrubber."""
+        left = self.left_of(visit)
+        return QRectF(left, self.rect.y(), self.left_of(visit + 1) - left, self.rect.height())
+
+    def visit_at(self, x: float) -> int:
+        """Return the visit at a place; the nearest one outside."""
+        share = (x - self.rect.x()) / max(self.rect.width(), 1.0)
+        return min(max(int(share * self.visits), 0), self.visits - 1)
+
+
+def scrubber_layout(program: TileProgram, style: Style, rect: QRectF) -> ScrubberLayout:
+    """Return the scrubber's layout: cells while they are wide enough."""
+    visits = len(program)
+    return ScrubberLayout(rect, visits, rect.width() / visits >= style.px(SMALLEST_CELL))
+
+
+def paint_scrubber(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
+    """Paint every visit of the run as a cell, or all of them as a strip, and where the run is.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    snapshot : Snapshot
+        The state.
+    style : Style
+        Colours and text scale.
+    rect : QRectF
+        The place.
+    """
+    layout = scrubber_layout(snapshot.program, style, rect)
+    painter.save()
+    if layout.cells:
+        _paint_cells(painter, snapshot, style, layout)
+    else:
+        _paint_strip(painter, snapshot, style, layout)
+    painter.restore()
+
+
+@lru_cache(maxsize=4)
+def _cell_marks(program: TileProgram) -> tuple[tuple[str, bool, bool], ...]:
+    """Return of each visit its label, whether it opens an outer block, and a head or launch."""
+    out = []
+    for n in range(len(program)):
+        visit = program.visit(n)
+        whole = program.launches[visit.launch].whole_rows
+        label = str(visit.i) if whole else f"{visit.i},{visit.j}"
+        out.append((label, visit.first, visit.opens))
+    return tuple(out)
+
+
+def _paint_cells(
+    painter: QPainter, snapshot: Snapshot, style: Style, layout: ScrubberLayout
+) -> None:
+    now, program = snapshot.cursor.visit, snapshot.program
+    _paint_each_cell(painter, program, style, layout, now)
+    if _cell_font(program, style, layout.rect.width() / layout.visits) is None:
+        here = layout.cell(now)
+        _paint_boundaries(painter, program, style, layout, (here.left(), here.right()))
+
+
+def _paint_each_cell(
+    painter: QPainter, program: TileProgram, style: Style, layout: ScrubberLayout, now: int
+) -> None:
+    if not _on_plain_pixels(painter) or style.px(1) < 1:
+        for n in range(layout.visits):
+            _paint_cell(painter, program, style, layout, n, now)
+        return
+    # All but one look as they did a step ago: they are cut from pictures of all.
+    rect = layout.rect
+    smooth = painter.testRenderHint(QPainter.RenderHint.Antialiasing)
+    corner = QPoint(floor(rect.x()), floor(rect.y()))
+    place = (rect.x() - corner.x(), rect.y() - corner.y(), rect.width(), rect.height())
+    right = ceil(place[0] + place[2])
+    begin, end = (ceil(layout.left_of(n)) - corner.x() for n in (now, now + 1))
+    done = (True, 0, begin if now else 0)
+    todo = (False, end, right if now + 1 < layout.visits else end)
+    for before, start, stop in (done, todo):
+        if stop > start:
+            picture = _cells_picture(program, style.theme.name, style.scale, place, before, smooth)
+            part = QRect(start, 0, stop - start, picture.height())
+            painter.drawImage(corner + part.topLeft(), picture, part)
+    _paint_cell(painter, program, style, layout, now, now)
+
+
+def _on_plain_pixels(painter: QPainter) -> bool:
+    """Return whether a picture made beforehand falls on whole pixels."""
+    kind = painter.worldTransform().type()
+    return (
+        painter.paintEngine().type() is QPaintEngine.Type.Raster
+        and painter.device().devicePixelRatioF() == 1.0
+        and kind is QTransform.TransformationType.TxNone
+    )
+
+
+@lru_cache(maxsize=8)
+def _cells_picture(
+    program: TileProgram,
+    theme: str,
+    scale: float,
+    place: tuple[float, float, float, float],
+    done: bool,
+    smooth: bool,
+) -> QImage:
+    """Return all visits as they look when they are done, or when none is."""
+    style, rect = Style(THEMES[theme], scale), QRectF(*place)
+    size = QSize(ceil(rect.right()) + 1, ceil(rect.bottom()) + 1)
+    out = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
+    out.fill(Qt.GlobalColor.transparent)
+    with QPainter(out) as painter:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, smooth)
+        layout = ScrubberLayout(rect, len(program), True)
+        for n in range(layout.visits):
+            _paint_cell(painter, program, style, layout, n, layout.visits if done else -1)
+    return out
+
+
+def _paint_cell(
+    painter: QPainter, program: TileProgram, style: Style, layout: ScrubberLayout, n: int, now: int
+) -> None:
+    """Paint the cell of visit `n` while the run is at visit `now`."""
+    px, theme = style.px, style.theme
+    label, first, opens = _cell_marks(program)[n]
+    font = _cell_font(program, style, layout.rect.width() / layout.visits)
+    # A wider gap before a block, wider still before a head or launch.
+    gap = px(1) if not first else px(2.5) if not opens else px(4)
+    box = layout.cell(n).adjusted(gap if n else 0, 0, 0, 0)
+    fill = _past(style) if n < now else _future(style)
+    ink = theme.text if n < now else theme.muted
+    if n == now:
+        fill, ink = QColor(theme.current), theme.panel
+    painter.fillRect(box, fill)
+    if font is not None:
+        draw_text(painter, layout.cell(n), label, font, ink, CENTRE)
+
+
+def _cell_font(program: TileProgram, style: Style, width: float) -> QFont | None:
+    """Return the font of labels in cells of that width; None where they do not fit."""
+    longest = _longest_label(program)
+    font = style.text_font(11)
+    return font if text_width(font, longest) <= width - style.px(3) else None
+
+
+@lru_cache(maxsize=4)
+def _longest_label(program: TileProgram) -> str:
+    return max((label for label, _, _ in _cell_marks(program)), key=len)
+
+
+def _past(style: Style) -> QColor:
+    return mixed(style.theme.panel, style.theme.tensor("S"), 0.5)
+
+
+def _future(style: Style) -> QColor:
+    return mixed(style.theme.panel, style.theme.grid, 0.5)
+
+
+# --- the strip -------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=8)
+def _partial_share(program: TileProgram, pixels: int) -> NDArray[np.float32]:
+    """Return the share of visits cut by the mask in each of so many equal parts of the run.
+
+    Exact where parts begin and end with an outer block, evenly spread inside one.
+    """
+    edges = np.linspace(0, len(program), pixels + 1)
+    at, before = _partial_before(program)
+    return np.diff(np.interp(edges, at, before)).astype(np.float32) / (len(program) / pixels)
+
+
+def _partial_before(program: TileProgram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the visits at which outer blocks begin, and the partial ones before each."""
+    w, grid = program.workload, program.workload.grid
+    a, b, c, d = grid.full_spans.T
+    full_of_row = b - a + d - c
+    change = np.zeros(grid.Tc + 1, dtype=np.int64)
+    for start, stop in ((a, b), (c, d)):
+        np.add.at(change, start, 1)
+        np.add.at(change, stop, -1)
+    full_of_column = np.cumsum(change[:-1])
+    starts, parts = [], []
+    for launch in program.launches:
+        if launch.whole_rows:
+            visits = np.ones(grid.Tr, dtype=np.int64)
+            partial = (full_of_row < grid.Tc).astype(np.int64)
+        elif launch.by_rows:
+            naive = w.algorithm == "naive"
+            visits = np.full(grid.Tr, grid.Tc) if naive else grid.visited_per_row
+            partial = visits - full_of_row
+        else:
+            visits = grid.col_spans[:, 1] - grid.col_spans[:, 0]
+            partial = visits - full_of_column
+        starts.append(np.tile(visits, w.heads))
+        parts.append(np.tile(partial, w.heads))
+    at = np.concatenate([[0], np.cumsum(np.concatenate(starts))]).astype(np.float64)
+    before = np.concatenate([[0], np.cumsum(np.concatenate(parts))]).astype(np.float64)
+    return at, before
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A place in the strip where something begins.
+
+    Attributes
+    ----------
+    visit : int
+        The first visit of it.
+    label : str
+        What begins.
+    strong : bool
+        Whether it is a launch or head, not a row or column block.
+    """
+
+    visit: int
+    label: str
+    strong: bool
+
+
+@lru_cache(maxsize=8)
+def boundaries(program: TileProgram, most: int) -> tuple[Boundary, ...]:
+    """Return at most about `most` launches, heads and blocks of the outer loop, evenly picked."""
+    w, launches = program.workload, program.launches
+    out: list[Boundary] = []
+    heads = len(launches) * w.heads
+    stride = _stride(w.heads, most // len(launches))
+    start = 0
+    for launch in launches:
+        for head in range(0, w.heads, stride):
+            words = [launch.name] if len(launches) > 1 else []
+            if w.heads > 1:
+                words.append(f"head {head}")
+            out.append(Boundary(start + head * launch.per_head, " ".join(words), heads > 1))
+        start += launch.per_head * w.heads
+    if heads == 1:
+        at, _ = _partial_before(program)
+        letter = "i" if launches[0].by_rows else "j"
+        step = _stride(len(at) - 1, most)
+        out = [Boundary(int(at[n]), f"{letter} = {n}", False) for n in range(0, len(at) - 1, step)]
+    return tuple(out)
+
+
+def _stride(count: int, most: int) -> int:
+    """Return the smallest power of two of which at most `most` multiples are below `count`."""
+    stride = 1
+    while count > stride * max(most, 1):
+        stride *= 2
+    return stride
+
+
+def _paint_strip(
+    painter: QPainter, snapshot: Snapshot, style: Style, layout: ScrubberLayout
+) -> None:
+    theme, rect = style.theme, layout.rect
+    program = snapshot.program
+    pixels = max(int(rect.width()), 1)
+    share = _partial_share(program, pixels)
+    now = layout.left_of(snapshot.cursor.visit + 0.5)
+    done = np.arange(pixels) + 0.5 + rect.x() < now
+    row = np.empty((1, pixels, 4), dtype=np.uint8)
+    bright = mixed(theme.panel, theme.text, 0.75)
+    for mask, base in ((done, _past(style)), (~done, _future(style))):
+        low = np.array([base.blue(), base.green(), base.red(), 255], dtype=np.float32)
+        high = np.array([bright.blue(), bright.green(), bright.red(), 255], dtype=np.float32)
+        row[0, mask] = low + (high - low) * 0.45 * np.clip(share[mask, None], 0, 1)
+    image = QImage(row.data, pixels, 1, 4 * pixels, QImage.Format.Format_RGB32)
+    painter.drawImage(rect, image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    _paint_boundaries(painter, program, style, layout, (now, now))
+    _paint_marker(painter, style, rect, now)
+
+
+def _paint_boundaries(
+    painter: QPainter,
+    program: TileProgram,
+    style: Style,
+    layout: ScrubberLayout,
+    now: tuple[float, float],
+) -> None:
+    """Say what begins where, and mark it where there are no cells; not over where the run is."""
+    px, theme, rect = style.px, style.theme, layout.rect
+    font = style.text_font(11)
+    edges = boundaries(program, int(rect.width() / px(64)))
+    ends = [*(layout.left_of(edge.visit) for edge in edges[1:]), rect.right()]
+    for edge, right in zip(edges, ends, strict=True):
+        left = layout.left_of(edge.visit)
+        if edge.visit and not layout.cells:
+            height = rect.height() if edge.strong else px(6)
+            width = max(round(px(2 if edge.strong else 1)), 1)
+            mark = QRectF(round(left), rect.bottom() - height, width, height)
+            painter.fillRect(mark, QColor(theme.panel))
+        needs = text_width(font, edge.label) + px(8)
+        met = left - px(4) < now[1] and now[0] < left + needs
+        if needs <= right - left and not met:
+            place = QRectF(left + px(4), rect.y(), needs, rect.height())
+            draw_text(painter, place, edge.label, font, theme.text)
+
+
+def _paint_marker(painter: QPainter, style: Style, rect: QRectF, x: float) -> None:
+    px, theme = style.px, style.theme
+    box = QRectF(round(x - px(2)), rect.y() - px(2), round(px(4)), rect.height() + px(4))
+    painter.fillRect(box.adjusted(-1, 0, 1, 0), QColor(theme.panel))
+    painter.fillRect(box, QColor(theme.current))
+
+
+# --- the chips -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OpChip:
+    """One op of the current visit in the row of chips."""
+
+    rect: QRectF
+    text: str
+    op: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChipLayout:
+    """The row of chips and the size of its text (scale 1)."""
+
+    chips: tuple[OpChip, ...]
+    font_size: int
+
+    def op_at(self, x: float, y: float) -> int | None:
+        """Return the op whose chip is at a place."""
+        for chip in self.chips:
+            if chip.rect.contains(x, y):
+                return chip.op
+        return None
+
+
+def chip_layout(snapshot: Snapshot, style: Style, rect: QRectF) -> ChipLayout:
+    """Return the chips: words and size as large as fit, each as wide as its words ask."""
+    w = snapshot.program.workload
+    gap, pad = style.px(3), style.px(7)
+    room = rect.width() - gap * (len(snapshot.ops) - 1)
+    texts: list[str] = []
+    for label in (op_label, short_op_label):
+        texts = [label(op, w) for op in snapshot.ops]
+        for size in _FONT_SIZES:
+            font = style.text_font(size)
+            widths = [max(text_width(font, text) + pad, style.px(24)) for text in texts]
+            if sum(widths) <= room:
+                return _placed(texts, widths, rect, gap, room, size)
+    return _placed(texts, widths, rect, gap, room, _FONT_SIZES[-1])
+
+
+def _placed(
+    texts: list[str], widths: list[float], rect: QRectF, gap: float, room: float, size: int
+) -> ChipLayout:
+    """Return chips that fill the row: what is left over is shared out evenly."""
+    spare = (room - sum(widths)) / len(widths)
+    factor = 1.0
+    if spare < 0:
+        spare, factor = 0.0, room / sum(widths)
+    chips, x = [], rect.x()
+    for op, (text, width) in enumerate(zip(texts, widths, strict=True)):
+        width = width * factor + spare
+        chips.append(OpChip(QRectF(x, rect.y(), width, rect.height()), text, op))
+        x += width + gap
+    return ChipLayout(tuple(chips), size)
+
+
+def paint_chips(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
+    """Paint the ops of the current visit; the one that has just been done is framed.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    snapshot : Snapshot
+        The state.
+    style : Style
+        Colours and text scale.
+    rect : QRectF
+        The place.
+    """
+    layout = chip_layout(snapshot, style, rect)
+    px, theme = style.px, style.theme
+    font, bold = style.text_font(layout.font_size), style.text_font(layout.font_size, bold=True)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    now = snapshot.cursor.op
+    for chip in layout.chips:
+        if chip.op == now:
+            card(painter, chip.rect, theme.accent, theme.current, px(4), px(1.6))
+        else:
+            ground = mixed(theme.panel, theme.window, 0.6)
+            card(painter, chip.rect, ground, theme.border, px(4), px(1))
+        ink = theme.text if chip.op <= now else theme.muted
+        inner = chip.rect.adjusted(px(2), 0, -px(2), 0)
+        draw_text(painter, inner, chip.text, bold if chip.op == now else font, ink, CENTRE)
+    painter.restore()
+
+
+def position_words(snapshot: Snapshot, visit: int | None = None) -> str:
+    """Return which visit it is, or `visit`, counted from 1."""
+    at = snapshot.cursor.visit if visit is None else visit
+    return f"visit {count_text(at + 1)} of {count_text(len(snapshot.program))}"
+
+
+def time_words(snapshot: Snapshot) -> str:
+    """Return the estimated time so far on the chosen GPU, if a launch does not take longer."""
+    if snapshot.time.below_launch:
+        return BELOW_LAUNCH
+    return f"≈ {time_text(snapshot.time.seconds)} on {snapshot.program.workload.gpu.name}"
+
+
+def time_tip(snapshot: Snapshot) -> str:
+    """Return what the estimated time is made of."""
+    found, gpu = snapshot.time, snapshot.program.workload.gpu
+    sums = "no matrix rate for float32" if found.compute is None else time_text(found.compute)
+    return (
+        f"Estimate from the data sheet of {gpu.name}, the longer of two: requested bytes / HBM "
+        f"bandwidth: {time_text(found.memory)}; matmul FLOPs / matrix rate: {sums}. No launches, "
+        f"no caches: a launch alone takes some {LAUNCH}. More in docs/time-model.md."
+    )

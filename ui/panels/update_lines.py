@@ -1,0 +1,350 @@
+"""The lines of the update with one row's numbers in them, as each algorithm computes it.
+
+A line is made of pieces: words, and numbers that know the cell they are of. The softmax panel
+writes them as text, the Formula panel makes every number a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.base.dtypes import F32
+from simulator.base.matmul import matmul
+from simulator.run.provenance import maximum_of_tile
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Cell, Snapshot
+from ui.look.units import number_text
+
+NOT_YET = "·"
+_EXPRESSION = 22
+"""Letters before the equals sign of a line of scalars, so that the signs stand in a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Words, or a number of a cell.
+
+    Attributes
+    ----------
+    text : str
+        What is written.
+    cell : Cell or None
+        What the number is of; None for words.
+    hint : str
+        What the number is called.
+    width : int
+        Letters that are kept for it, so that what follows stands still from step to step.
+    """
+
+    text: str
+    cell: Cell | None = None
+    hint: str = ""
+    width: int = 0
+
+    @property
+    def padded(self) -> str:
+        """The text, at the right of the letters that are kept for it."""
+        return self.text.rjust(self.width)
+
+
+Pieces = tuple[Piece, ...]
+VectorOf = Callable[[F32, int, str], Pieces]
+"""Makes the first components of a row of numbers, of S or of O."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateLine:
+    """One line of the update.
+
+    Attributes
+    ----------
+    latex : str
+        The formula.
+    choices : tuple of tuple of Piece
+        It with this row's numbers, longest first; `NOT_YET` while they do not exist.
+    reached, current : bool
+        Whether it has been done in this visit; whether the current op does it.
+    tall : bool
+        Whether the formula needs more height than a line of text.
+    """
+
+    latex: str
+    choices: tuple[Pieces, ...]
+    reached: bool
+    current: bool
+    tall: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The choices as plain text, equals signs of scalars in a column."""
+        return tuple(_plain(pieces) for pieces in self.choices)
+
+
+def softmax_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ...]:
+    """Return the lines of the algorithm's update with the row's numbers at the cursor."""
+    make = {"flash1": _flash1_lines, "flash2": _flash2_lines, "naive": _naive_lines}
+    row = _Row(snapshot, report.row)
+    return tuple(make[snapshot.program.workload.algorithm](row))
+
+
+def plain(*parts: Piece | str) -> Pieces:
+    """Return pieces, words for each string."""
+    return tuple(Piece(part) if isinstance(part, str) else part for part in parts)
+
+
+def number(value: float, cell: Cell, hint: str, digits: int = 3, *, minus: bool = False) -> Piece:
+    """Return a number as a piece; in brackets where it is negative and has to be."""
+    text = number_text(value, digits)
+    if minus and text.startswith("−"):
+        text = f"({text})"
+    return Piece(text, cell, hint, digits + (6 if minus else 4))
+
+
+def line(
+    snapshot: Snapshot,
+    ops: str | tuple[str, ...],
+    latex: str,
+    *choices: Pieces,
+    tall: bool = False,
+) -> UpdateLine:
+    """Return a line that the first of `ops` fills and all of them work on."""
+    names = (ops,) if isinstance(ops, str) else ops
+    reached = names[0] in snapshot.done
+    shown = choices if reached else (plain(NOT_YET),)
+    return UpdateLine(latex, shown, reached, snapshot.op.name in names, tall)
+
+
+def _plain(pieces: Pieces) -> str:
+    text = "".join(piece.text for piece in pieces)
+    # An equation of scalars ends in " = " and its result.
+    if len(pieces) > 2 and pieces[-2].text == _EQUALS and pieces[-1].cell is not None:
+        expression = "".join(piece.text for piece in pieces[:-2])
+        return f"{expression:<{_EXPRESSION}} = {pieces[-1].text:>6}"
+    return text
+
+
+_EQUALS = " = "
+
+
+class _Row:
+    """The numbers of one row of the current tile, as pieces."""
+
+    def __init__(self, snapshot: Snapshot, row: int) -> None:
+        self.snapshot = snapshot
+        self.row = row
+        self.r = row - snapshot.visit.rows.start
+        self.m, self.l = Cell("m", row, 0), Cell("l", row, 0)
+        self.top = maximum_of_tile(snapshot, row).cell
+
+    def number(self, values: F32, cell: Cell, hint: str, *, minus: bool = False) -> Piece:
+        return number(float(values[self.r]), cell, f"{hint}, row {self.row}", minus=minus)
+
+    def scores(self, values: F32, count: int, name: str = "P") -> Pieces:
+        first = self.snapshot.visit.cols.start
+        cells = [Cell("S", self.row, first + n) for n in range(count)]
+        return vector(values, cells, name)
+
+    def outputs(self, values: F32, count: int, name: str) -> Pieces:
+        return vector(values, [Cell("O", self.row, n) for n in range(count)], name)
+
+    def weights(self, values: F32) -> tuple[Pieces, ...]:
+        return tuple(self.scores(values, count) for count in (4, 3, 2, 1))
+
+    def joined(self, old: Piece, tile_top: Piece) -> Pieces:
+        """Return how the running maximum comes about, or how a fault takes it."""
+        faults = self.snapshot.program.workload.faults
+        if faults.no_maximum:
+            return plain("no maximum")
+        if faults.drop_previous_maximum:
+            return plain(tile_top, ", not ", old)
+        return plain("max(", old, ", ", tile_top, ")")
+
+    def largest(self, scores: F32) -> Pieces:
+        """Return how the maximum of some scores alone comes about, or how a fault takes it."""
+        if self.snapshot.program.workload.faults.no_maximum:
+            return plain("no maximum")
+        return plain("max ", *self.scores(scores, 2, "S"))
+
+    def product(self) -> F32:
+        """Return the row's components of ``P V`` of this tile."""
+        cols = self.snapshot.visit.cols
+        with np.errstate(all="ignore"):  # a fault may have made P infinite
+            return matmul(
+                self.snapshot.tile.p_used[self.r], self.snapshot.v[cols.start : cols.stop]
+            )
+
+
+def _equation(expression: Sequence[Piece | str], result: Piece) -> tuple[Pieces, Pieces]:
+    return plain(*expression, _EQUALS, result), plain("= ", result)
+
+
+def vector(values: F32, cells: Sequence[Cell], name: str) -> Pieces:
+    """Return the first components of a row of numbers, one for each cell."""
+    count = min(len(cells), len(values))
+    out: list[Piece] = [Piece("[")]
+    for n, cell in enumerate(cells[:count]):
+        # Beside 1.0e−28 an exact zero would look rounded with places behind the point.
+        text = f"{number_text(float(values[n]), 2) if values[n] else '0':>5}"
+        hint = f"{name}[{cell.row}, {cell.col}]"
+        out += [Piece(" ")] * (n > 0) + [Piece(text, cell, hint, 6)]
+    return (*out, Piece(" …]" if len(values) > count else "]"))
+
+
+def _sum(
+    row: _Row, old: Pieces, prev: F32, new: Pieces, product: F32, total: F32, done: bool
+) -> tuple[Pieces, ...]:
+    """Return ``old × prev + new × product = total``; only its first term until `done`."""
+    o, added = "O before", "P V"
+    out = []
+    for count in (3, 2, 1):
+        pieces = (*old, *row.outputs(prev, count, o))
+        if done:
+            pieces += plain(" + ", *new, *row.outputs(product, count, added), _EQUALS)
+            pieces += row.outputs(total, count, "O")
+        out.append(pieces)
+    cell = Cell("O", row.row, 0)
+
+    def first(values: F32, name: str, *, minus: bool = True) -> Piece:
+        return number(float(values[0]), cell, f"{name}, row {row.row}", 2, minus=minus)
+
+    short = (*old, first(prev, o))
+    if done:
+        short += plain(" + ", *new, first(product, added), _EQUALS, first(total, "O", minus=False))
+    shortest = row.outputs(total if done else prev, 2, "O")
+    return (*out, (*short, Piece(" …")), shortest, plain("…"))
+
+
+def _flash2_lines(row: _Row) -> list[UpdateLine]:
+    snapshot, t = row.snapshot, row.snapshot.tile
+    old, top = row.number(t.m_prev, row.m, "m before"), row.number(t.m, row.m, "m")
+    tile_top = row.number(t.m_tile, row.top, "maximum of this tile")
+    alpha = row.number(t.alpha, row.m, "α")
+    carried = row.number(snapshot.carried, row.m, "α")
+    shift: tuple[Piece | str, ...] = ("no key seen",)
+    if t.m[row.r] > -np.inf:
+        shift = ("exp(", old, " − ", row.number(t.m, row.m, "m", minus=True), ")")
+    before, added = row.number(t.l_prev, row.l, "ℓ before"), row.number(t.l_tile, row.l, "Σ P")
+    lines = [
+        line(
+            snapshot, "row max", r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)",
+            *_equation(row.joined(old, tile_top), top),
+        ),
+        line(
+            snapshot, "row max", r"\alpha \leftarrow \exp(m_{\mathrm{old}} - m)",
+            *_equation(shift, alpha),
+        ),
+        line(
+            snapshot, "exponentials", r"P \leftarrow \exp(S - m)", *row.weights(t.p[row.r]),
+        ),
+        line(
+            snapshot, "row sum", r"\ell \leftarrow \alpha\,\ell + \Sigma P",
+            *_equation((carried, " × ", before, " + ", added), row.number(t.l, row.l, "ℓ")),
+        ),
+    ]  # fmt: skip
+    if "normalise" in snapshot.done:
+        o, ready = t.o[row.r], snapshot.o[row.r]
+        lines.append(_normalised(row, r"O \leftarrow O / \ell", o, ready, row.outputs, "O"))
+        return lines
+    done = "accumulate" in snapshot.done
+    texts = _sum(row, plain(carried, " × "), t.o_prev[row.r], (), row.product(), t.o[row.r], done)
+    latex = r"O \leftarrow \alpha\,O + P V"
+    return [*lines, line(snapshot, ("rescale", "accumulate"), latex, *texts)]
+
+
+def _normalised(
+    row: _Row, latex: str, values: F32, divided: F32, of: VectorOf, name: str
+) -> UpdateLine:
+    """Return the line that divides by l."""
+    by = row.number(row.snapshot.tile.l, row.l, "ℓ")
+    choices = [
+        plain(*of(values, n, name), " / ", by, _EQUALS, *of(divided, n, name)) for n in (3, 2, 1)
+    ]
+    return line(row.snapshot, "normalise", latex, *choices, of(divided, 2, name), plain("…"))
+
+
+def _flash1_lines(row: _Row) -> list[UpdateLine]:
+    snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
+    old, top = row.number(t.m_prev, row.m, "m before"), row.number(t.m, row.m, "m")
+    tile_top = row.number(t.m_tile, row.top, "maximum of this tile")
+    alpha, beta = row.number(t.alpha, row.m, "α"), row.number(t.beta, row.m, "β")
+    carried = row.number(snapshot.carried, row.m, "α")
+    before, added = row.number(t.l_prev, row.l, "ℓ before"), row.number(t.l_tile, row.l, "Σ P")
+    factor = row.number(snapshot.rescale_factor, row.l, "α ℓ before / ℓ")
+    share = np.divide(t.beta, t.l, out=np.zeros_like(t.l), where=t.l != 0)
+    part = row.number(share, row.l, "β / ℓ")
+    hides = not snapshot.program.workload.faults.late_mask
+    scores = np.where(t.seen[r], t.s[r], np.float32(-np.inf)) if hides else t.s[r]
+    new = r"m_{\mathrm{new}}"
+    done = "accumulate" in snapshot.done
+    return [
+        line(
+            snapshot, "row max", r"\tilde{m} \leftarrow \max S",
+            *_equation(row.largest(scores), tile_top),
+        ),
+        line(
+            snapshot, "exponentials", r"\tilde{P} \leftarrow \exp(S - \tilde{m})",
+            *row.weights(t.p[r]),
+        ),
+        line(
+            snapshot, "row sum", r"\tilde{\ell} \leftarrow \Sigma \tilde{P}",
+            *_equation(("Σ ", *row.scores(t.p[r], 2)), added),
+        ),
+        line(
+            snapshot, "combine", new + r" \leftarrow \max(m, \tilde{m})",
+            *_equation(row.joined(old, tile_top), top),
+        ),
+        line(
+            snapshot, "combine",
+            rf"\alpha, \beta \leftarrow e^{{m - {new}}}\!,\, e^{{\tilde{{m}} - {new}}}",
+            plain(alpha, ", ", beta),
+        ),
+        line(
+            snapshot, "combine",
+            r"\ell_{\mathrm{new}} \leftarrow \alpha\,\ell + \beta\,\tilde{\ell}",
+            *_equation(
+                (carried, " × ", before, " + ", beta, " × ", added), row.number(t.l, row.l, "ℓ")
+            ),
+        ),
+        line(
+            snapshot, ("rescale", "accumulate"),
+            r"O \leftarrow \dfrac{\alpha\ell}{\ell_{\mathrm{new}}} O"
+            r" + \dfrac{\beta}{\ell_{\mathrm{new}}} \tilde{P} V",
+            *_sum(
+                row, plain(factor, " × "), t.o_prev[r],
+                plain(part, " × "), row.product(), t.o[r], done,
+            ),
+            tall=True,
+        ),
+    ]  # fmt: skip
+
+
+def _naive_lines(row: _Row) -> list[UpdateLine]:
+    snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
+    here = snapshot.visit.launch
+    lines: list[UpdateLine] = []
+
+    def add(launch: int, made: UpdateLine) -> None:
+        if launch != here:
+            name = snapshot.program.launches[launch].name
+            words = plain(f"in launch {launch + 1}, {name}")
+            made = UpdateLine(made.latex, (words,), False, False)
+        lines.append(made)
+
+    scores = snapshot.scores[r] if snapshot.scores is not None else t.s[r]
+    top, total = row.number(t.m, row.m, "m"), row.number(t.l, row.l, "ℓ")
+    add(0, line(snapshot, ("scores", "mask"), r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}",
+                *(row.scores(scores, n, "S") for n in (4, 3, 2, 1))))  # fmt: skip
+    add(1, line(snapshot, "row max", r"m \leftarrow \max S",
+                *_equation(row.largest(scores), top)))  # fmt: skip
+    add(1, line(snapshot, "exponentials", r"P \leftarrow \exp(S - m)", *row.weights(t.p[r])))
+    add(1, line(snapshot, "row sum", r"\ell \leftarrow \Sigma P",
+                *_equation(("Σ ", *row.scores(t.p[r], 2)), total)))  # fmt: skip
+    weights = snapshot.weights[r] if snapshot.weights is not None else t.p[r]
+    add(1, _normalised(row, r"P \leftarrow P / \ell", t.p_used[r], weights, row.scores, "P"))
+    product = row.product()
+    add(2, line(snapshot, "accumulate", r"O \leftarrow O + P V",
+                *_sum(row, (), t.o_prev[r], (), product, t.o[r], True)))  # fmt: skip
+    return lines

@@ -1,0 +1,1 @@
+"""Exact values of cells."""

@@ -1,0 +1,448 @@
+"""Where everything of a plot stands: its axes with their ticks, and every label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, QSizeF
+from PySide6.QtGui import QFont
+
+from ui.look.draw import fitted, text_width
+from ui.look.names import fitting
+from ui.look.theme import Style
+from ui.plots.labels import Wanted, place_labels, spread
+from ui.plots.model import F64, Curve, HeatMap, Level, PlotModel
+
+MIN_SIZE = QSizeF(330, 130)
+"""Below this the text shrinks."""
+_BAR = 12
+"""Width of the colour bar."""
+Range = tuple[float, float]
+_Look = Callable[[tuple[QSizeF, ...]], Wanted]
+"""Makes a label that looks for its place from the sizes of its wordings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Which places of the axes are shown where.
+
+    Attributes
+    ----------
+    plot : QRectF
+        Where the curves are.
+    x, y : tuple of float
+        Places at its left and right, at its bottom and top.
+    """
+
+    plot: QRectF
+    x: Range
+    y: Range
+
+    def point(self, x: float, y: float) -> QPointF:
+        """Return where a pair of places is drawn."""
+        across = (x - self.x[0]) / (self.x[1] - self.x[0])
+        up = (y - self.y[0]) / (self.y[1] - self.y[0])
+        return QPointF(
+            self.plot.left() + across * self.plot.width(),
+            self.plot.bottom() - up * self.plot.height(),
+        )
+
+    def places(self, point: QPointF) -> tuple[float, float]:
+        """Return the pair of places that is drawn at a point."""
+        across = (point.x() - self.plot.left()) / self.plot.width()
+        up = (self.plot.bottom() - point.y()) / self.plot.height()
+        return (
+            self.x[0] + across * (self.x[1] - self.x[0]),
+            self.y[0] + up * (self.y[1] - self.y[0]),
+        )
+
+    def shows(self, point: QPointF) -> bool:
+        """Return whether a point lies in the plot, its edge included."""
+        return self.plot.adjusted(-0.5, -0.5, 0.5, 0.5).contains(point)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Words that have found their place.
+
+    Attributes
+    ----------
+    box : QRectF
+        Where.
+    text : str
+        What.
+    role : str
+        Colour of what they name.
+    anchor : QPointF or None
+        Where a line leads; None: they stand beside it.
+    curve : Curve or None
+        Whose sample stands before them.
+    """
+
+    box: QRectF
+    text: str
+    role: str
+    anchor: QPointF | None = None
+    curve: Curve | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlotLayout:
+    """Where everything is.
+
+    Attributes
+    ----------
+    style : Style
+        At the text scale that suits the place.
+    frame : Frame
+        The plot itself.
+    x_ticks, y_ticks : tuple
+        (pixel, words) of each.
+    x_title, y_title : QRectF
+        Where the titles of the axes are.
+    note : tuple of Label
+        Lines of the note.
+    labels : tuple of Label
+        Of curves, marks and lines.
+    bar : QRectF or None
+        The colour bar.
+    bar_ticks : tuple
+        (pixel, words) of each.
+    bar_title : QRectF or None
+        Words over the colour bar.
+    """
+
+    style: Style
+    frame: Frame
+    x_ticks: tuple[tuple[float, str], ...]
+    y_ticks: tuple[tuple[float, str], ...]
+    x_title: QRectF
+    y_title: QRectF
+    note: tuple[Label, ...]
+    labels: tuple[Label, ...]
+    bar: QRectF | None = None
+    bar_ticks: tuple[tuple[float, str], ...] = ()
+    bar_title: QRectF | None = None
+
+    def boxes(self) -> list[QRectF]:
+        """Return the places of all words: they lie inside the picture and on no other."""
+        line = line_height(self.style)
+        font, plot = self.style.text_font(11), self.frame.plot
+        out = [_ink_box(self.x_title), _ink_box(self.y_title)]
+        out += [label.box for label in (*self.note, *self.labels)]
+        out += [tick_box(x, text, font, plot, self.style) for x, text in self.x_ticks]
+        for y, text in self.y_ticks:
+            width = text_width(font, text)
+            right = plot.left() - self.style.px(6)
+            out.append(QRectF(right - width, y - line / 2, width, line))
+        if self.bar is not None:
+            left = self.bar.right() + self.style.px(4)
+            out += [
+                QRectF(left, y - line / 2, text_width(font, text), line)
+                for y, text in self.bar_ticks
+            ]
+        return out
+
+
+def _ink_box(box: QRectF) -> QRectF:
+    return box.adjusted(0, 1, 0, -1)
+
+
+def line_height(style: Style) -> float:
+    """Return the height of a line of words."""
+    return style.px(14)
+
+
+# --- layout ------------------------------------------------------------------------------------
+
+
+def fitted_style(style: Style, rect: QRectF) -> Style:
+    """Return the style at the text scale that suits a place."""
+    return fitting(style, rect, MIN_SIZE)
+
+
+def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range) -> PlotLayout:
+    """Return where everything of a plot is.
+
+    Parameters
+    ----------
+    model : PlotModel
+        What is shown.
+    style : Style
+        As the user wants it.
+    rect : QRectF
+        Where to draw.
+    x, y : tuple of float
+        Places of the axes that are shown.
+    """
+    style = fitted_style(style, rect)
+    px, font, line = style.px, style.text_font(11), line_height(style)
+    note = _wrapped(model.note, font, rect.width(), 2 if rect.height() > 16 * line else 1)
+    top = rect.top() + 1.5 * line
+    bottom = rect.bottom() - len(note) * line - 2 * line - px(6)
+    y_ticks = _upright_ticks(model.y.ticks(*y), y, top, bottom, line)
+    left = rect.left() + max((text_width(font, t) for _, t in y_ticks), default=0) + px(8)
+    right, long, heat = rect.right() - px(10), True, model.heat
+    bar_ticks: tuple[tuple[float, str], ...] = ()
+    if heat is not None:
+        bar_ticks = _upright_ticks(heat.axis.ticks(*heat.ends), heat.ends, top, bottom, line)
+        words = max((text_width(font, text) for _, text in bar_ticks), default=0)
+        right = rect.right() - words - px(4 + _BAR + 8)
+    elif model.curves:
+        widths = [_end_width(model.curves, style, long=long) for long in (True, False)]
+        long = widths[0] < 0.3 * rect.width()
+        right -= widths[0 if long else 1]
+    plot = QRectF(QPointF(left, top), QPointF(max(right, left + 20), max(bottom, top + 20)))
+    frame = Frame(plot, x, y)
+    x_ticks = _level_ticks(model.x.ticks(*x), frame, font, style, rect)
+    under = plot.bottom() + px(4) + line
+    ends = _end_labels(model, frame, style, rect, long=long)
+    bar = bar_title = None
+    title_right = rect.right()
+    if heat is not None:
+        bar = QRectF(plot.right() + px(8), plot.top(), px(_BAR), plot.height())
+        width = min(text_width(font, heat.title) + 1, rect.width() / 2)
+        bar_title = QRectF(rect.right() - width, rect.top(), width, line)
+        title_right = bar_title.left() - px(8)
+    return PlotLayout(
+        style=style,
+        frame=frame,
+        x_ticks=x_ticks,
+        y_ticks=y_ticks,
+        x_title=_title_box(plot.center().x(), under, model.x.title, font, rect, line),
+        y_title=QRectF(QPointF(rect.left(), rect.top()), QPointF(title_right, rect.top() + line)),
+        note=tuple(
+            Label(
+                QRectF(rect.left(), rect.bottom() - (len(note) - n) * line, rect.width(), line),
+                text, "muted",
+            )
+            for n, text in enumerate(note)
+        ),
+        labels=(*ends, *_inner_labels(model, frame, style)),
+        bar=bar,
+        bar_ticks=bar_ticks,
+        bar_title=bar_title,
+    )  # fmt: skip
+
+
+def _title_box(
+    middle: float, top: float, text: str, font: QFont, rect: QRectF, line: float
+) -> QRectF:
+    width = min(text_width(font, text), rect.width())
+    left = min(max(middle - width / 2, rect.left()), rect.right() - width)
+    return QRectF(left, top, width + 1, line)
+
+
+def _wrapped(text: str, font: QFont, width: float, most: int) -> list[str]:
+    """Return a text in at most so many lines, the last one elided."""
+    lines: list[str] = []
+    words = text.split(" ") if text else []
+    for n, word in enumerate(words):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(font, longer) > width and len(lines) == most:
+            lines[-1] = fitted(font, " ".join([lines[-1], *words[n:]]), width)
+            return lines
+        if lines and text_width(font, longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def _upright_ticks(
+    choices: Iterable[tuple[tuple[float, str], ...]], ends: Range, top: float, bottom: float,
+    line: float,
+) -> tuple[tuple[float, str], ...]:  # fmt: skip
+    """Return (pixel, words) of the finest ticks whose lines do not touch."""
+    for choice in choices:
+        at = [
+            (bottom - (place - ends[0]) / (ends[1] - ends[0]) * (bottom - top), text)
+            for place, text in choice
+        ]
+        pixels = sorted(y for y, _ in at)
+        if all(b - a >= 1.7 * line for a, b in pairwise(pixels)):
+            return tuple(at)
+    return ()
+
+
+def tick_box(x: float, text: str, font: QFont, plot: QRectF, style: Style) -> QRectF:
+    """Return where the words of a tick below the plot are."""
+    width = text_width(font, text)
+    return QRectF(x - width / 2, plot.bottom() + style.px(4), width, line_height(style))
+
+
+def _level_ticks(
+    choices: Iterable[tuple[tuple[float, str], ...]], frame: Frame, font: QFont, style: Style,
+    rect: QRectF,
+) -> tuple[tuple[float, str], ...]:  # fmt: skip
+    """Return (pixel, words) of the finest ticks whose words do not touch; none is cut off."""
+    for choice in choices:
+        at = [(frame.point(place, frame.y[0]).x(), text) for place, text in choice]
+        boxes = [tick_box(x, text, font, frame.plot, style) for x, text in at]
+        whole = [
+            pair
+            for pair, box in zip(at, boxes, strict=True)
+            if rect.left() <= box.left() and box.right() <= rect.right()
+        ]
+        edges = sorted((box.left(), box.right()) for box in boxes)
+        gaps = [b[0] - a[1] for a, b in pairwise(edges)]
+        if all(gap >= style.px(9) for gap in gaps):
+            return tuple(whole)
+    return ()
+
+
+def _end_width(curves: Sequence[Curve], style: Style, *, long: bool) -> float:
+    font = style.text_font(11)
+    texts = [curve.name if long else curve.short for curve in curves]
+    return style.px(32) + max(text_width(font, text) for text in texts)
+
+
+def _end_labels(
+    model: PlotModel, frame: Frame, style: Style, rect: QRectF, *, long: bool
+) -> list[Label]:
+    """Return the labels of curves, right of the plot and level with where they leave it."""
+    font, px, line = style.text_font(11), style.px, line_height(style)
+    seen = []
+    for curve in model.curves:
+        # A curve without a name, such as an error bar, belongs to another one.
+        end = _last_seen(model, curve, frame) if curve.name else None
+        if end is not None:
+            seen.append((curve, end))
+    left = frame.plot.right() + px(8)
+    bottom = frame.plot.bottom()
+    middles = spread([end.y() for _, end in seen], line, frame.plot.top() - line / 2, bottom)
+    out = []
+    for (curve, end), y in zip(seen, middles or (), strict=False):
+        text = curve.name if long else curve.short
+        width = px(22) + text_width(font, text)
+        box = QRectF(left, y - line / 2, min(width, rect.right() - left), line)
+        out.append(Label(box, text, curve.role, end, curve))
+    return out
+
+
+def _last_seen(model: PlotModel, curve: Curve, frame: Frame) -> QPointF | None:
+    """Return the rightmost point of a curve that is in the plot."""
+    xs = model.x.places(np.array(curve.xs, dtype=np.float64))
+    ys = model.y.places(np.array(curve.ys, dtype=np.float64))
+    if not len(xs) or xs[0] > frame.x[1] or xs[-1] < frame.x[0]:
+        return None
+    across = np.linspace(max(frame.x[0], xs[0]), min(frame.x[1], xs[-1]), 129)
+    up = np.interp(across, xs, ys)
+    inside = np.flatnonzero((up >= frame.y[0]) & (up <= frame.y[1]))
+    if not len(inside):
+        return None
+    return frame.point(float(across[inside[-1]]), float(up[inside[-1]]))
+
+
+def _inner_labels(model: PlotModel, frame: Frame, style: Style) -> list[Label]:
+    """Return the labels of marks and lines, inside the plot."""
+    font, px, line = style.text_font(11), style.px, line_height(style)
+    named: list[tuple[tuple[str, ...], str]] = []
+    wanted: list[Wanted] = []
+    taken: list[QRectF] = []
+
+    def want(
+        texts: tuple[str, ...], role: str, look: Callable[[tuple[QSizeF, ...]], Wanted]
+    ) -> None:
+        texts = tuple(dict.fromkeys(texts))
+        sizes = tuple(QSizeF(text_width(font, text) + px(8), line + px(2)) for text in texts)
+        named.append((texts, role))
+        wanted.append(look(sizes))
+
+    spots = [
+        (mark, at)
+        for mark in model.marks
+        if frame.shows(at := frame.point(model.x.place(mark.x), model.y.place(mark.y)))
+    ]
+    for mark, at in spots:
+        reach = px(mark.size + 1.5)
+        taken.append(QRectF(at.x() - reach, at.y() - reach, 2 * reach, 2 * reach))
+    # Lines have few places for their words, marks have them all around.
+    for level in model.levels:
+        place = (model.y if level.across else model.x).place(level.value)
+        low, high = frame.y if level.across else frame.x
+        if low <= place <= high:
+            want(
+                (level.label, level.short),
+                level.role,
+                partial(_on_level, level, place, frame, px(3)),
+            )
+    for mark, at in spots:
+        if mark.label:
+            look: _Look = partial(Wanted, (at,), gap=px(mark.size + 3))
+            want((mark.label, mark.short), mark.role, look)
+    heat = model.heat
+    middle = None if heat is None else _beyond_anchor(heat, frame)
+    if heat is not None and middle is not None:
+        want((heat.beyond_label, heat.beyond_short), "bad", partial(Wanted, (middle,), gap=px(9)))
+    inside = frame.plot.adjusted(px(2), px(2), -px(2), -px(2))
+    found = place_labels(wanted, inside, taken, _line_points(model, frame))
+    return [
+        Label(place.box, texts[place.wording], role, place.anchor if place.far else None)
+        for (texts, role), place in zip(named, found, strict=True)
+        if place is not None
+    ]
+
+
+_ALONG = 9
+"""Places of a line at which its label may stand."""
+_LINE_RINGS = (1.0, 4.0, 6.5, 9.5, 13.0, 17.0)
+"""How many gaps away from it, where other lines and curves leave no room beside it."""
+_LINE_POINTS = 2000
+"""Points of a line across: a label on the line of another would be taken for that one's."""
+
+
+def _on_level(
+    level: Level, at: float, frame: Frame, gap: float, sizes: tuple[QSizeF, ...]
+) -> Wanted:
+    """Return a label that stands on a line: near its start, or farther along it."""
+    plot, half = frame.plot, sizes[0].width() / 2 + 2 * gap
+    if level.across:
+        y = frame.point(frame.x[0], at).y()
+        xs = np.linspace(plot.left() + half, plot.right() - half, _ALONG).tolist()
+        return Wanted(tuple(QPointF(x, y) for x in xs), sizes, gap, ((0, -1), (0, 1)), _LINE_RINGS)
+    x = frame.point(at, frame.y[0]).x()
+    down = sizes[0].height()
+    ys = np.linspace(plot.top() + down, plot.bottom() - down, _ALONG).tolist()
+    return Wanted(tuple(QPointF(x, y) for y in ys), sizes, gap, ((1, 0), (-1, 0)), _LINE_RINGS)
+
+
+def _line_points(model: PlotModel, frame: Frame) -> F64:
+    """Return pixels along all curves and lines, (n, 2)."""
+    parts = [np.empty((0, 2))]
+    for curve in model.curves:
+        if len(curve.xs) < 2:
+            continue
+        steps = np.linspace(0, len(curve.xs) - 1, max(12 * len(curve.xs), 200))
+        known = np.arange(len(curve.xs))
+        x = np.interp(steps, known, model.x.places(np.array(curve.xs, dtype=np.float64)))
+        y = np.interp(steps, known, model.y.places(np.array(curve.ys, dtype=np.float64)))
+        plot = frame.plot
+        across = plot.left() + (x - frame.x[0]) / (frame.x[1] - frame.x[0]) * plot.width()
+        down = plot.bottom() - (y - frame.y[0]) / (frame.y[1] - frame.y[0]) * plot.height()
+        parts.append(np.stack([across, down], axis=1))
+    # Lines across count as well: a label beside its own does not hide another one.
+    plot = frame.plot
+    for level in model.levels:
+        at = (model.y if level.across else model.x).place(level.value)
+        along = np.linspace(0, 1, _LINE_POINTS)
+        if level.across:
+            line = plot.left() + along * plot.width(), 0 * along + frame.point(frame.x[0], at).y()
+        else:
+            line = 0 * along + frame.point(at, frame.y[0]).x(), plot.top() + along * plot.height()
+        parts.append(np.stack(line, axis=1))
+    return np.concatenate(parts)
+
+
+def _beyond_anchor(heat: HeatMap, frame: Frame) -> QPointF | None:
+    """Return the middle of those hatched cells that are in sight."""
+    rows, columns = np.nonzero(heat.beyond)
+    xs, ys = np.array(heat.xs)[columns], np.array(heat.ys)[rows]
+    seen = (frame.x[0] <= xs) & (xs <= frame.x[1]) & (frame.y[0] <= ys) & (ys <= frame.y[1])
+    if not seen.any():
+        return None
+    return frame.point(float(np.median(xs[seen])), float(np.median(ys[seen])))

@@ -1,0 +1,408 @@
+"""What a plot shows, as plain data: axes, curves, marks, lines, a map; and where ticks stand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtGui import QColor
+
+from ui.look.draw import mixed
+from ui.look.theme import Theme
+
+F64 = NDArray[np.float64]
+Words = Callable[[float], str]
+Marker = Literal["circle", "square", "triangle", "diamond", "ring", "cross", "star"]
+Dash = Literal["solid", "dash", "dot", "dashdot"]
+
+_ALGORITHMS = {"naive": "bad", "flash1": "text", "flash2": "good"}
+_STEPS = {2: (1, 2, 3, 4, 5, 6, 8, 10, 15, 20), 10: (1, 2, 3, 4, 6, 8, 12)}
+"""Steps between exponents of logarithmic ticks, by their base."""
+_MOST_TICKS = 40
+
+
+def ink(theme: Theme, role: str) -> QColor:
+    """Return the colour of an algorithm, a tensor or one of the theme's own roles."""
+    if role in theme.tensors:
+        return theme.tensor(role)
+    if role == "hbm_line":  # a frame's colour is too dark for words
+        return mixed(theme.hbm_line, theme.text, 0.4)
+    return QColor(getattr(theme, _ALGORITHMS.get(role, role)))
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis.
+
+    Attributes
+    ----------
+    title : str
+        What stands on it, with its unit unless the ticks say it.
+    text : callable
+        A value in words, with its unit.
+    log : bool
+        Whether it is logarithmic.
+    base : int
+        What ticks are round in: 10, or 2 for bytes and sizes.
+    whole : bool
+        Whether only whole numbers stand on it.
+    """
+
+    title: str
+    text: Words
+    log: bool = False
+    base: int = 10
+    whole: bool = False
+
+    def place(self, value: float) -> float:
+        """Return where a value stands: itself, or its logarithm."""
+        return math.log10(value) if self.log else float(value)
+
+    def places(self, values: F64) -> F64:
+        """Return where values stand, of the same shape."""
+        return np.log10(values) if self.log else values
+
+    def value(self, place: float) -> float:
+        """Return what stands at a place."""
+        return float(10.0**place) if self.log else place
+
+    def ticks(self, low: float, high: float) -> Iterator[tuple[tuple[float, str], ...]]:
+        """Yield choices of ticks between two places, finest first; the last has none.
+
+        A choice is a row of places with their words. Words that are equal are one too many, so
+        such a choice is left out.
+        """
+        for values in self._choices(low, high):
+            if len(values) <= _MOST_TICKS:
+                words = tuple((self.place(value), _short(self.text(value))) for value in values)
+                if len({text for _, text in words}) == len(words):
+                    yield words
+        yield ()
+
+    def _choices(self, low: float, high: float) -> Iterator[list[float]]:
+        first, last = self.value(low), self.value(high)
+        if not self.log or high - low < math.log10(4):
+            yield from self._linear(first, last)
+            return
+        if self.base == 10:
+            decades = [10.0**n for n in range(math.floor(low), math.ceil(high) + 1)]
+            for parts in ((1, 2, 5), (1, 3)):
+                yield [n for ten in decades for p in parts if first <= (n := ten * p) <= last]
+        least = math.ceil(math.log(first, self.base) - 1e-9)
+        most = math.floor(math.log(last, self.base) + 1e-9)
+        for step in _STEPS[self.base]:
+            yield [float(self.base) ** n for n in range(least, most + 1) if n % step == 0]
+
+    def _linear(self, low: float, high: float) -> Iterator[list[float]]:
+        span = high - low
+        if span <= 0:
+            return
+        n = math.floor(math.log(span / _MOST_TICKS, self.base))
+        while True:
+            for part in (1, 2, 5) if self.base == 10 else (1,):
+                step = part * float(self.base) ** n
+                if step > span:
+                    return
+                if self.whole and step < 1:
+                    continue
+                first = math.ceil(low / step - 1e-9)
+                yield [step * k for k in range(first, math.floor(high / step + 1e-9) + 1)]
+            n += 1
+
+
+def _short(text: str) -> str:
+    """Return ``64 KiB`` for ``64.0 KiB``: a tick is exactly that."""
+    return text.replace(".0 ", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points in a row, joined.
+
+    Attributes
+    ----------
+    name : str
+        Its label, at its end; empty: none, as for the bar of an error.
+    short : str
+        The same where there is little room.
+    role : str
+        Its colour, as `ink` takes it.
+    xs, ys : tuple of float
+        Values, those on logarithmic axes above 0.
+    dash : str
+        How the line is broken; with the marker it tells curves apart without colour.
+    marker : str or None
+        At each point; None: none, and the pointer finds no point.
+    width : float
+        Of the line, at scale 1.
+    details : tuple of tuple of str
+        Lines that the pointer reads at each point, the first a heading.
+    picks : tuple of object
+        What a click on each point stands for; empty: it stands for nothing.
+    """
+
+    name: str
+    short: str
+    role: str
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    dash: Dash = "solid"
+    marker: Marker | None = "circle"
+    width: float = 1.8
+    details: tuple[tuple[str, ...], ...] = ()
+    picks: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One marked point.
+
+    Attributes
+    ----------
+    x, y : float
+        Where.
+    label : str
+        Beside it.
+    short : str
+        The same where there is little room.
+    role : str
+        Its colour.
+    marker : str or None
+        Its shape; None: words alone, which the pointer does not find.
+    size : float
+        Radius at scale 1.
+    details : tuple of str
+        What the pointer reads, the first line a heading.
+    pick : object
+        What a click stands for; None: nothing.
+    """
+
+    x: float
+    y: float
+    label: str
+    short: str
+    role: str
+    marker: Marker | None = "circle"
+    size: float = 4.5
+    details: tuple[str, ...] = ()
+    pick: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A line across the whole plot.
+
+    Attributes
+    ----------
+    value : float
+        Where it crosses its axis.
+    label : str
+        On it.
+    short : str
+        The same where there is little room.
+    role : str
+        Its colour.
+    across : bool
+        Whether it lies across at a height; else it stands at a value of x.
+    """
+
+    value: float
+    label: str
+    short: str
+    role: str
+    across: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeatMap:
+    """Coloured cells over two evenly spaced axes.
+
+    Attributes
+    ----------
+    xs, ys : tuple of float
+        Middles of the cells, rising by equal steps.
+    values : ndarray
+        (len(ys), len(xs)) float64, above 0, read-only.
+    title : str
+        Of the colour bar.
+    text : callable
+        A value in words.
+    base : int
+        What the bar's ticks are round in.
+    role : str
+        The colour of large values.
+    beyond : ndarray
+        (len(ys), len(xs)) bool, read-only: cells that are hatched and fenced off.
+    beyond_label, beyond_short : str
+        What those are, and the same where there is little room.
+    details : callable
+        What the pointer reads in the cell of a row and a column.
+    """
+
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    values: F64
+    title: str
+    text: Words
+    base: int
+    role: str
+    beyond: NDArray[np.bool_]
+    beyond_label: str
+    beyond_short: str
+    details: Callable[[int, int], tuple[str, ...]]
+
+    @property
+    def step_x(self) -> float:
+        """Width of a cell."""
+        return self.xs[1] - self.xs[0] if len(self.xs) > 1 else 1.0
+
+    @property
+    def step_y(self) -> float:
+        """Height of a cell."""
+        return self.ys[1] - self.ys[0] if len(self.ys) > 1 else 1.0
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Left, right, lower and upper edge."""
+        dx, dy = self.step_x / 2, self.step_y / 2
+        return self.xs[0] - dx, self.xs[-1] + dx, self.ys[0] - dy, self.ys[-1] + dy
+
+    @property
+    def axis(self) -> Axis:
+        """The colour bar's, logarithmic."""
+        return Axis(self.title, self.text, log=True, base=self.base)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Places of the least and the largest value on the colour bar."""
+        low, high = np.log10(self.values.min()), np.log10(self.values.max())
+        return float(low), float(high) if high > low else float(low) + 0.1
+
+    def cell_at(self, x: float, y: float) -> tuple[int, int] | None:
+        """Return row and column of the cell at a place; None outside."""
+        left, right, low, high = self.bounds
+        if not (left <= x < right and low <= y < high):
+            return None
+        column, row = int((x - left) // self.step_x), int((y - low) // self.step_y)
+        return min(row, len(self.ys) - 1), min(column, len(self.xs) - 1)
+
+    def fence(self) -> list[tuple[float, float, float, float]]:
+        """Return the edges (x, y, x, y) between cells that are beyond and those that are not."""
+        left, _, low, _ = self.bounds
+        dx, dy, out = self.step_x, self.step_y, self.beyond
+        lines = []
+        for r, c in np.argwhere(out[:, 1:] != out[:, :-1]).tolist():
+            x, y = left + (c + 1) * dx, low + r * dy
+            lines.append((x, y, x, y + dy))
+        for r, c in np.argwhere(out[1:] != out[:-1]).tolist():
+            x, y = left + c * dx, low + (r + 1) * dy
+            lines.append((x, y, x + dx, y))
+        return lines
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlotModel:
+    """A whole plot.
+
+    Attributes
+    ----------
+    name : str
+        What is plotted, for those who do not see it.
+    x, y : Axis
+        Axes.
+    curves, marks, levels : tuple
+        What is drawn.
+    heat : HeatMap or None
+        Coloured cells under it all.
+    note : str
+        One line that has to be known to read the plot; empty: none.
+    x_range, y_range : tuple of float or None
+        Values that a fit shows; None: what curves, marks and cells need.
+    summary : str
+        The figures in words, for those who do not see the picture.
+    """
+
+    name: str
+    x: Axis
+    y: Axis
+    curves: tuple[Curve, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    levels: tuple[Level, ...] = ()
+    heat: HeatMap | None = None
+    note: str = ""
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+    summary: str = ""
+
+    def fit(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the places of x and of y that show everything."""
+        if self.heat is not None:
+            left, right, low, high = self.heat.bounds
+            return (left, right), (low, high)
+        xs = [x for curve in self.curves for x in curve.xs] + [mark.x for mark in self.marks]
+        ys = [y for curve in self.curves for y in curve.ys] + [mark.y for mark in self.marks]
+        xs += [level.value for level in self.levels if not level.across]
+        ys += [level.value for level in self.levels if level.across]
+        across = self.x_range or (min(xs, default=1.0), max(xs, default=10.0))
+        up = self.y_range or (min(ys, default=1.0), max(ys, default=10.0))
+        return _roomy(self.x, across, 0.03), _roomy(self.y, up, 0.07)
+
+
+def _roomy(axis: Axis, ends: tuple[float, float], share: float) -> tuple[float, float]:
+    low, high = axis.place(ends[0]), axis.place(ends[1])
+    more = (high - low) * share or 0.5
+    return low - more, high + more
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Something in a plot that can be pointed at.
+
+    Attributes
+    ----------
+    series : int
+        Which curve; after the curves the marks; -1 for a cell of the map.
+    index : tuple of int
+        Place along it, or row and column.
+    x, y : float
+        Its values.
+    details : tuple of str
+        What is read there.
+    pick : object
+        What a click stands for; None: nothing.
+    """
+
+    series: int
+    index: tuple[int, ...]
+    x: float
+    y: float
+    details: tuple[str, ...]
+    pick: object
+
+
+def spots(model: PlotModel) -> tuple[Spot, ...]:
+    """Return the points of all curves that have markers, then the marks."""
+    out = []
+    for s, curve in enumerate(model.curves):
+        if curve.marker is None:
+            continue
+        for n, (x, y) in enumerate(zip(curve.xs, curve.ys, strict=True)):
+            lines = curve.details[n] if curve.details else (curve.name, model.y.text(y))
+            pick = curve.picks[n] if curve.picks else None
+            out.append(Spot(s, (n,), x, y, lines, pick))
+    for n, mark in enumerate(model.marks):
+        if mark.marker is None:
+            continue
+        lines = mark.details or (mark.label,)
+        out.append(Spot(len(model.curves) + n, (0,), mark.x, mark.y, lines, mark.pick))
+    return tuple(out)
+
+
+def cell_spot(heat: HeatMap, row: int, column: int) -> Spot:
+    """Return a cell of the map; a click on it stands for its two values."""
+    x, y = heat.xs[column], heat.ys[row]
+    return Spot(-1, (row, column), x, y, heat.details(row, column), (y, x))

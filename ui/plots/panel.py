@@ -1,0 +1,92 @@
+"""A dock with choices over a plot: what sweeps and the roofline share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import QRectF, QSizeF
+from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from ui.look.names import fitting
+from ui.look.theme import DARK, Style
+from ui.plots.model import PlotModel
+from ui.plots.widget import PlotView
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.widgets.choice_bar import Choice, PlotBar
+
+_SIDE = 8
+_ROOM = QSizeF(320, 230)
+"""A dock that is smaller at scale 1 has smaller choices."""
+_SMALLEST = 0.92
+
+
+@guarded
+class PlotPanel(QWidget):
+    """Choices, and under them a plot.
+
+    Parameters
+    ----------
+    name : str
+        Object name.
+    title : str
+        For those who do not see it.
+    choices : sequence of Choice
+        What can be chosen.
+    """
+
+    room = _ROOM
+
+    def __init__(self, name: str, title: str, choices: Sequence[Choice]) -> None:
+        super().__init__()
+        self.setObjectName(name)
+        self.setAccessibleName(title)
+        self.setMinimumSize(320, 150)
+        self.style_now = Style(DARK)
+        self.bar = PlotBar(choices)
+        self.bar.setParent(self)
+        self.plot = PlotView()
+        self.plot.setParent(self)
+        self.bar.fit_pressed.connect(self.plot.fit)
+        self.plot.zoomed.connect(self.bar.fit_button.setEnabled)
+        self.bar.chosen.connect(self.choose)
+
+    def choose(self, name: str, value: str) -> None:
+        """Take a choice."""
+        raise NotImplementedError
+
+    def show_plot(self, model: PlotModel) -> None:
+        """Show a plot."""
+        self.plot.show_model(model)
+        self.setAccessibleDescription(model.summary)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.style_now = style
+        with self.plot.laid_out_once():
+            self.plot.set_style(style)
+            self.arrange()
+        self.update()
+
+    def arrange(self) -> None:
+        """Give the choices the lines that they need and the plot the rest."""
+        width, height = self.width() - 2 * _SIDE, self.height()
+        # In a small dock the choices are written smaller, so that the plot keeps its share.
+        fitted = fitting(self.style_now, QRectF(self.rect()), self.room)
+        small = min(self.style_now.scale, _SMALLEST)
+        self.bar.set_style(replace(fitted, scale=max(fitted.scale, small)))
+        deep = self.bar.arrange(width)
+        self.bar.setGeometry(_SIDE, 5, width, deep)
+        top = 5 + deep + 3
+        self.plot.setGeometry(_SIDE, top, width, max(height - top - 4, 40))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        with self.plot.laid_out_once():
+            self.arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))

@@ -1,0 +1,107 @@
+"""The dock that shows where the algorithms stand under the roofs of a GPU."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import cast
+
+from simulator.problem.hardware import gpus
+from simulator.program.tile_program import TileProgram
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Snapshot
+from simulator.run.trace import Trace
+from simulator.study.gpu_report import Measured, gpu_report, measured_run
+from simulator.study.roofline import Roofline, roofline_of
+from ui.plots.panel import PlotPanel
+from ui.plots.roofline_plot import roofline_plot
+from ui.plots.widget import load_plots
+from ui.session.session import Session, View
+from ui.widgets.choice_bar import Choice, Option
+
+_GPU_TIP = (
+    "The GPU whose bandwidth and matrix rate are the roofs (Williams et al. 2009); the tiles stay "
+    "those of the scenario."
+)
+CHOICES = (
+    Choice(
+        "GPU", tuple(Option(name, name, name, _GPU_TIP) for name in gpus()), listed=True
+    ),
+    Choice("bytes", (
+        Option("requested", "Requested bytes", "Requested",
+               "FLOPs for each byte that tile loads and stores request: no caches."),
+        Option("compulsory", "Compulsory bytes", "Compulsory",
+               "FLOPs for each byte that has to move once: caches that miss nothing else."),
+    )),
+)  # fmt: skip
+
+
+def roofline_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> object:
+    """Return the runs of a program under its own GPU's roof; plots are loaded beside the window."""
+    load_plots()
+    return roofline_of(trace.program), _measured(trace.program)
+
+
+@lru_cache(maxsize=4)
+def _measured(program: TileProgram) -> tuple[Measured, ...]:
+    """Return what was timed on a GPU for this very workload: nothing if none ever was."""
+    w = program.workload
+    found = measured_run(w, program.totals.flops, gpu_report())
+    return () if found is None else (found,)
+
+
+class RooflinePanel(PlotPanel):
+    """Prefill and decode of each algorithm, and the run up to the cursor, on any GPU."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("roofline_panel", "Roofline", CHOICES)
+        self.kind = "requested"
+        self._gpu: str | None = None
+        self._view: View | None = None
+        self._program: TileProgram | None = None
+        self.bar.show_chosen("bytes", self.kind)
+
+    def show_view(self, view: View) -> None:
+        """Show a view."""
+        program = view.snapshot.program
+        before, self._program = self._program, program
+        if before is None or before.workload.gpu != program.workload.gpu:
+            self._gpu = None  # another preset was chosen for the scenario: show that one
+        self._view = view
+        self._draw()
+
+    def choose(self, name: str, value: str) -> None:
+        """Take a choice: the GPU, or which bytes count."""
+        if name == "GPU":
+            self._gpu = value
+        else:
+            self.kind = value
+        self._draw()
+
+    @property
+    def gpu(self) -> str:
+        """Name of the preset on show."""
+        assert self._program is not None
+        return self._gpu or self._program.workload.gpu.name
+
+    @property
+    def found(self) -> Roofline | None:
+        """The figures on show."""
+        if self._view is None:
+            return None
+        model = cast(tuple[Roofline, tuple[Measured, ...]], self._view.models["roofline"])
+        return model[0].on(gpus()[self.gpu])
+
+    def _draw(self) -> None:
+        view, found = self._view, self.found
+        if view is None or found is None:
+            return
+        self.bar.show_chosen("GPU", self.gpu)
+        w = view.snapshot.program.workload
+        part = found.part(w.algorithm, view.snapshot.counters)
+        measured = cast(tuple[Roofline, tuple[Measured, ...]], view.models["roofline"])[1]
+        self.show_plot(
+            roofline_plot(
+                found, w.algorithm, part, measured,
+                compulsory=self.kind == "compulsory",
+            )
+        )  # fmt: skip

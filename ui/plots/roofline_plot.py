@@ -1,0 +1,200 @@
+"""The roofline as a plot: the roofs of a GPU, and where the algorithms stand under them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from simulator.problem.hardware import LAUNCH_SECONDS
+from simulator.program.algorithms import ALGORITHMS
+from simulator.study.gpu_report import Measured
+from simulator.study.roofline import Place, Roof, Roofline
+from ui.look.units import LAUNCH, bytes_text, count_text, estimate_text, rate_text, time_text
+from ui.plots.model import Axis, Curve, Mark, Marker, PlotModel
+
+_ROOM = 4.0
+"""How many times as far as the points the axes go."""
+_SPOT = 0.03
+"""Marks that are nearer to one another than this share of where they are have one label."""
+_MARKERS: dict[str, Marker] = {"prefill": "circle", "decode": "diamond"}
+_NO_RATE = (
+    "The presets hold no matrix rate for float32, so only the bandwidth is a roof and the "
+    "estimates are of bytes alone."
+)
+_SHORT = f" A launch alone takes some {LAUNCH}."
+_ON_ROOF = "Estimates from data sheets: a point stands on the roof above its intensity."
+
+
+def _flops(rate: float) -> str:
+    return rate_text(rate, "FLOP/s")
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else count_text(round(value))
+
+
+def roofline_plot(
+    found: Roofline,
+    shown: str,
+    part: Place | None,
+    measured: Sequence[Measured],
+    *,
+    compulsory: bool = False,
+) -> PlotModel:
+    """Return the roofline of a GPU.
+
+    Parameters
+    ----------
+    found : Roofline
+        Roofs and runs.
+    shown : str
+        The algorithm of the scenario.
+    part : Place or None
+        The run up to the cursor; None: not drawn.
+    measured : sequence of Measured
+        Runs that were timed on a GPU.
+    compulsory : bool
+        Whether FLOPs are counted for each compulsory byte, not for each requested one.
+    """
+    roof = found.roof
+    marks = [_run_mark(place, roof, shown, compulsory=compulsory) for place in found.places]
+    marks = _named_together(marks, found.places, roof)
+    spent = min(p.flops / mark.y for p, mark in zip(found.places, marks, strict=True))
+    short = _SHORT if spent < LAUNCH_SECONDS else ""
+    if not compulsory:
+        marks += [_measured_mark(found, one) for one in measured]
+        if part is not None and part.flops:
+            marks.insert(0, _part_mark(part, roof))
+    xs = [mark.x for mark in marks]
+    low, high = min(xs) / _ROOM, max(xs) * _ROOM
+    if roof.ridge is not None:
+        low, high = min(low, roof.ridge / _ROOM), max(high, roof.ridge * _ROOM)
+    top = max(roof.at(high), *(mark.y for mark in marks))
+    kind = "compulsory" if compulsory else "requested"
+    marks += _roof_words(roof, low)
+    return PlotModel(
+        name=f"Roofline of {roof.gpu.name}",
+        x=Axis(f"FLOPs for each {kind} byte", _number, log=True),
+        y=Axis("FLOP/s within reach", _flops, log=True),
+        curves=(_roof_curve(roof, low, high),),
+        marks=tuple(marks),
+        note=(_NO_RATE if roof.rate is None else _ON_ROOF) + short,
+        x_range=(low, high),
+        y_range=(roof.at(low), top),
+        summary=". ".join(
+            ", ".join(_lines(place, roof, compulsory=compulsory)) for place in found.places
+        ),
+    )
+
+
+def _roof_curve(roof: Roof, low: float, high: float) -> Curve:
+    xs = [low, high] if roof.ridge is None else [low, roof.ridge, high]
+    band = f"HBM {rate_text(roof.bandwidth, 'B/s')}"
+    top = band if roof.rate is None else _flops(roof.rate)
+    return Curve(
+        top, top, "muted", tuple(xs), tuple(roof.at(x) for x in xs), marker=None, width=2.4
+    )
+
+
+def _roof_words(roof: Roof, low: float) -> list[Mark]:
+    """Return the ridge point and the words on the slope."""
+    band = rate_text(roof.bandwidth, "B/s")
+    out = []
+    if roof.ridge is not None:
+        words = f"ridge: {_number(roof.ridge)} FLOP/B"
+        assert roof.rate is not None
+        details = (
+            f"{roof.gpu.name}: ridge point",
+            f"{_flops(roof.rate)} / {band} = {_number(roof.ridge)} FLOP/B",
+            "left of it bytes are the limit, right of it sums",
+        )
+        out.append(Mark(roof.ridge, roof.rate, words, "ridge", "muted", "cross", 4.0, details))
+        slope = (low * roof.ridge) ** 0.5
+        out.append(Mark(slope, roof.at(slope), f"HBM {band}", band, "muted", None))
+    return out
+
+
+def _run_mark(place: Place, roof: Roof, shown: str, *, compulsory: bool) -> Mark:
+    x = place.best_intensity if compulsory else place.intensity
+    assert x is not None
+    own = place.algorithm == shown and place.phase == "prefill"
+    return Mark(
+        x,
+        roof.at(x),
+        f"{place.algorithm} {place.phase} ≈ {time_text(_seconds(place, roof, x))}",
+        f"{place.algorithm} {place.phase}",
+        place.algorithm,
+        _MARKERS[place.phase],
+        6.0 if own else 4.5,
+        _lines(place, roof, compulsory=compulsory),
+    )
+
+
+def _named_together(marks: Sequence[Mark], places: Sequence[Place], roof: Roof) -> list[Mark]:
+    """Return marks of which those in one spot have one label: there is no room for more."""
+    out = list(marks)
+    for n, first in enumerate(marks):
+        alike = [
+            k
+            for k, other in enumerate(marks)
+            if places[k].phase == places[n].phase and abs(other.x - first.x) <= _SPOT * first.x
+        ]
+        if len(alike) == 1:
+            continue
+        if n > alike[0]:
+            out[n] = replace(first, label="", short="")
+            continue
+        names = f"{', '.join(places[k].algorithm for k in alike)} {places[n].phase}"
+        spent = sorted(_seconds(places[k], roof, marks[k].x) for k in alike)
+        said = " to ".join(dict.fromkeys((time_text(spent[0]), time_text(spent[-1]))))
+        out[n] = replace(first, label=f"{names} ≈ {said}", short=names, role="muted")
+    return out
+
+
+def _seconds(place: Place, roof: Roof, intensity: float) -> float:
+    """Return the time of a run whose FLOPs go as fast as the roof lets them."""
+    return place.flops / roof.at(intensity)
+
+
+def _lines(place: Place, roof: Roof, *, compulsory: bool) -> tuple[str, ...]:
+    assert place.compulsory is not None
+    assert place.best_intensity is not None
+    x = place.best_intensity if compulsory else place.intensity
+    fast = ", were every byte moved once" if compulsory else f", {place.time.bound}-bound"
+    if roof.rate is None and not compulsory:
+        fast = ", bytes alone"
+    phase = "the scenario's sizes" if place.phase == "prefill" else "one query, the keys as a cache"
+    return (
+        f"{ALGORITHMS[place.algorithm].title}, {place.phase} ({phase})",
+        f"{count_text(place.flops)} FLOPs",
+        f"{bytes_text(place.requested)} requested: {_number(place.intensity)} FLOP/B",
+        f"{bytes_text(place.compulsory)} compulsory: {_number(place.best_intensity)} FLOP/B",
+        f"{estimate_text(_seconds(place, roof, x), roof.gpu.name)}{fast}",
+        f"{_flops(roof.at(x))} within reach",
+    )
+
+
+def _part_mark(part: Place, roof: Roof) -> Mark:
+    details = (
+        f"{ALGORITHMS[part.algorithm].title}, the run so far",
+        f"{count_text(part.flops)} FLOPs",
+        f"{bytes_text(part.requested)} requested: {_number(part.intensity)} FLOP/B",
+        estimate_text(part.time.seconds, roof.gpu.name),
+    )
+    return Mark(
+        part.intensity, roof.at(part.intensity), f"so far ≈ {time_text(part.time.seconds)}",
+        "so far", "current", "star", 6.0, details,
+    )  # fmt: skip
+
+
+def _measured_mark(found: Roofline, one: Measured) -> Mark:
+    place = next(p for p in found.places if (p.algorithm, p.phase) == (one.algorithm, "prefill"))
+    details = (
+        f"{ALGORITHMS[place.algorithm].title}, timed on {one.gpu}",
+        f"{time_text(one.seconds)}: {_flops(one.rate)}",
+        f"{_number(place.intensity)} FLOPs for each requested byte",
+    )
+    return Mark(
+        place.intensity, one.rate, f"{one.algorithm} on {one.gpu}: {time_text(one.seconds)}",
+        f"{one.algorithm} timed", one.algorithm, "ring", 5.0, details,
+    )  # fmt: skip

@@ -1,0 +1,172 @@
+"""The dock that shows what other sizes and tiles would cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from simulator.problem.scenario import Algorithm, with_values
+from simulator.problem.workload import Workload
+from simulator.program.tile_program import TileProgram
+from simulator.study.sweep import (
+    Axis,
+    Sweep,
+    TilingMap,
+    axis_values,
+    map_sizes,
+    scenario_at,
+    sweep,
+    tiles_scenario,
+    tiling_map,
+)
+from ui.look.units import count_text
+from ui.plots.panel import PlotPanel
+from ui.plots.sweep_plot import CurvePick, Quantity, map_plot, sweep_plot
+from ui.plots.widget import load_plots
+from ui.session.session import Session, View
+from ui.session.tasks import Report
+from ui.widgets.choice_bar import Choice, Option
+
+CHOICES = (
+    Choice("over", (
+        Option("N", "N", "N", "Over the sequence length: naive grows as N², all ask more."),
+        Option("Br", "Br", "Br",
+               "Over the rows of a tile: FlashAttention-2 loads K and V once for each row block "
+               "(Dao 2023, Algorithm 1)."),
+        Option("Bc", "Bc", "Bc",
+               "Over the keys of a tile: FlashAttention-1 moves O once for each column block "
+               "(Dao et al. 2022, Algorithm 1)."),
+        Option("d", "d", "d",
+               "Over the head dimension: FlashAttention-1 asks for about N²d²/M, so gains while d² "
+               "is far below the shared memory M (Dao et al. 2022, Theorem 2)."),
+        Option("map", "Br × Bc", "Br×Bc",
+               "A map over both tile sizes, with what fits a block's shared memory and what "
+               "published kernels choose."),
+    )),
+    Choice("quantity", (
+        Option("bytes", "Bytes", "Bytes",
+               "What tile loads and stores request of HBM (Dao et al. 2022, section 3.2)."),
+        Option("time", "Time", "Time",
+               "The longer of bytes over bandwidth and FLOPs over matrix rate "
+               "(Williams et al. 2009)."),
+        Option("shared", "Shared memory", "Shared",
+               "What tiles take of a block's shared memory, and the GPU's limit."),
+    )),
+    Choice("algorithm", tuple(
+        Option(name, name, name, f"The map of {title}.")
+        for name, title in (("naive", "naive attention"), ("flash1", "FlashAttention-1"),
+                            ("flash2", "FlashAttention-2"))
+    )),
+)  # fmt: skip
+
+
+class SweepPanel(PlotPanel):
+    """Curves over one size or a map over the tiles; a click takes what is there.
+
+    The figures are made beside the window, anew only for another scenario.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("sweep_panel", "Sweep", CHOICES)
+        self._session = session
+        self._program: TileProgram | None = None
+        self._found: Sweep | TilingMap | None = None
+        self._of: Workload | None = None
+        self.over = "N"
+        self.quantity: Quantity = "bytes"
+        self._algorithm: Algorithm | None = None
+        self.bar.show_chosen("over", self.over)
+        self.bar.show_chosen("quantity", self.quantity)
+        self.bar.show_choice("algorithm", False)
+        self.plot.picked.connect(self.take)
+
+    # --- what is shown --------------------------------------------------------------------
+
+    def show_view(self, view: View) -> None:
+        """Show a view: only another scenario changes anything."""
+        program = view.snapshot.program
+        if program is not self._program:
+            before = self._program
+            self._program = program
+            if before is None or before.workload.algorithm != program.workload.algorithm:
+                self._algorithm = None
+            self._compute()
+
+    def choose(self, name: str, value: str) -> None:
+        """Take a choice: what is swept over, what is asked, whose map it is."""
+        if name == "quantity":
+            self.quantity = cast(Quantity, value)
+            self._draw()
+            return
+        if name == "over":
+            self.over = value
+            self.bar.show_choice("algorithm", value == "map")
+            self.arrange()
+        else:
+            self._algorithm = cast(Algorithm, value)
+        self._compute()
+
+    @property
+    def found(self) -> Sweep | TilingMap | None:
+        """The figures on show."""
+        return self._found
+
+    def _compute(self) -> None:
+        if self._program is None:
+            return
+        w, over = self._program.workload, self.over
+        algorithm = self._algorithm or w.algorithm
+        self.bar.show_chosen("algorithm", algorithm)
+
+        def job(report: Report) -> Sweep | TilingMap:
+            load_plots()
+            if over == "map":
+                of = replace(w, algorithm=algorithm)
+                return tiling_map(of, map_sizes(w.seqlen_q), map_sizes(w.seqlen_k), report)
+            axis = cast(Axis, over)
+            return sweep(w, axis, axis_values(w, axis), report)
+
+        def done(found: Sweep | TilingMap) -> None:
+            self._found, self._of = found, w
+            self._draw()
+
+        self._session.tasks.start("sweep", "sweeping sizes", job, done)
+
+    def _draw(self) -> None:
+        if self._found is None or self._of is None:
+            return
+        if isinstance(self._found, TilingMap):
+            w = replace(self._of, algorithm=self._found.algorithm)
+            self.show_plot(map_plot(self._found, w, self.quantity))
+        else:
+            self.show_plot(sweep_plot(self._found, self._of, self.quantity, fixed=self._fixed()))
+
+    def _fixed(self) -> str:
+        """Return why a size cannot be chosen here; empty: it can."""
+        assert self._of is not None
+        file = self._of.file
+        assert isinstance(self._found, Sweep)
+        if file is None or self._found.axis in ("Br", "Bc"):
+            return ""
+        return f"{self._found.axis} is that of {file.path.name}"
+
+    # --- what it changes ------------------------------------------------------------------
+
+    def take(self, pick: object) -> None:
+        """Propose the scenario of a point that was clicked."""
+        w, found = self._of, self._found
+        if w is None or found is None:
+            return
+        if isinstance(found, Sweep):
+            assert isinstance(pick, CurvePick)
+            scenario = scenario_at(w, found.axis, pick.value)
+            algorithm = pick.algorithm
+            words = f"{found.axis} = {count_text(pick.value)}"
+        else:
+            rows, cols = (round(size) for size in cast(tuple[float, float], pick))
+            scenario, algorithm = tiles_scenario(w, rows, cols), found.algorithm
+            words = f"tiles {count_text(rows)} × {count_text(cols)}"
+        if algorithm != w.algorithm:
+            scenario = with_values(scenario, {"attention": {"algorithm": algorithm}})
+            words = f"{algorithm}, {words}"
+        self._session.propose(scenario, words)

@@ -1,0 +1,333 @@
+"""Sweeps as plots: a curve for each algorithm, or a map over the tile sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from simulator.problem.hardware import LAUNCH_SECONDS
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import ALGORITHMS
+from simulator.study.sweep import Axis as SweepAxis
+from simulator.study.sweep import Figures, Sweep, TilingMap
+from ui.look.units import LAUNCH, bytes_text, count_text, estimate_text, plural, time_text
+from ui.plots.model import (
+    Axis,
+    Curve,
+    Dash,
+    HeatMap,
+    Level,
+    Mark,
+    Marker,
+    PlotModel,
+    Words,
+)
+
+Quantity = Literal["bytes", "time", "shared"]
+
+LINES: dict[str, tuple[Dash, Marker]] = {
+    "naive": ("dash", "square"),
+    "flash1": ("dashdot", "triangle"),
+    "flash2": ("solid", "circle"),
+}
+"""How the algorithms' curves look beside their colours."""
+AXIS_TITLES: dict[SweepAxis, str] = {
+    "N": "N, tokens",
+    "Br": "Br, query rows of a tile",
+    "Bc": "Bc, keys of a tile",
+    "d": "d, head dimension",
+}
+_RULES = {"paper": "paper", "fa2": "FA-2", "fa3": "FA-3"}
+_RULE_WORDS = {
+    "paper": "Dao et al. 2022, Algorithm 1, line 1: Bc = ⌈M/4d⌉, Br = min(Bc, d)",
+    "fa2": "as flash-attention ships for FlashAttention-2",
+    "fa3": "as flash-attention ships for FlashAttention-3: Hopper, 16 bit",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePick:
+    """A point of a curve.
+
+    Attributes
+    ----------
+    algorithm : str
+        Whose curve.
+    value : int
+        Where along the axis.
+    """
+
+    algorithm: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """One quantity: title, words, the base of its ticks."""
+
+    title: str
+    text: Words
+    base: int
+    role: str
+
+
+def _whole_bytes(count: float) -> str:
+    return bytes_text(round(count))
+
+
+def _tokens(count: float) -> str:
+    return count_text(round(count))
+
+
+_MEASURES: dict[Quantity, _Measure] = {
+    "bytes": _Measure("Requested bytes", _whole_bytes, 2, "hbm_line"),
+    "time": _Measure("Estimated time", time_text, 10, "l"),
+    "shared": _Measure("Shared memory of a block", _whole_bytes, 2, "sram_line"),
+}
+
+
+def amount(figures: Figures, quantity: Quantity) -> float:
+    """Return one quantity of some figures, in bytes or seconds."""
+    if quantity == "time":
+        return figures.seconds
+    return figures.bytes if quantity == "bytes" else figures.shared
+
+
+def figure_lines(heading: str, figures: Figures, w: Workload) -> tuple[str, ...]:
+    """Return all figures in words, the first line a heading."""
+    limit = w.gpu.smem_bytes
+    room = f"{'over' if figures.shared > limit else 'of'} the {bytes_text(limit)} of a block"
+    bound = "" if figures.time.compute is None else f", {figures.time.bound}-bound"
+    return (
+        heading,
+        f"requested {_exact(figures.bytes)}",
+        f"read {bytes_text(figures.read)}, written {bytes_text(figures.write)}",
+        f"compulsory {_exact(figures.compulsory)}",
+        f"{count_text(figures.flops)} FLOPs",
+        f"{estimate_text(figures.seconds, w.gpu.name)}{bound}",
+        f"shared memory {bytes_text(figures.shared)}, {room}",
+    )
+
+
+def _exact(count: int) -> str:
+    short = bytes_text(count)
+    return short if count < 1024 else f"{short} = {count_text(count)} B"
+
+
+def _title(name: str) -> str:
+    return ALGORITHMS[name].title
+
+
+def sweep_plot(found: Sweep, w: Workload, quantity: Quantity, *, fixed: str = "") -> PlotModel:
+    """Return the curves of a sweep.
+
+    Parameters
+    ----------
+    found : Sweep
+        Its figures.
+    w : Workload
+        The scenario it starts from.
+    quantity : str
+        What stands upwards.
+    fixed : str
+        Why a click cannot choose a point; empty: it can.
+    """
+    measure, axis = _MEASURES[quantity], found.axis
+    curves, places = [], {}
+    for name, figures in found.figures.items():
+        dash, marker = LINES[name]
+        own = name == w.algorithm
+        heads = [f"{_title(name)}, {axis} = {count_text(value)}" for value in found.values]
+        lines = [figure_lines(head, f, w) for head, f in zip(heads, figures, strict=True)]
+        ys = tuple(float(amount(f, quantity)) for f in figures)
+        places[name] = ys
+        curves.append(
+            Curve(
+                _title(name),
+                name,
+                name,
+                tuple(float(value) for value in found.values),
+                ys,
+                dash,
+                marker,
+                2.6 if own else 1.7,
+                tuple((*words, fixed or "click: make it the scenario") for words in lines),
+                () if fixed else tuple(CurvePick(name, value) for value in found.values),
+            )
+        )
+    here = found.values.index(found.here)
+    y = places[w.algorithm][here]
+    own_figures = found.figures[w.algorithm][here]
+    heading = f"this scenario: {_title(w.algorithm)}, {axis} = {count_text(found.here)}"
+    mark = Mark(
+        found.here, y, f"{axis} = {count_text(found.here)}: {measure.text(y)}",
+        measure.text(y), "current", "star", 6.0, figure_lines(heading, own_figures, w),
+    )  # fmt: skip
+    levels = (_limit(w),) if quantity == "shared" else ()
+    if quantity == "time" and _has_short(ys for ys in places.values()):
+        levels = (
+            Level(LAUNCH_SECONDS, f"a launch: some {LAUNCH}", f"a launch: {LAUNCH}", "muted"),
+        )
+    return PlotModel(
+        name=f"{measure.title} over {AXIS_TITLES[axis]}",
+        x=Axis(AXIS_TITLES[axis], _tokens, log=True, base=2, whole=True),
+        y=Axis(measure.title + _by_bytes(w, quantity), measure.text, log=True, base=measure.base),
+        curves=tuple(curves),
+        marks=(mark,),
+        levels=levels,
+        note=_note(w, axis),
+        summary=". ".join(
+            f"{_title(name)} at {axis} = {count_text(found.here)}: {measure.text(ys[here])}"
+            for name, ys in places.items()
+        ),
+    )
+
+
+def map_plot(found: TilingMap, w: Workload, quantity: Quantity) -> PlotModel:
+    """Return a map over tile sizes.
+
+    Parameters
+    ----------
+    found : TilingMap
+        Its figures.
+    w : Workload
+        The workload it was made of, its algorithm that of the map.
+    quantity : str
+        What the colours say.
+    """
+    measure = _MEASURES[quantity]
+    values = np.array([[amount(f, quantity) for f in row] for row in found.figures], float)
+    beyond = np.array([[f.shared > found.limit for f in row] for row in found.figures])
+    for array in (values, beyond):
+        array.flags.writeable = False
+    limit = bytes_text(found.limit)
+    heat = HeatMap(
+        xs=tuple(float(c) for c in found.cols),
+        ys=tuple(float(r) for r in found.rows),
+        values=values,
+        title=measure.title,
+        text=measure.text,
+        base=measure.base,
+        role=measure.role,
+        beyond=beyond,
+        beyond_label=f"hatched: over {limit} a block",
+        beyond_short=f"over {limit}",
+        details=partial(_cell_lines, found, w),
+    )
+    marks, off = _choice_marks(found, w, heat)
+    here = found.here_figures
+    short = ""
+    if quantity == "time" and _has_short(values.tolist()):
+        short = f" A launch alone takes some {LAUNCH}."
+    return PlotModel(
+        name=f"{measure.title} of {_title(found.algorithm)} over Br and Bc",
+        x=Axis(AXIS_TITLES["Bc"], _tokens, base=2, whole=True),
+        y=Axis(AXIS_TITLES["Br"], _tokens, base=2, whole=True),
+        marks=marks,
+        heat=heat,
+        note=_note(w, None) + (f" Off the map: {', '.join(off)}." if off else "") + short,
+        summary=(
+            f"{_tiles(*found.here)}: {measure.text(amount(here, quantity))}, "
+            f"{bytes_text(here.shared)} of shared memory; a block may take {limit}. "
+            + ". ".join(
+                f"{_RULES[c.rule]} {_tiles(c.rows, c.cols)}: "
+                f"{measure.text(amount(c.figures, quantity))}"
+                for c in found.choices
+            )
+        ),
+    )
+
+
+def _tiles(rows: int, cols: int) -> str:
+    return f"{count_text(rows)} × {count_text(cols)}"
+
+
+def _cell_lines(found: TilingMap, w: Workload, row: int, column: int) -> tuple[str, ...]:
+    heading = f"{_title(found.algorithm)}, {_tiles(found.rows[row], found.cols[column])} tiles"
+    lines = figure_lines(heading, found.figures[row][column], w)
+    return (*lines, "click: make it the scenario")
+
+
+def _choice_marks(
+    found: TilingMap, w: Workload, heat: HeatMap
+) -> tuple[tuple[Mark, ...], tuple[str, ...]]:
+    """Return the marks of this scenario and of the published rules, and words for those off it."""
+    names: dict[tuple[int, int], list[str]] = {found.here: ["here"]}
+    figures = {found.here: found.here_figures}
+    whose: dict[tuple[int, int], list[str]] = {found.here: ["this scenario"]}
+    for choice in found.choices:
+        tiles = (choice.rows, choice.cols)
+        names.setdefault(tiles, []).append(_RULES[choice.rule])
+        whose.setdefault(tiles, []).append(_RULE_WORDS[choice.rule])
+        figures[tiles] = choice.figures
+    marks, off = [], []
+    for n, (tiles, said) in enumerate(names.items()):
+        rows, cols = tiles
+        joined = ", ".join(said)
+        if heat.cell_at(cols, rows) is None:
+            off.append(f"{joined} {_tiles(*tiles)}")
+            continue
+        heading = f"{_tiles(*tiles)}: {joined}"
+        lines = figure_lines(heading, figures[tiles], w)
+        own = n == 0
+        marks.append(
+            Mark(
+                cols, rows, f"{joined} {_tiles(*tiles)}", joined,
+                "current" if own else "text", "star" if own else "diamond", 6.0 if own else 4.5,
+                (lines[0], *whose[tiles], *lines[1:]), None if own else (rows, cols),
+            )
+        )  # fmt: skip
+    return tuple(marks), tuple(off)
+
+
+def _has_short(times: Iterable[Sequence[float]]) -> bool:
+    """Return whether any time is below that of a launch."""
+    return min(min(row) for row in times) < LAUNCH_SECONDS
+
+
+def _limit(w: Workload) -> Level:
+    size = bytes_text(w.gpu.smem_bytes)
+    return Level(w.gpu.smem_bytes, f"{w.gpu.name}: {size} a block", size, "bad")
+
+
+def _by_bytes(w: Workload, quantity: Quantity) -> str:
+    bytes_alone = quantity == "time" and w.dtype == "float32"
+    return ", bytes alone: no float32 rate in the presets" if bytes_alone else ""
+
+
+def _note(w: Workload, axis: SweepAxis | None) -> str:
+    """Return what all else is."""
+    parts = []
+    queries = f"{count_text(w.seqlen_q)} {'query' if w.seqlen_q == 1 else 'queries'}, "
+    if w.seqlen_q == w.seqlen_k:
+        queries = ""
+    if axis != "N":
+        parts.append(f"{queries}N = {count_text(w.seqlen_k)}")
+    elif queries:
+        parts.append(f"{queries}N keys")
+    if axis != "d":
+        parts.append(f"d = {w.head_dim}")
+    if axis == "d" and w.scenario.tiling.rows is None:
+        parts.append(f"tiles by rule {w.scenario.tiling.rule or 'fa2'}")
+    elif axis is not None:
+        rows = "Br" if axis == "Br" else count_text(w.rows)
+        cols = "Bc" if axis == "Bc" else count_text(w.cols)
+        parts.append(f"{rows} × {cols} tiles")
+    parts.append(w.dtype)
+    parts.append(_mask(w))
+    parts.append(plural(w.heads, "head"))
+    parts.append(w.gpu.name)
+    return ", ".join(parts) + "."
+
+
+def _mask(w: Workload) -> str:
+    mask = w.mask
+    words = ["causal"] if mask.causal else []
+    if mask.window:
+        words.append(f"window {count_text(mask.window)}")
+        words += [plural(mask.sinks, "sink")] if mask.sinks else []
+    return " + ".join(words) or "no mask"

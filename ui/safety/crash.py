@@ -1,0 +1,311 @@
+"""Failures of ours: caught wherever they happen, told in one dialog, with a report to hand on."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from PySide6 import __version__ as pyside_version
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from simulator.problem.scenario import scenario_toml
+from ui.app.cli import version
+from ui.safety.log import LOG, log_path
+from ui.safety.overrides import guarded
+
+if TYPE_CHECKING:
+    from ui.session.session import Session
+    from ui.window.autosave import Autosave
+    from ui.window.main_window import MainWindow
+
+MOST_TOLD = 20
+"""Failures written out in one report; of more only the number is told."""
+QUIET_SECONDS = 5.0
+"""A failure that came again this soon after the last time is not told again: it may be painting."""
+
+QUIT = 2
+"""Result of the dialog; any other means to go on."""
+
+_Where = tuple[str, str, int]
+"""Kind of a failure, and the file and line where it was raised."""
+
+
+class CrashDesk(QObject):
+    """Takes every error that nobody has caught: of Qt's slots, of threads, of what is let go of.
+
+    Further failures while the dialog is open are added to its report. A failure in here is only
+    written to the log: it calls nothing that could bring it back.
+    """
+
+    _caught = Signal(str, object)
+    """The text of a failure, and where it was raised."""
+    _interrupted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.window: MainWindow | None = None
+        self.autosave: Autosave | None = None
+        self.dialog: CrashDialog | None = None
+        self.quit_asked = False
+        self._last: dict[_Where, float] = {}
+        self._broken = False
+        self._hooks = (sys.excepthook, threading.excepthook, sys.unraisablehook)
+        # Never at once: the error may come from the middle of painting, or of another thread.
+        self._caught.connect(self._tell, Qt.ConnectionType.QueuedConnection)
+        self._interrupted.connect(self._end, Qt.ConnectionType.QueuedConnection)
+
+    def install(self) -> None:
+        """Take all errors from now on."""
+        sys.excepthook = self.take
+        threading.excepthook = self._take_of_thread
+        sys.unraisablehook = self._take_unraisable
+
+    def uninstall(self) -> None:
+        """Leave errors to those who had them before."""
+        sys.excepthook, threading.excepthook, sys.unraisablehook = self._hooks
+
+    # --- taking -----------------------------------------------------------------------------
+
+    def take(
+        self,
+        kind: type[BaseException],
+        error: BaseException | None,
+        trace: TracebackType | None,
+        place: str = "",
+    ) -> None:
+        """Take an error, in any thread; `place` says where, unless it is the window's."""
+        try:
+            if issubclass(kind, KeyboardInterrupt):
+                self._interrupted.emit()
+                return
+            text = "".join(traceback.format_exception(kind, error, trace)).rstrip()
+            text = f"{place}\n{text}" if place else text
+            LOG.error("failure\n%s", text)
+            self._caught.emit(text, _where(kind, trace))
+        except BaseException:  # nothing may come out of here: it would come in again
+            with suppress(BaseException):
+                LOG.critical("the failure could not be told", exc_info=True)
+
+    def _take_of_thread(self, args: threading.ExceptHookArgs) -> None:
+        if args.exc_type is not SystemExit:
+            name = args.thread.name if args.thread else "unknown"
+            self.take(args.exc_type, args.exc_value, args.exc_traceback, f"In the thread {name}:")
+
+    def _take_unraisable(self, args: sys.UnraisableHookArgs) -> None:
+        place = args.err_msg or "Ignored"
+        self.take(args.exc_type, args.exc_value, args.exc_traceback, f"{place}:")
+
+    def _end(self) -> None:
+        """Close, as after Ctrl+C."""
+        if self.window is not None:
+            self.window.close()
+        else:
+            QApplication.exit(0)
+
+    # --- telling ----------------------------------------------------------------------------
+
+    def _tell(self, text: str, where: _Where) -> None:
+        try:
+            now = time.monotonic()
+            again = now - self._last.get(where, -QUIET_SECONDS) < QUIET_SECONDS
+            self._last[where] = now
+            if self.dialog is not None:
+                self.dialog.add(text)
+            elif not again and not self._broken:
+                self._open(text)
+        except BaseException:
+            self._broken = True
+            LOG.critical("the failure could not be told", exc_info=True)
+
+    def _open(self, text: str) -> None:
+        kept = self._keep()
+        session = self.window.session if self.window else None
+        self.dialog = CrashDialog(text, session, kept, self.window)
+        self.dialog.finished.connect(self._close)
+        self.dialog.open()
+
+    def _keep(self) -> str:
+        """Copy unsaved changes; return in words what became of them."""
+        if self.autosave is None:
+            return ""
+        try:
+            self.autosave.flush()
+        except Exception:  # the dialog is all the more needed
+            LOG.critical("unsaved changes could not be copied", exc_info=True)
+        if self.autosave.kept:
+            return "Your unsaved changes are kept: if you quit, the next start offers them."
+        if self.autosave.pending:
+            return "Your unsaved changes could not be kept: save them now."
+        return "There are no unsaved changes."
+
+    def _close(self, result: int) -> None:
+        self.dialog = None
+        if result == QUIT:
+            self.quit_asked = True
+            try:
+                if self.window is not None:
+                    self.window.close()
+            finally:
+                QApplication.exit(1)
+
+
+@guarded
+class CrashDialog(QDialog):
+    """Says in plain words that something went wrong; the details are for those who mend it.
+
+    Parameters
+    ----------
+    text : str
+        The failure, as Python tells it.
+    session : Session or None
+        Of which the report tells scenario and engine.
+    kept : str
+        What became of unsaved changes.
+    window : QWidget or None
+        None: there is none yet, and nothing to go on with.
+    """
+
+    def __init__(
+        self, text: str, session: Session | None, kept: str, window: QWidget | None
+    ) -> None:
+        super().__init__(window)
+        self._head = report_head(session)
+        self._failures = [text]
+        self._count = 1
+        self.setObjectName("crash")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Something went wrong")
+        goes_on = window is not None
+        self._words = QLabel(_words(goes_on, kept))
+        self._words.setWordWrap(True)
+        self._words.setTextFormat(Qt.TextFormat.PlainText)
+        self.more = QLabel()
+        self.more.hide()
+        self.details = QPlainTextEdit()
+        self.details.setReadOnly(True)
+        self.details.setAccessibleName("Report")
+        self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.details.hide()
+        buttons = QDialogButtonBox()
+        self.show_button = self._button(buttons, "Show details", "ActionRole")
+        self.show_button.setCheckable(True)
+        self.show_button.toggled.connect(self._show_details)
+        self.copy_button = self._button(buttons, "Copy report", "ActionRole")
+        self.copy_button.setToolTip(
+            "Puts version, system, engine, scenario and the error on the clipboard."
+        )
+        self.copy_button.clicked.connect(self._copy)
+        self.quit_button = self._button(buttons, "Quit", "RejectRole")
+        self.quit_button.clicked.connect(lambda: self.done(QUIT))
+        self.continue_button = self._button(buttons, "Continue", "AcceptRole")
+        self.continue_button.clicked.connect(self.accept)
+        self.continue_button.setVisible(goes_on)
+        first = self.continue_button if goes_on else self.copy_button
+        first.setDefault(True)
+        column = QVBoxLayout(self)
+        column.setSpacing(12)
+        for widget in (self._words, self.more):
+            column.addWidget(widget)
+        column.addWidget(self.details, 1)
+        column.addWidget(buttons)
+        self._goes_on = goes_on
+        self._fit()
+
+    def _button(self, box: QDialogButtonBox, text: str, role: str) -> QPushButton:
+        button = box.addButton(text, QDialogButtonBox.ButtonRole[role])
+        button.setAutoDefault(False)
+        return button
+
+    def _fit(self) -> None:
+        """Make it as wide as a line that reads well, at any text scale."""
+        self.setMinimumWidth(self._words.fontMetrics().averageCharWidth() * 72)
+
+    @property
+    def report(self) -> str:
+        """What is copied: where it ran, what was on show, and every failure."""
+        unwritten = self._count - len(self._failures)
+        more = [f"{unwritten} more"] if unwritten else []
+        return "\n\n".join([self._head, *self._failures, *more]) + "\n"
+
+    def add(self, text: str) -> None:
+        """Add another failure to the report."""
+        self._count += 1
+        if len(self._failures) < MOST_TOLD and text not in self._failures:
+            self._failures.append(text)
+        others = self._count - 1
+        times = "once more" if others == 1 else f"{others} more times"
+        self.more.setText(f"It has gone wrong {times} since.")
+        self.more.show()
+        if not self.details.isHidden():
+            self.details.setPlainText(self.report)
+
+    def _show_details(self, on: bool) -> None:
+        self.show_button.setText("Hide details" if on else "Show details")
+        self.details.setPlainText(self.report)
+        self.details.setMinimumHeight(self.details.fontMetrics().height() * 12)
+        self.details.setVisible(on)
+        self.adjustSize()
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.report)
+        self.copy_button.setText("Report copied")
+
+    def reject(self) -> None:
+        """Go on after Escape, where there is something to go on with."""
+        self.done(QDialog.DialogCode.Accepted if self._goes_on else QUIT)
+
+
+def report_head(session: Session | None) -> str:
+    """Return what a report says before the failures: version, system, engine, scenario."""
+    kind = "binary" if getattr(sys, "frozen", False) else "checkout"
+    lines = [
+        f"Tilescope {version()} ({kind})",
+        f"{platform.platform()}, Python {platform.python_version()}",
+        f"PySide6 {pyside_version}, {QGuiApplication.platformName()}",
+        f"log: {log_path()}",
+    ]
+    trace = session.trace if session else None
+    if session is None or trace is None:
+        return "\n".join([*lines, "no scenario on show"])
+    why = f" ({session.why})" if session.why else ""
+    at = session.cursor
+    lines += [
+        f"engine {trace.engine.name}, {trace.engine.device}{why}",
+        f"at visit {at.visit}, op {at.op}",
+        "",
+        f"# {session.path or 'no file'}",
+        scenario_toml(trace.workload.scenario).rstrip(),
+    ]
+    return "\n".join(lines)
+
+
+def _words(goes_on: bool, kept: str) -> str:
+    failure = "Something inside Tilescope went wrong. It is a mistake of the program, not yours."
+    on = (
+        "You can go on, but what is on show may be wrong until you open the scenario anew."
+        if goes_on
+        else "It cannot start."
+    )
+    return "\n\n".join(filter(None, (failure, kept, on)))
+
+
+def _where(kind: type[BaseException], trace: TracebackType | None) -> _Where:
+    last = traceback.extract_tb(trace)[-1:] if trace else []
+    return kind.__name__, last[0].filename if last else "", last[0].lineno or 0 if last else 0

@@ -1,0 +1,158 @@
+"""The log: what Tilescope did and what went wrong, in a small file beside the settings."""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import platform
+import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QtMsgType
+
+from simulator.base.errors import InputError, reason, refuse, safe_text
+from ui.safety.settings import settings_path
+from ui.safety.system_libraries import advice, missing_libraries, named_platforms
+
+if TYPE_CHECKING:
+    from simulator.run.trace import Trace
+    from ui.session.session import Session
+
+LOG = logging.getLogger("tilescope")
+LOG.addHandler(logging.NullHandler())  # a command that keeps no log prints nothing instead
+LOG.propagate = False
+
+MOST_BYTES = 512 * 1024
+"""Of a log file; the one before it is kept beside it."""
+_NOT_LOGS = (".toml", ".md", ".npz", ".safetensors")
+"""Endings of what users open: it would be written to by `--log demo.toml`."""
+_REMARKS = 4
+"""Remarks of Qt's, the last of them fatal, that are told where it cannot start."""
+_LEVELS = {
+    QtMsgType.QtDebugMsg: logging.DEBUG,
+    QtMsgType.QtInfoMsg: logging.INFO,
+    QtMsgType.QtWarningMsg: logging.INFO,
+    QtMsgType.QtCriticalMsg: logging.WARNING,
+    QtMsgType.QtFatalMsg: logging.ERROR,
+}
+
+
+def log_path() -> Path:
+    """Return where the log is kept when no other file is named."""
+    return settings_path().with_name("tilescope.log")
+
+
+def start_log(wanted: str | None = None) -> Path | None:
+    """Keep a log from now on; a crash of the interpreter is written to it as well.
+
+    Parameters
+    ----------
+    wanted : str, optional
+        File for a log of all that is done; empty: `log_path`, which is told on stderr. Without
+        it, warnings and failures alone go to `log_path`.
+
+    Returns
+    -------
+    Path or None
+        The file; None where nobody asked for one and none can be written.
+
+    Raises
+    ------
+    InputError
+        The log that was asked for cannot be written.
+    """
+    stop_log()
+    path = Path(wanted).absolute() if wanted else log_path()
+    if wanted and path.suffix.lower() in _NOT_LOGS:
+        raise refuse("--log", "", wanted, "a file for the log; name what is to be opened before it")
+    try:
+        if not wanted:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        handler = _File(path, maxBytes=MOST_BYTES, backupCount=1, encoding="utf-8")
+    except OSError as error:
+        if wanted is None:
+            return None
+        raise refuse(str(path), "", "", f"a file that can be written ({reason(error)})") from None
+    if wanted == "":
+        print(f"log: {safe_text(str(path))}", file=sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    LOG.addHandler(handler)
+    LOG.setLevel(logging.WARNING if wanted is None else logging.INFO)
+    return path
+
+
+def stop_log() -> None:
+    """Close the log's file."""
+    for handler in [each for each in LOG.handlers if isinstance(each, _File)]:
+        LOG.removeHandler(handler)
+        handler.close()
+
+
+class _File(RotatingFileHandler):
+    """Tells `faulthandler` which file is open: it writes where Python no longer runs."""
+
+    def _open(self):  # type: ignore[no-untyped-def]  # the library's type is private
+        stream = super()._open()
+        faulthandler.enable(stream)
+        return stream
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Lose a line rather than print one: a full disk is told where something is saved."""
+
+    def close(self) -> None:
+        faulthandler.disable()
+        super().close()
+
+
+def take_qt_message(kind: QtMsgType, context: object, message: str) -> None:
+    """Put Qt's own remarks into the log: the user can do nothing about them."""
+    LOG.log(_LEVELS.get(kind, logging.WARNING), "Qt: %s", message)
+
+
+class QtStart:
+    """Takes Qt's remarks while it starts: what ends the process then is told, not only logged."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+
+    def __call__(self, kind: QtMsgType, context: object, message: str) -> None:
+        """Take one remark."""
+        take_qt_message(kind, context, message)
+        self._said.append(" ".join(message.split()))
+        if kind == QtMsgType.QtFatalMsg:
+            missing = missing_libraries(named_platforms(os.environ))
+            words = advice(missing) or "; ".join(dict.fromkeys(self._said[-_REMARKS:]))
+            print(f"tilescope: Qt cannot start: {words}", file=sys.stderr, flush=True)
+            os._exit(2)  # Qt would abort the process
+
+
+def log_start(version: str) -> None:
+    """Write what starts, and on what."""
+    kind = "binary" if getattr(sys, "frozen", False) else "checkout"
+    LOG.info(
+        "Tilescope %s (%s), Python %s, %s",
+        version, kind, platform.python_version(), platform.platform(),
+    )  # fmt: skip
+
+
+def follow(session: Session) -> None:
+    """Write which scenarios a session shows, what computes them and why, and what is refused."""
+
+    def tell_trace(trace: Trace) -> None:
+        w = trace.workload
+        why = f" ({session.why})" if session.why else ""
+        LOG.info(
+            "scenario %s: %s, %s, %d heads, %d x %d, d = %d; engine %s, %s%s",
+            session.path or "without a file", w.algorithm, w.dtype, w.heads, w.seqlen_q,
+            w.seqlen_k, w.head_dim, trace.engine.name, trace.engine.device, why,
+        )  # fmt: skip
+
+    def tell_refusal(error: InputError) -> None:
+        LOG.info("refused: %s", error)
+
+    session.trace_changed.connect(tell_trace)
+    session.refused.connect(tell_refusal)
+    session.fell_back.connect(LOG.warning)

@@ -1,0 +1,157 @@
+"""What the window remembers between starts. Settings never stop it from starting."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
+
+from ui.look.layouts import LAYOUT_NAMES
+from ui.look.theme import TEXT_SCALES, THEMES
+
+MAX_RECENT = 8
+_DOCKS_VERSION = 3
+"""Raised when docks change so that an old state would hide them."""
+
+
+def settings_path() -> Path:
+    """Return the settings file: ``TILESCOPE_SETTINGS``, else in the user's configuration."""
+    override = os.environ.get("TILESCOPE_SETTINGS")
+    if override:
+        return Path(override)
+    place = QStandardPaths.StandardLocation.GenericConfigLocation
+    return Path(QStandardPaths.writableLocation(place)) / "tilescope" / "tilescope.ini"
+
+
+class Settings:
+    """Typed access to the settings file; a value that makes no sense counts as absent.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file; by default `settings_path`.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        # A path and a format: QSettings(organisation, application) ignores redirection.
+        self._store = QSettings(str(path or settings_path()), QSettings.Format.IniFormat)
+
+    @property
+    def folder(self) -> Path:
+        """Where the settings file lies."""
+        return Path(self._store.fileName()).parent
+
+    @property
+    def first_start(self) -> bool:
+        """Whether no window has been opened with these settings yet."""
+        return str(self._store.value("started", "false")).lower() != "true"
+
+    @first_start.setter
+    def first_start(self, on: bool) -> None:
+        self._store.setValue("started", "false" if on else "true")
+
+    @property
+    def theme(self) -> str:
+        """Name of the theme."""
+        name = str(self._store.value("theme", "dark"))
+        return name if name in THEMES else "dark"
+
+    @theme.setter
+    def theme(self, name: str) -> None:
+        self._store.setValue("theme", name)
+
+    @property
+    def text_scale(self) -> float:
+        """Text scale, 1 to 2."""
+        try:
+            scale = float(str(self._store.value("text_scale", 1.0)))
+        except ValueError:
+            return 1.0
+        return min(TEXT_SCALES, key=lambda known: abs(known - scale))
+
+    @text_scale.setter
+    def text_scale(self, scale: float) -> None:
+        self._store.setValue("text_scale", scale)
+
+    @property
+    def motion(self) -> bool:
+        """Whether moves are animated."""
+        return str(self._store.value("motion", "true")).lower() != "false"
+
+    @motion.setter
+    def motion(self, on: bool) -> None:
+        self._store.setValue("motion", "true" if on else "false")
+
+    @property
+    def ask_unsaved(self) -> bool:
+        """Whether it is asked what becomes of unsaved changes."""
+        return str(self._store.value("ask_unsaved", "true")).lower() != "false"
+
+    @ask_unsaved.setter
+    def ask_unsaved(self, on: bool) -> None:
+        self._store.setValue("ask_unsaved", "true" if on else "false")
+
+    @property
+    def recent(self) -> list[Path]:
+        """Scenario files opened lately, the latest first."""
+        value = self._store.value("recent", [])
+        names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        return [Path(str(name)) for name in names if name][:MAX_RECENT]
+
+    def add_recent(self, path: Path) -> None:
+        """Put a file at the head of the recent ones."""
+        absolute = path.absolute()
+        others = [known for known in self.recent if known != absolute]
+        self._store.setValue("recent", [str(p) for p in [absolute, *others][:MAX_RECENT]])
+
+    @property
+    def recorded(self) -> Path | None:
+        """The lesson that a step was added to last; None where it is not there any more."""
+        name = str(self._store.value("recorded", ""))
+        return Path(name) if name and Path(name).is_file() else None
+
+    @recorded.setter
+    def recorded(self, path: Path) -> None:
+        self._store.setValue("recorded", str(path.absolute()))
+
+    @property
+    def layout(self) -> str:
+        """Name of the layout."""
+        name = str(self._store.value("layout", ""))
+        return name if name in LAYOUT_NAMES else LAYOUT_NAMES[0]
+
+    @layout.setter
+    def layout(self, name: str) -> None:
+        self._store.setValue("layout", name)
+
+    @property
+    def geometry(self) -> QByteArray | None:
+        """Place and size of the window, None where there is nothing usable."""
+        value = self._store.value("geometry")
+        return value if isinstance(value, QByteArray) else None
+
+    @geometry.setter
+    def geometry(self, geometry: QByteArray) -> None:
+        self._store.setValue("geometry", geometry)
+
+    def state(self, layout: str) -> QByteArray | None:
+        """Return how the docks of a layout were left, None where there is nothing usable."""
+        value = self._store.value(f"docks{_DOCKS_VERSION}/{layout}")
+        return value if isinstance(value, QByteArray) else None
+
+    def save_state(self, layout: str, state: QByteArray) -> None:
+        """Remember how the docks of a layout are."""
+        self._store.setValue(f"docks{_DOCKS_VERSION}/{layout}", state)
+
+    def shares(self, layout: str) -> str:
+        """Return what the user has made of the sizes of a layout, as `Shares.to_text` says it."""
+        return str(self._store.value(f"docks{_DOCKS_VERSION}/{layout}_shares", ""))
+
+    def save_shares(self, layout: str, shares: str) -> None:
+        """Remember what the user has made of the sizes of a layout."""
+        self._store.setValue(f"docks{_DOCKS_VERSION}/{layout}_shares", shares)
+
+    def sync(self) -> None:
+        """Write what has changed; a file that cannot be written is no reason to fail."""
+        self._store.sync()

@@ -1,0 +1,63 @@
+"""Standard output and error as a command finds them: of any encoding, full, gone or closed."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+
+from simulator.base.errors import reason, safe_text
+
+
+def fit_encoding() -> None:
+    """Let standard output take every letter, whatever its encoding: Windows pipes in cp1252."""
+    codecs.register_error("tilescope", _stand_in)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="tilescope")
+
+
+def _stand_in(error: UnicodeError) -> tuple[str, int]:
+    """Return what stands for letters that an encoding lacks: a space for a thin one, else ?."""
+    assert isinstance(error, UnicodeEncodeError)
+    lost = error.object[error.start : error.end]
+    return "".join(" " if letter.isspace() else "?" for letter in lost), error.end
+
+
+def send_off() -> bool:
+    """Send what was printed to its reader, who may be gone.
+
+    Returns
+    -------
+    bool
+        False where it could not be written, which standard error then says.
+    """
+    if sys.stdout is None:  # closed
+        return True
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        _drop_output()
+    except OSError as error:
+        _drop_output()
+        tell_unwritten(error)
+        return False
+    return True
+
+
+def tell_unwritten(error: OSError) -> None:
+    """Say in one line what could not be read or written."""
+    what = safe_text(str(error.filename or "standard output"))
+    print(f"{what}: expected a file that can be used ({reason(error)})", file=sys.stderr)
+
+
+def on_terminal() -> bool:
+    """Return whether standard error is one, where progress is shown."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _drop_output() -> None:
+    """Let the interpreter's own last flush go nowhere, silently."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,1 +1,0 @@
-"""Pure painters: the parts of the picture, drawn from a snapshot alone."""

@@ -1,0 +1,77 @@
+"""From scenarios to traces: which engine computes, and inputs that need not be read again."""
+
+from __future__ import annotations
+
+from kernels.devices.registry import FAULTS_NOTE, choose_engine
+from simulator.engines.numpy_engine import Engine
+from simulator.problem.scenario import Scenario
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.run.trace import Trace, trace_of
+
+
+class Engines:
+    """Makes the engines of a session.
+
+    Parameters
+    ----------
+    name : str
+        ``auto``, ``numpy``, ``cupy`` or ``host``.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.note = ""
+        """In words, why a device was given up; empty where none was."""
+        self._notes: dict[object, str] = {}  # why `auto` computes with NumPy, by kernel
+        self._inputs: tuple[object, Inputs] | None = None
+
+    def trace(self, scenario: Scenario) -> Trace:
+        """Build a trace (in the worker); inputs that did not change are kept.
+
+        Raises
+        ------
+        InputError
+            The scenario or its input cannot be used, or the engine that was asked for does not run.
+        """
+        workload = resolve(scenario)
+        key = _input_key(workload)
+        if self._inputs is None or self._inputs[0] != key:
+            self._inputs = (key, read_inputs(workload))
+        return trace_of(workload, self._inputs[1], self.make)
+
+    def make(self, workload: Workload, inputs: Inputs) -> Engine:
+        """Make the engine of a workload, and remember why it is this one.
+
+        Raises
+        ------
+        InputError
+            The engine that was asked for does not run.
+        """
+        engine, note = choose_engine(self.name, workload, inputs)
+        if not workload.faults.on:
+            self._notes[_kernel_key(workload)] = note
+        return engine
+
+    def why(self, workload: Workload) -> str:
+        """Return in words why this engine computes and no other; empty where there is no reason."""
+        if workload.faults.on:
+            return FAULTS_NOTE
+        return self.note or self._notes.get(_kernel_key(workload), "")
+
+    def give_up(self, engine: Engine, error: Exception) -> None:
+        """Compute with NumPy from now on: a device has failed."""
+        self.name = "numpy"
+        self.note = f"{engine.device} failed ({error})"
+
+
+def _kernel_key(w: Workload) -> object:
+    """Return what a kernel and its shared memory depend on."""
+    return (w.algorithm, w.rows, w.cols, w.head_dim, w.value_dim, w.dtype, w.seqlen_k)
+
+
+def _input_key(workload: Workload) -> object:
+    """Return what Q, K and V depend on."""
+    w, file = workload, workload.file
+    stamp = (file.path, file.path.stat().st_mtime_ns) if file else w.scenario.input.seed
+    shape = (w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim)
+    return (stamp, shape, w.dtype, w.picked, w.kv_heads, w.input_heads)

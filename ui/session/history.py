@@ -1,0 +1,175 @@
+"""What a session can go back to, and what it keeps from one run to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QUndoCommand, QUndoStack
+
+from simulator.problem.scenario import Scenario, with_values
+from simulator.program.playback import clamped, first_cursor
+from simulator.run.cell_values import exists
+from simulator.run.snapshot import Cell, Cursor
+from simulator.run.trace import Trace
+from ui.safety.overrides import guarded
+
+if TYPE_CHECKING:
+    from ui.session.session import Session
+
+
+MOST_STEPS = 200
+"""Of undo: each keeps two scenarios."""
+
+
+@dataclass(slots=True)
+class File:
+    """The file of a scenario and of what becomes of it, whatever is undone; saving names it.
+
+    Attributes
+    ----------
+    path : Path or None
+        Where it lies; None when it has been saved nowhere yet.
+    opened : Scenario or None
+        What it held, under its own title.
+    """
+
+    path: Path | None = None
+    opened: Scenario | None = None
+
+
+_CHANGED = " (changed)"
+
+
+def retitled(scenario: Scenario, shown: Scenario, opened: Scenario | None) -> Scenario:
+    """Return a changed scenario under a title that does not claim what no longer holds.
+
+    A title belongs to the run that it was written for. If anything but the GPU has been changed
+    since, it says so; back at what was opened, it is the title of before. One that somebody has
+    just written stays as it is.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What `shown` is to become.
+    shown : Scenario
+        What is on show.
+    opened : Scenario or None
+        What the file held.
+    """
+    if not shown.title or scenario.title != shown.title:
+        return scenario
+    plain = shown.title.removesuffix(_CHANGED)
+    own = opened is not None and opened.title.removesuffix(_CHANGED) == plain
+    if opened is not None and own and _run_of(scenario) == _run_of(opened):
+        return with_values(scenario, {"title": opened.title})
+    if _run_of(scenario) == _run_of(shown):
+        return scenario
+    return with_values(scenario, {"title": plain + _CHANGED})
+
+
+def _run_of(scenario: Scenario) -> dict[str, object]:
+    """Return all that a run depends on, the numbers and the bytes."""
+    return scenario.model_dump(exclude={"title", "hardware"})
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What was on show before a lesson: its run, file and place, and what undo had."""
+
+    trace: Trace
+    file: File
+    cursor: Cursor
+    row: int
+    cell: Cell | None
+    stack: Steps
+
+
+class Steps(QUndoStack):
+    """What can be undone, and which of it is on show.
+
+    Qt counts a step as undone at once, but its run has to be built first: that takes a moment, and
+    may come to nothing where it is refused or something else is asked for meanwhile.
+    """
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.setUndoLimit(MOST_STEPS)
+        self._shown = 0
+        self.going_back = False
+        """Whether steps are only counted, not shown."""
+
+    @property
+    def moving(self) -> bool:
+        """Whether something else is to be shown: it is being built."""
+        return self.index() != self._shown
+
+    def show(self) -> None:
+        """Take note that what the stack says is on show."""
+        self._shown = self.index()
+
+    def return_to_show(self) -> None:
+        """Count from what is on show: what was to be undone or redone has come to nothing."""
+        if self.moving:
+            self.going_back = True
+            self.setIndex(self._shown)
+            self.going_back = False
+
+
+@guarded
+class Change(QUndoCommand):
+    """One scenario, and its file, replaced by another; undo builds the old one anew."""
+
+    def __init__(self, session: Session, trace: Trace, file: File, what: str) -> None:
+        super().__init__(what)
+        assert session.scenario is not None
+        self._session = session
+        self._steps = session.undo_stack
+        self._before = session.scenario, session.file
+        self._after = trace.workload.scenario, file
+        self._trace: Trace | None = trace
+
+    def redo(self) -> None:
+        if self._trace is None:
+            self._show(*self._after)
+        else:  # the first time the trace is at hand
+            trace, self._trace = self._trace, None
+            self._session.file = self._after[1]
+            self._session.show_trace(trace)
+
+    def undo(self) -> None:
+        self._show(*self._before)
+
+    def _show(self, scenario: Scenario, file: File) -> None:
+        if self._steps.going_back:
+            return
+
+        def accept(trace: Trace) -> None:
+            self._session.file = file
+            self._steps.show()
+            self._session.show_trace(trace)
+            self._session.file_changed.emit()
+
+        self._session.build(scenario, accept, undo=True)
+
+
+def kept_cell(cell: Cell | None, trace: Trace) -> Cell | None:
+    """Return the cell if the new run has it."""
+    return cell if cell is not None and exists(trace.workload, cell) else None
+
+
+def carried(cursor: Cursor, old: Trace, new: Trace) -> Cursor:
+    """Return the cursor in `new` that looks at the same part of the matrix as in `old`."""
+    visit = old.program.visit(cursor.visit)
+    grid = new.workload.grid
+    head = min(visit.head, new.workload.heads - 1)
+    i = min(visit.rows.start, new.workload.seqlen_q - 1) // grid.rows
+    j = min(visit.cols.start, new.workload.seqlen_k - 1) // grid.cols
+    launch = min(visit.launch, len(new.program.launches) - 1)
+    index = new.program.index(head, i, j, launch)
+    if index is None:
+        return clamped(new.program, Cursor(min(cursor.visit, len(new.program) - 1), cursor.op))
+    at_start = cursor == first_cursor()
+    return first_cursor() if at_start else clamped(new.program, Cursor(index, cursor.op))

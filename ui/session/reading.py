@@ -1,0 +1,56 @@
+"""Reading files beside the window: those of strangers may be large, far away or made to be slow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from simulator.base.errors import InputError, refuse, safe_text
+from ui.session.tasks import Report, Tasks
+
+T = TypeVar("T")
+_KIND = "file"
+
+
+class Reading(Tasks):
+    """Reads files in a thread of its own; of several that are asked for the last one counts."""
+
+    def read(
+        self,
+        path: Path,
+        reader: Callable[[Path], T],
+        done: Callable[[T | InputError], None],
+        *,
+        beside: bool = True,
+    ) -> None:
+        """Read a file.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        reader : callable
+            Reads it; an `InputError` of it is handed on.
+        done : callable
+            Told in this thread what was read, unless another file or scenario has been asked for.
+        beside : bool
+            Whether the window goes on meanwhile; files that ship are read on the spot.
+        """
+        self.cancel(_KIND)
+
+        def job(report: Report | None = None) -> T | InputError:
+            try:
+                return reader(path)
+            except InputError as error:
+                return error
+            except MemoryError:
+                return refuse(str(path), "", "", "a file that fits in memory")
+
+        if not beside:
+            done(job())
+            return
+        words = f"reading {safe_text(path.name)}"
+        self.start(_KIND, words, job, done)
+        self.progressed.emit(words, 0.0, math.nan)

@@ -1,0 +1,167 @@
+"""Breakpoints and runs to the next place where something happens."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from simulator.run.breakpoints import Condition, Finder, Hit
+from simulator.run.snapshot import Cursor
+from simulator.run.trace import Trace
+from ui.session.tasks import Cancelled, Report
+
+if TYPE_CHECKING:
+    from ui.session.session import Session
+
+_KIND = "run until"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where a step of playing comes to.
+
+    Attributes
+    ----------
+    cursor : Cursor
+        The place.
+    condition : Condition or None
+        The breakpoint that ends playing there.
+    """
+
+    cursor: Cursor
+    condition: Condition | None = None
+
+
+class Runs(QObject):
+    """The breakpoints of a session, and its runs to them.
+
+    Parameters
+    ----------
+    session : Session
+        Whose cursor is moved.
+    """
+
+    changed = Signal()
+    """The breakpoints are others."""
+    said = Signal(str)
+    """In words, why a run did not go anywhere; empty once another begins."""
+    stopped = Signal(str)
+    """In words, what playing or a run has stopped at."""
+    play_ended = Signal(object)
+    """The `Stop` at which a breakpoint has ended playing."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._session = session
+        self.breakpoints: tuple[Condition, ...] = ()
+        self._trace: Trace | None = None
+        self._halted = threading.Event()
+        # Playing and running search in threads of their own.
+        self._player: Finder | None = None
+        self._runner: Finder | None = None
+        session.playing_changed.connect(self._note_playing)
+        session.trace_changed.connect(self._drop_finders)
+
+    # --- breakpoints ------------------------------------------------------------------------
+
+    def toggle(self, condition: Condition) -> None:
+        """Set a breakpoint, or remove it."""
+        if condition in self.breakpoints:
+            self.remove(condition)
+        else:
+            self.breakpoints = (*self.breakpoints, condition)
+            self.changed.emit()
+
+    def remove(self, condition: Condition) -> None:
+        """Remove a breakpoint."""
+        self.breakpoints = tuple(kept for kept in self.breakpoints if kept != condition)
+        self.changed.emit()
+
+    def clear(self) -> None:
+        """Remove all breakpoints."""
+        self.breakpoints = ()
+        self.changed.emit()
+
+    # --- runs -------------------------------------------------------------------------------
+
+    def run_to_breakpoint(self, forward: bool = True) -> None:
+        """Go to the next place, or the one before, at which a breakpoint stops."""
+        if self.breakpoints:
+            self.run_until(self.breakpoints, "a breakpoint", forward)
+        else:
+            self.said.emit("No breakpoint is set: click beside a line of code to set one.")
+
+    def run_until(
+        self, conditions: Sequence[Condition], words: str = "", forward: bool = True
+    ) -> None:
+        """Go to the nearest place after the cursor, or before it, that meets a condition.
+
+        Where there is none the cursor stays, and `said` tells it.
+        """
+        session, trace = self._session, self._session.trace
+        if trace is None:
+            return
+        session.play(False)
+        self.said.emit("")
+        start, finder = session.cursor, self._finders(trace)[1]
+        what = words or conditions[0].words
+
+        def job(report: Report) -> Hit | None:
+            return finder.find(start, conditions, report, forward=forward)
+
+        def done(hit: Hit | None) -> None:
+            if session.trace is not trace or session.cursor != start:
+                return  # something else was asked for meanwhile
+            if hit is None:
+                where = "further on" if forward else "before this"
+                self.said.emit(f"Nothing {where} to stop at: {what}.")
+            else:
+                self.stopped.emit(hit.condition.words)
+                session.go(hit.cursor)
+
+        session.tasks.start(_KIND, f"running to {what}", job, done)
+
+    def say(self, words: str) -> None:
+        """Tell why a run does not go anywhere."""
+        self.said.emit(words)
+
+    # --- playing ----------------------------------------------------------------------------
+
+    def step_to(self, trace: Trace, start: Cursor, target: Cursor) -> Callable[[], Stop]:
+        """Return the search, for another thread, for where a step of playing comes to.
+
+        That is its target, or the first breakpoint before it.
+        """
+        finder, conditions = self._finders(trace)[0], self.breakpoints
+
+        def go_on(share: float) -> None:
+            if self._halted.is_set():
+                raise Cancelled
+
+        def seek() -> Stop:
+            try:
+                hit = finder.find(start, conditions, go_on, until=target)
+            except Cancelled:
+                return Stop(start)
+            return Stop(hit.cursor, hit.condition) if hit else Stop(target)
+
+        return seek
+
+    def _note_playing(self, on: bool) -> None:
+        if on:
+            self._halted.clear()
+            self.said.emit("")
+        else:
+            self._halted.set()
+
+    def _drop_finders(self, trace: Trace) -> None:
+        self._trace = self._player = self._runner = None
+
+    def _finders(self, trace: Trace) -> tuple[Finder, Finder]:
+        if self._player is None or self._runner is None or self._trace is not trace:
+            self._trace, self._player, self._runner = trace, Finder(trace), Finder(trace)
+        return self._player, self._runner

@@ -1,0 +1,576 @@
+"""What the window is about: a scenario, its trace, a cursor and a row; no widget in sight."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
+from PySide6.QtGui import QUndoGroup
+
+from kernels.errors import comes_from_device
+from simulator.base.errors import InputError, refuse, safe_text
+from simulator.lesson.places import Pointer
+from simulator.problem.scenario import Scenario, load_scenario, save_scenario
+from simulator.program.playback import (
+    SECONDS_PER_OP,
+    SPEEDS,
+    Granularity,
+    clamped,
+    end_of_visit,
+    first_cursor,
+    last_cursor,
+    step,
+)
+from simulator.run.cell_values import exists, moved_cell
+from simulator.run.row_report import RowReport, row_report
+from simulator.run.snapshot import Cell, Cursor, Snapshot
+from simulator.run.trace import Trace
+from simulator.study.compare import EngineRun, run_all
+from ui.safety.heap import give_back
+from ui.session.engines import Engines
+from ui.session.history import Aside, Change, File, Steps, carried, kept_cell, retitled
+from ui.session.model_choice import ModelChoice
+from ui.session.reading import Reading
+from ui.session.runs import Runs, Stop
+from ui.session.tasks import Report, Tasks
+from ui.session.worker import Worker
+
+Accept = Callable[[Trace], None]
+"""What takes a trace once it is built."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is on show.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        The state at the cursor.
+    report : RowReport
+        The row that the softmax panel explains.
+    cell : Cell or None
+        The cell that is selected, of the current head.
+    models : mapping
+        What the panels in sight need beyond the snapshot, by the panel's name.
+    points : tuple of Pointer
+        What a lesson points at.
+    """
+
+    snapshot: Snapshot
+    report: RowReport
+    cell: Cell | None = None
+    models: Mapping[str, object] = field(default_factory=dict)
+    points: tuple[Pointer, ...] = ()
+
+
+Model = Callable[[Trace, Snapshot, RowReport], object]
+"""Makes what a panel needs beyond the snapshot; in a few milliseconds, for it is made with it."""
+
+
+class Session(QObject):
+    """User intent in, immutable views out.
+
+    Intent is a new scenario or a new cursor; both are worked out by the `Worker`. A scenario
+    that cannot be used leaves everything as it was and is told through `refused`.
+    """
+
+    view_changed = Signal(object)
+    """The new `View`."""
+    trace_changed = Signal(object)
+    """The new `Trace`, before its first view."""
+    refused = Signal(object)
+    """The `InputError` of a scenario that cannot be used."""
+    withdrawn = Signal()
+    """What was refused does not stand any more where it was typed."""
+    playing_changed = Signal(bool)
+    settings_changed = Signal()
+    """Granularity or speed."""
+    file_changed = Signal()
+    """The scenario's file, or whether it differs from what is saved."""
+    fell_back = Signal(str)
+    """In words, that a device has failed and NumPy goes on."""
+    working = Signal(bool)
+    """Whether the engine has been at work for long enough to say so."""
+
+    def __init__(self, engine: str = "auto", parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.engines = Engines(engine)
+        self.file = File()
+        self.model_choice = ModelChoice(self)
+        self.trace: Trace | None = None
+        self.view: View | None = None
+        self.granularity = Granularity.OP
+        self.speed = 1.0
+        self.undo_group = QUndoGroup(self)
+        self.undo_group.setActiveStack(Steps(self.undo_group))
+        self.undo_group.cleanChanged.connect(self.file_changed)
+        self._cursor = first_cursor()
+        self._row = 0
+        self._cell: Cell | None = None
+        self._points: tuple[Pointer, ...] = ()
+        self._models: dict[str, Model] = {}
+        self._others: list[Worker] = []
+        self._accept: Accept | None = None
+        self._worker = Worker(self)
+        self._worker.finished.connect(self._finished)
+        self._worker.failed.connect(self._failed)
+        self._worker.idle.connect(self._rest)
+        self.tasks = Tasks(self)
+        self.reading = Reading(self)
+        for tasks in (self.tasks, self.reading):
+            tasks.failed.connect(lambda error: self._failed("task", error))
+        self.runs = Runs(self)
+        self._patience = QTimer(self, singleShot=True, interval=250)
+        self._patience.timeout.connect(self._tell_working)
+        self._clock = QTimer(self)
+        self._clock.timeout.connect(self._tick)
+
+    # --- scenarios ------------------------------------------------------------------------
+
+    @property
+    def undo_stack(self) -> Steps:
+        """What can be undone now: a lesson has a stack of its own."""
+        return cast(Steps, self.undo_group.activeStack())
+
+    @property
+    def path(self) -> Path | None:
+        """The scenario's file; None when it has none yet."""
+        return self.file.path
+
+    @property
+    def scenario(self) -> Scenario | None:
+        """The scenario on show."""
+        return self.trace.workload.scenario if self.trace else None
+
+    def open(self, path: Path) -> None:
+        """Read a scenario file and show it; undo goes back to the one before.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read; its input is checked later and told by `refused`.
+        """
+        scenario = load_scenario(path)
+        self.start(scenario, path)
+
+    def start(self, scenario: Scenario, path: Path | None) -> None:
+        """Show another scenario; `path` None when it is not a file yet."""
+        what = f"open {safe_text(path.name)}" if path else "open"
+        self._replace(scenario, File(path, scenario), what, opened=True)
+
+    def propose(self, scenario: Scenario, what: str) -> None:
+        """Change the scenario, as a step that can be undone; `what` names it."""
+        if self.scenario is not None:
+            scenario = retitled(scenario, self.scenario, self.file.opened)
+        if scenario != self.scenario:
+            self._replace(scenario, self.file, what, opened=False)
+
+    def _replace(self, scenario: Scenario, file: File, what: str, *, opened: bool) -> None:
+        self.reading.cancel()  # a file that is still read comes too late
+
+        def accept(trace: Trace) -> None:
+            if self.trace is None:
+                self.file = file
+                self.show_trace(trace)
+            else:
+                steps = self.undo_stack
+                steps.push(Change(self, trace, file, what))
+                steps.show()
+            if opened:
+                self.undo_stack.setClean()
+                self.first()
+            self.file_changed.emit()
+
+        self.build(scenario, accept)
+
+    def save(self, path: Path) -> None:
+        """Write the scenario to `path` and make that its file.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written; what was there is as it was.
+        """
+        if self.scenario is None:
+            return
+        save_scenario(self.scenario, path)
+        if self.undo_stack.moving:  # what is written is what is on show
+            self._call_off()
+        self.file.path, self.file.opened = path, self.scenario
+        self.undo_stack.setClean()
+        self.file_changed.emit()
+
+    def build(self, scenario: Scenario, accept: Accept, *, undo: bool = False) -> None:
+        """Build a trace in the worker; `accept` is told it, unless another is asked for first.
+
+        `undo` tells that it is the stack that asks: of undo and redo the last counts.
+        """
+        if not undo:
+            self.undo_stack.return_to_show()
+        self._accept = accept
+        self._submit("trace", lambda: (accept, self.engines.trace(scenario)))
+
+    def _call_off(self) -> None:
+        """Let nothing come of the trace that was asked for."""
+        self._accept = None
+        self.undo_stack.return_to_show()
+
+    @property
+    def why(self) -> str:
+        """In words, why this engine computes and no other; empty where there is no reason."""
+        return self.engines.why(self.trace.workload) if self.trace else self.engines.note
+
+    def _fall_back(self, trace: Trace, error: Exception) -> None:
+        """Go on with NumPy where a device has failed: the scenario and the cursor stay."""
+        self.engines.give_up(trace.engine, error)
+        self.fell_back.emit(f"{self.engines.note}: NumPy goes on.")
+        self.build(trace.workload.scenario, self.show_trace)
+
+    def show_trace(self, trace: Trace) -> None:
+        """Show another trace, at the part of the matrix that is on show."""
+        if self.trace is not None:
+            self._cursor = carried(self._cursor, self.trace, trace)
+            self._cell = kept_cell(self._cell, trace)
+        self._points = ()
+        self._take(trace)
+
+    def _take(self, trace: Trace) -> None:
+        if self.trace is not None and self.trace is not trace:
+            # Panels that nobody sees, and a run set aside, may hold it for long. In the engine's
+            # thread: the trace may be at work there.
+            self._worker.submit(f"forget {id(self.trace)}", partial(_forget, self.trace))
+        self.trace = trace
+        self._worker.drop("view")
+        self.trace_changed.emit(trace)
+        self._ask()
+
+    # --- lessons --------------------------------------------------------------------------
+
+    def show_place(
+        self,
+        scenario: Scenario,
+        cursor: Cursor,
+        row: int,
+        points: tuple[Pointer, ...] = (),
+        then: Accept = lambda trace: None,
+    ) -> None:
+        """Show a place of a scenario, as a lesson says it; it is no step that can be undone.
+
+        Nor can anything before it, where the scenario is another: undo would show the scenario of
+        one step under the words of the next.
+
+        Parameters
+        ----------
+        scenario : Scenario
+            Becomes the one on show; without a file.
+        cursor, row, points
+            What is shown of it: the cursor, the explained row, what is pointed at.
+        then : callable
+            Told the trace once it is on show.
+        """
+        self.play(False)
+
+        def accept(trace: Trace) -> None:
+            self._cursor, self._row, self._cell, self._points = cursor, row, None, points
+            if trace is self.trace:
+                self._ask()
+            else:
+                self.file = File(opened=scenario)
+                self.undo_stack.clear()
+                self.undo_stack.show()
+                self._take(trace)
+                self.file_changed.emit()
+            then(trace)
+
+        if self.trace is not None and scenario == self.scenario:
+            self._call_off()  # what was asked for before comes too late
+            accept(self.trace)
+        else:
+            self.build(scenario, accept)
+
+    def set_aside(self) -> Aside | None:
+        """Return what is on show, to put back later; until then another stack is for undo."""
+        if self.trace is None:
+            return None
+        self._call_off()
+        kept = Aside(self.trace, self.file, self._cursor, self._row, self._cell, self.undo_stack)
+        self.undo_group.setActiveStack(Steps(self.undo_group))
+        return kept
+
+    def put_back(self, kept: Aside) -> None:
+        """Show what was set aside, as it was."""
+        self.play(False)
+        borrowed = self.undo_stack
+        self._accept = None
+        self.file, self._points = kept.file, ()
+        self._cursor, self._row, self._cell = kept.cursor, kept.row, kept.cell
+        self.undo_group.setActiveStack(kept.stack)
+        borrowed.deleteLater()
+        self._take(kept.trace)
+        self.file_changed.emit()
+
+    def point_at_nothing(self) -> None:
+        """Show what is on show without what a lesson pointed at."""
+        if self._points:
+            self._points = ()
+            self._ask()
+
+    def attend(self, worker: Worker) -> None:
+        """Count another thread's work as the session's: waited for, and ended with it."""
+        self._others.append(worker)
+
+    # --- cursor ---------------------------------------------------------------------------
+
+    @property
+    def cursor(self) -> Cursor:
+        """The cursor asked for last; the view follows."""
+        return self._cursor
+
+    def go(self, cursor: Cursor) -> None:
+        """Show the nearest existing cursor."""
+        if self.trace is not None:
+            self._cursor = clamped(self.trace.program, cursor)
+            self._ask()
+
+    def go_to_tile(self, i: int, j: int) -> None:
+        """Show tile (i, j) of the current head and launch, if it is visited."""
+        if self.trace is None:
+            return
+        program = self.trace.program
+        here = program.visit(self._cursor.visit)
+        index = program.index(here.head, i, j, here.launch)
+        if index is not None:
+            self.go(end_of_visit(program, index))
+
+    def step(self, forward: bool = True, by: Granularity | None = None) -> None:
+        """Go one step on or back."""
+        if self.trace is not None:
+            self.go(step(self.trace.program, self._cursor, by or self.granularity, forward))
+
+    def first(self) -> None:
+        """Go to the start."""
+        self.go(first_cursor())
+
+    def last(self) -> None:
+        """Go to the end."""
+        if self.trace is not None:
+            self.go(last_cursor(self.trace.program))
+
+    def choose_row(self, row: int) -> None:
+        """Explain another query row."""
+        self._row = row
+        self._ask()
+
+    def select(self, cell: Cell | None) -> None:
+        """Select a cell that the run has; its row is explained too, unless it is of K or V."""
+        if cell is not None and (self.trace is None or not exists(self.trace.workload, cell)):
+            return
+        self._cell = cell
+        if cell is not None and cell.tensor not in "KV":
+            self._row = cell.row
+        self._ask()
+
+    def move_selection(self, across: int, down: int) -> None:
+        """Select the next cell to the right or below; the current tile's first to begin with."""
+        if self.trace is None or self.view is None:
+            return
+        if self._cell is None:
+            visit = self.trace.program.visit(self._cursor.visit)
+            self.select(Cell("S", self.view.report.row, visit.cols.start))
+        else:
+            self.select(moved_cell(self.trace.workload, self._cell, across, down))
+
+    def want(self, name: str, model: Model | None) -> None:
+        """Put what a panel needs into every view from now on; None: not any more."""
+        if model is None:
+            self._models.pop(name, None)
+        else:
+            self._models[name] = model
+            self._ask()
+
+    def _ask(self, seek: Callable[[], Stop] | None = None) -> None:
+        """Ask for the view at the cursor, or at where a search finds that playing comes to."""
+        trace, cursor, row, cell = self.trace, self._cursor, self._row, self._cell
+        models, points = dict(self._models), self._points
+        if trace is None:
+            return
+
+        def job() -> tuple[Trace, View, tuple[Cursor, Stop] | None]:
+            found = (cursor, seek()) if seek else None
+            at = found[1].cursor if found else cursor
+            snapshot = trace.snapshot(at.visit, at.op)
+            report = row_report(snapshot, row)
+            made = {name: make(trace, snapshot, report) for name, make in models.items()}
+            return trace, View(snapshot, report, cell, made, points), found
+
+        self._submit("view", job)
+
+    # --- playing --------------------------------------------------------------------------
+
+    @property
+    def playing(self) -> bool:
+        """Whether the run plays."""
+        return self._clock.isActive()
+
+    def play(self, on: bool) -> None:
+        """Start or stop playing; at the end it starts over."""
+        if on == self.playing or self.trace is None:
+            return
+        if on:
+            if self._cursor == last_cursor(self.trace.program):
+                self.first()
+            self._clock.start(self._interval())
+        else:
+            self._clock.stop()
+        self.playing_changed.emit(on)
+
+    def set_speed(self, speed: float) -> None:
+        """Set how fast to play."""
+        self.speed = speed
+        self._clock.setInterval(self._interval())
+        self.settings_changed.emit()
+
+    def change_speed(self, faster: bool) -> None:
+        """Take the next speed up or down."""
+        place = SPEEDS.index(self.speed) + (1 if faster else -1)
+        self.set_speed(SPEEDS[min(max(place, 0), len(SPEEDS) - 1)])
+
+    def set_granularity(self, granularity: Granularity) -> None:
+        """Set how far a step goes."""
+        self.granularity = granularity
+        self.settings_changed.emit()
+
+    def _interval(self) -> int:
+        return max(16, round(1000 * SECONDS_PER_OP / self.speed))
+
+    def _tick(self) -> None:
+        assert self.trace is not None
+        if self._worker.busy:  # the engine is behind: wait for it rather than skip tiles
+            return
+        if self._cursor == last_cursor(self.trace.program):
+            self.play(False)
+        elif not self.runs.breakpoints:
+            self.step()
+        else:
+            target = step(self.trace.program, self._cursor, self.granularity)
+            self._ask(self.runs.step_to(self.trace, self._cursor, target))
+
+    def _arrive(self, asked: Cursor, stop: Stop) -> bool:
+        """Move the cursor to where a step of playing came to, unless it has been moved since."""
+        if self._cursor != asked:
+            return False
+        self._cursor = stop.cursor
+        if stop.condition is not None:
+            self.play(False)
+            self.runs.stopped.emit(stop.condition.words)
+            self.runs.play_ended.emit(stop)
+        if self._worker.busy:  # another view of the place that has been left
+            self._ask()
+        return True
+
+    # --- worker ---------------------------------------------------------------------------
+
+    def background(self, words: str, job: Callable[[Report], object]) -> None:
+        """Run something that takes long beside the window; an `InputError` is told."""
+        self.tasks.start(words, words, job, lambda _: None)
+
+    def run_all(self, done: Callable[[dict[str, EngineRun]], None]) -> None:
+        """Run naive and both FlashAttentions on their engines beside the window, to their ends.
+
+        Parameters
+        ----------
+        done : callable
+            Told what each came to, by algorithm, unless the runs were cancelled.
+        """
+        trace = self.trace
+        if trace is not None:
+            self.tasks.start(
+                "run all", "running all three",
+                lambda report: run_all(trace, self.engines.make, report), done,
+            )  # fmt: skip
+
+    def _submit(self, kind: str, job: Callable[[], object]) -> None:
+        self._worker.submit(kind, job)
+        if not self._patience.isActive():
+            self._patience.start()
+
+    def _tell_working(self) -> None:
+        if self._worker.busy:
+            self.working.emit(True)
+
+    def _rest(self) -> None:
+        self._patience.stop()
+        self.working.emit(False)
+
+    def _finished(self, kind: str, result: object) -> None:
+        if kind == "trace":
+            accept, trace = cast(tuple[Accept, Trace], result)
+            if accept is self._accept:  # else a later scenario has been asked for meanwhile
+                accept(trace)
+        elif kind == "view":
+            trace, view, found = cast(tuple[Trace, View, tuple[Cursor, Stop] | None], result)
+            if trace is self.trace and (found is None or self._arrive(*found)):
+                self.view = view
+                self.view_changed.emit(view)
+
+    def _failed(self, kind: str, error: Exception) -> None:
+        if kind == "trace":
+            self.undo_stack.return_to_show()
+        if isinstance(error, InputError):
+            self.refused.emit(error)
+        elif (
+            (kind == "view" or comes_from_device(error))
+            and self.trace
+            and self.trace.engine.name != "numpy"
+        ):
+            self._fall_back(self.trace, error)
+        elif isinstance(error, MemoryError):
+            self.refused.emit(out_of_memory())
+        else:
+            raise error
+
+    def settle(self, seconds: float = 60.0) -> None:
+        """Wait, with a running event loop, until all work is done and shown."""
+        loop, deadline = QEventLoop(), time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            told = self.settled
+            loop.processEvents()  # what has been told may ask for more
+            if told and self.settled:
+                return
+            time.sleep(0.001)
+
+    @property
+    def busy(self) -> bool:
+        """Whether the engine is at work."""
+        return self._worker.busy
+
+    @property
+    def settled(self) -> bool:
+        """Whether no work runs or waits and every result has been told."""
+        workers = all(worker.settled for worker in (self._worker, *self._others))
+        return workers and self.tasks.settled and self.reading.settled
+
+    def close(self) -> None:
+        """Stop playing and working."""
+        self._clock.stop()
+        self.tasks.close()
+        self.reading.close()
+        for worker in (self._worker, *self._others):
+            worker.stop()
+
+
+def _forget(trace: Trace) -> None:
+    """Keep nothing of a run that is not on show, and give its memory back."""
+    trace.forget()
+    give_back()
+
+
+def out_of_memory() -> InputError:
+    """Return the error for a run that needs more memory than there is."""
+    return refuse("scenario", "", "", "a problem that fits in memory")

@@ -1,0 +1,135 @@
+"""Work that takes long: in a thread of its own, with progress, time left and a way to stop it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from ui.safety.log import LOG
+from ui.session.worker import Worker
+
+Report = Callable[[float], None]
+"""Told the share done, 0 to 1; raises `Cancelled` once the work is not wanted any more."""
+_TELL_EVERY = 0.05
+"""Seconds between two reports of progress that are passed on."""
+
+
+class Cancelled(Exception):  # noqa: N818 - it is no error
+    """The work is not wanted any more."""
+
+
+@dataclass(slots=True)
+class _Task:
+    words: str
+    done: Callable[[Any], None]
+    stopped: threading.Event = field(default_factory=threading.Event)
+    started: float = 0.0
+    told: float = 0.0
+
+
+class Tasks(QObject):
+    """Long pieces of work, one after another; of each kind only the latest counts.
+
+    Views keep coming meanwhile: they have a `Worker` of their own.
+    """
+
+    progressed = Signal(str, float, float)
+    """Words for the task at work, its share done, and the seconds left (NaN: not known yet)."""
+    failed = Signal(object)
+    """The exception of a task."""
+    rested = Signal()
+    """Nothing is left to do."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._tasks: dict[str, _Task] = {}
+        self._worker = Worker(self)
+        self._worker.finished.connect(self._finished)
+        self._worker.failed.connect(self._failed)
+        self._worker.idle.connect(self._rest)
+
+    def start(
+        self,
+        kind: str,
+        words: str,
+        job: Callable[[Report], Any],
+        done: Callable[[Any], None],
+    ) -> None:
+        """Do some work in place of earlier work of its kind.
+
+        Parameters
+        ----------
+        kind : str
+            What it is: of each kind only the latest is finished.
+        words : str
+            What the user reads while it runs, such as ``running to the next row``.
+        job : callable
+            The work, in the other thread; told a `Report`, which it calls often.
+        done : callable
+            Told the result, in this thread, unless the task was cancelled or replaced.
+        """
+        self.cancel(kind)
+        task = self._tasks[kind] = _Task(words, done)
+
+        def report(share: float) -> None:
+            if task.stopped.is_set():
+                raise Cancelled
+            now = time.monotonic()
+            if now - task.told > _TELL_EVERY:
+                task.told = now
+                spent = now - task.started
+                left = spent * (1 - share) / share if share > 0 else float("nan")
+                self.progressed.emit(words, share, left)
+
+        def run() -> tuple[_Task, Any]:
+            task.started = task.told = time.monotonic()
+            LOG.info("%s: begun", words)
+            try:
+                report(0.0)
+                result = job(report)
+            except Cancelled:
+                task.stopped.set()
+                LOG.info("%s: cancelled", words)
+                return task, None
+            LOG.info("%s: done in %.1f s", words, time.monotonic() - task.started)
+            return task, result
+
+        self._worker.submit(kind, run)
+
+    def cancel(self, kind: str | None = None) -> None:
+        """Stop the work of a kind, or all: what it would have changed stays as it is."""
+        for name in list(self._tasks) if kind is None else [kind]:
+            task = self._tasks.pop(name, None)
+            if task is not None:
+                task.stopped.set()
+                self._worker.drop(name)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing runs or waits and every result has been told."""
+        return self._worker.settled
+
+    def close(self) -> None:
+        """Stop everything."""
+        self.cancel()
+        self._worker.stop()
+
+    def _finished(self, kind: str, result: tuple[_Task, Any]) -> None:
+        task, value = result
+        if not task.stopped.is_set() and self._tasks.get(kind) is task:
+            del self._tasks[kind]
+            task.done(value)
+
+    def _rest(self) -> None:
+        if self._worker.settled:  # else more has been started since that was told
+            self.rested.emit()
+
+    def _failed(self, kind: str, error: Exception) -> None:
+        self._tasks.pop(kind, None)
+        LOG.info("%s: failed: %s", kind, error)
+        self.failed.emit(error)

@@ -1,0 +1,1 @@
+"""Lessons and talks: playing, presenting, pointing, the speaker's window, writing a step."""

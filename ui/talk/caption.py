@@ -1,0 +1,296 @@
+"""The caption of a lesson's step: title, text with formulas, the question and its answer."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFontMetricsF, QPainter
+
+from simulator.lesson.reader import ResolvedStep
+from ui.look.draw import RIGHT, card, draw_text, mixed, text_width
+from ui.look.flow import Face, Flow, Piece, flow, paint_pieces, width_of
+from ui.look.names import first_that_fits
+from ui.look.theme import DARK, Style
+from ui.talk.caption_text import Block, blocks, words_of
+
+BODY = 17.0
+"""Letters of a caption, in pixels at scale 1."""
+SMALLEST = 11
+"""Pixels below which they never go."""
+_TITLE, _COUNT = 15.0, 13.0
+_LONGEST = 64.0
+"""Widest column of text, in sizes of its letters: longer lines are hard to read."""
+_SIDE = 44.0
+"""Width, in the same unit, from which the question stands beside the text."""
+_SPLITS = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7)
+"""Shares of the width that the text may get beside a question."""
+_LEADING = 2.0
+_ENDLESS = 1e6
+_GAP, _PARAGRAPH, _INDENT = 20.0, 5.0, 18.0
+_PAD = (12.0, 5.0)
+_BAR = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """What a step says.
+
+    Attributes
+    ----------
+    title : str
+        Its heading.
+    body : str
+        Markdown with formulas between dollar signs.
+    number, count : int
+        Which step, from 0, of how many; nothing is said about it when `count` is 0.
+    question, answer : str
+        Markdown as well; "" where there is none.
+    revealed : bool
+        Whether the answer is shown. Its room is kept all the time.
+    lesson : str
+        Title of the whole lesson, which stands before the place where it fits.
+    """
+
+    title: str
+    body: str
+    number: int = 0
+    count: int = 0
+    question: str = ""
+    answer: str = ""
+    revealed: bool = False
+    lesson: str = ""
+
+    @property
+    def place(self) -> str:
+        """Which step of how many, in words."""
+        return f"{self.number + 1} of {self.count}" if self.count else ""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The same, longest first: with the lesson's title, and without."""
+        whole = f"{self.lesson}  ·  {self.place}" if self.lesson and self.place else ""
+        return (whole, self.place) if whole else (self.place,)
+
+
+def caption_of(step: ResolvedStep, revealed: bool) -> Caption:
+    """Return the caption of a step of a lesson."""
+    return Caption(
+        step.title, step.caption, step.number, step.count, step.question, step.answer, revealed,
+        step.lesson,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LessonEnd:
+    """What comes after the last step of a lesson.
+
+    Attributes
+    ----------
+    lesson : str
+        Title of the lesson.
+    following : str
+        Title of the lesson after it; "" where there is none.
+    last : bool
+        Whether it was the last of those that ship.
+    """
+
+    lesson: str
+    following: str
+    last: bool
+
+
+def end_caption(end: LessonEnd) -> Caption:
+    """Return what the strip says after the last step of a lesson."""
+    if end.following:
+        said = f"Next: **{end.following}**\n\nPgDn opens it. PgUp goes back to the last step."
+    else:
+        said = "This was the last lesson.\n\n" if end.last else ""
+        said += "PgUp goes back to the last step. Ctrl+W leaves the lesson."
+    return Caption(f"End of lesson: {end.lesson}", said)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionLayout:
+    """Where everything stands, from the upper left corner of the caption.
+
+    Attributes
+    ----------
+    scale : float
+        Text scale.
+    place : str
+        Which step of how many, as long as there is room for it beside the title.
+    title, body, question, answer : tuple of Piece
+        Words and formulas.
+    card : QRectF
+        Ground of the question; null without one.
+    right, height : float
+        How far it reaches, in pixels.
+    """
+
+    scale: float
+    place: str
+    title: tuple[Piece, ...]
+    body: tuple[Piece, ...]
+    question: tuple[Piece, ...]
+    answer: tuple[Piece, ...]
+    card: QRectF
+    right: float
+    height: float
+
+
+def caption_height(caption: Caption, style: Style, width: float) -> float:
+    """Return how high a caption is at full size, in pixels; the answer counts, shown or not."""
+    return _laid_out(_unrevealed(caption), style.scale, width).height
+
+
+def caption_layout(caption: Caption, style: Style, width: float, height: float) -> CaptionLayout:
+    """Return the places of a caption's parts, its text no smaller than it must be.
+
+    Parameters
+    ----------
+    caption : Caption
+        What is said.
+    style : Style
+        Its scale alone counts.
+    width, height : float
+        Room, in pixels.
+    """
+    caption = _unrevealed(caption)
+
+    def fits(laid: CaptionLayout) -> bool:
+        return laid.height <= height and laid.right <= width
+
+    laid = _laid_out(caption, style.scale, width)
+    if fits(laid):
+        return laid
+    sizes = range(SMALLEST, round(BODY * style.scale))  # whole pixels, as fonts are
+    fitting = bisect(sizes, 0, key=lambda size: not fits(_laid_out(caption, size / BODY, width)))
+    size = sizes[max(fitting - 1, 0)] if sizes else SMALLEST
+    return _laid_out(caption, min(size / BODY, style.scale), width)
+
+
+def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRectF) -> None:
+    """Draw a caption.
+
+    Parameters
+    ----------
+    painter : QPainter
+        On a ground of the theme's panel colour.
+    caption : Caption
+        What is said.
+    style : Style
+        Colours and the size of the text, which gets smaller where there is too little room.
+    rect : QRectF
+        The room. What does not fit it at 11 pixels is left out, and an ellipsis says so.
+    """
+    laid = caption_layout(caption, style, rect.width(), rect.height())
+    theme, own = style.theme, replace(style, scale=laid.scale)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setClipRect(rect.adjusted(-1, -1, 1, 1))
+    painter.translate(round(rect.x()), round(rect.y()))
+    low = rect.height() if laid.height > rect.height() else laid.height
+    if not laid.card.isNull():
+        box = laid.card.intersected(QRectF(0, 0, rect.width(), low))
+        card(painter, box, mixed(theme.panel, theme.current, 0.14), theme.current, own.px(4))
+        painter.fillRect(QRectF(box.left(), box.top(), own.px(_BAR), box.height()), theme.current)
+    font = own.text_font(_COUNT)
+    place = QRectF(0, 0, rect.width(), QFontMetricsF(own.text_font(_TITLE, bold=True)).height())
+    draw_text(painter, place, laid.place, font, theme.muted, RIGHT)
+    paint_pieces(painter, laid.title, own, theme.text, _TITLE)
+    said = laid.question + (laid.answer if caption.revealed else ())
+    for pieces in (laid.body, said):
+        shown = lines_above(pieces, rect.height(), own)
+        paint_pieces(painter, shown, own, theme.text, BODY)
+    painter.restore()
+
+
+def lines_above(pieces: tuple[Piece, ...], low: float, style: Style) -> tuple[Piece, ...]:
+    """Return the pieces of lines that end above `low`; an ellipsis stands for the others."""
+    under = QFontMetricsF(style.text_font(BODY)).descent()
+    kept = tuple(piece for piece in pieces if piece.baseline + under <= low + 1)
+    if len(kept) == len(pieces) or not kept:
+        return kept
+    return (*kept[:-1], replace(kept[-1], text="…", face=Face.TEXT))
+
+
+def _unrevealed(caption: Caption) -> Caption:
+    """Return what the layout depends on."""
+    return replace(caption, revealed=False)
+
+
+# --- layout -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=48)
+def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
+    style = Style(DARK, scale)  # places do not depend on colours
+    px = style.px
+    words = words_of(caption.title, bold=True)
+    across = flow(words, style, 0, _ENDLESS, 0, _TITLE).right
+    place = first_that_fits(caption.places, width - across - px(_GAP), style.text_font(_COUNT))
+    aside = text_width(style.text_font(_COUNT), place)
+    room = max(width - aside - px(_GAP), px(BODY))
+    title = flow(words, style, 0, room, 0, _TITLE)
+    top = title.bottom + px(3)
+    longest = px(_LONGEST * BODY)
+    if not caption.question:
+        text = _text(caption.body, style, min(width, longest), top)
+        return CaptionLayout(
+            scale, place, title.pieces, text.pieces, (), (), QRectF(),
+            max(title.right + aside, text.right), text.bottom,
+        )  # fmt: skip
+    if width < px(_SIDE * BODY):
+        text = _text(caption.body, style, min(width, longest), top)
+        box = QRectF(0, text.bottom + px(_PARAGRAPH), min(width, longest), 0)
+        return _with_card(caption, style, place, title, text, box)
+    wide = min(width, 2 * longest)
+    choices = []
+    for share in _SPLITS:
+        own = min(share * wide, longest) - px(_GAP) / 2
+        text = _text(caption.body, style, own, top)
+        box = QRectF(own + px(_GAP), top, min(wide - own - px(_GAP), longest), 0)
+        choices.append(_with_card(caption, style, place, title, text, box))
+    return min(choices, key=lambda laid: laid.height)
+
+
+def _with_card(
+    caption: Caption, style: Style, place: str, title: Flow, text: Flow, box: QRectF
+) -> CaptionLayout:
+    """Return the layout with the question on a card as wide as `box` and as high as it needs."""
+    across, down = style.px(_PAD[0]), style.px(_PAD[1])
+    left, right, top = box.left() + across, box.right() - across, box.top() + down
+    question = words_of(caption.question, bold=True)
+    answer = words_of(caption.answer)
+    asked = flow(question, style, left, right, top, BODY, leading=_LEADING)
+    # The answer goes on where the question ends.
+    both = flow((*question, *answer), style, left, right, top, BODY, leading=_LEADING)
+    box.setBottom(both.bottom + down)
+    count = len(asked.pieces)
+    return CaptionLayout(
+        style.scale, place, title.pieces, text.pieces,
+        both.pieces[:count], both.pieces[count:], box,
+        max(text.right, both.right + across), max(text.bottom, box.bottom()),
+    )  # fmt: skip
+
+
+def _text(markdown: str, style: Style, width: float, top: float) -> Flow:
+    """Return paragraphs and lists one under the other."""
+    pieces: list[Piece] = []
+    right, y = 0.0, top
+    before: Block | None = None
+    for block in blocks(markdown):
+        if before is not None:
+            y += style.px(_LEADING if block.level and before.level else _PARAGRAPH)
+        left = block.level * style.px(_INDENT)
+        laid = flow(block.words, style, left, width, y, BODY, leading=_LEADING)
+        if block.mark and laid.pieces:
+            wide = width_of(block.mark, Face.TEXT, style, BODY)
+            at = left - wide - style.px(5)
+            pieces.append(Piece(at, laid.pieces[0].baseline, block.mark, Face.TEXT))
+        pieces += laid.pieces
+        right, y, before = max(right, laid.right), laid.bottom, block
+    return Flow(tuple(pieces), right, y)

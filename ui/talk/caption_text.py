@@ -1,0 +1,177 @@
+"""The Markdown of a lesson's texts as words and formulas.
+
+Paragraphs, lists, bold, emphasis, code and formulas between dollar signs are understood; all else
+stays as it was typed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from simulator.base.limits import FORMULA_LETTERS, FORMULA_STEPS
+from ui.look.flow import Face, Word
+from ui.look.formula import formula, steps, typeset
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_RULES = ("list", "emphasis", "backticks", "escape", "newline")
+_BULLET = "•"
+_ANY_SIZE = 48.0
+_BREAKS = " \t\n"
+
+
+class _Room:
+    """What the formulas of one text may still take to typeset."""
+
+    def __init__(self) -> None:
+        self._left = FORMULA_STEPS
+
+    def takes(self, latex: str) -> bool:
+        """Return whether a formula is set: its author may have made a mistake in it."""
+        if len(latex) > FORMULA_LETTERS or (needed := _steps(latex)) > self._left:
+            return False
+        self._left -= needed
+        return _can_be_typeset(latex)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, or an item of a list.
+
+    Attributes
+    ----------
+    words : tuple of Word
+        Its text.
+    level : int
+        0 for a paragraph, else how deep the list is.
+    mark : str
+        What stands before the item; "" for a paragraph, and for an item's further paragraphs.
+    """
+
+    words: tuple[Word, ...]
+    level: int = 0
+    mark: str = ""
+
+
+@lru_cache(maxsize=32)
+def blocks(markdown: str) -> tuple[Block, ...]:
+    """Return the paragraphs and list items of a text."""
+    out: list[Block] = []
+    numbers: list[int] = []  # of the lists that are open: the next item's, or 0 for a bullet
+    mark, room = "", _Room()
+    for token in _parser().parse(markdown):
+        match token.type:
+            case "bullet_list_open":
+                numbers.append(0)
+            case "ordered_list_open":
+                numbers.append(int(token.attrs.get("start", 1)))
+            case "bullet_list_close" | "ordered_list_close":
+                numbers.pop()
+            case "list_item_open":
+                mark = f"{numbers[-1]}." if numbers[-1] else _BULLET
+                numbers[-1] += 1 if numbers[-1] else 0
+            case "inline":
+                words = _words(token.children or (), room)
+                out.append(Block(words, len(numbers), mark))
+                mark = ""
+    return tuple(out)
+
+
+def words_of(markdown: str, *, bold: bool = False) -> tuple[Word, ...]:
+    """Return all words of a text in one run; bold where they are not code or formulas."""
+    words = [word for block in blocks(markdown) for word in block.words]
+    if bold:
+        loud = (Face.TEXT, Face.ITALIC)
+        words = [replace(w, face=Face.BOLD) if w.face in loud else w for w in words]
+    return tuple(words)
+
+
+def plain_text(markdown: str) -> str:
+    """Return a text for those who hear it: no marks, formulas as LaTeX."""
+    out = ""
+    for word in words_of(markdown):
+        out += word.text if word.glued or not out else f" {word.text}"
+    return out
+
+
+def typeset_text(*texts: str) -> None:
+    """Typeset the formulas of some texts: in a thread of its own, a window feels nothing of it."""
+    for text in texts:
+        typeset(word.text for word in words_of(text) if word.face is Face.MATHS)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # only a lesson needs it
+    from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+    parser = MarkdownIt("zero").enable(_RULES)
+    parser.use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False)
+    return parser.disable("math_block")
+
+
+def _words(tokens: Sequence[Token], room: _Room) -> tuple[Word, ...]:
+    out: list[Word] = []
+    bold = italic = 0
+    glued = False  # whether a word that begins here has nothing before it but the last one
+
+    def add(text: str, face: Face) -> None:
+        nonlocal glued
+        out.append(Word(text, face, glued and bool(out)))
+        glued = True
+
+    for token in tokens:
+        match token.type:
+            case "strong_open" | "strong_close":
+                bold += token.nesting
+            case "em_open" | "em_close":
+                italic += token.nesting
+            case "math_inline":
+                latex = token.content.strip()
+                if room.takes(latex):
+                    add(latex, Face.MATHS)
+                else:
+                    add(f"${token.content}$", Face.CODE)
+            case "code_inline":
+                for n, part in enumerate(_parts(token.content)):
+                    glued = glued and n == 0
+                    add(part, Face.CODE)
+            case "softbreak" | "hardbreak":
+                glued = False
+            case _:
+                face = Face.BOLD if bold else Face.ITALIC if italic else Face.TEXT
+                text = token.content
+                for n, part in enumerate(_parts(text)):
+                    glued = glued and n == 0 and text[0] not in _BREAKS
+                    add(part, face)
+                if text and text[-1] in _BREAKS:
+                    glued = False
+    return tuple(out)
+
+
+def _parts(text: str) -> list[str]:
+    """Return the words of a text: no-break and thin spaces, as in 131 072, part none."""
+    return [part for part in re.split(f"[{_BREAKS}]", text) if part]
+
+
+def _steps(latex: str) -> int:
+    """Return how many steps a formula takes; more than there may be where it is none."""
+    try:
+        return steps(latex)
+    except Exception:  # what the typesetter raises has no class in common
+        return FORMULA_STEPS + 1
+
+
+@lru_cache(maxsize=256)
+def _can_be_typeset(latex: str) -> bool:
+    try:
+        set_in: Any = formula(latex, _ANY_SIZE)
+    except Exception:  # what the typesetter raises has no class in common
+        return False
+    return bool(set_in.width > 0)

@@ -1,0 +1,397 @@
+"""The strip over the transport that says what a lesson's step is about, and goes to others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import QEvent, QObject, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QHelpEvent,
+    QHideEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QShowEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from simulator.lesson.reader import ResolvedStep
+from ui.look.draw import card, text_width
+from ui.look.icons import icon
+from ui.look.theme import DARK, Style
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.talk.caption import (
+    BODY,
+    Caption,
+    LessonEnd,
+    caption_height,
+    caption_layout,
+    caption_of,
+    end_caption,
+    paint_caption,
+)
+from ui.talk.caption_text import plain_text
+from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.focus import has_ring
+from ui.widgets.sheet import set_sheet
+
+SHARE, LARGE_SHARE = 0.17, 0.22
+"""Most of the window's height that the strip takes, in a window and in a lecture hall."""
+LARGE_BODY = 1 / 36
+"""Letters in a lecture hall over the window's height: readable from afar at any resolution."""
+LONGEST = Caption("title", "word " * 45, 0, 10, "word " * 15, "word " * 40)
+"""The longest that a step may say (docs/writing-lessons.md): the strip has room for it."""
+
+_EDGE, _GAP = 6.0, 16.0
+_ROW, _TICKS, _BETWEEN = 28.0, 22.0, 6.0
+_LEAST = 2 * _EDGE + _TICKS + 2 * _ROW + 2 * _BETWEEN
+"""Height of the controls at scale 1."""
+_BUTTONS = (
+    ("back", "Back", "The step before (PgUp)"),
+    ("next", "Next", "The next step (PgDn)"),
+    ("reveal", "Reveal answer", "Show the answer to the question (A)"),
+    ("leave", "", "Leave the lesson: what was on show before comes back (Ctrl+W)"),
+)
+
+
+_ONWARD = "Next lesson"
+
+
+def text_style(style: Style, window: QSize, *, large: bool) -> Style:
+    """Return the style of the caption in a window of that size."""
+    if not large:
+        return style
+    return replace(style, scale=style.scale * LARGE_BODY * window.height() / BODY)
+
+
+def controls_style(style: Style, window: QSize) -> Style:
+    """Return the style of the buttons: a low window has no room for large ones."""
+    return replace(style, scale=min(style.scale, SHARE * window.height() / _LEAST))
+
+
+def text_rect(style: Style, window: QSize, height: float, *, large: bool) -> QRectF:
+    """Return the place of the caption in a strip of that height across the window."""
+    px = (text_style(style, window, large=True) if large else style).px
+    edge, side = min(px(_EDGE), 0.08 * height), px(_GAP)
+    taken = 0.0 if large else _controls_width(controls_style(style, window)) + px(_GAP)
+    return QRectF(side, edge, window.width() - 2 * side - taken, height - 2 * edge)
+
+
+def strip_height(style: Style, window: QSize, *, large: bool) -> int:
+    """Return the height of the strip, in pixels: the same for every step of every lesson.
+
+    Parameters
+    ----------
+    style : Style
+        The window's; its scale alone counts.
+    window : QSize
+        Size of the window.
+    large : bool
+        Whether a lecture hall reads it.
+    """
+    most = (LARGE_SHARE if large else SHARE) * window.height()
+    own = text_style(style, window, large=large)
+    width = text_rect(style, window, most, large=large).width()
+    needed = caption_height(LONGEST, own, width) + 2 * own.px(_EDGE)
+    least = 0.0 if large else controls_style(style, window).px(_LEAST)
+    return round(min(max(needed, least), most))
+
+
+def _controls_width(style: Style) -> float:
+    """Return how wide the controls are: Back and Next, or the answer's button if that is wider.
+
+    There is room for what Next is called at the end of a lesson.
+    """
+    font = style.text_font(13)
+    pair = text_width(font, "Back") + text_width(font, _ONWARD) + style.px(48 + _BETWEEN)
+    return max(pair, text_width(font, "Reveal answer") + style.px(24), style.px(160))
+
+
+@guarded
+class LessonBar(QWidget):
+    """A step's caption, and the buttons that go to other steps.
+
+    It shows a step and says what the user wants; it goes nowhere itself.
+    """
+
+    next_asked = Signal()
+    back_asked = Signal()
+    reveal_asked = Signal()
+    leave_asked = Signal()
+    step_chosen = Signal(int)
+    """The number of a step, from 0."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("lesson_bar")
+        self.setAccessibleName("Lesson")
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._style = Style(DARK)
+        self._large = False
+        self.caption = _CaptionView(self)
+        self.ticks = _Ticks(self)
+        self.buttons = {name: self._button(name, words, tip) for name, words, tip in _BUTTONS}
+        signals = (self.back_asked, self.next_asked, self.reveal_asked, self.leave_asked)
+        for button, signal in zip(self.buttons.values(), signals, strict=True):
+            button.clicked.connect(signal)
+        self.ticks.chosen.connect(self.step_chosen)
+        self.set_style(self._style)
+
+    def _button(self, name: str, words: str, tip: str) -> Button:
+        button = Button(self)
+        button.setObjectName(name)
+        button.setText(words)
+        button.setAccessibleName(words or "Leave the lesson")
+        button.setAccessibleDescription(tip)
+        button.setToolTip(tip)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        return button
+
+    # --- what is shown ----------------------------------------------------------------------
+
+    def set_titles(self, titles: Sequence[str]) -> None:
+        """Take the titles of the lesson's steps, for who looks for one."""
+        self.ticks.titles = tuple(titles)
+
+    def show_step(self, step: ResolvedStep, revealed: bool) -> None:
+        """Show a step, with the answer to its question or without."""
+        self.caption.show_caption(caption_of(step, revealed))
+        self.ticks.show_place(step.number, step.count)
+        self.buttons["back"].setEnabled(step.number > 0)
+        self.buttons["reveal"].setEnabled(bool(step.question) and not revealed)
+        self._name_next("Next", "The next step (PgDn)")
+
+    def show_end(self, end: LessonEnd) -> None:
+        """Say that the lesson is over, and which one comes next."""
+        self.caption.show_caption(end_caption(end))
+        self.buttons["back"].setEnabled(True)
+        self.buttons["reveal"].setEnabled(False)
+        if end.following:
+            self._name_next(_ONWARD, f"Next lesson: {end.following} (PgDn)")
+        else:
+            self._name_next("Next", "There is no lesson after this one", on=False)
+
+    def _name_next(self, words: str, tip: str, *, on: bool = True) -> None:
+        button = self.buttons["next"]
+        button.setText(words)
+        button.setAccessibleName(words)
+        button.setAccessibleDescription(tip)
+        button.setToolTip(tip)
+        button.setEnabled(on)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self._style = style
+        self.fit()
+
+    def set_large(self, on: bool) -> None:
+        """Make the text large for a lecture hall and put the controls away, or back."""
+        self._large = on
+        for widget in (self.ticks, *self.buttons.values()):
+            widget.setVisible(not on)
+        self.fit()
+
+    def fit(self) -> None:
+        """Take the height and the sizes that go with the window's size."""
+        window = self._window_size()
+        self.setFixedHeight(strip_height(self._style, window, large=self._large))
+        self.caption.style_now = text_style(self._style, window, large=self._large)
+        place = text_rect(self._style, window, self.height(), large=self._large)
+        self.caption.setGeometry(place.toRect())
+        self.caption.update()
+        self._place_controls(controls_style(self._style, window))
+        self.update()
+
+    def _window_size(self) -> QSize:
+        """Return the size of the window, and as the bar's own width says how wide it is.
+
+        Of a full screen no more than the screen counts: a bar that grows with a window that its
+        contents have made higher would make it higher still.
+        """
+        window = self.window()
+        high = window.height() if window is not self else _ALONE
+        if window.isFullScreen():
+            high = min(high, self.screen().size().height())
+        return QSize(self.width(), high)
+
+    def _place_controls(self, style: Style) -> None:
+        px = style.px
+        wide, gap = round(_controls_width(style)), round(px(_BETWEEN))
+        row, top = round(px(_ROW)), round(px(_EDGE))
+        left, small = self.width() - round(px(_GAP)) - wide, round(px(_TICKS))
+        self.ticks.style_now = style
+        self.ticks.setGeometry(QRect(left, top, wide - small - gap, small))
+        back = (wide - gap) // 3
+        below = top + small + gap
+        places = {
+            "back": QRect(left, below, back, row),
+            "next": QRect(left + back + gap, below, wide - back - gap, row),
+            "reveal": QRect(left, below + row + gap, wide, row),
+            "leave": QRect(left + wide - small, top, small, small),
+        }
+        for name, button in self.buttons.items():
+            button.setGeometry(places[name])
+            button.setFont(style.text_font(13))
+        leave = self.buttons["leave"]
+        leave.setIcon(icon("close", style.theme.text))
+        leave.setIconSize(QSize(small, small) * 0.6)
+        set_sheet(self, bar_sheet(style))
+
+    # --- Qt ---------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.fit()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.window().installEventFilter(self)  # its height counts, and nobody else tells
+        self.fit()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.window().removeEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.Resize and watched is not self:
+            self.fit()
+        return False
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            theme = self._style.theme
+            painter.fillRect(self.rect(), QColor(theme.panel))
+            painter.fillRect(
+                QRect(0, 0, self.width(), max(1, round(self._style.px(1)))), theme.border
+            )
+
+
+_ALONE = 720
+"""Height of the window that a bar without one is made for."""
+
+
+@guarded
+class _CaptionView(QWidget):
+    """The caption of the step."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("caption")
+        self.setAccessibleName("Caption")
+        self.style_now = Style(DARK)
+        self.shown: Caption | None = None
+
+    def show_caption(self, caption: Caption) -> None:
+        """Show a caption, and say it."""
+        self.shown = caption
+        head = ", ".join(filter(None, (caption.title, caption.place, caption.lesson)))
+        parts = [head, caption.body, caption.question]
+        if caption.revealed:
+            parts.append(caption.answer)
+        self.setAccessibleDescription("\n".join(plain_text(part) for part in parts if part))
+        self.update()
+
+    @property
+    def cut(self) -> bool:
+        """Whether the room is too small for all of the caption."""
+        if self.shown is None:
+            return False
+        width, height = self.width(), self.height()
+        return caption_layout(self.shown, self.style_now, width, height).height > height
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), self.accessibleDescription() * self.cut, self)
+            return True
+        return super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            if self.shown is not None:
+                paint_caption(painter, self.shown, self.style_now, QRectF(self.rect()))
+
+
+@guarded
+class _Ticks(QWidget):
+    """The steps of the lesson in a row: the current one bright, those before it filled."""
+
+    chosen = Signal(int)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("steps")
+        self.setAccessibleName("Steps of the lesson")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.style_now = Style(DARK)
+        self.titles: tuple[str, ...] = ()
+        self.number = self.count = 0
+
+    def show_place(self, number: int, count: int) -> None:
+        """Show which step of how many is on show, from 0."""
+        self.number, self.count = number, count
+        self.setAccessibleDescription(f"step {number + 1} of {count}; Up and Down choose others")
+        self.update()
+
+    def boxes(self) -> list[QRectF]:
+        """Return the places of the steps: as wide as there is room for."""
+        px, count = self.style_now.px, max(self.count, 1)
+        gap = min(px(4), 0.3 * self.width() / count)
+        wide = min((self.width() + gap) / count - gap, px(24))
+        high = px(8)
+        top = (self.height() - high) / 2
+        return [QRectF(n * (wide + gap), top, wide, high) for n in range(self.count)]
+
+    def step_at(self, x: float) -> int | None:
+        """Return the step at a place of the widget."""
+        for n, box in enumerate(self.boxes()):
+            if box.left() <= x <= box.right():
+                return n
+        return None
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            theme, px = self.style_now.theme, self.style_now.px
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            for n, box in enumerate(self.boxes()):
+                if n == self.number:
+                    tall = box.adjusted(0, -px(3), 0, px(3))
+                    card(painter, tall, theme.current, theme.current, px(2))
+                elif n < self.number:
+                    card(painter, box, theme.muted, theme.muted, px(2))
+                else:
+                    card(painter, box, theme.field, theme.muted, px(2))
+            if has_ring(self):
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+                painter.setPen(QColor(theme.text))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            step = self.step_at(event.pos().x())
+            words = ""
+            if step is not None:
+                title = self.titles[step] if step < len(self.titles) else ""
+                words = f"Step {step + 1}: {title}" if title else f"Step {step + 1}"
+            QToolTip.showText(event.globalPos(), words, self)
+            return True
+        return super().event(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        step = self.step_at(event.position().x())
+        if step is not None and event.button() is Qt.MouseButton.LeftButton:
+            self.chosen.emit(step)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        step = self.number + {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()), 0)
+        if step == self.number:
+            super().keyPressEvent(event)
+        elif 0 <= step < self.count:
+            self.chosen.emit(step)

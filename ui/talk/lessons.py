@@ -1,0 +1,149 @@
+"""Lessons in the window: the menu, the strip with the caption, and the layouts they borrow."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QFileDialog, QMenu
+
+from simulator.base.assets import ASSETS, LESSONS
+from simulator.base.errors import InputError
+from simulator.lesson.reader import Lesson, ResolvedStep, list_lessons
+from ui.talk.lesson_bar import LessonBar
+from ui.talk.lesson_player import LessonPlayer, load
+from ui.widgets.fade import Fade
+from ui.window.message_bar import Kind
+
+if TYPE_CHECKING:
+    from ui.window.main_window import MainWindow
+
+_OWN = ("lesson_next", "lesson_back", "reveal", "leave_lesson")
+"""Actions that need a lesson."""
+_PATIENCE = 1500
+"""Milliseconds after which an old picture gives way even if the new one is not there."""
+
+
+class Lessons(QObject):
+    """Lessons of a window.
+
+    Parameters
+    ----------
+    window : MainWindow
+        Whose session and layouts they use.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._listed: list[QAction] = []
+        self.player = LessonPlayer(window.session)
+        self.bar = LessonBar()
+        self.bar.hide()
+        self._fade = Fade(window)
+        self._late = QTimer(self, singleShot=True, interval=_PATIENCE)
+        self._late.timeout.connect(self._fade.start)
+        window.session.view_changed.connect(self._fade.start)
+        player, bar = self.player, self.bar
+        player.step_changed.connect(self._show_step)
+        player.revealed_changed.connect(self._show_answer)
+        player.ended_changed.connect(self._show_end)
+        player.told.connect(partial(window.say, kind=Kind.FAILURE))
+        bar.next_asked.connect(player.next)
+        bar.back_asked.connect(player.back)
+        bar.reveal_asked.connect(player.reveal)
+        bar.leave_asked.connect(player.leave)
+        bar.step_chosen.connect(player.go)
+
+    # --- what the user asks for -----------------------------------------------------------
+
+    def ask(self) -> None:
+        """Ask for the file of a lesson and open it."""
+        name, _ = QFileDialog.getOpenFileName(
+            self._window, "Open lesson", str(LESSONS), "Lessons (*.md)"
+        )
+        if name:
+            self.open(Path(name))
+
+    def open(self, path: Path) -> None:
+        """Open a lesson at its first step; one that cannot be used is told."""
+        shipped = path.is_relative_to(ASSETS)
+
+        def begin(lesson: Lesson | InputError) -> None:
+            try:
+                if isinstance(lesson, InputError):
+                    raise lesson
+                self.player.begin(path, lesson)
+            except InputError as error:
+                self._window.show_error(error)
+            else:
+                if not shipped:
+                    self._window.settings.add_recent(path)
+
+        self._window.session.reading.read(path, load, begin, beside=not shipped)
+
+    # --- menu -----------------------------------------------------------------------------
+
+    def fill(self, menu: QMenu) -> None:
+        """Put the shipped lessons at the head of their menu, each time that it opens."""
+        menu.aboutToShow.connect(lambda: self._list(menu))
+
+    def _list(self, menu: QMenu) -> None:
+        for action in self._listed:
+            menu.removeAction(action)
+            action.deleteLater()  # the menu would keep it until it ends itself
+        self._listed.clear()
+        head = menu.actions()[0]
+        for number, lesson in enumerate(list_lessons(), start=1):
+            action = QAction(f"{number}  {lesson.title}", menu)
+            action.setToolTip(lesson.summary)
+            action.setCheckable(True)
+            action.setChecked(lesson.path == self.player.path)
+            action.triggered.connect(lambda _=False, path=lesson.path: self.open(path))
+            menu.insertAction(head, action)
+            self._listed.append(action)
+        self._listed.append(menu.insertSeparator(head))
+
+    def enable(self, on: bool) -> None:
+        """Let the keys of a lesson be its own, or let panels have them."""
+        for name in _OWN:
+            action = self._window.actions_by_name[name]
+            action.setEnabled(on)
+            action.setAutoRepeat(False)  # a key that is held must not run into the next lesson
+
+    # --- showing --------------------------------------------------------------------------
+
+    def _show_step(self, step: ResolvedStep | None) -> None:
+        window, session = self._window, self._window.session
+        self.enable(step is not None)
+        elsewhere = step is None or step.scenario != session.scenario
+        layout = (step.layout, step.panel) if step is not None else ("", "")
+        if window.settings.motion and (elsewhere or layout != window.desk.lent):
+            self._fade.take()
+            self._late.start()
+        if step is None:
+            self.bar.hide()
+            window.desk.take_back()
+            return
+        lesson = self.player.lesson
+        assert lesson is not None
+        self.bar.set_titles([each.title for each in lesson.steps])
+        self.bar.show_step(step, self.player.revealed)
+        self.bar.show()  # first: a layout is arranged for what it leaves
+        if layout != window.desk.lent:
+            window.desk.lend(*layout)
+        window.docks.choose(layout[0], step.choices)
+
+    def _show_end(self, ended: bool) -> None:
+        end, step = self.player.end, self.player.step
+        if ended and end is not None:
+            self.bar.show_end(end)
+        elif step is not None:
+            self.bar.show_step(step, self.player.revealed)
+
+    def _show_answer(self, revealed: bool) -> None:
+        if self.player.step is not None:
+            self.bar.show_step(self.player.step, revealed)

@@ -1,0 +1,527 @@
+"""A talk: full screen, a clicker's keys, pen and spotlight, the speaker's window; left cleanly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import (
+    QByteArray,
+    QEvent,
+    QObject,
+    QPoint,
+    QSize,
+    Qt,
+    QTimer,
+    Signal,
+)
+from PySide6.QtGui import (
+    QCursor,
+    QGuiApplication,
+    QKeyEvent,
+    QMouseEvent,
+    QScreen,
+    QWindow,
+)
+from PySide6.QtWidgets import QAbstractButton, QApplication, QDockWidget, QSizePolicy, QWidget
+from shiboken6 import isValid
+
+from simulator.lesson.reader import ResolvedStep
+from ui.look.theme import Style
+from ui.safety.overrides import guarded
+from ui.talk.awake import Awake
+from ui.talk.pen_overlay import PenOverlay
+from ui.talk.speaker_window import FIRST_SIZE, SpeakerWindow
+from ui.window.dock_sizes import Shares
+from ui.window.message_bar import Kind
+from ui.window.presenter_keys import DRAWING, IN_SPEAKER, PLAIN, ZOOM, key_text
+
+if TYPE_CHECKING:
+    from ui.window.main_window import MainWindow
+
+HIDE_CURSOR_MS = 3000
+"""How long the pointer stands still before it goes."""
+_SPEAKER_MS = 60
+"""How long after the window its speaker's window comes, or changes screens."""
+_SETTLE_MS, _SETTLE_TRIES = 50, 40
+"""How often, and how many times, one looks whether the window has its old size again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What the window was like."""
+
+    state: Qt.WindowState
+    geometry: QByteArray
+    size: QSize
+    screen: QScreen
+    docks: QByteArray
+    shares: Shares
+    layout: object
+    menu: bool
+    header: bool
+
+
+@guarded
+class Presenter(QObject):
+    """Presents a window, and puts it back as it was.
+
+    Parameters
+    ----------
+    window : MainWindow
+        What is presented.
+    """
+
+    toggled = Signal(bool)
+    """Whether a talk is on."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._before: _Before | None = None
+        self._awaited: QSize | None = None
+        """Size of the screen that the window is on its way to."""
+        self._scenario = False
+        """Whether the layout on show has the scenario dock, which a talk does without."""
+        self.awake = Awake()
+        self.overlay = PenOverlay(window)
+        self.speaker: SpeakerWindow | None = None
+        self._watched: list[QWindow] = []
+        self._pointer = QPoint()
+        self._cursor_hidden = False
+        self._still = QTimer(self, singleShot=True, interval=HIDE_CURSOR_MS)
+        self._still.timeout.connect(self._hide_cursor)
+        self._second = QTimer(self, interval=1000)
+        self._second.timeout.connect(self._say_why)
+        self._settling = QTimer(self, interval=_SETTLE_MS)
+        self._settling.timeout.connect(self._settle)
+        self._settled_as: _Before | None = None
+        self._tries = 0
+        top = window.header.parentWidget()
+        assert top is not None
+        # Without the header the line for errors is to be as wide as the window all the same.
+        top.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        player = window.lessons.player
+        player.step_changed.connect(self._show_step)
+        player.revealed_changed.connect(self._show_speaker_step)
+        player.prepared.connect(self._show_speaker_step)
+        player.ended_changed.connect(self._show_speaker_step)
+        window.actions_by_name["blank"].toggled.connect(self._show_blank)
+        self.overlay.changed.connect(self._wake_cursor)
+
+    @property
+    def on(self) -> bool:
+        """Whether a talk is on."""
+        return self._before is not None
+
+    # --- begin and end --------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Fill the screen with the window, without all that is not for the audience."""
+        if self.on:
+            return
+        window = self._window
+        self._settling.stop()
+        self._before = _Before(
+            window.windowState(), window.saveGeometry(), window.size(), window.screen(),
+            window.saveState(), window.docks.sizes.own, self._layout(),
+            not window.menuBar().isHidden(), not window.header.isHidden(),
+        )  # fmt: skip
+        window.menuBar().hide()
+        # The contents and not the tool bar around them: the line for errors stands in it too, and
+        # a layout that is remembered meanwhile is remembered with its tool bars.
+        window.header.hide()
+        self.tidy()
+        window.lessons.bar.set_large(True)
+        window.setWindowState(window.windowState() | Qt.WindowState.WindowFullScreen)
+        window.fit_talk()
+        self.awake.hold()
+        app = _app()
+        window.installEventFilter(self)
+        self._watch(window.windowHandle())
+        app.focusWindowChanged.connect(self._watch)
+        app.screenRemoved.connect(self._screen_gone)
+        self._pointer = QCursor.pos()
+        self._still.start()
+        self._second.start()
+        self._make_speaker().reset()
+        if window.lessons.player.lesson is not None and self._other_screen() is not None:
+            QTimer.singleShot(_SPEAKER_MS, self, self._open_speaker)
+        self.toggled.emit(True)
+
+    def end(self) -> None:
+        """Put everything back as it was."""
+        before, self._before = self._before, None
+        if before is None:
+            return
+        window = self._window
+        app = _app()
+        app.focusWindowChanged.disconnect(self._watch)
+        app.screenRemoved.disconnect(self._screen_gone)
+        window.removeEventFilter(self)
+        for watched in filter(isValid, self._watched):
+            watched.removeEventFilter(self)
+        self._watched.clear()
+        self.arrived()
+        self._still.stop()
+        self._second.stop()
+        self._wake_cursor()
+        self._still.stop()
+        self.overlay.set_pen(False)
+        self.overlay.set_spotlight(False)
+        self.overlay.clear()
+        window.actions_by_name["blank"].setChecked(False)
+        self.awake.release()
+        if self.speaker is not None:
+            self.speaker.close()
+        window.lessons.bar.set_large(False)
+        window.fit_talk()
+        window.header.setVisible(before.header)
+        window.menuBar().setVisible(before.menu)
+        window.setWindowState(before.state)
+        if before.screen is not window.screen() and before.screen in QGuiApplication.screens():
+            window.restoreGeometry(before.geometry)
+        if self._layout() == before.layout:
+            self._put_back(before)
+            self._settle_later(before)
+        else:
+            dock = window.docks["scenario"]
+            dock.setVisible(self._scenario or not dock.isHidden())
+        self.toggled.emit(False)
+
+    def _layout(self) -> object:
+        return self._window.settings.layout, self._window.desk.lent
+
+    def tidy(self) -> None:
+        """Hide what a layout shows that is not for the audience: after each change of layout."""
+        if self.on:
+            dock = self._window.docks["scenario"]
+            self._scenario = not dock.isHidden()
+            dock.hide()
+
+    def state(self) -> QByteArray:
+        """Return how the docks are, as `QMainWindow.saveState` does, without what a talk hides."""
+        if not self.on:
+            return self._window.saveState()
+        dock = self._window.docks["scenario"]
+        opened = not dock.isHidden()  # by the speaker, all the same
+        dock.setVisible(self._scenario or opened)
+        state = self._window.saveState()
+        dock.setVisible(opened)
+        return state
+
+    def _put_back(self, before: _Before) -> None:
+        """Let docks stand as they did, with the same shares of the window."""
+        self._window.docks.put_back(before.docks, before.shares)
+
+    def _settle_later(self, before: _Before) -> None:
+        """Put sizes back once more when the window is no longer full screen: it takes a moment."""
+        self._settled_as, self._tries = before, _SETTLE_TRIES
+        self._settling.start()
+
+    def _settle(self) -> None:
+        before, window = self._settled_as, self._window
+        assert before is not None
+        self._tries -= 1
+        # The window's own state: the widget's forgets what it was when its contents grow.
+        states = window.windowHandle().windowStates()
+        plain = states == before.state == Qt.WindowState.WindowNoState
+        if plain and window.size() != before.size:
+            # What was high for a full screen may have kept the window from getting small again.
+            window.lessons.bar.fit()
+            window.resize(before.size)
+        there = window.size() == before.size
+        if there and self._layout() == before.layout:
+            self._put_back(before)
+        if there or not self._tries:
+            self._settling.stop()
+
+    def _close(self) -> None:
+        """End the talk because the window closes: it remembers the place that it had before."""
+        before = self._before
+        self.end()
+        self._settling.stop()
+        if before is not None:
+            self._window.restoreGeometry(before.geometry)
+            if self._layout() == before.layout:
+                self._put_back(before)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.overlay.set_style(style)
+        if self.speaker is not None:
+            # It is as large as its own window says.
+            self.speaker.set_style(Style(style.theme, self._window.settings.text_scale))
+
+    # --- what keys do ---------------------------------------------------------------------
+
+    def next(self) -> None:
+        """Go on: the answer that is waited for, the next step, or a step of the run."""
+        self._leave_field()
+        player = self._window.lessons.player
+        if player.lesson is None:
+            self._window.session.step()
+        else:
+            player.next()
+
+    def back(self) -> None:
+        """Go back a step."""
+        self._leave_field()
+        player = self._window.lessons.player
+        if player.lesson is None:
+            self._window.session.step(False)
+        else:
+            player.back()
+
+    def _leave_field(self) -> None:
+        field = QApplication.focusWidget()
+        if field is not None and _takes_text(field):
+            field.clearFocus()  # so that the next letter is a key of the talk
+
+    def reveal(self) -> None:
+        """Show the answer to the question, or hide it."""
+        player = self._window.lessons.player
+        player.reveal(not player.revealed)
+
+    def toggle_blank(self) -> None:
+        """Black out the screen, or bring it back."""
+        self._window.actions_by_name["blank"].toggle()
+
+    def toggle_pen(self) -> None:
+        """Take the pen, or put it away."""
+        self.overlay.set_pen(not self.overlay.pen)
+
+    def toggle_spotlight(self) -> None:
+        """Switch the spotlight on or off."""
+        self.overlay.set_spotlight(not self.overlay.spotlight)
+
+    def undo_stroke(self) -> None:
+        """Take the last stroke of the pen back."""
+        self.overlay.undo()
+
+    def erase(self) -> None:
+        """Take all strokes back."""
+        self.overlay.clear()
+
+    def off_or_end(self) -> None:
+        """Take a refusal away, else switch pen, spotlight and black screen off, else end."""
+        messages = self._window.messages
+        if messages.kind is Kind.REFUSAL and messages.escape():
+            return
+        blank = self._window.actions_by_name["blank"]
+        if blank.isChecked() or self.overlay.pen or self.overlay.spotlight:
+            blank.setChecked(False)
+            self.overlay.set_pen(False)
+            self.overlay.set_spotlight(False)
+        else:
+            self.end()
+
+    # --- events ---------------------------------------------------------------------------
+
+    def _watch(self, focused: QWindow | None) -> None:
+        """Look at what goes into a window before its widgets and all shortcuts do."""
+        if focused is not None and focused not in self._watched:
+            self._watched.append(focused)
+            focused.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take the keys of a talk, and notice the pointer and the end of the window."""
+        kind = event.type()
+        if watched is self._window:
+            asks = event.spontaneous() and self._window.unsaved.asks  # it may not close at all
+            if kind is QEvent.Type.Close and not asks:
+                self._close()
+        elif kind is QEvent.Type.KeyPress or kind is QEvent.Type.ShortcutOverride:
+            assert isinstance(event, QKeyEvent)
+            return self._key(event)
+        elif kind is QEvent.Type.MouseMove:
+            assert isinstance(event, QMouseEvent)
+            place = event.globalPosition().toPoint()
+            if place != self._pointer:  # windows that come and go send moves as well
+                self._pointer = place
+                self._wake_cursor()
+        return False
+
+    def _key(self, event: QKeyEvent) -> bool:
+        """Do what a key means in a talk; return whether it means anything."""
+        active = QApplication.activeWindow()
+        ours = active in (self._window, self.speaker) or isinstance(active, QDockWidget)
+        if not ours or QApplication.activePopupWidget() is not None:
+            return False
+        pressed = key_text(event)
+        field = QApplication.focusWidget()
+        typing = field is not None and _takes_text(field)
+        key = PLAIN.get(pressed)
+        drawn = DRAWING.get(pressed) if self.overlay.pen else None
+        does: Callable[[], object] | None = None
+        if drawn is not None:
+            does = getattr(self, drawn.does)
+        elif key is not None and not (key.typed and typing):
+            does = getattr(self, key.does)
+        elif self.speaker is not None and self.speaker.isActiveWindow():
+            does = self._in_speaker(pressed, field)
+        if does is None:
+            return False
+        if event.type() is QEvent.Type.ShortcutOverride:
+            event.accept()  # the key itself follows, and no shortcut takes it
+        elif not event.isAutoRepeat():
+            # Not in here: what is raised in a filter takes Qt's other events down with it.
+            QTimer.singleShot(0, self, does)
+        return True
+
+    def _in_speaker(self, pressed: str, field: QWidget | None) -> Callable[[], object] | None:
+        """Return what a key of the run does in the speaker's window, None if nothing."""
+        speaker = self.speaker
+        assert speaker is not None
+        if pressed in ZOOM:
+            return lambda: speaker.zoom(ZOOM[pressed])
+        if pressed == "Space" and isinstance(field, QAbstractButton):
+            return None
+        for name in IN_SPEAKER:
+            action = self._window.actions_by_name[name]
+            if any(pressed == key.toString() for key in action.shortcuts()):
+                return action.trigger
+        return None
+
+    # --- pointer --------------------------------------------------------------------------
+
+    def _hide_cursor(self) -> None:
+        """Hide the pointer that stands still, unless it is needed."""
+        at = QApplication.topLevelAt(QCursor.pos())
+        if not self._cursor_hidden and not self.overlay.pen and at is not self.speaker:
+            self._cursor_hidden = True
+            QApplication.setOverrideCursor(Qt.CursorShape.BlankCursor)
+
+    def _wake_cursor(self) -> None:
+        if self._cursor_hidden:
+            self._cursor_hidden = False
+            QApplication.restoreOverrideCursor()
+        if self.on:
+            self._still.start()
+
+    # --- speaker --------------------------------------------------------------------------
+
+    def toggle_speaker(self) -> None:
+        """Open the speaker's window, or close it; the talk goes on."""
+        if self.speaker is not None and self.speaker.isVisible():
+            self.speaker.close()
+        else:
+            self.open_speaker()
+
+    def open_speaker(self) -> None:
+        """Open the speaker's window: all of the other screen, or a window where there is none."""
+        speaker = self._make_speaker()
+        self._show_speaker_step()
+        self._show_blank(self._window.actions_by_name["blank"].isChecked())
+        self._say_why()
+        self._place_speaker(speaker, self._other_screen())
+
+    def _open_speaker(self) -> None:
+        if self.on:
+            self.open_speaker()
+
+    def _make_speaker(self) -> SpeakerWindow:
+        """Return the speaker's window, made at the first talk."""
+        if self.speaker is None:
+            speaker = self.speaker = SpeakerWindow(self._window)
+            speaker.next_asked.connect(self.next)
+            speaker.back_asked.connect(self.back)
+            speaker.reveal_asked.connect(self.reveal)
+            speaker.blank_asked.connect(self.toggle_blank)
+            speaker.swap_asked.connect(self.swap_screens)
+        self.set_style(self._window.style_now)
+        return self.speaker
+
+    def _place_speaker(self, speaker: SpeakerWindow, screen: QScreen | None) -> None:
+        speaker.show_swap(screen is not None)
+        if screen is None:
+            speaker.setWindowState(Qt.WindowState.WindowNoState)
+            here = self._window.screen()
+            speaker.setScreen(here)
+            room = here.availableGeometry()
+            speaker.resize(FIRST_SIZE.boundedTo(room.size() * 0.8))
+            speaker.move(room.center() - speaker.rect().center())
+            speaker.show()
+            speaker.raise_()
+            speaker.activateWindow()
+            return
+        _fill(speaker, screen)
+        self._window.activateWindow()
+
+    def _other_screen(self) -> QScreen | None:
+        """Return a screen that the audience does not look at."""
+        taken = self._window.screen().geometry()  # a projector may show the same as this screen
+        screens = QGuiApplication.screens()
+        return next((s for s in screens if not s.geometry().intersects(taken)), None)
+
+    def swap_screens(self) -> None:
+        """Show the window where the speaker's window is, and the other way round."""
+        other, here = self._other_screen(), self._window.screen()
+        if other is None:
+            return
+        self._awaited = other.size()
+        _fill(self._window, other)
+        self._window.activateWindow()
+        # Each takes a while to fit its new screen: in between, the window takes input.
+        QTimer.singleShot(_SPEAKER_MS, self, partial(self._move_speaker, here))
+
+    def is_passing(self, size: QSize) -> bool:
+        """Return whether the window has a size only on its way to another screen."""
+        return self._awaited is not None and size != self._awaited
+
+    def arrived(self) -> None:
+        """Take the size that the window has now for that of its screen, whatever it is."""
+        self._awaited = None
+
+    def _move_speaker(self, screen: QScreen) -> None:
+        if self.on and self.speaker is not None and self.speaker.isVisible():
+            _fill(self.speaker, screen)
+            self._window.activateWindow()
+
+    def _screen_gone(self) -> None:
+        QTimer.singleShot(0, self, self._after_screen)
+
+    def _after_screen(self) -> None:
+        """Bring the speaker's window back from a screen that is gone, as a window."""
+        speaker = self.speaker
+        if self.on and speaker is not None and speaker.isVisible():
+            self._place_speaker(speaker, self._other_screen())
+
+    def _show_step(self, step: ResolvedStep | None) -> None:
+        self.overlay.clear()
+        self._show_speaker_step()
+
+    def _show_speaker_step(self) -> None:
+        speaker, player = self.speaker, self._window.lessons.player
+        if speaker is None or not self.on:
+            return
+        speaker.show_step(player.step, player.following, player.revealed, player.end, player.ended)
+
+    def _show_blank(self, on: bool) -> None:
+        if self.speaker is not None:
+            self.speaker.show_blank(on)
+
+    def _say_why(self) -> None:
+        if self.speaker is not None:
+            why = self.awake.why
+            self.speaker.set_note(f"The screen may go to sleep: {why}." if why else "")
+
+
+def _takes_text(widget: QWidget) -> bool:
+    """Return whether letters that are typed go into a widget."""
+    return widget.testAttribute(Qt.WidgetAttribute.WA_InputMethodEnabled)
+
+
+def _fill(window: QWidget, screen: QScreen) -> None:
+    """Fill a screen with a window, wherever it was before."""
+    window.setWindowState(window.windowState() & ~Qt.WindowState.WindowFullScreen)
+    window.setScreen(screen)
+    window.move(screen.geometry().topLeft())
+    window.setWindowState(window.windowState() | Qt.WindowState.WindowFullScreen)
+    window.show()
+
+
+def _app() -> QApplication:
+    return cast(QApplication, QApplication.instance())

@@ -1,0 +1,270 @@
+"""Parts of the dialog that adds a step: texts, the preview, and where the step goes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPaintEvent, QPalette
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from simulator.base.assets import LESSONS
+from simulator.base.errors import InputError, refuse
+from simulator.lesson.reader import parse_lesson, read_text
+from simulator.lesson.record import MOST_WORDS, NewStep, is_shipped, word_count
+from ui.look.draw import outline
+from ui.look.theme import Style, frame_palette
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.talk.caption import BODY, Caption, caption_height, paint_caption
+from ui.talk.caption_text import plain_text
+
+ENDING = ".md"
+_PAD = 10.0
+
+
+def sheet(style: Style) -> str:
+    """Return the frames of fields and buttons, which Fusion leaves too dark to be seen."""
+    t, px = style.theme, style.px
+    around = f"border-radius: {round(px(4))}px; padding: {round(px(3))}px"
+    return (
+        f"QLineEdit, QPlainTextEdit {{ border: 1px solid {t.border}; {around};"
+        f" background: {t.field}; color: {t.text}; }}"
+        f"QLineEdit:focus, QPlainTextEdit:focus {{ border: 2px solid {t.text};"
+        f" padding: {round(px(3)) - 1}px; }}"
+        f"QCheckBox {{ border: 1px solid transparent; {around}; }}"
+        f"QCheckBox:focus {{ border-color: {t.text}; }}"
+        f"QCheckBox:disabled {{ color: {t.muted}; }}"
+        f"QPushButton {{ border: 1px solid {t.border}; border-radius: {round(px(4))}px;"
+        f" background: {t.panel}; padding: {round(px(4))}px {round(px(12))}px; }}"
+        f"QPushButton:hover {{ border-color: {t.text}; }}"
+        f"QPushButton:focus {{ border: 2px solid {t.text};"
+        f" padding: {round(px(4)) - 1}px {round(px(12)) - 1}px; }}"
+        f"QPushButton:pressed {{ background: {t.accent}; }}"
+        f"QPushButton:disabled {{ color: {t.faint}; }}"
+    )
+
+
+def box_palette(style: Style) -> QPalette:
+    """Return the palette of a check box whose frame is seen."""
+    return frame_palette(style.theme)
+
+
+class TextField(QWidget):
+    """A text of several lines under its name.
+
+    Parameters
+    ----------
+    name : str
+        On its label, with the letter that leads to it.
+    tip : str
+        What it is for.
+    lines : int
+        How many lines it shows at least.
+    style : Style
+        Sizes.
+    hint : str
+        Stands in it while it is empty.
+    """
+
+    def __init__(self, name: str, tip: str, lines: int, style: Style, hint: str = "") -> None:
+        super().__init__()
+        self.label = QLabel(name)
+        self.edit = QPlainTextEdit()
+        self.edit.setTabChangesFocus(True)
+        self.edit.setAccessibleName(name.replace("&", ""))
+        self.edit.setAccessibleDescription(tip)
+        self.edit.setToolTip(tip)
+        self.edit.setPlaceholderText(hint)
+        line = self.edit.fontMetrics().lineSpacing()
+        self.edit.setMinimumHeight(round(lines * line + style.px(14)))
+        self.label.setBuddy(self.edit)
+        self.note = QLabel()
+        head = QHBoxLayout()
+        head.addWidget(self.label)
+        head.addStretch(1)
+        head.addWidget(self.note)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(round(style.px(3)))
+        column.addLayout(head)
+        column.addWidget(self.edit)
+
+    @property
+    def text(self) -> str:
+        """What was typed, without blanks around it."""
+        return self.edit.toPlainText().strip()
+
+
+def show_words(note: QLabel, caption: str, style: Style) -> None:
+    """Say how many words a caption has, and whether they are too many."""
+    count = word_count(caption)
+    long = count > MOST_WORDS
+    more = ": too long for the last row" if long else ""
+    note.setText(f"{count} of {MOST_WORDS} words{more}")
+    note.setStyleSheet(f"color: {style.theme.bad if long else style.theme.muted}")
+
+
+@guarded
+class Preview(QWidget):
+    """The caption as a lesson shows it, answer and all."""
+
+    def __init__(self, style: Style) -> None:
+        super().__init__()
+        self.setObjectName("preview")
+        self.setAccessibleName("Preview")
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setToolTip("The caption as the lesson shows it, with its numbers put in.")
+        self._style = style
+        self.caption = Caption("", "")
+
+    def show_step(self, step: NewStep, number: int) -> None:
+        """Show a step whose numbers are put in; `number` says which it is, from 0."""
+        self.caption = Caption(
+            step.title, step.caption, number, number + 1, step.question, step.answer, True
+        )
+        parts = (step.title, step.caption, step.question, step.answer)
+        self.setAccessibleDescription("\n".join(plain_text(part) for part in parts if part))
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        longest = Caption("title", "token " * MOST_WORDS)
+        px, wide = self._style.px, 24 * BODY
+        high = caption_height(longest, self._style, px(wide)) + 2 * px(_PAD)
+        return QSize(round(px(wide)), round(high))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(round(self._style.px(200)), round(self._style.px(90)))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            theme, pad = self._style.theme, self._style.px(_PAD)
+            painter.fillRect(self.rect(), QColor(theme.panel))
+            outline(painter, QRectF(self.rect()), theme.border)
+            room = QRectF(self.rect()).adjusted(pad, pad, -pad, -pad)
+            paint_caption(painter, self.caption, self._style, room)
+
+
+class Target(QWidget):
+    """Which lesson gets the step: a file that is there, a new one, or a copy of a shipped one."""
+
+    changed = Signal()
+
+    def __init__(self, style: Style) -> None:
+        super().__init__()
+        self.copy_of: Path | None = None
+        """The shipped lesson that was asked for."""
+        self.edit = QLineEdit()
+        self.edit.setAccessibleName("Lesson file")
+        self.edit.setToolTip(
+            "The step comes to the end of this lesson; a file that is not there is begun."
+        )
+        self.add_button = QPushButton("Add to…")
+        self.add_button.setToolTip("Choose a lesson that there is.")
+        self.new_button = QPushButton("New…")
+        self.new_button.setToolTip("Choose a place for a new lesson.")
+        self.copy_box = QCheckBox()
+        self.copy_box.setPalette(box_palette(style))
+        self.copy_box.setToolTip(
+            "Lessons that ship stay as they are: your file gets their steps, and this one."
+        )
+        self.copy_box.hide()
+        row = QHBoxLayout()
+        row.addWidget(self.edit, 1)
+        for button in (self.add_button, self.new_button):
+            button.setAutoDefault(False)
+            row.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(round(style.px(4)))
+        column.addLayout(row)
+        column.addWidget(self.copy_box)
+        self.edit.textChanged.connect(self.changed)
+        self.copy_box.toggled.connect(self.changed)
+        self.add_button.clicked.connect(lambda: self._browse(new=False))
+        self.new_button.clicked.connect(lambda: self._browse(new=True))
+
+    def path(self) -> Path:
+        """Return the file that is named.
+
+        Raises
+        ------
+        InputError
+            None is, or one that is no Markdown.
+        """
+        text = self.edit.text().strip()
+        name = os.path.basename(text)
+        good = bool(name.strip(".")) and text.isprintable()
+        path = Path(os.path.expanduser(text if Path(name).suffix else f"{text}{ENDING}"))
+        if not good or path.suffix.lower() != ENDING:
+            raise refuse("Lesson file", "", text, f"a name that ends in {ENDING}")
+        return path.absolute()
+
+    def source(self) -> Path | None:
+        """Return the lesson that a new file begins as a copy of, if one does."""
+        return self.copy_of if self.copy_box.isChecked() else None
+
+    def take(self, path: Path) -> None:
+        """Take a lesson that was chosen; of a shipped one a copy."""
+        shipped = is_shipped(path) and path.is_file()
+        self.copy_of = path if shipped else None
+        self.copy_box.setVisible(shipped)
+        self.copy_box.setChecked(shipped)
+        if shipped:
+            self.copy_box.setText(f"Begin it as a copy of the shipped lesson “{_title(path)}”")
+        self.edit.setText(str(_free(path.name) if shipped else path))
+        self.changed.emit()
+
+    def _browse(self, *, new: bool) -> None:
+        """Ask for a file, beside what goes on."""
+        title = "New lesson" if new else "Add to lesson"
+        chooser = QFileDialog(self, title, str(self._folder(new=new)), f"Lessons (*{ENDING})")
+        chooser.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        if new:
+            chooser.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+            chooser.setOption(QFileDialog.Option.DontConfirmOverwrite)  # a step is added to it
+            chooser.setDefaultSuffix(ENDING[1:])
+            chooser.fileSelected.connect(self.edit.setText)
+        else:
+            chooser.setFileMode(QFileDialog.FileMode.ExistingFile)
+            chooser.fileSelected.connect(lambda name: self.take(Path(name)))
+        chooser.open()
+
+    def _folder(self, *, new: bool) -> Path:
+        folder = Path(os.path.expanduser(self.edit.text())).parent
+        if folder.is_dir() and (new or any(folder.glob(f"*{ENDING}"))):
+            return folder
+        return Path.home() if new else LESSONS
+
+
+def _title(path: Path) -> str:
+    try:
+        return parse_lesson(read_text(path), str(path), path.parent).title
+    except InputError:
+        return path.stem
+
+
+def _free(name: str) -> Path:
+    """Return a file of the user's that is not there yet."""
+    path, n = Path.home() / name, 2
+    while path.exists():
+        path = Path.home() / f"{Path(name).stem}-{n}{ENDING}"
+        n += 1
+    return path
+
+
+def first_target() -> Path:
+    """Return where the first step of a user goes."""
+    return Path.home() / f"my-lesson{ENDING}"

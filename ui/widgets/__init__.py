@@ -1,0 +1,1 @@
+"""Controls and surfaces that more than one panel or window uses."""

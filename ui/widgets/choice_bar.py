@@ -1,0 +1,223 @@
+"""The row of choices over a plot: groups of buttons and lists, on as many lines as they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFont, QKeyEvent
+from PySide6.QtWidgets import QToolButton, QWidget
+
+from ui.look.draw import text_width
+from ui.look.theme import DARK, Style
+from ui.safety.overrides import guarded
+from ui.widgets.choice_box import ChoiceBox
+from ui.widgets.sheet import set_sheet
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One button of a group.
+
+    Attributes
+    ----------
+    value : str
+        What it stands for.
+    text, short : str
+        Its words, and those where there is little room.
+    tip : str
+        What it shows, in one sentence.
+    """
+
+    value: str
+    text: str
+    short: str
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A group of buttons of which one is down, or a list.
+
+    Attributes
+    ----------
+    name : str
+        What is chosen.
+    options : tuple of Option
+        What from.
+    listed : bool
+        Whether it is a list that opens, not a row of buttons.
+    """
+
+    name: str
+    options: tuple[Option, ...]
+    listed: bool = False
+
+
+def bar_sheet(style: Style) -> str:
+    """Return the looks of the buttons and lists of a bar."""
+    t, px = style.theme, style.px
+    return (
+        f"QToolButton {{ color: {t.muted}; background: {t.field}; padding: 0;"
+        f" border: 1px solid {t.border}; border-radius: {round(px(4))}px; }}"
+        f"QToolButton:hover {{ color: {t.text}; }}"
+        f"QToolButton:checked {{ color: {t.text}; background: {t.accent};"
+        f" border-color: {t.current}; }}"
+        f'QToolButton[ring="true"] {{ border: 1px solid {t.text}; color: {t.text}; }}'
+        f"QToolButton:disabled {{ color: {t.faint}; }}"
+    )
+
+
+@guarded
+class Button(QToolButton):
+    """A button that Enter presses as well: Space plays the run."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        else:
+            super().keyPressEvent(event)
+
+
+class PlotBar(QWidget):
+    """Some choices, and a button that shows the whole plot."""
+
+    chosen = Signal(str, str)
+    """Name of the choice, and the value chosen."""
+    fit_pressed = Signal()
+
+    def __init__(self, choices: Sequence[Choice]) -> None:
+        super().__init__()
+        self.style_now = Style(DARK)
+        self.choices = tuple(choices)
+        self.buttons: dict[tuple[str, str], QToolButton] = {}
+        self.lists: dict[str, ChoiceBox] = {}
+        self._hidden: set[str] = set()
+        for choice in self.choices:
+            if choice.listed:
+                self._make_list(choice)
+            else:
+                for option in choice.options:
+                    self.buttons[choice.name, option.value] = self._make_button(choice, option)
+        self.fit_button = Button(self)
+        self.fit_button.setText("Fit")
+        self.fit_button.setEnabled(False)
+        self.fit_button.setAccessibleName("Fit")
+        self.fit_button.setToolTip("Show the whole plot again: the wheel zooms, dragging pans.")
+        self.fit_button.clicked.connect(self.fit_pressed)
+
+    def _make_button(self, choice: Choice, option: Option) -> QToolButton:
+        button = Button(self)
+        button.setCheckable(True)
+        button.setObjectName(f"{choice.name}_{option.value}")
+        button.setAccessibleName(f"{choice.name}: {option.text}")
+        button.setAccessibleDescription(option.tip)
+        button.setToolTip(option.tip)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.clicked.connect(lambda _=False: self.choose(choice.name, option.value))
+        return button
+
+    def _make_list(self, choice: Choice) -> None:
+        box = self.lists[choice.name] = ChoiceBox(self)
+        for option in choice.options:
+            box.addItem(option.text, option.value)
+        box.setObjectName(choice.name)
+        box.setAccessibleName(choice.name)
+        box.setToolTip(choice.options[0].tip)
+        box.setAccessibleDescription(choice.options[0].tip)
+        box.activated.connect(lambda _: self.chosen.emit(choice.name, box.currentData()))
+
+    def choose(self, name: str, value: str) -> None:
+        """Choose as a press would, and tell it."""
+        self.show_chosen(name, value)
+        self.chosen.emit(name, value)
+
+    def show_chosen(self, name: str, value: str) -> None:
+        """Show what is chosen without telling."""
+        if name in self.lists:
+            self.lists[name].setCurrentIndex(self.lists[name].findData(value))
+        for (owner, other), button in self.buttons.items():
+            if owner == name:
+                button.setChecked(other == value)
+
+    def show_choice(self, name: str, shown: bool) -> None:
+        """Show or hide a whole group, and arrange the others."""
+        (self._hidden.discard if shown else self._hidden.add)(name)
+        self.arrange(self.width())
+
+    def shown(self) -> list[QWidget]:
+        """Return the controls that are not hidden."""
+        all_of: list[QWidget] = [*self.buttons.values(), *self.lists.values(), self.fit_button]
+        return [control for control in all_of if not control.isHidden()]
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale; `arrange` follows."""
+        self.style_now = style
+        set_sheet(self, bar_sheet(style))
+        for box in self.lists.values():
+            box.set_style(style)
+
+    def arrange(self, width: float) -> int:
+        """Place everything in lines of at most `width` pixels; return the height that takes."""
+        style = self.style_now
+        font = style.text_font(12)
+        fit = self.fit_button
+        fit_width = text_width(font, fit.text()) + style.px(16)
+        kept = 0.0 if fit.isHidden() else fit_width + style.px(10)
+        for long in (True, False):
+            groups = self._groups(font, long=long)
+            lines = lines_of([sum(sizes) for _, sizes in groups], style.px(10), width, kept)
+            if lines[-1] == 0:
+                break
+        height, gap = round(style.px(24)), round(style.px(3))
+        x, line = 0.0, 0
+        for (widgets, sizes), at in zip(groups, lines, strict=True):
+            if at != line:
+                x, line = 0.0, at
+            for widget, size in zip(widgets, sizes, strict=True):
+                widget.setFont(font)
+                widget.setGeometry(round(x), line * (height + gap), round(size - 2), height)
+                x += size
+            x += style.px(10)
+        # At the end of the first line, or beside what stands there: it never begins a line.
+        left = width - fit_width if lines[-1] else x
+        fit.setFont(font)
+        fit.setGeometry(round(left), 0, round(fit_width), height)
+        return (lines[-1] + 1) * (height + gap)
+
+    def _groups(self, font: QFont, *, long: bool) -> list[tuple[list[QWidget], list[float]]]:
+        """Return the widgets of each group with their widths."""
+        px = self.style_now.px
+        out: list[tuple[list[QWidget], list[float]]] = []
+        for choice in self.choices:
+            shown = choice.name not in self._hidden
+            if choice.listed:
+                box = self.lists[choice.name]
+                box.setVisible(shown)
+                widest = max(text_width(font, option.text) for option in choice.options)
+                if shown:
+                    out.append(([box], [widest + px(40)]))
+                continue
+            widgets: list[QWidget] = []
+            sizes = []
+            for option in choice.options:
+                button = self.buttons[choice.name, option.value]
+                button.setVisible(shown)
+                button.setText(option.text if long else option.short)
+                widgets.append(button)
+                sizes.append(text_width(font, button.text()) + px(16 if long else 11) + 2)
+            if shown:
+                out.append((widgets, sizes))
+        return out
+
+
+def lines_of(widths: Sequence[float], gap: float, room: float, kept: float = 0.0) -> list[int]:
+    """Return on which line each of some boxes goes; `kept` pixels of the first are not theirs."""
+    out, x, line = [], 0.0, 0
+    for width in widths:
+        if x > 0 and x + width > room - (kept if line == 0 else 0.0):
+            x, line = 0.0, line + 1
+        out.append(line)
+        x += width + gap
+    return out

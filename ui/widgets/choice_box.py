@@ -1,0 +1,78 @@
+"""A list of choices that opens, painted like the fields and buttons around it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import QComboBox, QFrame, QWidget
+
+from ui.look.draw import card, draw_text, text_width
+from ui.look.icons import icon
+from ui.look.theme import DARK, Style
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.widgets.focus import has_ring
+
+_PAD, _ARROW, _HIGH, _RADIUS = 8.0, 14.0, 24.0, 4.0
+
+
+@guarded
+class ChoiceBox(QComboBox):
+    """A list; scrolling past it changes nothing.
+
+    Fusion's own has a frame that high contrast does not show, and an arrow that does not grow
+    with the text.
+
+    Parameters
+    ----------
+    parent : QWidget, optional
+        Where it is.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.style_now = Style(DARK)
+        self.view().setFrameStyle(QFrame.Shape.Box | QFrame.Shadow.Plain)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.style_now = style
+        self.setFont(style.text_font(12))
+        # The view sets its text itself: figures of equal width bring a wide hyphen with them.
+        listed = QFont(style.text_font(12))
+        listed.unsetFeature(QFont.Tag("tnum"))
+        self.view().setFont(listed)
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        px, font = self.style_now.px, self.style_now.text_font(12)
+        items = (text_width(font, self.itemText(n)) for n in range(self.count()))
+        beside = px(2.5 * _PAD) + px(_ARROW)
+        return QSize(round(max(items, default=0.0) + beside), round(px(_HIGH)))
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+    def showPopup(self) -> None:
+        """Open the list, as wide as its longest choice."""
+        self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + 2 * self.height())
+        super().showPopup()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            px, theme = self.style_now.px, self.style_now.theme
+            lit = has_ring(self) or self.underMouse()
+            ink = theme.text if self.isEnabled() else theme.faint
+            place, arrow = QRectF(self.rect()), px(_ARROW)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            card(painter, place, theme.field, ink if lit else theme.border, px(_RADIUS))
+            words = place.adjusted(px(_PAD), 0, -arrow - px(_PAD), 0)
+            draw_text(painter, words, self.currentText(), self.style_now.text_font(12), QColor(ink))
+            down = QRectF(place.right() - arrow - px(_PAD) / 2, place.center().y() - arrow / 2,
+                          arrow, arrow)  # fmt: skip
+            icon("chevron-down", ink).paint(painter, down.toRect())

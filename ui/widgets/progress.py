@@ -1,0 +1,91 @@
+"""What a long piece of work looks like in the header: words, share, time left, Cancel."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
+
+from ui.look.theme import Style
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+
+PATIENCE_MS = 250
+"""Work that ends sooner is not mentioned."""
+
+
+@guarded
+class Words(QLabel):
+    """Words that end in an ellipsis rather than make the window wider."""
+
+    def width_of(self, text: str) -> int:
+        """Return how wide it is with a text, in pixels."""
+        margins = self.contentsMargins()
+        return self.fontMetrics().horizontalAdvance(text) + margins.left() + margins.right()
+
+    def minimumSizeHint(self) -> QSize:
+        width = min(self.width_of("work…"), self.sizeHint().width())
+        return QSize(width, super().minimumSizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            self.drawFrame(painter)
+            place = self.contentsRect()
+            text = self.fontMetrics().elidedText(
+                self.text(), Qt.TextElideMode.ElideRight, place.width()
+            )
+            painter.drawText(place, int(self.alignment()), text)
+
+
+class ProgressStrip(QWidget):
+    """Appears when work takes longer than a moment, and goes when it is done."""
+
+    cancelled = Signal()
+    toggled = Signal(bool)
+    """It is about to appear, or it has gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("progress")
+        self.setAccessibleName("Progress")
+        self._words = Words()
+        self._bar = QProgressBar()
+        self._bar.setRange(0, 100)
+        self._bar.setTextVisible(False)
+        self._button = QPushButton("Cancel")
+        self._button.setToolTip("Stop this; everything stays as it was.")
+        self._button.clicked.connect(self.cancelled)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        for widget in (self._words, self._bar, self._button):
+            row.addWidget(widget)
+        self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
+        self._patience.timeout.connect(self._appear)
+        self.hide()
+
+    def show_progress(self, words: str, share: float, left: float) -> None:
+        """Show how far some work is; `left` in seconds, NaN while it is not known."""
+        soon = "" if math.isnan(left) else f", {max(1, math.ceil(left))} s left"
+        self._words.setText(f"{words}{soon}")
+        self._bar.setValue(round(100 * share))
+        self.setAccessibleDescription(f"{words}: {round(100 * share)} %{soon}")
+        if not self.isVisible() and not self._patience.isActive():
+            self._patience.start()
+
+    def _appear(self) -> None:
+        self.toggled.emit(True)
+        self.show()
+
+    def rest(self) -> None:
+        """Nothing is at work any more."""
+        self._patience.stop()
+        self.hide()
+        self.toggled.emit(False)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self._words.setFont(style.text_font(12))
+        self._button.setFont(style.text_font(12))
+        self._bar.setFixedSize(round(style.px(90)), round(style.px(8)))

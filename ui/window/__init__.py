@@ -1,0 +1,1 @@
+"""The window: its docks, layouts, menus, messages, and what the File menu does."""

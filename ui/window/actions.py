@@ -1,0 +1,138 @@
+"""The actions of the window, one row each: menu, keys, words and what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from simulator.program.playback import Granularity
+from ui.talk.record_dialog import open_record_dialog
+from ui.window.help import about, show_keys
+
+if TYPE_CHECKING:
+    from ui.window.main_window import MainWindow
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSpec:
+    """One action.
+
+    Attributes
+    ----------
+    name : str
+        Object name.
+    text : str
+        Words in the menu.
+    menu : str
+        Menu that holds it.
+    run : callable
+        What it does to the window; told on or off as well if it is checkable.
+    keys : tuple of str
+        Shortcuts, the first one shown.
+    icon : str
+        File in ``assets/icons``, without its ending; empty for none.
+    checkable : bool
+        Whether it is on or off.
+    separated : bool
+        Whether a line stands before it in the menu.
+    """
+
+    name: str
+    text: str
+    menu: str
+    run: Callable[..., Any]
+    keys: tuple[str, ...] = ()
+    icon: str = ""
+    checkable: bool = False
+    separated: bool = False
+
+
+def _step(forward: bool, by: Granularity | None = None) -> Callable[[MainWindow], None]:
+    return lambda window: window.session.step(forward, by)
+
+
+def _select(across: int, down: int) -> Callable[[MainWindow], None]:
+    return lambda window: window.session.move_selection(across, down)
+
+
+MENUS = ("File", "Edit", "Run", "Lesson", "View", "Help")
+
+_ROW, _HEAD = Granularity.ROW_BLOCK, Granularity.HEAD
+
+ACTIONS = (
+    ActionSpec("open_scenario", "Open…", "File", lambda w: w.files.open_scenario(),
+               ("Ctrl+O",), "open"),
+    ActionSpec("save_scenario", "Save", "File", lambda w: w.files.save(), ("Ctrl+S",), "save"),
+    ActionSpec("save_scenario_as", "Save as…", "File", lambda w: w.files.save_as(),
+               ("Ctrl+Shift+S",)),
+    ActionSpec("export", "Export…", "File", lambda w: w.files.export(), ("Ctrl+E",), "export",
+               separated=True),
+    ActionSpec("export_picture", "Export picture…", "File", lambda w: w.files.export_picture(),
+               ("Ctrl+Shift+E",)),
+    ActionSpec("ask_unsaved", "Ask about unsaved changes", "File",
+               lambda w, on: w.unsaved.set_asking(on), checkable=True, separated=True),
+    ActionSpec("quit", "Quit", "File", lambda w: w.quit(), ("Ctrl+Q",), separated=True),
+    ActionSpec("undo", "Undo", "Edit", lambda w: w.session.undo_stack.undo(), ("Ctrl+Z",), "undo"),
+    ActionSpec("redo", "Redo", "Edit", lambda w: w.session.undo_stack.redo(),
+               ("Ctrl+Y", "Ctrl+Shift+Z"), "redo"),
+    ActionSpec("cell_left", "Select cell to the left", "Edit", _select(-1, 0), ("Alt+Left",),
+               separated=True),
+    ActionSpec("cell_right", "Select cell to the right", "Edit", _select(1, 0), ("Alt+Right",)),
+    ActionSpec("cell_up", "Select cell above", "Edit", _select(0, -1), ("Alt+Up",)),
+    ActionSpec("cell_down", "Select cell below", "Edit", _select(0, 1), ("Alt+Down",)),
+    # Not a shortcut: a field in the scenario panel puts its text back with the same key.
+    ActionSpec("deselect", "Select no cell (Esc)", "Edit", lambda w: w.session.select(None)),
+    ActionSpec("pin_cell", "Pin cell", "Edit", lambda w: w.pin_cell(), ("P",)),
+    ActionSpec("first", "First", "Run", lambda w: w.session.first(), ("Home",), "first"),
+    ActionSpec("back", "Step back", "Run", _step(False), ("Left",), "back"),
+    ActionSpec("forward", "Step", "Run", _step(True), ("Right",), "forward"),
+    ActionSpec("last", "Last", "Run", lambda w: w.session.last(), ("End",), "last"),
+    ActionSpec("play", "Play", "Run", lambda w, on: w.session.play(on), ("Space",), "play",
+               checkable=True, separated=True),
+    ActionSpec("next_breakpoint", "Run to next breakpoint", "Run",
+               lambda w: w.session.runs.run_to_breakpoint(), ("F8",), "breakpoint"),
+    ActionSpec("previous_breakpoint", "Run back to breakpoint", "Run",
+               lambda w: w.session.runs.run_to_breakpoint(False), ("Shift+F8",)),
+    ActionSpec("run_until", "Run until…", "Run", lambda w: w.run_until(), ("Ctrl+F8",)),
+    ActionSpec("slower", "Slower", "Run", lambda w: w.session.change_speed(False), ("-",)),
+    ActionSpec("faster", "Faster", "Run", lambda w: w.session.change_speed(True), ("+", "=")),
+    ActionSpec("row_block_back", "Row block back", "Run", _step(False, _ROW), ("Shift+Left",),
+               separated=True),
+    ActionSpec("row_block_forward", "Row block on", "Run", _step(True, _ROW), ("Shift+Right",),
+               "row-block"),
+    ActionSpec("head_back", "Head back", "Run", _step(False, _HEAD), ("Ctrl+Left",)),
+    ActionSpec("head_forward", "Head on", "Run", _step(True, _HEAD), ("Ctrl+Right",), "head"),
+    ActionSpec("open_lesson", "Open lesson…", "Lesson", lambda w: w.lessons.ask()),
+    ActionSpec("record_step", "Add this view as a step…", "Lesson",
+               open_record_dialog, ("Ctrl+Shift+L",)),
+    ActionSpec("lesson_next", "Next step", "Lesson", lambda w: w.lessons.player.next(),
+               ("PgDown",), separated=True),
+    ActionSpec("lesson_back", "Step before", "Lesson", lambda w: w.lessons.player.back(),
+               ("PgUp",)),
+    ActionSpec("reveal", "Reveal answer", "Lesson", lambda w: w.lessons.player.reveal(), ("A",)),
+    ActionSpec("leave_lesson", "Leave lesson", "Lesson", lambda w: w.lessons.player.leave(),
+               ("Ctrl+W",)),
+    ActionSpec("zoom_in", "Zoom in", "View", lambda w: w.board.zoom_in(), ("Ctrl+=",),
+               "zoom-in", separated=True),  # Ctrl++, too: MainWindow.keyPressEvent
+    ActionSpec("zoom_out", "Zoom out", "View", lambda w: w.board.zoom_out(), ("Ctrl+-",),
+               "zoom-out"),
+    ActionSpec("zoom_fit", "Fit", "View", lambda w: w.board.zoom_fit(), ("Ctrl+0",), "zoom-fit"),
+    ActionSpec("next_theme", "Next theme", "View", lambda w: w.next_theme(), ("T",), "theme",
+               separated=True),
+    ActionSpec("larger_text", "Larger text", "View", lambda w: w.change_text(1),
+               ("Ctrl+Shift++", "Ctrl+Shift+="), "text-size"),
+    ActionSpec("smaller_text", "Smaller text", "View", lambda w: w.change_text(-1),
+               ("Ctrl+Shift+-", "Ctrl+Shift+_")),
+    ActionSpec("set_motion", "Motion", "View", lambda w, on: w.set_motion(on), ("M",),
+               checkable=True),
+    ActionSpec("full_screen", "Full screen", "View", lambda w, on: w.full_screen(on), ("F11",),
+               "fullscreen", checkable=True, separated=True),
+    ActionSpec("present", "Present", "View", lambda w, on: w.present(on), ("F5", "Shift+F5"),
+               "present",
+               checkable=True),
+    ActionSpec("blank", "Blank", "View", lambda w, on: w.blank(on), ("B",), checkable=True),
+    ActionSpec("reset_layout", "Reset layout", "View", lambda w: w.desk.reset()),
+    ActionSpec("show_keys", "Keys", "Help", show_keys, ("?",), "help"),
+    ActionSpec("about", "About Tilescope", "Help", about),
+)  # fmt: skip

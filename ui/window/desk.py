@@ -1,0 +1,180 @@
+"""Which layout the window shows: the user's own, as it was left, or one that a lesson lends."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+
+from ui.look.layouts import LAYOUTS, LayoutSpec, layout_named
+from ui.window.dock_sizes import Shares
+from ui.window.layout_buttons import LayoutButtons
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ui.window.main_window import MainWindow
+
+
+class Desk(QObject):
+    """The layouts of a window: an action and a button for each, and the one on show.
+
+    Parameters
+    ----------
+    window : MainWindow
+        Whose docks it arranges.
+
+    Attributes
+    ----------
+    actions : dict
+        Name of a layout to the action that takes it.
+    lent : tuple of str, optional
+        Layout and panel in front while a lesson has them; the user's own come back.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.lent: tuple[str, str] | None = None
+        self._shown = False
+        """Whether the docks stand as in a layout: before that there is nothing to remember."""
+        self.actions: dict[str, QAction] = {}
+        self._refit = QTimer(self, singleShot=True, interval=0)
+        self._refit.timeout.connect(self.fit_text)
+        self._make_actions()
+
+    def _make_actions(self) -> None:
+        """Make an action for each layout, and the row of buttons beside the menus."""
+        window = self._window
+        group, bar = QActionGroup(self), window.menuBar()
+        for number, spec in enumerate(LAYOUTS, start=1):
+            action = QAction(spec.title, window)
+            action.setObjectName(f"layout_{spec.name}")
+            action.setToolTip(f"{spec.tip} (Ctrl+{number})")
+            action.setShortcut(QKeySequence(f"Ctrl+{number}"))
+            action.setCheckable(True)
+            action.triggered.connect(partial(self._take, spec.name))
+            group.addAction(action)
+            window.addAction(action)
+            self.actions[spec.name] = action
+        # A menu bar of the system's own has no place for them.
+        bar.setNativeMenuBar(False)
+        bar.setCornerWidget(LayoutButtons(bar, list(self.actions.values())))
+
+    @property
+    def current(self) -> str:
+        """Name of the layout on show."""
+        return self.lent[0] if self.lent else self._window.settings.layout
+
+    # --- the user's own -------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Arrange the docks of a window that is shown for the first time."""
+        if self._shown:
+            return
+        if self.lent is None:
+            self.show()
+        else:
+            self.lend(*self.lent)
+
+    def take(self, name: str) -> None:
+        """Show a layout as it was left; what this one looks like is remembered."""
+        if self.lent is not None:
+            self.lend(name)
+            return
+        self.remember()
+        self._window.settings.layout = name
+        self.show()
+
+    def _take(self, name: str, checked: bool = True) -> None:
+        self.take(name)
+
+    def remember(self) -> None:
+        """Write down how the docks of the user's own layout stand."""
+        window = self._window
+        if self._shown:
+            layout, own = window.settings.layout, window.docks.sizes.own
+            window.settings.save_state(layout, window.presenter.state())
+            window.settings.save_shares(layout, own.to_text())
+
+    def show(self) -> None:
+        """Show the user's own layout as it was left, or as a new window has it.
+
+        A window that is not shown yet arranges its docks when it is.
+        """
+        window = self._window
+        layout = layout_named(window.settings.layout)
+        self.actions[layout.name].setChecked(True)
+        if not window.isVisible():
+            return
+        self._shown = True
+        state = window.settings.state(layout.name)
+        if state is None:
+            self._arrange(layout)
+        else:
+            shares = Shares.from_text(window.settings.shares(layout.name))
+            window.docks.restore(layout, state, shares, window.scale)
+        window.presenter.tidy()
+
+    def reset(self) -> None:
+        """Put the docks of this layout where a new window has them."""
+        if self.lent is not None:
+            self.lend(*self.lent)
+        else:
+            self._arrange(layout_named(self._window.settings.layout))
+
+    # --- lent -----------------------------------------------------------------------------
+
+    def lend(self, name: str, panel: str = "", extras: bool = False) -> None:
+        """Show a layout as a new window has it; the user's own is kept.
+
+        Parameters
+        ----------
+        name : str
+            Name of the layout.
+        panel : str
+            Name of the panel in front; "" for the layout's first.
+        extras : bool
+            Whether docks open that the layout opens only in a large window; else the panel alone.
+        """
+        if self.lent is None:
+            self.remember()
+        self.lent = name, panel
+        self.actions[name].setChecked(True)
+        self._arrange(layout_named(name), None if extras else (panel,))
+        if panel:
+            self._window.docks[panel].raise_()
+        self._window.presenter.tidy()
+
+    def take_back(self) -> None:
+        """Show the user's own layout as it was before it was lent."""
+        if self.lent is not None:
+            self.lent = None
+            self.show()
+
+    # --- room -----------------------------------------------------------------------------
+
+    def fit_text(self) -> None:
+        """Arrange the layout anew where the size of text or window wants it otherwise."""
+        window = self._window
+        if self._shown or self.lent is not None:
+            if window.docks.suits(window.scale, self._caption()):
+                window.docks.sizes.fit()
+            else:
+                window.docks.rearrange(window.scale, self._caption())
+                if self.lent is not None and self.lent[1]:
+                    window.docks[self.lent[1]].raise_()
+
+    def fit_later(self) -> None:
+        """The same once the window has its size: what is arranged may resize the window."""
+        self._refit.start()
+
+    def _arrange(self, layout: LayoutSpec, opened: Collection[str] | None = None) -> None:
+        self._window.docks.arrange(layout, self._window.scale, self._caption(), opened)
+
+    def _caption(self) -> int:
+        """Return the height of a lesson's caption, in pixels: the user's own layout has none."""
+        bar = self._window.lessons.bar
+        return 0 if self.lent is None or bar.isHidden() else bar.height()

@@ -1,0 +1,272 @@
+"""How large docks are: shares of the window, kept when it grows or shrinks, not pixels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
+from PySide6.QtWidgets import (
+    QApplication,
+    QDockWidget,
+    QLayout,
+    QMainWindow,
+    QTabBar,
+    QToolBar,
+)
+
+from ui.look.layouts import LAYOUTS, LayoutSpec
+from ui.safety.overrides import guarded
+from ui.window.panel_specs import PANELS
+
+_LEFT = 270
+"""Width at scale 1 of what stands at the left: a form is as wide as its words."""
+_LEAST = 380
+"""Pixels below which no layout makes its right by itself."""
+_LOW_WIDTH = 0.4
+"""Least share of the width where tabs stand side by side: their titles need it."""
+_FILLED = 0.9
+"""Part of the height that docks under one another ask for.
+
+Qt enlarges them in proportion; of those that ask for too much each would lose as many pixels.
+"""
+_ROOM = {spec.name: spec.room for spec in PANELS}
+_MOVED_MS = 300
+"""After which a dock that was dropped elsewhere has its size: Qt moves it there bit by bit."""
+_RIGHT, _LEFT_AREA, _BOTTOM = (
+    Qt.DockWidgetArea.RightDockWidgetArea,
+    Qt.DockWidgetArea.LeftDockWidgetArea,
+    Qt.DockWidgetArea.BottomDockWidgetArea,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What the user has made of the sizes of a layout.
+
+    Attributes
+    ----------
+    widths, heights : dict
+        Name of a dock to its share of the window; a dock that is missing has the layout's.
+    low : bool
+        Whether the docks at the right share one place because the window was low.
+    """
+
+    widths: Mapping[str, float] = field(default_factory=dict)
+    heights: Mapping[str, float] = field(default_factory=dict)
+    low: bool = False
+
+    def to_text(self) -> str:
+        """Return them as a line for the settings."""
+        return json.dumps([dict(self.widths), dict(self.heights), self.low])
+
+    @classmethod
+    def from_text(cls, text: str) -> Shares:
+        """Read them again; a line that makes no sense says nothing."""
+        try:
+            widths, heights, low = json.loads(text)
+            return cls(_read(widths), _read(heights), low is True)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            return cls()
+
+
+def _read(shares: Mapping[str, float]) -> dict[str, float]:
+    """Return the shares of docks that there are, each more than nothing and at most all."""
+    return {name: float(of) for name, of in shares.items() if name in _ROOM and 0 < of <= 1}
+
+
+@guarded
+class DockSizes(QObject):
+    """Gives the docks of a window their shares of it.
+
+    What the user drags is taken over, and nothing else: sizes that a small window forces on docks
+    are forgotten when it grows again.
+
+    Parameters
+    ----------
+    window : QMainWindow
+        The window.
+    docks : dict
+        Name to dock.
+
+    Attributes
+    ----------
+    layout : LayoutSpec
+        Whose sizes hold where the user has chosen none.
+    own : Shares
+        What the user has chosen.
+    scale : float
+        Scale of the window's text.
+    """
+
+    def __init__(self, window: QMainWindow, docks: Mapping[str, QDockWidget]) -> None:
+        super().__init__(window)
+        self._window = window
+        self._docks = docks
+        self.layout: LayoutSpec = LAYOUTS[0]
+        self.own = Shares()
+        self.scale = 1.0
+        self._pressed: dict[str, QSize] | None = None
+        self._soon = QTimer(self, singleShot=True, interval=0)
+        self._soon.timeout.connect(self.fit)
+        self._moved = QTimer(self, singleShot=True, interval=_MOVED_MS)
+        self._moved.timeout.connect(self._take_moved)
+        window.installEventFilter(self)
+
+    # --- giving ---------------------------------------------------------------------------
+
+    def fit_soon(self) -> None:
+        """Give shares once Qt has opened or closed what it is about to."""
+        self._soon.start()
+
+    def fit(self) -> None:
+        """Give every dock in sight its share of the window as it is now."""
+        self._soon.stop()
+        window = self._window
+        if not window.isVisible():
+            return
+        docked = self._docked()
+        if not docked:
+            return
+        layout = cast(QLayout, window.layout())
+        layout.activate()  # bars first: what they leave is what is shared
+        wide, high = window.width(), self._high()
+        widths = self._widths(docked, wide)
+        heights = {name: self._height(name, high) for name in docked}
+        stack = self._stacked(docked, heights)
+        for name in docked:
+            if self._area(name) is _RIGHT:
+                heights[name] *= _FILLED * high / stack
+        for sizes, way in (
+            (widths, Qt.Orientation.Horizontal),
+            (heights, Qt.Orientation.Vertical),
+        ):
+            # Of docks that share a width or a height, Qt takes what the last one asks for.
+            names = sorted(sizes, key=lambda name: sizes[name])
+            pixels = [max(1, round(sizes[name])) for name in names]
+            window.resizeDocks([self._docks[name] for name in names], pixels, way)
+        layout.activate()
+
+    def _widths(self, docked: Iterable[str], wide: int) -> dict[str, float]:
+        """Return the widths that docks are to have, in pixels."""
+        widths = {name: self._width(name, wide) for name in docked}
+        if not self.layout.board:  # what the left leaves is all for the others
+            form = max((widths[n] for n in widths if self._area(n) is _LEFT_AREA), default=0.0)
+            for name in widths:
+                if name not in self.own.widths and self._area(name) is _RIGHT:
+                    widths[name] = wide - form
+                elif name not in self.own.widths and self._area(name) is _BOTTOM:
+                    widths[name] *= 1 - form / wide
+        return widths
+
+    def _width(self, name: str, wide: int) -> float:
+        """Return the width that a dock is to have, in pixels."""
+        layout, share = self.layout, self.own.widths.get(name)
+        if share is not None:
+            return share * wide
+        area = self._area(name)
+        if area is _LEFT_AREA:
+            return _LEFT * self.scale
+        if area is _BOTTOM and name in layout.bottom and layout.bottom_widths:
+            return layout.bottom_widths[layout.bottom.index(name)] * wide / 100
+        room = layout.width if name in layout.stack else max(layout.width, _ROOM[name][0])
+        return max(_LEAST, wide * (max(room, _LOW_WIDTH) if self.own.low else room))
+
+    def _height(self, name: str, high: int) -> float:
+        """Return the height that a dock is to have, in pixels."""
+        layout, share = self.layout, self.own.heights.get(name)
+        if share is not None:
+            return share * high
+        if name in layout.bottom:
+            return layout.bottom_height * self._window.height()
+        place = next((at for at, names in enumerate(layout.right) if name in names), None)
+        if place is None:
+            return _ROOM[name][1] * high
+        return layout.heights[place] / 100 * high
+
+    def _stacked(self, docked: Iterable[str], heights: Mapping[str, float]) -> float:
+        """Return what the places at the right want of the height, all together."""
+        places: dict[frozenset[str], float] = {}
+        for name in docked:
+            if self._area(name) is _RIGHT:
+                place = frozenset((name, *self._beside(name)))
+                places[place] = max(heights[name], places.get(place, 0.0))
+        return sum(places.values())
+
+    def _high(self) -> int:
+        """Return the height between the bars."""
+        window = self._window
+        bars = [window.menuBar(), *window.findChildren(QToolBar)]
+        return max(1, window.height() - sum(bar.height() for bar in bars if not bar.isHidden()))
+
+    def _docked(self) -> list[str]:
+        return [
+            name
+            for name, dock in self._docks.items()
+            if not (dock.isHidden() or dock.isFloating())
+            and self._area(name) is not Qt.DockWidgetArea.NoDockWidgetArea
+        ]
+
+    def _area(self, name: str) -> Qt.DockWidgetArea:
+        return self._window.dockWidgetArea(self._docks[name])
+
+    def _beside(self, name: str) -> list[str]:
+        """Return the open docks that share the place of a dock as tabs."""
+        others = self._window.tabifiedDockWidgets(self._docks[name])
+        return [other.objectName() for other in others if not other.isHidden()]
+
+    def _tabs_above(self, name: str) -> int:
+        """Return the height of the tabs above a dock, which belong to its place."""
+        at = self._docks[name].geometry()
+        # Asked of its parent, Python would keep each tab bar that Qt makes and deletes.
+        for bar in QApplication.allWidgets():
+            if isinstance(bar, QTabBar) and bar.isVisible() and bar.window() is self._window:
+                place = bar.mapTo(self._window, QPoint())
+                if at.left() <= place.x() <= at.right() and place.y() + bar.height() == at.top():
+                    return bar.height()
+        return 0
+
+    # --- taking over ----------------------------------------------------------------------
+
+    def moved(self) -> None:
+        """Take over the sizes of docks where the user has put one elsewhere."""
+        self._moved.start()
+
+    def _take_moved(self) -> None:
+        self._take(self._sizes())
+
+    def _sizes(self) -> dict[str, QSize]:
+        """Return the sizes of the docks in sight."""
+        docks = self._docks
+        seen = (name for name in self._docked() if not docks[name].visibleRegion().isEmpty())
+        return {name: docks[name].size() for name in seen}
+
+    def _take(self, sizes: Mapping[str, QSize], before: Mapping[str, QSize] | None = None) -> None:
+        """Take over sizes that differ from what they were."""
+        wide, high = self._window.width(), self._high()
+        widths, heights = dict(self.own.widths), dict(self.own.heights)
+        for name, size in sizes.items():
+            old = before.get(name) if before is not None else None
+            high_with_tabs = size.height() + self._tabs_above(name)
+            for each in (name, *self._beside(name)):
+                if old is None or old.width() != size.width():
+                    widths[each] = min(1.0, size.width() / wide)
+                if old is None or old.height() != size.height():
+                    heights[each] = min(1.0, high_with_tabs / high)
+        self.own = Shares(widths, heights, self.own.low)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Notice when the user drags the line between docks: the window itself is pressed there."""
+        kind = event.type()
+        if kind is QEvent.Type.MouseButtonPress:
+            self._pressed = self._sizes()
+        elif kind is QEvent.Type.MouseButtonRelease and self._pressed is not None:
+            QTimer.singleShot(0, self, self._let_go)  # Qt moves the line at the next turn
+        return False
+
+    def _let_go(self) -> None:
+        before, self._pressed = self._pressed, None
+        if before is not None:
+            self._take(self._sizes(), before)

@@ -1,0 +1,99 @@
+"""The title bar of a dock: its name, what it is for where a tab says the name, and two buttons."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPaintEvent
+from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QToolButton, QWidget
+
+from ui.look.draw import LEFT, draw_text, text_width
+from ui.look.icons import icon
+from ui.look.theme import DARK, Style
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.widgets.sheet import set_sheet
+
+_HIGH, _PAD, _BUTTON, _ICON = 26.0, 10.0, 20.0, 14.0
+
+
+@guarded
+class DockTitle(QWidget):
+    """Qt's own has buttons that neither grow with the text nor take the theme's colours.
+
+    Dragging it moves the dock, a double click lets it float.
+
+    Parameters
+    ----------
+    dock : QDockWidget
+        Whose title it is; its tool tip is one sentence on what the panel is for.
+    """
+
+    def __init__(self, dock: QDockWidget) -> None:
+        super().__init__(dock)
+        self._dock = dock
+        self.style_now = Style(DARK)
+        self.setObjectName("dock_title")
+        self._row = QHBoxLayout(self)
+        self._row.addStretch(1)
+        self.float_button = self._button("float", f"Float {dock.windowTitle()}, or dock it again")
+        self.float_button.clicked.connect(lambda _=False: dock.setFloating(not dock.isFloating()))
+        self.close_button = self._button("close", f"Close {dock.windowTitle()}")
+        self.close_button.clicked.connect(lambda _=False: dock.close())
+        self.set_style(self.style_now)
+
+    def _button(self, name: str, words: str) -> QToolButton:
+        button = QToolButton(self)
+        button.setObjectName(name)
+        button.setToolTip(words)
+        button.setAccessibleName(words)
+        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the menu and its key do both
+        self._row.addWidget(button)
+        return button
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.style_now = style
+        px, theme = style.px, style.theme
+        self._row.setContentsMargins(0, 0, round(px(6)), 0)
+        self._row.setSpacing(round(px(2)))
+        side, glyph = round(px(_BUTTON)), round(px(_ICON))
+        for button in (self.float_button, self.close_button):
+            button.setIcon(icon(button.objectName(), theme.muted))
+            button.setIconSize(QSize(glyph, glyph))
+            button.setFixedSize(side, side)
+        set_sheet(
+            self,
+            f"QToolButton {{ border: none; border-radius: {round(px(4))}px; }}"
+            f"QToolButton:hover {{ background: {theme.accent}; }}",
+        )
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(round(self.style_now.px(120)), round(self.style_now.px(_HIGH)))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(round(self.style_now.px(60)), round(self.style_now.px(_HIGH)))
+
+    @property
+    def words(self) -> str:
+        """The dock's name; what it is for where a tab above has the name already."""
+        return self._dock.toolTip() if self._tabbed() else self._dock.windowTitle()
+
+    def _tabbed(self) -> bool:
+        window = self._dock.parentWidget()
+        if self._dock.isFloating() or not isinstance(window, QMainWindow):
+            return False
+        return any(not other.isHidden() for other in window.tabifiedDockWidgets(self._dock))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            style, theme, px = self.style_now, self.style_now.theme, self.style_now.px
+            painter.fillRect(self.rect(), QColor(theme.panel))
+            line = round(px(1))
+            painter.fillRect(0, self.height() - line, self.width(), line, QColor(theme.border))
+            place = QRectF(px(_PAD), 0, self.float_button.x() - 2 * px(_PAD), self.height() - line)
+            font = style.text_font(12 if self._tabbed() else 13)
+            words = self.words
+            if not self._tabbed() or text_width(font, words) <= place.width():
+                draw_text(painter, place, words, font, theme.muted, LEFT)

@@ -1,0 +1,398 @@
+"""The docks of the window: arranged by layout; a panel is made when it is first seen, then fed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QObject, QPointF, QSize, Qt
+from PySide6.QtGui import QCursor, QKeySequence, QMouseEvent
+from PySide6.QtWidgets import QDockWidget, QLayout, QMainWindow, QTabWidget, QWidget
+
+from simulator.lesson.tables import ChooseTable
+from ui.look.layouts import AT_LEFT, LayoutSpec, layout_named
+from ui.look.theme import Style
+from ui.session.session import Session, View
+from ui.window.dock_sizes import DockSizes, Shares
+from ui.window.dock_title import DockTitle
+from ui.window.panel_specs import PANELS, Panel, PanelSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+WIDE, TALL = 1600, 960
+"""Window sizes from which there is room for the left and for a bottom that needs height."""
+LOW = 676
+"""Height at scale 1, without a lesson's caption, below which docks share one place as tabs.
+
+Bars and titles take 196 of it. In what is left the text of docks under one another would have to
+be smaller than was asked for: at scale 1 below 11 pixels.
+"""
+
+
+class Docks(QObject):
+    """All docks of a window.
+
+    A panel is made when it is first seen or asked for: a window starts without those that nobody
+    looks at. One that nobody sees is not fed: it is shown the latest view, in the latest style,
+    as soon as it is seen.
+
+    Parameters
+    ----------
+    window : QMainWindow
+        Where they are docked.
+    session : Session
+        What they show.
+    """
+
+    def __init__(self, window: QMainWindow, session: Session) -> None:
+        super().__init__(window)
+        self._window = window
+        self._session = session
+        self._style: Style | None = None
+        self._motion = True
+        self._panels: dict[str, QWidget] = {}
+        self._styled: dict[str, Style] = {}
+        self._seen: set[str] = set()
+        self._fed = False
+        self._busy = False
+        """Whether docks are being arranged."""
+        self.by_name: dict[str, QDockWidget] = {}
+        self.sizes = DockSizes(window, self.by_name)
+        window.setDockNestingEnabled(True)
+        window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
+        for corner in (Qt.Corner.BottomRightCorner, Qt.Corner.TopRightCorner):
+            window.setCorner(corner, Qt.DockWidgetArea.RightDockWidgetArea)
+        with self._arranging():
+            for spec in PANELS:
+                self.by_name[spec.name] = self._make(spec)
+
+    def _make(self, spec: PanelSpec) -> QDockWidget:
+        dock = QDockWidget(spec.title, self._window)
+        dock.setObjectName(spec.name)
+        dock.setToolTip(spec.tip)
+        dock.setTitleBarWidget(DockTitle(dock))
+        toggle = dock.toggleViewAction()
+        toggle.setToolTip(spec.tip)
+        toggle.setShortcut(QKeySequence(spec.key))
+        toggle.triggered.connect(partial(self._toggled, spec.name))  # after Qt's own
+        toggle.toggled.connect(self._opened)
+        dock.dockLocationChanged.connect(self._moved)
+        self._window.addAction(toggle)
+        self._window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
+        dock.visibilityChanged.connect(partial(self._see, spec))
+        dock.topLevelChanged.connect(partial(self._float, spec))
+        dock.hide()
+        return dock
+
+    def __getitem__(self, name: str) -> QDockWidget:
+        return self.by_name[name]
+
+    def __iter__(self) -> Iterator[tuple[PanelSpec, QDockWidget]]:
+        return ((spec, self.by_name[spec.name]) for spec in PANELS)
+
+    def panel(self, name: str) -> QWidget:
+        """Return the panel in a dock, made now if nobody has seen it yet."""
+        if name not in self._panels:
+            spec = next(spec for spec in PANELS if spec.name == name)
+            panel = self._panels[name] = spec.make(self._session)
+            self._set_motion(panel)
+            self._restyle(name)
+            self.by_name[name].setWidget(panel)
+            panel.show()  # a dock in sight does not do so by itself
+        return self._panels[name]
+
+    # --- what they show -------------------------------------------------------------------
+
+    def _see(self, spec: PanelSpec, seen: bool) -> None:
+        """Feed a panel from when it is seen until it is not."""
+        if seen == (spec.name in self._seen):
+            return
+        (self._seen.add if seen else self._seen.discard)(spec.name)
+        if self._session.view is not None:
+            self._session.want(spec.name, spec.model if seen else None)
+        if seen:
+            self.panel(spec.name)
+            self._restyle(spec.name)
+            if self._session.view is not None:
+                self._show(spec, self._session.view)
+
+    def _float(self, spec: PanelSpec, floating: bool) -> None:
+        """Bring a dock into sight that was behind a tab: Qt leaves it where it was hidden."""
+        dock = self.by_name[spec.name]
+        if floating and not (dock.isHidden() or spec.name in self._seen):
+            dock.move(self._window.geometry().center() - dock.rect().center())
+            self._see(spec, True)
+
+    def show_view(self, view: View) -> None:
+        """Show a view in every panel that is seen.
+
+        The very first view comes without what panels need beyond it, which takes longest to make:
+        the window is painted before that is asked for.
+        """
+        for spec in PANELS:
+            if spec.name in self._seen:
+                self._show(spec, view)
+        if not self._fed:
+            self._fed = True
+            self._window.repaint()
+            for spec in PANELS:
+                if spec.name in self._seen:
+                    self._session.want(spec.name, spec.model)
+
+    def _show(self, spec: PanelSpec, view: View) -> None:
+        # What a panel needs may have been wanted only after the view was asked for.
+        if spec.show and (spec.model is None or spec.name in view.models):
+            spec.show(self.panel(spec.name), view)
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self._style = style
+        self.sizes.scale = style.scale
+        for dock in self.by_name.values():
+            cast(DockTitle, dock.titleBarWidget()).set_style(style)
+        for name in self._seen:
+            self._restyle(name)
+
+    def _restyle(self, name: str) -> None:
+        if self._style is not None and self._styled.get(name) != self._style:
+            self._styled[name] = self._style
+            cast(Panel, self.panel(name)).set_style(self._style)
+
+    def set_motion(self, on: bool) -> None:
+        """Let pictures move or not."""
+        self._motion = on
+        for panel in self._panels.values():
+            self._set_motion(panel)
+
+    def _set_motion(self, panel: QWidget) -> None:
+        if hasattr(panel, "set_motion"):
+            panel.set_motion(self._motion)
+
+    def choose(self, layout: str, choices: ChooseTable) -> None:
+        """Choose in the panels of a layout what a lesson says.
+
+        Beside the board they are of the run that it shows, which is of no model.
+        """
+        spec = layout_named(layout)
+        if spec.board:
+            choices = choices.model_copy(update={"model": None})
+        for name in spec.docks:
+            panel = self.panel(name)
+            if hasattr(panel, "take_choices"):
+                panel.take_choices(choices)
+
+    # --- where they are -------------------------------------------------------------------
+
+    def restore(self, layout: LayoutSpec, state: QByteArray, shares: Shares, scale: float) -> None:
+        """Arrange a layout as the user left it, in a window that can be seen.
+
+        Qt keeps what it restores in a hidden window that is to be maximised, and puts it back once
+        more at a later size: with docks that have been arranged anew meanwhile, and are freed.
+
+        Parameters
+        ----------
+        layout : LayoutSpec
+            The layout.
+        state : QByteArray
+            Which docks are open and where they stand, as `QMainWindow.saveState` says it.
+        shares : Shares
+            What the user has made of their sizes.
+        scale : float
+            Scale of the window's text.
+        """
+        assert self._window.isVisible()
+        self._window.centralWidget().setVisible(layout.board)
+        sizes = self.sizes
+        sizes.layout, sizes.own, sizes.scale = layout, shares, scale
+        with self._arranging():
+            restored = self._window.restoreState(state)
+        if not restored:
+            self.arrange(layout, scale)
+        elif not self.suits(scale):
+            self.rearrange(scale)
+        else:
+            self._make_shown()
+            sizes.fit()
+
+    def put_back(self, state: QByteArray, shares: Shares) -> None:
+        """Let docks stand as they did in this layout, to the pixel where the size is the same."""
+        with self._arranging():
+            self._window.restoreState(state)
+        self.sizes.own = shares
+
+    def arrange(
+        self,
+        layout: LayoutSpec,
+        scale: float,
+        caption: int = 0,
+        opened: Collection[str] | None = None,
+    ) -> None:
+        """Arrange a layout as its table says, for the window's size.
+
+        Parameters
+        ----------
+        layout : LayoutSpec
+            The layout.
+        scale : float
+            Scale of the window's text.
+        caption : int
+            Height of a lesson's caption, in pixels.
+        opened : collection of str, optional
+            Which of the docks are open that the layout opens only where there is room; by default
+            the window's size decides.
+        """
+        size = self._window.size()
+        if opened is None:
+            wide, tall = size.width() >= WIDE * scale, size.height() >= TALL * scale
+            opened = (*layout.left * wide, *layout.extra * tall)
+        self.sizes.layout, self.sizes.scale = layout, scale
+        self.sizes.own = Shares(low=self._is_low(scale, caption))
+        self._window.centralWidget().setVisible(layout.board)
+        needed = {*layout.stack, *layout.bottom} - set(layout.extra)
+        with self._arranging():
+            self._place({*opened, *needed})
+        self._settle(size)
+
+    def rearrange(self, scale: float, caption: int = 0) -> None:
+        """Arrange the layout anew where it needs more or fewer places; what is open stays open."""
+        size, own = self._window.size(), self.sizes.own
+        opened = {name for name, dock in self.by_name.items() if not dock.isHidden()}
+        in_front = self._seen - set(self.sizes.layout.docks)
+        self.sizes.scale = scale
+        self.sizes.own = replace(own, low=self._is_low(scale, caption))
+        with self._arranging():
+            self._place(opened)
+            for name in in_front:
+                self.by_name[name].raise_()
+        self._settle(size)
+
+    def _place(self, opened: Collection[str]) -> None:
+        """Put every dock where the layout has it; one of another layout opens where there is room.
+
+        Parameters
+        ----------
+        opened : collection of str
+            Which docks are open.
+        """
+        window, docks, layout = self._window, self.by_name, self.sizes.layout
+        for dock in docks.values():
+            if dock.isFloating():  # Qt hides and shows one that stands in the window already
+                dock.setFloating(False)
+            window.removeDockWidget(dock)
+        # Without the board, what stands at the left is as high as what stands under the board.
+        corner = Qt.DockWidgetArea.LeftDockWidgetArea
+        if layout.board:
+            corner = Qt.DockWidgetArea.BottomDockWidgetArea
+        window.setCorner(Qt.Corner.BottomLeftCorner, corner)
+        lefts = tuple(dict.fromkeys((*layout.left, *AT_LEFT)))
+        for name in lefts:
+            window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, docks[name])
+        for place in self._places():
+            first = docks[place[0]]
+            window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, first)
+            for other in place[1:]:
+                window.tabifyDockWidget(first, docks[other])
+        for name in layout.bottom:
+            window.addDockWidget(
+                Qt.DockWidgetArea.BottomDockWidgetArea, docks[name], Qt.Orientation.Horizontal
+            )
+        # Any key opens its panel in front of the largest place, not in a strip beside it.
+        largest = docks[layout.largest]
+        for name, dock in docks.items():
+            if name not in (*layout.docks, *lefts):
+                window.tabifyDockWidget(largest, dock)
+        for name, dock in docks.items():
+            dock.setVisible(name in opened)
+        for place in self._places():
+            docks[place[0]].raise_()
+
+    def _places(self) -> tuple[tuple[str, ...], ...]:
+        """Return the places at the right: in a low window all docks share one as tabs."""
+        layout = self.sizes.layout
+        return (layout.tabs,) if self.sizes.own.low and layout.right else layout.right
+
+    def _settle(self, size: QSize) -> None:
+        """Give docks their sizes after they were placed in a window of that size."""
+        window = self._window
+        self._make_shown()
+        self.sizes.fit()
+        # Two layouts at once, for a moment, may have wanted more room than either.
+        cast(QLayout, window.layout()).activate()
+        if window.size() != size and not (window.isFullScreen() or window.isMaximized()):
+            window.resize(size)
+
+    def _end_drag(self) -> None:
+        """Let go of a dock that is being dragged.
+
+        Qt keeps how docks stood before the drag, and goes back to docks that are freed by then.
+        """
+        window, at = self._window, QPointF(QCursor.pos())
+        animated = window.isAnimated()
+        window.setAnimated(False)  # else it arrives later
+        for dock in self.by_name.values():
+            QCoreApplication.sendEvent(dock, QMouseEvent(
+                QEvent.Type.MouseButtonRelease, QPointF(dock.mapFromGlobal(at)), at,
+                Qt.MouseButton.LeftButton, Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
+            ))  # fmt: skip
+        window.setAnimated(animated)
+
+    @contextmanager
+    def _arranging(self) -> Iterator[None]:
+        """Many docks come and go: their sizes are given once, when all are there."""
+        self._end_drag()
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+
+    def suits(self, scale: float, caption: int = 0) -> bool:
+        """Return whether the layout can stay where it stands at a text scale.
+
+        It is put elsewhere where the window was low and is not now, or the other way round, unless
+        the user has moved its docks.
+        """
+        if self.sizes.own.low == self._is_low(scale, caption):
+            return True
+        right = Qt.DockWidgetArea.RightDockWidgetArea
+        docks = [self.by_name[name] for name in self.sizes.layout.stack]
+        return not all(
+            self._window.dockWidgetArea(dock) is right and not dock.isFloating() for dock in docks
+        )
+
+    def _is_low(self, scale: float, caption: int) -> bool:
+        return self._window.height() - caption < LOW * scale
+
+    def open(self, name: str) -> None:
+        """Open a panel in front of those that share its place."""
+        dock = self.by_name[name]
+        dock.show()
+        dock.raise_()
+        self.sizes.fit()
+
+    def _toggled(self, name: str) -> None:
+        """Bring a panel to the front that its key or the menu has opened; else give its room back.
+
+        Qt has opened or closed it before.
+        """
+        if self.by_name[name].isHidden():
+            self.sizes.fit()
+        else:
+            self.open(name)
+
+    def _opened(self, on: bool) -> None:
+        if not self._busy:
+            self.sizes.fit_soon()
+
+    def _moved(self, area: Qt.DockWidgetArea) -> None:
+        if not self._busy:
+            self.sizes.moved()
+
+    def _make_shown(self) -> None:
+        """Make the panels of all docks that are open, those behind a tab too: they need room."""
+        for name, dock in self.by_name.items():
+            if not dock.isHidden():
+                self.panel(name)

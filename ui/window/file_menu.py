@@ -1,0 +1,251 @@
+"""What the File menu does: opening, saving and exporting, with their dialogs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QFileDialog, QMenu
+
+from simulator.base.assets import ASSETS, SCENARIOS
+from simulator.base.errors import InputError, safe_text
+from simulator.problem.scenario import Scenario, load_scenario, with_values
+from simulator.program.algorithms import ALGORITHMS
+from ui.export.picture import WidgetPicture
+from ui.export.writers.metadata import READS as EXPORTS
+from ui.export.writers.metadata import read_scenario
+from ui.panels.scenario.fields import with_input
+from ui.window.message_bar import Kind
+from ui.window.replace import ask_replace
+
+if TYPE_CHECKING:
+    from ui.window.main_window import MainWindow
+
+READS = (".toml", ".md", ".safetensors", ".npz", *EXPORTS)
+"""Endings of files that the window opens; exports name their scenario in their metadata."""
+
+
+DEMOS = {
+    **{name: algorithm.title for name, algorithm in ALGORITHMS.items()},
+    "causal": "Causal mask",
+    "window-sinks": "Sliding window and sinks",
+    "grouped-heads": "Grouped heads (GQA)",
+    "multi-query": "One KV head (MQA)",
+    "kv-cache": "Decoding with a KV cache",
+    "inspector": "Twelve heads of a real layer",
+    "large-logits": "Scores that would overflow",
+    "real-scale": "131\u2009072 tokens",
+}
+"""What the menu calls each demo, in its order: one of each algorithm, then what they can do."""
+
+
+class Files(QObject):
+    """Files of a window.
+
+    Parameters
+    ----------
+    window : MainWindow
+        Whose session is read and written.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._session = window.session
+
+    def open_scenario(self) -> None:
+        """Ask for a file and open it."""
+        endings = " ".join(f"*{ending}" for ending in READS)
+        name, _ = QFileDialog.getOpenFileName(
+            self._window, "Open", "", f"Scenarios, lessons, tensors, exports ({endings})"
+        )
+        if name:
+            self.open_by_hand(Path(name))
+
+    def open_by_hand(self, path: Path) -> None:
+        """Open a file as `open_path` does, asking first about changes that it replaces."""
+        if path.suffix in (".md", ".safetensors", ".npz"):  # these put nothing away
+            self.open_path(path)
+            return
+        # Read before it is asked: the answer may write to the very file.
+        self._read(
+            path,
+            lambda *read: self._window.unsaved.before(partial(self._start, path, *read), path),
+        )
+
+    def open_path(self, path: Path) -> None:
+        """Open a lesson, a scenario or that of an export, or take a tensor file as input."""
+        if path.suffix == ".md":
+            self._window.lessons.open(path)
+        elif path.suffix in (".safetensors", ".npz"):
+            self._take_tensors(path)
+        else:
+            self._read(path, partial(self._start, path))
+
+    def open_first(self, path: Path) -> None:
+        """Open the scenario that a window starts with, or that of an export."""
+        self._read(path, self._session.start)
+
+    def _read(self, path: Path, done: Callable[[Scenario, Path | None], object]) -> None:
+        """Read a scenario or that of an export, beside the window unless it ships.
+
+        `done` is told the scenario, and the file to save it to: none for an export's.
+        """
+        exported = path.suffix.lower() in EXPORTS
+
+        def take(found: Scenario | InputError) -> None:
+            if isinstance(found, InputError):
+                self._window.show_error(found)
+            else:
+                done(found, None if exported else path)
+
+        reader = read_scenario if exported else load_scenario
+        self._session.reading.read(path, reader, take, beside=not path.is_relative_to(SCENARIOS))
+
+    def _start(self, path: Path, scenario: Scenario, file: Path | None) -> None:
+        """Show the scenario of a file; a lesson, which would take its place, is left."""
+        self._window.lessons.player.leave()
+        self._session.start(scenario, file)
+        if not path.is_relative_to(SCENARIOS):
+            self._window.settings.add_recent(path)
+
+    def _take_tensors(self, path: Path) -> None:
+        trace = self._session.trace
+        if trace is not None:
+            values = {"source": "file", "path": str(path.absolute())}
+            scenario = with_input(trace.workload.scenario, values, trace.workload)
+            self._session.propose(scenario, f"input {safe_text(path.name)}")
+
+    def save(self) -> None:
+        """Save to the scenario's file; ask for one if there is none or it is a shipped one."""
+        path = self._session.path
+        if path is None or path.is_relative_to(ASSETS):
+            self.save_as()
+        else:
+            self.save_to(path)
+
+    def save_as(self) -> None:
+        """Ask for a file and save to it."""
+        name, _ = QFileDialog.getSaveFileName(self._window, "Save", "", "Scenarios (*.toml)")
+        if name:
+            self._write(name, ".toml", self.save_to)
+
+    def save_to(self, path: Path) -> None:
+        """Save to a file."""
+        try:
+            self._session.save(path)
+            self._window.settings.add_recent(path)
+        except InputError as error:
+            self._window.show_error(error, Kind.FAILURE)
+
+    def choose_algorithm(self, name: str) -> None:
+        """Propose the same scenario with another algorithm."""
+        scenario = self._session.scenario
+        if scenario is not None:
+            changed = with_values(scenario, {"attention": {"algorithm": name}})
+            self._session.propose(changed, f"algorithm {name}")
+
+    # --- pictures -------------------------------------------------------------------------
+
+    def export(self) -> None:
+        """Open the dialog that exports pictures and films of the run."""
+        from ui.export.dialog import ExportDialog
+
+        if self._session.trace is not None:
+            player = self._window.lessons.player
+            ExportDialog(self._session, self._window.style_now, self._window, player).open()
+
+    def export_picture(self) -> None:
+        """Ask for a file and draw the scene at the cursor, or this layout, into it."""
+        endings = "(*.png *.svg *.pdf)"
+        kinds = {f"Board, memory and softmax {endings}": "scene"}
+        kinds[f"This layout {endings}"] = self._window.desk.current
+
+        def draw(path: Path, kind: str) -> None:
+            from ui.export.options import ExportOptions
+            from ui.export.window_job import still_options, submit
+
+            theme = self._window.style_now.theme.name
+            asked = ExportOptions(str(path), theme=theme, scene=kinds.get(kind, "scene"))
+            wanted = still_options(self._session, asked)
+            if wanted is not None:
+                submit(self._session, wanted, lambda _: None)
+
+        self._ask_picture("Export picture", ";;".join(kinds), draw)
+
+    def export_panel(self, name: str) -> None:
+        """Ask for a file and draw one panel into it, as it is seen."""
+
+        def draw(path: Path, kind: str) -> None:
+            try:
+                self._panel_picture(name).save(path)
+            except InputError as error:
+                self._window.show_error(error)
+
+        self._ask_picture("Export panel", "Pictures (*.png *.svg)", draw)
+
+    def copy_panel(self, name: str) -> None:
+        """Put one panel, as it is seen, on the clipboard."""
+        try:
+            self._panel_picture(name).copy()
+        except InputError as error:
+            self._window.show_error(error)
+
+    def _panel_picture(self, name: str) -> WidgetPicture:
+        scenario = self._session.scenario
+        faults = scenario.faults if scenario else None
+        return WidgetPicture(self._window.docks.panel(name), faults, self._window.style_now)
+
+    def _ask_picture(self, title: str, kinds: str, draw: Callable[[Path, str], None]) -> None:
+        """Ask for a picture's file; tell it to `draw`, and which of the kinds was chosen."""
+        name, kind = QFileDialog.getSaveFileName(self._window, title, "", kinds)
+        if name:
+            self._write(name, ".png", lambda path: draw(path, kind))
+
+    def _write(self, name: str, ending: str, act: Callable[[Path], None]) -> None:
+        """Write a file that was chosen; one whose ending was not typed may be there unasked."""
+        path = Path(name)
+        whole = path if path.suffix else path.with_suffix(ending)
+        there = [whole] if whole != path and whole.exists() else []
+        ask_replace(self._window, there, lambda: act(whole))
+
+    # --- menus that are filled as they open -----------------------------------------------
+
+    def add_menus(self, menu: QMenu) -> None:
+        """Add the menus of recent files and demos."""
+        for title, fill in (("Recent", self._fill_recent), ("Demos", self._fill_demos)):
+            inner = menu.addMenu(title)
+            inner.aboutToShow.connect(lambda inner=inner, fill=fill: fill(inner))
+
+    def add_panel_menu(self, menu: QMenu) -> None:
+        """Add the menus that export or copy a panel in sight."""
+        for title, act in (("Export panel", self.export_panel), ("Copy panel", self.copy_panel)):
+            inner = menu.addMenu(title)
+            inner.aboutToShow.connect(lambda inner=inner, act=act: self._fill_panels(inner, act))
+
+    def _fill_recent(self, menu: QMenu) -> None:
+        menu.clear()
+        for path in self._window.settings.recent:
+            action = menu.addAction(safe_text(str(path)))
+            action.setEnabled(path.exists())
+            action.triggered.connect(lambda _=False, path=path: self.open_by_hand(path))
+        if menu.isEmpty():
+            menu.addAction("None yet").setEnabled(False)
+
+    def _fill_demos(self, menu: QMenu) -> None:
+        menu.clear()
+        found = {path.stem: path for path in sorted(SCENARIOS.glob("*.toml"))}
+        names = [*(name for name in DEMOS if name in found), *(found.keys() - DEMOS.keys())]
+        for path in (found[name] for name in names):
+            action = menu.addAction(DEMOS.get(path.stem, path.stem))
+            action.triggered.connect(lambda _=False, path=path: self.open_by_hand(path))
+
+    def _fill_panels(self, menu: QMenu, act: Callable[[str], None]) -> None:
+        menu.clear()
+        for spec, dock in self._window.docks:
+            if dock.isVisible():
+                action = menu.addAction(spec.title)
+                action.triggered.connect(lambda _=False, name=spec.name: act(name))

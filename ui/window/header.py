@@ -1,0 +1,235 @@
+"""The bar at the top: algorithm, what is special about the scenario, and who computes."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QToolButton,
+    QWidget,
+)
+
+from simulator.engines.faults import fault_labels
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import ALGORITHMS
+from simulator.run.trace import Trace
+from ui.look.draw import CENTRE, card, draw_text, text_width
+from ui.look.names import first_that_fits
+from ui.look.theme import Style
+from ui.look.units import count_text
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.widgets.progress import ProgressStrip, Words
+
+SHORT_TITLES = {"naive": "Naive", "flash1": "FlashAttention-1", "flash2": "FlashAttention-2"}
+
+_MOST_NAMED = 4
+"""Heads that are named one by one, at most."""
+
+
+def scenario_words(w: Workload) -> list[str]:
+    """Return what is special about a workload, a few words each, most important first."""
+    mask = w.mask
+    words = [
+        f"Nq {count_text(w.seqlen_q)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
+        f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}",
+        "causal" if mask.causal else "not causal",
+        sharing_words(w),
+        w.dtype,
+    ]
+    if mask.window:
+        sinks = f" + {mask.sinks} sink{'s' * (mask.sinks > 1)}" if mask.sinks else ""
+        words.insert(3, f"window {count_text(mask.window)}{sinks}")
+    if w.temperature != 1:
+        words.append(f"temperature {w.temperature:g}")
+    words.append(input_words(w))
+    return words
+
+
+def sharing_words(w: Workload) -> str:
+    """Return how the heads of the input share, ``GQA 12:4``, and which of them run if not all."""
+    heads, kv_heads = w.input_heads
+    kind = "MHA" if kv_heads == heads else "MQA" if kv_heads == 1 else "GQA"
+    said = f"{kind} {heads}:{kv_heads}"
+    if w.picked == tuple(range(heads)):
+        return said
+    if len(w.picked) > _MOST_NAMED:
+        return f"{said} · {len(w.picked)} of the heads"
+    return f"{said} · head{'s' * (len(w.picked) > 1)} {', '.join(map(str, w.picked))}"
+
+
+def input_words(w: Workload) -> str:
+    """Return where Q, K and V come from."""
+    said = w.scenario.input
+    if w.file is None:
+        return f"random input, seed {said.seed}"
+    name = w.file.path.stem
+    return f"real layer “{name}”" if w.file.model else f"file “{name}”"
+
+
+@guarded
+class _Chips(QWidget):
+    """The words as chips; those for which there is no room are left out, last first."""
+
+    clicked = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._words: list[str] = []
+        self._style: Style | None = None
+        self._faults: tuple[str, ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self.setAccessibleName("Scenario")
+
+    def show_words(self, words: list[str], style: Style, faults: tuple[str, ...] = ()) -> None:
+        """Show words; before them what `fault_labels` says, which is always shown."""
+        self._words, self._style, self._faults = words, style, faults
+        everything = [*faults[:1], *words]
+        self.setToolTip(" · ".join(everything))
+        self.setAccessibleDescription(", ".join(everything))
+        self.updateGeometry()
+        self.update()
+
+    def minimumSizeHint(self) -> QSize:
+        fault = 0.0
+        if self._style is not None and self._faults:
+            font = self._style.text_font(12)
+            fault = text_width(font, self._faults[-1]) + self._style.px(18)
+        return QSize(max(40, round(fault)), round(self._style.px(26)) if self._style else 26)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.LeftButton:
+            self.clicked.emit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            style = self._style
+            if style is None:
+                return
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            theme, font, height, x = style.theme, style.text_font(12), style.px(22), 0.0
+            room = self.width() - style.px(18)
+            fault = [first_that_fits(self._faults, room, font)] if self._faults else []
+            for word in fault + self._words:
+                width = text_width(font, word) + style.px(18)
+                if x + width > self.width():
+                    continue
+                box = QRectF(x, (self.height() - height) / 2, width, height)
+                bad = word in self._faults
+                ground, border = (theme.bad, theme.bad) if bad else (theme.field, theme.border)
+                card(painter, box, ground, border, height / 2)
+                draw_text(painter, box, word, font, theme.panel if bad else theme.text, CENTRE)
+                x += width + style.px(6)
+
+
+@guarded
+class Header(QWidget):
+    """Brand, algorithm buttons, scenario chips, engine badge.
+
+    Where there is no room, the brand goes, then the badge loses letters, then it goes too.
+    """
+
+    algorithm_chosen = Signal(str)
+    scenario_asked = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._brand = QLabel("Tilescope")
+        self._brand.setObjectName("brand")
+        self._buttons: dict[str, QToolButton] = {}
+        group = QButtonGroup(self)
+        row = QHBoxLayout(self)
+        row.addWidget(self._brand)
+        for name, title in SHORT_TITLES.items():
+            button = QToolButton()
+            button.setObjectName("algorithm")
+            # A hyphen that stays narrow beside figures of equal width (U+2010).
+            button.setText(title.replace("-", "\u2010"))
+            button.setToolTip(f"{ALGORITHMS[name].title} ({ALGORITHMS[name].source})")
+            button.setCheckable(True)
+            button.clicked.connect(lambda _=False, name=name: self.algorithm_chosen.emit(name))
+            group.addButton(button)
+            row.addWidget(button)
+            self._buttons[name] = button
+        self._chips = _Chips()
+        self._chips.clicked.connect(self.scenario_asked)
+        row.addSpacing(8)
+        row.addWidget(self._chips, 1)
+        self.progress = ProgressStrip()
+        self.progress.toggled.connect(self._make_room)
+        row.addWidget(self.progress)
+        self._who = ""
+        self._engine = Words()
+        self._engine.setObjectName("engine")
+        self._engine.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        row.addWidget(self._engine)
+
+    def show_trace(self, trace: Trace, style: Style, note: str) -> None:
+        """Show a trace; `note` says in words why this engine computes."""
+        self._buttons[trace.workload.algorithm].setChecked(True)
+        faults = fault_labels(trace.workload.faults)
+        self._chips.show_words(scenario_words(trace.workload), style, faults)
+        self._who = engine_words(trace.engine.name, trace.engine.device)
+        self._engine.setText(self._who)
+        self._engine.setToolTip(f"{self._who}\n{note}")
+        self._engine.setAccessibleDescription(note)
+        self._make_room(not self.progress.isHidden())
+
+    def show_busy(self, busy: bool, trace: Trace | None) -> None:
+        """Say that the engine is at work, or who it is."""
+        if busy:
+            self._engine.setText("computing…")
+        elif trace is not None:
+            self._engine.setText(engine_words(trace.engine.name, trace.engine.device))
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        edge = round(style.px(6))
+        layout = self.layout()
+        assert layout is not None
+        layout.setContentsMargins(edge * 2, edge, edge * 2, edge)
+        layout.setSpacing(edge)
+        self._brand.setFont(style.text_font(17, bold=True))
+        for button in self._buttons.values():
+            button.setFont(style.text_font(13))
+        self._engine.setFont(style.text_font(12))
+        self.progress.set_style(style)
+        self._chips.show_words(self._chips._words, style, self._chips._faults)
+        self._make_room(not self.progress.isHidden())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self._make_room(not self.progress.isHidden())
+
+    def minimumSizeHint(self) -> QSize:
+        least, layout = super().minimumSizeHint(), self.layout()
+        assert layout is not None
+        for widget in (self._brand, self._engine):
+            if not widget.isHidden():
+                spare = widget.minimumSizeHint().width() + layout.spacing()
+                least.setWidth(least.width() - spare)
+        return least
+
+    def _make_room(self, busy: bool) -> None:
+        """Leave out brand and badge where they would make the window wider."""
+        layout, strip, badge = self.layout(), self.progress, self._engine
+        assert layout is not None
+        gap = layout.spacing()
+        room = self.width() - self.minimumSizeHint().width()
+        if busy and strip.isHidden():  # it is about to appear
+            room -= strip.minimumSizeHint().width() + gap
+        whole = badge.width_of(self._who) + gap + self._brand.minimumSizeHint().width() + gap
+        self._brand.setVisible(whole <= room)
+        badge.setVisible(badge.minimumSizeHint().width() + gap <= room)
+
+
+def engine_words(name: str, device: str) -> str:
+    """Return who computes, short: ``CPU · NumPy``, ``GPU H200 · CUDA kernel``."""
+    if name == "numpy":
+        return f"{device} · NumPy"
+    return "CPU · CUDA kernel" if name == "host" else f"GPU {device} · CUDA kernel"

@@ -1,0 +1,76 @@
+"""What the Help menu tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QMessageBox,
+    QTextBrowser,
+    QVBoxLayout,
+)
+
+from ui.app.cli import version
+from ui.window.presenter_keys import KEYS
+
+if TYPE_CHECKING:
+    from ui.window.main_window import MainWindow
+
+
+def show_keys(window: MainWindow) -> None:
+    """List the keys of actions, docks and layouts, and of a talk."""
+    docks = [(spec.key, spec.title) for spec, _ in window.docks if spec.key]
+    layouts = [(a.shortcut().toString(), a.text()) for a in window.desk.actions.values()]
+    parts = [*_actions(window), ("Panels", docks), ("Layouts", layouts)]
+    parts.append(("In a talk", [(", ".join(key.keys), key.words) for key in KEYS]))
+    dialog = QDialog(window)
+    dialog.setObjectName("keys")
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.setWindowTitle("Keys")
+    text = QTextBrowser()
+    text.setHtml("".join(_table(title, rows) for title, rows in parts if rows))
+    buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+    buttons.rejected.connect(dialog.reject)
+    column = QVBoxLayout(dialog)
+    column.addWidget(text)
+    column.addWidget(buttons)
+    dialog.resize(round(560 * window.settings.text_scale), round(window.height() * 0.85))
+    dialog.open()
+
+
+def _actions(window: MainWindow) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield each menu with the keys and words of its actions."""
+    for title, menu in window.menus.items():
+        actions = [a for a in menu.actions() if a in window.actions_by_name.values()]
+        rows = [(", ".join(k.toString() for k in a.shortcuts()), a.text()) for a in actions]
+        yield title, [(keys, words) for keys, words in rows if keys]
+
+
+def _table(title: str, rows: list[tuple[str, str]]) -> str:
+    lines = "".join(
+        f'<tr><td width="200"><b>{escape(keys)}</b></td><td>{escape(words)}</td></tr>'
+        for keys, words in rows
+    )
+    return f"<h3>{escape(title)}</h3><table>{lines}</table>"
+
+
+def about(window: MainWindow) -> None:
+    """Say what this is."""
+    trace = window.session.trace
+    note = window.engine_note(trace) if trace else ""
+    name = f"<b>Tilescope</b> {version()}"
+    _tell(window, "About Tilescope", f"{name}<br>Attention, tile by tile.<br>{note}")
+
+
+def _tell(window: MainWindow, title: str, text: str) -> None:
+    box = QMessageBox(window)
+    box.setObjectName("message")
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.setWindowTitle(title)
+    box.setText(text)
+    box.open()

@@ -1,0 +1,96 @@
+"""The buttons beside the menus, one for each layout; one for all where the window is narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QMenuBar, QSizePolicy, QToolButton, QWidget
+
+from ui.safety.overrides import guarded
+
+_GAP = 24
+"""Pixels that stay free between menus and buttons."""
+
+
+@guarded
+class LayoutButtons(QWidget):
+    """Stands in the corner of a menu bar, and leaves the menus their room.
+
+    Parameters
+    ----------
+    bar : QMenuBar
+        The menu bar.
+    actions : sequence of QAction
+        The layouts.
+
+    Attributes
+    ----------
+    row : QWidget
+        A button for each layout.
+    chooser : QToolButton
+        A button with the name of the layout on show, and a menu of them all.
+    """
+
+    def __init__(self, bar: QMenuBar, actions: Sequence[QAction]) -> None:
+        super().__init__(bar)
+        self._bar = bar
+        self.row, self.chooser = QWidget(), QToolButton()
+        place = _no_margins(QHBoxLayout(self), right=8)
+        place.addWidget(self.row)
+        place.addWidget(self.chooser)
+        buttons = _no_margins(QHBoxLayout(self.row))
+        menu = QMenu(self.chooser)
+        for action in actions:
+            button = QToolButton()
+            button.setObjectName("layout")
+            button.setAccessibleName(f"Layout {action.text()}")
+            button.setDefaultAction(action)
+            buttons.addWidget(button)
+            menu.addAction(action)
+            action.toggled.connect(self._name)
+        self.chooser.setObjectName("layout")
+        self.chooser.setAccessibleName("Layouts")
+        self.chooser.setToolTip("Layouts")
+        self.chooser.setMenu(menu)
+        self.chooser.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.chooser.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+        self.chooser.setStyleSheet("QToolButton::menu-indicator { image: none; }")  # ▾ is larger
+        self.chooser.hide()
+        self._actions = actions
+        self._soon = QTimer(self, singleShot=True, interval=0)
+        self._soon.timeout.connect(self.fit)
+        bar.installEventFilter(self)
+
+    def _name(self, on: bool) -> None:
+        """Put the name of the layout on show on the button that stands for all."""
+        if on:
+            chosen = next(action for action in self._actions if action.isChecked())
+            self.chooser.setText(f"{chosen.text()} ▾")
+            self._soon.start()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Notice that the bar, its text or a menu has another size."""
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.StyleChange, QEvent.Type.FontChange):
+            self._soon.start()
+        return False
+
+    def fit(self) -> None:
+        """Show all buttons if the menus leave room for them, else the one."""
+        bar = self._bar
+        menus = max(bar.actionGeometry(action).right() for action in bar.actions())
+        self.row.ensurePolished()
+        wide = menus + _GAP + self.row.sizeHint().width() <= bar.width()
+        self.row.setVisible(wide)
+        self.chooser.setVisible(not wide)
+        if self.size() != self.sizeHint() and not self.isHidden():
+            # A menu bar gives its corner another size only where it is shown anew.
+            self.hide()
+            self.show()
+
+
+def _no_margins(row: QHBoxLayout, right: int = 0) -> QHBoxLayout:
+    row.setContentsMargins(0, 0, right, 0)
+    row.setSpacing(2)
+    return row

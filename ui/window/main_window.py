@@ -1,0 +1,490 @@
+"""The window: puts header, board, docks and transport together and routes what the user does."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QKeyEvent,
+    QKeySequence,
+    QResizeEvent,
+    QShowEvent,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QMainWindow,
+    QMenu,
+    QToolBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from simulator.base.assets import DEMO
+from simulator.base.errors import InputError, safe_text
+from simulator.engines.faults import fault_labels
+from simulator.run.trace import Trace
+from ui.board.panel import BoardPanel
+from ui.look.icons import app_icon, icon
+from ui.look.theme import (
+    TEXT_SCALES,
+    THEMES,
+    Style,
+    frame_palette,
+    growth,
+    hall_scale,
+    palette,
+    stylesheet,
+)
+from ui.panels.code.panel import CodePanel
+from ui.panels.transport.bar import TransportBar
+from ui.panels.values.panel import ValuesPanel
+from ui.safety.overrides import guarded
+from ui.safety.settings import Settings
+from ui.session.session import Session, View
+from ui.talk.lessons import Lessons
+from ui.talk.presenter import Presenter
+from ui.window.actions import ACTIONS, MENUS, ActionSpec
+from ui.window.desk import Desk
+from ui.window.docks import Docks
+from ui.window.file_menu import READS, Files
+from ui.window.header import Header, engine_words
+from ui.window.message_bar import Kind
+from ui.window.messages import Messages
+from ui.window.normal_size import NormalSize
+from ui.window.unsaved import Unsaved
+
+FIRST_SIZE, FRAME = (1440, 900), QSize(16, 48)
+"""Size of the first window where the screen has room for it and its frame."""
+
+ON_THE_WAY_MS = 1000
+"""After which a window on its way to another screen is taken to have arrived."""
+
+
+@guarded
+class MainWindow(QMainWindow):
+    """Tilescope's window.
+
+    Parameters
+    ----------
+    session : Session
+        What it shows.
+    settings : Settings
+        What it remembers.
+    """
+
+    def __init__(self, session: Session, settings: Settings) -> None:
+        super().__init__()
+        self.session = session
+        self.settings = settings
+        self.style_now = Style(THEMES[settings.theme], settings.text_scale)
+        self._shown: QWidget | None = None
+        self._fell_back = False
+        self._asked: float | None = None
+        """Text scale that was asked for during a talk."""
+        self.setObjectName("window")
+        self.setWindowIcon(app_icon())
+        self.setAcceptDrops(True)
+        self.board = BoardPanel()
+        self.header = Header()
+        self.transport = TransportBar()
+        self.messages = Messages(self)
+        self._blank = QWidget(self)
+        self.lessons = Lessons(self)
+        self._assemble()
+        self.files = Files(self)
+        self.unsaved = Unsaved(self)
+        self.docks = Docks(self, session)
+        self._values = cast(ValuesPanel, self.docks.panel("values"))
+        self.actions_by_name = self._make_actions()
+        self.desk = Desk(self)
+        self._make_menus()
+        self.presenter = Presenter(self)
+        self._fit_soon = QTimer(self, singleShot=True)
+        self._fit_soon.timeout.connect(self._fit_size)
+        NormalSize(self)
+        self.lessons.enable(False)
+        self._connect()
+        self._restore()
+        self._apply_style()
+
+    # --- assembly -------------------------------------------------------------------------
+
+    def _assemble(self) -> None:
+        self.setCentralWidget(self.board)
+        top = QWidget()
+        column = QVBoxLayout(top)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.header)
+        self._add_bar("header", top, Qt.ToolBarArea.TopToolBarArea)
+        foot = QWidget()
+        column = QVBoxLayout(foot)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.lessons.bar)
+        column.addWidget(self.transport)
+        self._add_bar("transport", foot, Qt.ToolBarArea.BottomToolBarArea)
+        self._blank.setAutoFillBackground(True)
+        self._blank.setPalette(Qt.GlobalColor.black)
+        self._blank.hide()
+
+    def _add_bar(self, name: str, widget: QWidget, area: Qt.ToolBarArea) -> None:
+        bar = QToolBar(name.title())
+        bar.setObjectName(name)
+        bar.setMovable(False)
+        bar.setFloatable(False)
+        bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        bar.toggleViewAction().setVisible(False)
+        bar.addWidget(widget)
+        self.addToolBar(area, bar)
+
+    def _make_actions(self) -> dict[str, QAction]:
+        actions = {}
+        for spec in ACTIONS:
+            action = QAction(spec.text, self)
+            action.setObjectName(spec.name)
+            action.setShortcuts([QKeySequence(keys) for keys in spec.keys])
+            action.setCheckable(spec.checkable)
+            if spec.checkable:
+                action.toggled.connect(partial(spec.run, self))
+            else:
+                action.triggered.connect(partial(self._act, spec))
+            self.addAction(action)
+            actions[spec.name] = action
+        return actions
+
+    def _act(self, spec: ActionSpec, checked: bool = False) -> None:
+        spec.run(self)
+
+    def _make_menus(self) -> None:
+        self.menus: dict[str, QMenu] = {}
+        for title in MENUS:
+            menu = self.menuBar().addMenu(title)
+            menu.setObjectName(f"menu_{title.lower()}")
+            self.menus[title] = menu
+            if title == "View":
+                menu.addActions(list(self.desk.actions.values()))
+                # So many that a low screen has no room for them beside the others.
+                self.panels_menu = menu.addMenu("Panels")
+                self.panels_menu.addActions([dock.toggleViewAction() for _, dock in self.docks])
+            if title == "Lesson":
+                self.lessons.fill(menu)
+            for spec in (spec for spec in ACTIONS if spec.menu == title):
+                if spec.separated:
+                    menu.addSeparator()
+                menu.addAction(self.actions_by_name[spec.name])
+                if spec.name == "open_scenario":
+                    self.files.add_menus(menu)
+                if spec.name == "export_picture":
+                    self.files.add_panel_menu(menu)
+
+    def _connect(self) -> None:
+        session, bar, undo = self.session, self.transport, self.session.undo_group
+        session.view_changed.connect(self._show_view)
+        session.trace_changed.connect(self._show_trace)
+        session.refused.connect(self.show_error)
+        session.playing_changed.connect(self._show_playing)
+        self.presenter.toggled.connect(self.actions_by_name["present"].setChecked)
+        session.settings_changed.connect(self._show_pace)
+        session.file_changed.connect(self._show_title)
+        self.lessons.player.step_changed.connect(self._show_title)
+        session.working.connect(self._show_working)
+        for tasks in (session.tasks, session.reading):
+            tasks.progressed.connect(self.header.progress.show_progress)
+            tasks.rested.connect(self.header.progress.rest)
+            self.header.progress.cancelled.connect(tasks.cancel)
+        self.header.algorithm_chosen.connect(self.files.choose_algorithm)
+        self.header.scenario_asked.connect(self.docks["scenario"].show)
+        self.board.tile_chosen.connect(session.go_to_tile)
+        self.board.row_chosen.connect(session.choose_row)
+        self.board.cell_chosen.connect(session.select)
+        self.board.cell_hovered.connect(self._values.show_hover)
+        bar.cursor_chosen.connect(session.go)
+        bar.step_asked.connect(session.step)
+        bar.first_asked.connect(session.first)
+        bar.last_asked.connect(session.last)
+        bar.play_toggled.connect(session.play)
+        bar.granularity_chosen.connect(session.set_granularity)
+        bar.speed_chosen.connect(session.set_speed)
+        for name, able in (("undo", undo.canUndoChanged), ("redo", undo.canRedoChanged)):
+            self.actions_by_name[name].setEnabled(False)
+            able.connect(self.actions_by_name[name].setEnabled)
+        undo.undoTextChanged.connect(self._name_undo)
+        undo.redoTextChanged.connect(self._name_redo)
+
+    def _restore(self) -> None:
+        self.actions_by_name["set_motion"].setChecked(self.settings.motion)
+        self.set_motion(self.settings.motion)
+        self.actions_by_name["ask_unsaved"].setChecked(self.settings.ask_unsaved)
+        geometry = self.settings.geometry
+        if geometry is None or not self.restoreGeometry(geometry):
+            self.resize(QSize(*FIRST_SIZE).boundedTo(self.screen().availableSize() - FRAME))
+
+    # --- showing --------------------------------------------------------------------------
+
+    def _show_view(self, view: View) -> None:
+        self.board.show_snapshot(view.snapshot, view.report.row, view.cell, view.points)
+        self.transport.show_snapshot(view.snapshot)
+        self.docks.show_view(view)
+
+    def _show_trace(self, trace: Trace) -> None:
+        self.messages.settle()
+        self.header.show_trace(trace, self.style_now, self.engine_note(trace))
+        self._show_title()
+
+    def engine_note(self, trace: Trace) -> str:
+        """Return, in words, what computes and why it is not a GPU."""
+        engine = trace.engine
+        if engine.name != "numpy":
+            return f"Numbers recorded from CUDA kernels: {engine.device}."
+        why = f": {self.session.why}" if self.session.why else ""
+        return f"Numbers computed with NumPy on the CPU{why}."
+
+    def _show_title(self) -> None:
+        scenario = self.session.scenario
+        path = self.session.path
+        lesson = self.lessons.player.lesson
+        title = lesson.title if lesson else scenario.title if scenario else ""
+        title = title or (path.stem if path else "Untitled")
+        name = safe_text(title)
+        trace = self.session.trace
+        engine = f" · {engine_words(trace.engine.name, trace.engine.device)}" if trace else ""
+        fault = f"{fault_labels(scenario.faults)[0]} — " if scenario and scenario.faults.on else ""
+        self.setWindowTitle(f"{fault}{name}[*] — Tilescope{engine}")
+        self.setWindowModified(not self.session.undo_stack.isClean())
+
+    def open_path(self, path: Path) -> None:
+        """Open a scenario, or take a tensor file as input of the one on show."""
+        self.files.open_path(path)
+
+    def _show_working(self, busy: bool) -> None:
+        self.header.show_busy(busy, self.session.trace)
+
+    def _name_undo(self, text: str) -> None:
+        self.actions_by_name["undo"].setText(f"Undo {text}".strip())
+
+    def _name_redo(self, text: str) -> None:
+        self.actions_by_name["redo"].setText(f"Redo {text}".strip())
+
+    def _show_playing(self, on: bool) -> None:
+        self.transport.set_playing(on)
+        action = self.actions_by_name["play"]
+        action.setChecked(on)
+        action.setText("Pause" if on else "Play")
+
+    def _show_pace(self) -> None:
+        self.transport.set_speed(self.session.speed)
+        self.transport.set_granularity(self.session.granularity)
+
+    def say(self, line: str, kind: Kind = Kind.HINT) -> None:
+        """Show one line over the board."""
+        self.messages.say(line, kind)
+        if self._blank.isVisible():
+            self._blank.raise_()
+
+    def show_error(self, error: InputError, kind: Kind = Kind.REFUSAL) -> None:
+        """Show one line about what cannot be used; everything else stays as it is.
+
+        With nothing on show yet, the demo takes its place, and the message says for what.
+        """
+        nothing_yet = self.session.trace is None
+        self.say(str(error), Kind.FAILURE if nothing_yet else kind)
+        if nothing_yet and not self._fell_back:
+            self._fell_back = True
+            self.session.open(DEMO)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.desk.begin()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._blank.setGeometry(self.rect())
+        if self.presenter.is_passing(event.size()):
+            self._fit_soon.start(ON_THE_WAY_MS)
+        else:
+            self._fit_size()
+        self.messages.place()
+        self.desk.fit_later()
+        QTimer.singleShot(0, self, self._stay_full)
+
+    def _fit_size(self) -> None:
+        """Give text and docks the sizes that belong to the window's."""
+        self._fit_soon.stop()
+        self.presenter.arrived()
+        self._apply_style()
+        self.docks.sizes.fit()
+
+    def _apply_style(self) -> None:
+        """Take theme and text scale."""
+        style = Style(THEMES[self.settings.theme], self.scale)
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        if style == self.style_now and self._shown is self.centralWidget():
+            return
+        self.style_now, self._shown = style, self.centralWidget()
+        app.setPalette(palette(style.theme))
+        for kind in ("QAbstractSpinBox", "QComboBox", "QLineEdit", "QCheckBox", "QPushButton"):
+            # The stubs ask for bytes, which are refused.
+            app.setPalette(frame_palette(style.theme), kind)  # type: ignore[arg-type]
+        app.setFont(style.text_font(13))  # dialogs, menus and tool tips
+        self.setFont(style.text_font(13))
+        self.setStyleSheet(stylesheet(style))
+        for widget in (self.board, self.header, self.transport, self.lessons.bar, self.messages):
+            widget.set_style(style)
+        self.docks.set_style(style)
+        self.presenter.set_style(style)
+        for spec in ACTIONS:
+            if spec.icon:
+                self.actions_by_name[spec.name].setIcon(icon(spec.icon, style.theme.text))
+        if self.session.trace is not None:
+            trace = self.session.trace
+            self.header.show_trace(trace, style, self.engine_note(trace))
+
+    # --- files ----------------------------------------------------------------------------
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        urls = event.mimeData().urls()
+        if any(Path(u.toLocalFile()).suffix in READS for u in urls):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        for url in event.mimeData().urls():
+            self.files.open_by_hand(Path(url.toLocalFile()))
+        event.acceptProposedAction()
+
+    # --- view -----------------------------------------------------------------------------
+
+    def next_theme(self) -> None:
+        """Take the next theme."""
+        names = list(THEMES)
+        self.settings.theme = names[(names.index(self.settings.theme) + 1) % len(names)]
+        self._apply_style()
+
+    def change_text(self, by: int) -> None:
+        """Take the text scale that many places up or down."""
+        place = TEXT_SCALES.index(self.text_scale) + by
+        scale = TEXT_SCALES[min(max(place, 0), len(TEXT_SCALES) - 1)]
+        if self.presenter.on:
+            self._asked = scale
+        else:
+            self.settings.text_scale = scale
+        self.desk.fit_text()
+        self._apply_style()
+
+    @property
+    def text_scale(self) -> float:
+        """Text scale that was asked for; a talk has a larger one of its own where there is room."""
+        own = self.settings.text_scale
+        if not self.presenter.on:
+            return own
+        return self._asked or max(own, hall_scale(self.width(), self.height()))
+
+    @property
+    def scale(self) -> float:
+        """Scale of the text as it is: a window larger than 1920×1080 has larger text."""
+        return self.text_scale * growth(self.width(), self.height())
+
+    def fit_talk(self) -> None:
+        """Take the text scale of a talk, or the user's own, once the window has its new size."""
+        self._asked = None
+        self._fit_soon.start(0)
+        self.desk.fit_later()
+
+    def set_motion(self, on: bool) -> None:
+        """Animate moves or not."""
+        self.settings.motion = self.lessons.player.motion = on
+        self.docks.set_motion(on)
+
+    def full_screen(self, on: bool) -> None:
+        """Fill the screen or not."""
+        self.setWindowState(
+            self.windowState() | Qt.WindowState.WindowFullScreen
+            if on
+            else self.windowState() & ~Qt.WindowState.WindowFullScreen
+        )
+
+    def present(self, on: bool) -> None:
+        """Begin or end a talk."""
+        if on:
+            self.presenter.start()
+        else:
+            self.presenter.end()
+
+    def pin_cell(self) -> None:
+        """Keep the cell under the pointer, else the selected one, in the Values panel."""
+        view = self.session.view
+        cell = self.board.hit or (view.cell if view else None)
+        if cell is not None:
+            self.docks.open("values")
+            self._values.pin(cell)
+
+    def run_until(self) -> None:
+        """Choose in the code panel what to run until."""
+        self.docks.open("code")
+        cast(CodePanel, self.docks.panel("code")).bar.until.setFocus(
+            Qt.FocusReason.ShortcutFocusReason
+        )
+
+    def blank(self, on: bool) -> None:
+        """Black out the window, for a word without a picture."""
+        self._blank.setVisible(on)
+        self._blank.raise_()
+
+    # --- keys and end ---------------------------------------------------------------------
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Select no cell on Escape that no panel has a use for; zoom on Ctrl++.
+
+        As a shortcut that would be found beside the one for larger text where a plus is typed with
+        Shift, and of two Qt does neither.
+        """
+        if event.key() == Qt.Key.Key_Escape:
+            if not self.messages.escape():
+                self.session.select(None)
+        elif event.matches(QKeySequence.StandardKey.ZoomIn):
+            self.board.zoom_in()
+        else:
+            super().keyPressEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.WindowStateChange:
+            action = self.actions_by_name["full_screen"]
+            QTimer.singleShot(0, self, lambda: action.setChecked(self.isFullScreen()))
+
+    def _stay_full(self) -> None:
+        """Say again that the window is full screen, where it is.
+
+        A widget forgets that when its contents make it larger, and tells nobody. The window itself
+        stays full screen, and the widget could not leave what it does not know of.
+        """
+        full = Qt.WindowState.WindowFullScreen
+        if self.isFullScreen() or not self.isVisible():
+            return
+        if self.windowHandle().windowStates() & full:
+            self.setWindowState(self.windowState() | full)
+
+    def quit(self) -> None:
+        """Close, once it has been asked what becomes of unsaved changes."""
+        self.unsaved.before(self.close)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if event.spontaneous() and self.unsaved.asks:  # a person, with the frame's own button
+            event.ignore()
+            self.quit()
+            return
+        self.unsaved.keep()
+        self.lessons.player.leave()
+        self.settings.geometry = self.saveGeometry()
+        self.desk.remember()
+        self.settings.sync()
+        self.session.close()
+        super().closeEvent(event)

@@ -1,0 +1,61 @@
+"""A window that leaves full screen has the size that it had before."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
+from PySide6.QtGui import QWindowStateChangeEvent
+from PySide6.QtWidgets import QWidget
+
+from ui.safety.overrides import guarded
+
+_LARGE = Qt.WindowState.WindowFullScreen | Qt.WindowState.WindowMaximized
+_WAIT_MS, _TRIES = 50, 20
+"""How often, and how many times, one looks: window managers take a moment."""
+
+
+@guarded
+class NormalSize(QObject):
+    """Puts the size of a window back that was maximised or filled the screen.
+
+    Text is larger there, and so is the least size of the window: it is to shrink while it cannot
+    be as small as it was.
+
+    Parameters
+    ----------
+    window : QWidget
+        The window.
+    """
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self._window = window
+        self._size = QSize()
+        self._tries = 0
+        self._look = QTimer(self, interval=_WAIT_MS)
+        self._look.timeout.connect(self._put_back)
+        window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Note the size when the window gets large, and that it is large no more."""
+        if isinstance(event, QWindowStateChangeEvent):
+            was, is_now = bool(event.oldState() & _LARGE), bool(self._window.windowState() & _LARGE)
+            if is_now and not was:
+                self._look.stop()
+                size, room = self._window.normalGeometry().size(), self._window.screen().size()
+                if size.width() < room.width() or size.height() < room.height():
+                    self._size = size  # one that fills the screen is on its way, and not normal
+            elif was and not is_now and self._size.isValid():
+                self._tries = _TRIES
+                self._look.start()
+        return False
+
+    def _put_back(self) -> None:
+        window, size = self._window, self._size
+        self._tries -= 1
+        if window.windowState() != Qt.WindowState.WindowNoState:
+            self._look.stop()
+            return
+        if window.size() != size:
+            window.resize(size)
+        if window.size() == size or not self._tries:
+            self._look.stop()

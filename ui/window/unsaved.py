@@ -1,0 +1,153 @@
+"""Unsaved changes: asked about before they go, and kept among the recent files in any case.
+
+Only what a person does is asked about: a close that the window system sends for the frame's own
+button, the Quit action, and files opened by hand. A program that calls `close` is not held up, nor
+is the end of the desktop's session.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtWidgets import QApplication, QCheckBox, QMessageBox
+
+from simulator.base.errors import InputError
+from simulator.problem.scenario import Scenario, save_scenario
+
+if TYPE_CHECKING:
+    from ui.window.main_window import MainWindow
+
+_NAMES = ("unsaved.toml", "unsaved-other.toml")
+"""Of the copy; the second where the first is the file that is being opened."""
+
+
+class Unsaved(QObject):
+    """Unsaved changes of a window.
+
+    Parameters
+    ----------
+    window : MainWindow
+        Whose scenario they are of; of a lesson it is the scenario from before, which comes back.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._ending = False
+        self.box: QMessageBox | None = None
+        """The question, while it is asked."""
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        app.commitDataRequest.connect(self.end_session)
+
+    @property
+    def scenario(self) -> Scenario | None:
+        """What would be lost if the window closed now; None where all is saved."""
+        session, aside = self._window.session, self._window.lessons.player.aside
+        if aside is not None:
+            return None if aside.stack.isClean() else aside.trace.workload.scenario
+        return None if session.undo_stack.isClean() else session.scenario
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is something to ask, and somebody who wants to be asked."""
+        wanted = self._window.settings.ask_unsaved and not self._ending
+        return wanted and self.scenario is not None
+
+    def set_asking(self, on: bool) -> None:
+        """Ask from now on, or only keep the copy."""
+        self._window.settings.ask_unsaved = on
+
+    def end_session(self, manager: object = None) -> None:
+        """Ask nothing any more, and keep the copy now: nobody may be there to answer."""
+        self._ending = True
+        self.keep()
+
+    def before(self, act: Callable[[], object], opened: Path | None = None) -> None:
+        """Do what replaces or ends the scenario, once it has been asked about.
+
+        Parameters
+        ----------
+        act : callable
+            What is done then; nothing if the answer is Cancel.
+        opened : Path, optional
+            The file that takes the scenario's place.
+        """
+        if self.box is not None:
+            self.box.raise_()
+        elif self.asks:
+            self._ask(act, opened)
+        else:
+            self.keep(opened)
+            act()
+
+    def keep(self, opened: Path | None = None) -> None:
+        """Put a scenario that is not saved among the recent files: whatever comes, it is there."""
+        scenario, settings = self.scenario, self._window.settings
+        if scenario is None:
+            return
+        paths = (settings.folder / name for name in _NAMES)
+        path = next(path for path in paths if opened is None or path != opened.absolute())
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_scenario(scenario, path)
+            settings.add_recent(path)
+        except (InputError, OSError) as error:
+            print(f"unsaved changes are lost: {error}", file=sys.stderr)
+
+    # --- asking -----------------------------------------------------------------------------
+
+    def _ask(self, act: Callable[[], object], opened: Path | None) -> None:
+        scenario, path = self.scenario, self._window.session.path
+        assert scenario is not None
+        name = scenario.title or (path.stem if path else "Untitled")
+        box = self.box = QMessageBox(self._window)
+        box.setObjectName("unsaved")
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setIcon(QMessageBox.Icon.Question)
+        box.setWindowTitle("Unsaved changes")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(f"Save the changes to “{name}”?")
+        box.setInformativeText("If you do not, a copy of them stays under File, Recent.")
+        check = QCheckBox("Do not ask again (the File menu turns it on again)", box)
+        box.setCheckBox(check)
+        roles = QMessageBox.ButtonRole
+        save = box.addButton("Save", roles.AcceptRole)
+        drop = box.addButton("Don't save", roles.DestructiveRole)
+        cancel = box.addButton("Cancel", roles.RejectRole)
+        box.setDefaultButton(save)
+        box.setEscapeButton(cancel)
+        box.finished.connect(partial(self._answer, box, (save, drop), act, opened))
+        box.open()
+
+    def _answer(
+        self,
+        box: QMessageBox,
+        buttons: tuple[object, object],
+        act: Callable[[], object],
+        opened: Path | None,
+        result: int = 0,
+    ) -> None:
+        self.box = None
+        save, drop = buttons
+        chosen = box.clickedButton()
+        if chosen not in (save, drop):
+            return
+        if box.checkBox().isChecked():
+            self._window.actions_by_name["ask_unsaved"].setChecked(False)
+        if chosen is save and not self._save():
+            return
+        self.keep(opened)
+        # Not in here: Qt is still busy with the box, whose window may be about to close.
+        QTimer.singleShot(0, self, act)
+
+    def _save(self) -> bool:
+        """Save, asking for a file where there is none; return whether that was done."""
+        self._window.lessons.player.leave()  # what is to be saved is what was there before it
+        self._window.files.save()
+        return self.scenario is None

@@ -1,1 +1,1 @@
-"""What all else stands on: files and their limits, element types, errors. It needs nothing else of ours."""
+"""What all else stands on: files and their limits, element types, errors; nothing else of ours."""

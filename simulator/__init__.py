@@ -7,7 +7,8 @@
 
 from simulator.base.errors import InputError
 from simulator.problem.scenario import Scenario, load_scenario, save_scenario
-from simulator.run.snapshot import Cursor, Snapshot
+from simulator.program.playback import Cursor
+from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace, simulate
 
 __all__ = [

@@ -16,12 +16,11 @@ from kernels.cuda.engine import KernelEngine, widened
 from kernels.cuda.fast import FastRun
 from kernels.cuda.tensor_core import CAPABILITY, TensorCoreRun
 from simulator.base.assets import SCENARIOS
-from simulator.base.dtypes import F32
+from simulator.base.dtypes import F32, F64
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
-from simulator.program.ops import F64
 from simulator.program.tile_program import Counters
 from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace

@@ -14,6 +14,7 @@ STATISTIC_WIDTH = 4
 """Bytes of one number of m, l, lse, and of an O that is kept in float32."""
 
 F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
 A = TypeVar("A", bound=np.generic)
 
 

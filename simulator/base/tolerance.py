@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.program.ops import F64
+from simulator.base.dtypes import F64
 
 STEP = 2.0**-20
 """16 units in the last place of float32, for each unit of the largest score."""

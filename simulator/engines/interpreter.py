@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from simulator.base.dtypes import F64
 from simulator.problem.workload import Inputs
-from simulator.program.ops import F64, Machine, Op
+from simulator.program.ops import Machine, Op
 from simulator.program.tile_program import TileProgram, Visit
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from simulator.base.dtypes import F64
 from simulator.base.matmul import matmul
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.ops import F64
 
 _CHUNK = 2**22
 """Scores held at once, so that long sequences fit in memory."""

@@ -19,10 +19,11 @@ from simulator.problem.models import AttentionModel, models, with_kv_heads
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import MAX_BLOCKS, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
+from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram
 from simulator.program.traffic import compulsory_bytes, floor_bytes
 from simulator.run.cell_values import cell_shape, cell_value, exists
-from simulator.run.snapshot import Cell, Cursor, Snapshot
+from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, tile_counts, trace_of
 from simulator.study.attention_map import AttentionMaps, HeadScores, Part
 from simulator.study.head_sharing import head_sharing

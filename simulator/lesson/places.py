@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from simulator.base.errors import refuse
 from simulator.code.paper import PAPERS
 from simulator.lesson.tables import PlaceTable, PointTable
-from simulator.program.playback import end_of_visit, first_cursor, last_cursor
+from simulator.program.playback import Cursor, end_of_visit, first_cursor, last_cursor
 from simulator.program.tile_program import TileProgram
 from simulator.run.cell_values import cell_shape, exists
-from simulator.run.snapshot import Cell, Cursor
+from simulator.run.snapshot import Cell
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,7 @@ from simulator.problem.scenario import (
     scenario_tables,
     with_values,
 )
-from simulator.program.playback import first_cursor
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import Cursor, first_cursor
 
 FRONT = "+++"
 HEADING = "## "

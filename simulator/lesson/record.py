@@ -26,9 +26,8 @@ from simulator.lesson.reader import (
 )
 from simulator.lesson.tables import PlaceTable, PointTable, StepTable
 from simulator.problem.scenario import Scenario, scenario_tables
-from simulator.program.playback import end_of_visit, first_cursor, last_cursor
+from simulator.program.playback import Cursor, end_of_visit, first_cursor, last_cursor
 from simulator.program.tile_program import TileProgram
-from simulator.run.snapshot import Cursor
 
 MOST_WORDS = 45
 """Of a caption, so that it can be read from the last row."""

@@ -13,11 +13,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.base.dtypes import F64, STATISTIC_WIDTH
 from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
 
-F64 = NDArray[np.float64]
 Place = Literal["shared", "registers"]
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from simulator.program.tile_program import TileProgram
-from simulator.run.snapshot import Cursor
 
 SPEEDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 """Playing speeds; at 1 an op takes `SECONDS_PER_OP`."""
 SECONDS_PER_OP = 0.5
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cursor:
+    """A place in a run: ops up to and with `op` of visit `visit` have been done."""
+
+    visit: int
+    op: int
 
 
 class Granularity(StrEnum):

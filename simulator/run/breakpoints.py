@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from simulator.problem.tiling import I64
 from simulator.program.ops import Op
-from simulator.program.playback import end_of_visit, last_cursor
+from simulator.program.playback import Cursor, end_of_visit, last_cursor
 from simulator.program.tile_program import TileProgram, Visit
-from simulator.run.snapshot import Cursor
 from simulator.run.trace import Trace
 
 Progress = Callable[[float], None]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.base.dtypes import F32
+from simulator.base.dtypes import F32, F64
 from simulator.base.tolerance import allowed, shares
 from simulator.engines.interpreter import Interpreter
 from simulator.engines.numpy_engine import Tile
-from simulator.program.ops import F64, Op, RowMax, RowSum
+from simulator.program.ops import Op, RowMax, RowSum
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.run.trace import Trace
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.cache import BoundedCache
-from simulator.base.dtypes import DType, frozen
+from simulator.base.dtypes import F64, DType, frozen
 from simulator.engines.faults import numpy_engine
 from simulator.problem.workload import Workload
-from simulator.program.ops import F64, exp_shift
+from simulator.program.ops import exp_shift
 from simulator.run.cosimulation import Verdict, verify
 from simulator.run.row_report import RowReport, o_weight
 from simulator.run.row_sums import (

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.base.dtypes import F32
+from simulator.base.dtypes import F32, F64
 from simulator.base.matmul import matmul
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.ops import F64, exp_shift
+from simulator.program.ops import exp_shift
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,11 @@ from simulator.base.dtypes import F32, frozen
 from simulator.engines.numpy_engine import Tile
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.program.ops import ChipTile, Op
+from simulator.program.playback import Cursor
 from simulator.program.tile_program import Counters, TileProgram, Visit
 
 if TYPE_CHECKING:
     from simulator.run.wrong import WrongNumbers
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Cursor:
-    """A place in a run: ops up to and with `op` of visit `visit` have been done."""
-
-    visit: int
-    op: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,10 @@ from simulator.engines.reference import error_rows, reference_rows
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
+from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram
 from simulator.program.traffic import compulsory_bytes
-from simulator.run.snapshot import Cursor, HeadNumbers, Snapshot
+from simulator.run.snapshot import HeadNumbers, Snapshot
 from simulator.run.wrong import exact_engine, honest, wrong_numbers
 
 Progress = Callable[[float], None]

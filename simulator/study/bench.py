@@ -19,9 +19,8 @@ from simulator.engines.numpy_engine import NumpyEngine
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
-from simulator.program.playback import Granularity, step
+from simulator.program.playback import Cursor, Granularity, step
 from simulator.program.tile_program import TileProgram
-from simulator.run.snapshot import Cursor
 from simulator.run.trace import Trace, simulate
 from simulator.study.sweep import map_sizes, tiling_map
 

@@ -16,8 +16,8 @@ from simulator.lesson.reader import load_lesson, resolve_step
 from simulator.problem.models import find_model
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
 from simulator.problem.workload import Workload, input_bytes, read_inputs, resolve
+from simulator.program.playback import Cursor
 from simulator.run.row_report import row_report
-from simulator.run.snapshot import Cursor
 from simulator.run.trace import tile_program, trace_of
 from simulator.study.gpu_report import measured_dram, measured_run, read_report
 
@@ -103,9 +103,9 @@ def _open_export(path: Path) -> None:
 def _open_settings(path: Path) -> None:
     from PySide6.QtWidgets import QDockWidget, QMainWindow
 
-    from ui.app.start import application
     from ui.look.layouts import LAYOUT_NAMES
     from ui.safety.settings import Settings
+    from ui.widgets.application import application
 
     application()
     settings = Settings(path)

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QApplication
 from tests.real_window.cases import Case
 from tests.real_window.hand import SCRIPTS, Fault, Hand, HandWithoutKeys, Script, ways_of
 from ui.app.cli import main
-from ui.app.start import application
+from ui.widgets.application import application
 from ui.window.main_window import MainWindow
 
 STUCK = 120

@@ -23,15 +23,15 @@ from PySide6.QtWidgets import QApplication
 
 from simulator.lesson.places import Pointer
 from simulator.problem.scenario import Scenario, scenario_toml
+from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram
 from simulator.run.cell_values import Cell
-from simulator.run.snapshot import Cursor
 from simulator.run.trace import Trace
-from ui.app.start import application
 from ui.board.panel import BoardPanel
 from ui.look.theme import THEMES, Style
 from ui.panels.values.panel import value_row
 from ui.session.session import Session, View
+from ui.widgets.application import application
 from ui.window.main_window import MainWindow
 from ui.window.panel_specs import PANELS
 

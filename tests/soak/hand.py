@@ -16,9 +16,9 @@ from shiboken6 import isValid
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.base.errors import InputError
 from simulator.problem.scenario import with_values
-from simulator.program.playback import SPEEDS, Granularity
+from simulator.program.playback import SPEEDS, Cursor, Granularity
 from simulator.run.breakpoints import AtOp
-from simulator.run.snapshot import Cell, Cursor
+from simulator.run.snapshot import Cell
 from tests.soak.devices import NO_KEYS, press, press_in, type_into, within
 from tests.soak.draws import TYPED, make_files, random_changes, small
 from ui.look.layouts import LAYOUTS

@@ -11,7 +11,7 @@ from simulator.base.assets import DEMO
 from tests.soak.fresh import compare, prints_of
 from tests.soak.run import MOST_BLOCK_MS, WARM, Report, soak
 from tests.soak.watch import Block, Failures, Sample
-from ui.app.start import application
+from ui.widgets.application import application
 
 FIRST = Sample(
     actions=WARM, seconds=60, rss=300, held=320, objects=10_000, qobjects=1_000, widgets=500

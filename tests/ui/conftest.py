@@ -11,9 +11,10 @@ from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk
-from ui.app.start import application, make_window
+from ui.app.start import make_window
 from ui.safety import painting
 from ui.safety.settings import Settings
+from ui.widgets.application import application
 from ui.window.main_window import MainWindow
 
 

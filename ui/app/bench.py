@@ -51,9 +51,9 @@ def _painting(name: str, scenario: Scenario) -> Measurement:
     from PySide6.QtCore import QRectF, QSizeF
     from PySide6.QtGui import QImage, QPainter
 
-    from ui.app.start import application
     from ui.export.composed import paint_scene, scene_style
     from ui.look.theme import DARK
+    from ui.widgets.application import application
 
     application()
     trace = simulate(scenario)
@@ -77,9 +77,9 @@ def _painting(name: str, scenario: Scenario) -> Measurement:
 @contextmanager
 def _open_window() -> Iterator[MainWindow]:
     """Open a window on the benchmark scenario, N = 4096, d = 128."""
-    from ui.app.start import application
     from ui.safety.settings import Settings
     from ui.session.session import Session
+    from ui.widgets.application import application
     from ui.window.main_window import MainWindow
 
     application()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from simulator.base.errors import InputError, refuse, safe_text
+from simulator.base.version import version
 from ui.safety.streams import fit_encoding, on_terminal, send_off, tell_unwritten
 
 INTERRUPTED = 130
@@ -159,17 +160,6 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes")
-
-
-def version() -> str:
-    """Return the program's version."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("tilescope")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _progress(what: str) -> Callable[[float], None]:

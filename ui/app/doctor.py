@@ -15,7 +15,7 @@ from kernels.devices.driver import gpu_status
 from kernels.devices.host.compiler import find_compiler
 from simulator.base.assets import ASSETS, CAPTURES, SCENARIOS
 from simulator.base.errors import safe_text
-from ui.app.cli import version
+from simulator.base.version import version
 from ui.safety.system_libraries import PLATFORMS, advice, missing_libraries
 
 FROZEN = bool(getattr(sys, "frozen", False))

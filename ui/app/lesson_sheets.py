@@ -10,12 +10,12 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.lesson.reader import load_lesson
-from ui.app.start import application
 from ui.export.frames import new_image, paint_frame
 from ui.export.lesson_frames import LessonFrames
 from ui.export.storyboard import handout
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.theme import THEMES
+from ui.widgets.application import application
 
 COLUMNS = 3
 CELL = (960, 540)

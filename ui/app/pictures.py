@@ -155,11 +155,11 @@ def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> No
     from PySide6.QtCore import QEvent
 
     from simulator.base.assets import SCENARIOS
-    from simulator.program.playback import clamped, end_of_visit
-    from simulator.run.snapshot import Cursor
-    from ui.app.start import application, make_window
+    from simulator.program.playback import Cursor, clamped, end_of_visit
+    from ui.app.start import make_window
     from ui.safety.painting import whole_pictures
     from ui.safety.settings import Settings
+    from ui.widgets.application import application
 
     app = application()
     with tempfile.TemporaryDirectory() as folder:

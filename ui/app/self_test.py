@@ -157,8 +157,8 @@ def _texts() -> str:
 def _fonts() -> str:
     from PySide6.QtGui import QFontInfo
 
-    from ui.app.start import application
     from ui.look.theme import CODE_FAMILY, DARK, SYMBOL_FAMILY, TEXT_FAMILY, Style, load_fonts
+    from ui.widgets.application import application
 
     application()
     wanted = {TEXT_FAMILY, CODE_FAMILY, SYMBOL_FAMILY}
@@ -273,10 +273,10 @@ def _conformance() -> str:
 
 
 def _export(spec: Format, folder: Path) -> str:
-    from ui.app.cli import version
-    from ui.app.start import application
+    from simulator.base.version import version
     from ui.export.job import prepare
     from ui.export.options import ExportOptions
+    from ui.widgets.application import application
 
     application()
     target = f"{folder}/frames/" if spec.ending == "frames" else f"{folder}/export{spec.ending}"
@@ -324,9 +324,10 @@ def _window(folder: Path) -> str:
     from PySide6.QtGui import QGuiApplication
     from PySide6.QtWidgets import QApplication
 
-    from ui.app.start import application, make_window
+    from ui.app.start import make_window
     from ui.look.layouts import LAYOUTS
     from ui.safety.settings import Settings
+    from ui.widgets.application import application
 
     app = application()
     settings = Settings(folder / "window.ini")
@@ -355,11 +356,11 @@ def _window(folder: Path) -> str:
 
 def _lessons() -> str:
     from simulator.lesson.reader import list_lessons, load_lesson
-    from ui.app.start import application
     from ui.export.frames import new_image, paint_frame
     from ui.export.lesson_frames import LessonFrames
     from ui.export.storyboard import handout
     from ui.look.layouts import LAYOUT_PANELS
+    from ui.widgets.application import application
 
     application()
     lessons = [load_lesson(title.path, LAYOUT_PANELS) for title in list_lessons()]

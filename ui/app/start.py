@@ -6,47 +6,24 @@ import os
 import sys
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, qInstallMessageHandler
-from PySide6.QtGui import QPixmapCache
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from simulator.base.assets import DEMO, LESSONS
 from simulator.base.errors import InputError, refuse
-from ui.app.cli import version
-from ui.look.theme import load_fonts
+from simulator.base.version import version
 from ui.safety.collector import collect_here
 from ui.safety.crash import CrashDesk
-from ui.safety.heap import share_pools
-from ui.safety.log import QtStart, follow, log_start, start_log, stop_log, take_qt_message
+from ui.safety.log import follow, log_start, start_log, stop_log
 from ui.safety.overrides import guarded
 from ui.safety.settings import Settings
 from ui.session.session import Session
-from ui.widgets.focus import FocusRing
+from ui.widgets.application import application
 from ui.window.autosave import Autosave, offer
 from ui.window.main_window import MainWindow
 
 FIRST_LESSON = LESSONS / "05-online-softmax.md"
 """What the very first start shows: tiles, traffic and a row's softmax, in eight steps."""
-PICTURES_KIB = 3072
-"""Of buttons and the like, kept by Qt: of itself it keeps three times that, of sizes long gone."""
-
-
-def application() -> QApplication:
-    """Return the Qt application, made now if there is none: Fusion, own fonts, its words logged."""
-    app = QApplication.instance()
-    if not isinstance(app, QApplication):
-        share_pools()  # before there are threads
-        qInstallMessageHandler(QtStart())
-        app = QApplication(sys.argv[:1])
-        qInstallMessageHandler(take_qt_message)
-    load_fonts()
-    if app.findChild(FocusRing) is None:  # made now, or by somebody who asked Qt a question
-        app.setApplicationName("Tilescope")
-        app.setApplicationVersion(version())
-        app.setStyle("Fusion")
-        QPixmapCache.setCacheLimit(PICTURES_KIB)
-        FocusRing(app)
-    return app
 
 
 def has_display() -> bool:

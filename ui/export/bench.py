@@ -62,9 +62,9 @@ def _cancelling(ending: str) -> Measurement:
 
 
 def _prepared(target: Path, frames: int, size: tuple[int, int] = (1920, 1080)) -> Any:
-    from ui.app.start import application
     from ui.export.job import prepare
     from ui.export.options import ExportOptions
+    from ui.widgets.application import application
 
     application()
     trace = simulate(DEMO)

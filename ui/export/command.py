@@ -145,8 +145,8 @@ def _prepared(
         # What is wrong with a scenario is told before Qt is loaded.
         trace = simulate(options.scenario, partial(make_engine, options.engine))
 
-    from ui.app.start import application
     from ui.export.job import prepare, prepare_lesson
+    from ui.widgets.application import application
 
     application()
     if lesson_file is None:

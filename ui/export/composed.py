@@ -15,13 +15,13 @@ from simulator.run.snapshot import Snapshot
 from ui.board.board import paint_board
 from ui.board.fault_marks import paint_fault_label
 from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width
+from ui.look.run_words import engine_words, scenario_words
 from ui.look.theme import Style, Theme
 from ui.look.units import count_text
 from ui.panels.memory.model import naive_total
 from ui.panels.memory.painter import paint_memory
 from ui.panels.softmax.painter import MOVING_OPS, paint_softmax
 from ui.panels.transport.painter import paint_chips, paint_scrubber, time_words
-from ui.window.header import engine_words, scenario_words
 
 DESIGN = QSizeF(1600, 900)
 """Picture size at which the style's scale is 1."""

@@ -42,7 +42,7 @@ from ui.look.units import count_text, plural
 from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.talk.lesson_player import LessonPlayer
-from ui.window.replace import ask_replace
+from ui.widgets.replace import ask_replace
 
 SIZES = ("1280x720", "1920x1080", "2560x1440", "3840x2160")
 _VIEW, _RUN, _PART = "This view", "The whole run", "Visits"

@@ -12,8 +12,9 @@ from typing import Protocol
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage, QPainter
 
+from simulator.program.playback import Cursor
 from simulator.run.row_report import RowReport, row_report
-from simulator.run.snapshot import Cursor, Snapshot
+from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.export.scenes import SCENES, paint_moment
 from ui.export.timeline import Moment, Timeline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import Cursor
 from simulator.run.trace import Trace
 from ui.export.stage import Look, Place, Stage, StageFrames
 from ui.export.timeline import Timeline

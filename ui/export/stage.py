@@ -20,15 +20,15 @@ from simulator.lesson.places import Pointer
 from simulator.lesson.reader import ResolvedStep
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import Scenario
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import Cursor
 from simulator.run.trace import Trace
-from ui.app.start import application
 from ui.export.writers.widget_svg import paint_widgets
 from ui.look.theme import HALL, TEXT_SCALES, hall_scale
 from ui.safety.collector import collect_here
 from ui.safety.painting import whole_pictures
 from ui.safety.settings import Settings
 from ui.session.session import Session
+from ui.widgets.application import application
 from ui.window.main_window import MainWindow
 
 Look = Callable[[], None]

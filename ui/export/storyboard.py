@@ -11,8 +11,7 @@ from simulator.base.errors import refuse
 from simulator.lesson.numbers import program_of
 from simulator.lesson.reader import Lesson
 from simulator.lesson.record import word_count
-from simulator.program.playback import SECONDS_PER_OP, path_between
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between
 from ui.export.timeline import MOST_FRAMES
 from ui.look.units import count_text, plural
 from ui.talk.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.errors import refuse
-from simulator.program.playback import SECONDS_PER_OP, Granularity, end_of_visit
+from simulator.program.playback import SECONDS_PER_OP, Cursor, Granularity, end_of_visit
 from simulator.program.tile_program import TileProgram
-from simulator.run.snapshot import Cursor
 from ui.look.units import count_text, plural
 
 LONGEST = 60.0

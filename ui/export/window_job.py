@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-from ui.app.cli import version
+from simulator.base.version import version
 from ui.export.job import prepare
 from ui.export.options import ExportOptions
 from ui.export.pipe import make_beside

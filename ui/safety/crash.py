@@ -25,8 +25,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from simulator.base.version import version
 from simulator.problem.scenario import scenario_toml
-from ui.app.cli import version
 from ui.safety.log import LOG, log_path
 from ui.safety.overrides import guarded
 

@@ -10,9 +10,9 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from simulator.problem.scenario import Scenario, with_values
-from simulator.program.playback import clamped, first_cursor
+from simulator.program.playback import Cursor, clamped, first_cursor
 from simulator.run.cell_values import exists
-from simulator.run.snapshot import Cell, Cursor
+from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
 from ui.safety.overrides import guarded
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from simulator.program.playback import Cursor
 from simulator.run.breakpoints import Condition, Finder, Hit
-from simulator.run.snapshot import Cursor
 from simulator.run.trace import Trace
 from ui.session.tasks import Cancelled, Report
 

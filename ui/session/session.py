@@ -19,6 +19,7 @@ from simulator.problem.scenario import Scenario, load_scenario, save_scenario
 from simulator.program.playback import (
     SECONDS_PER_OP,
     SPEEDS,
+    Cursor,
     Granularity,
     clamped,
     end_of_visit,
@@ -28,7 +29,7 @@ from simulator.program.playback import (
 )
 from simulator.run.cell_values import exists, moved_cell
 from simulator.run.row_report import RowReport, row_report
-from simulator.run.snapshot import Cell, Cursor, Snapshot
+from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace
 from simulator.study.compare import EngineRun, run_all
 from ui.safety.heap import give_back

@@ -9,8 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError, refuse
 from simulator.lesson.reader import Lesson, ResolvedStep, lesson_after, load_lesson, resolve_step
-from simulator.program.playback import SECONDS_PER_OP, path_between
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between
 from simulator.run.trace import Trace
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.lesson_text import FORMATS

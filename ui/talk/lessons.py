@@ -16,7 +16,7 @@ from simulator.lesson.reader import Lesson, ResolvedStep, list_lessons
 from ui.talk.lesson_bar import LessonBar
 from ui.talk.lesson_player import LessonPlayer, load
 from ui.widgets.fade import Fade
-from ui.window.message_bar import Kind
+from ui.widgets.message_bar import Kind
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow

@@ -34,11 +34,11 @@ from ui.safety.overrides import guarded
 from ui.talk.awake import Awake
 from ui.talk.pen_overlay import PenOverlay
 from ui.talk.speaker_window import FIRST_SIZE, SpeakerWindow
-from ui.window.dock_sizes import Shares
-from ui.window.message_bar import Kind
+from ui.widgets.message_bar import Kind
 from ui.window.presenter_keys import DRAWING, IN_SPEAKER, PLAIN, ZOOM, key_text
 
 if TYPE_CHECKING:
+    from ui.window.dock_sizes import Shares
     from ui.window.main_window import MainWindow
 
 HIDE_CURSOR_MS = 3000

@@ -33,9 +33,9 @@ from simulator.lesson.record import (
     record_step,
     with_step,
 )
+from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram
 from simulator.run.cell_values import cell_name
-from simulator.run.snapshot import Cursor
 from ui.look.layouts import layout_named
 from ui.look.lesson_text import FORMATS
 from ui.look.names import op_label

@@ -18,8 +18,8 @@ from ui.export.picture import WidgetPicture
 from ui.export.writers.metadata import READS as EXPORTS
 from ui.export.writers.metadata import read_scenario
 from ui.panels.scenario.fields import with_input
-from ui.window.message_bar import Kind
-from ui.window.replace import ask_replace
+from ui.widgets.message_bar import Kind
+from ui.widgets.replace import ask_replace
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow

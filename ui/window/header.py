@@ -14,61 +14,17 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.engines.faults import fault_labels
-from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
 from simulator.run.trace import Trace
 from ui.look.draw import CENTRE, card, draw_text, text_width
 from ui.look.names import first_that_fits
+from ui.look.run_words import engine_words, scenario_words
 from ui.look.theme import Style
-from ui.look.units import count_text
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.progress import ProgressStrip, Words
 
 SHORT_TITLES = {"naive": "Naive", "flash1": "FlashAttention-1", "flash2": "FlashAttention-2"}
-
-_MOST_NAMED = 4
-"""Heads that are named one by one, at most."""
-
-
-def scenario_words(w: Workload) -> list[str]:
-    """Return what is special about a workload, a few words each, most important first."""
-    mask = w.mask
-    words = [
-        f"Nq {count_text(w.seqlen_q)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
-        f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}",
-        "causal" if mask.causal else "not causal",
-        sharing_words(w),
-        w.dtype,
-    ]
-    if mask.window:
-        sinks = f" + {mask.sinks} sink{'s' * (mask.sinks > 1)}" if mask.sinks else ""
-        words.insert(3, f"window {count_text(mask.window)}{sinks}")
-    if w.temperature != 1:
-        words.append(f"temperature {w.temperature:g}")
-    words.append(input_words(w))
-    return words
-
-
-def sharing_words(w: Workload) -> str:
-    """Return how the heads of the input share, ``GQA 12:4``, and which of them run if not all."""
-    heads, kv_heads = w.input_heads
-    kind = "MHA" if kv_heads == heads else "MQA" if kv_heads == 1 else "GQA"
-    said = f"{kind} {heads}:{kv_heads}"
-    if w.picked == tuple(range(heads)):
-        return said
-    if len(w.picked) > _MOST_NAMED:
-        return f"{said} · {len(w.picked)} of the heads"
-    return f"{said} · head{'s' * (len(w.picked) > 1)} {', '.join(map(str, w.picked))}"
-
-
-def input_words(w: Workload) -> str:
-    """Return where Q, K and V come from."""
-    said = w.scenario.input
-    if w.file is None:
-        return f"random input, seed {said.seed}"
-    name = w.file.path.stem
-    return f"real layer “{name}”" if w.file.model else f"file “{name}”"
 
 
 @guarded
@@ -226,10 +182,3 @@ class Header(QWidget):
         whole = badge.width_of(self._who) + gap + self._brand.minimumSizeHint().width() + gap
         self._brand.setVisible(whole <= room)
         badge.setVisible(badge.minimumSizeHint().width() + gap <= room)
-
-
-def engine_words(name: str, device: str) -> str:
-    """Return who computes, short: ``CPU · NumPy``, ``GPU H200 · CUDA kernel``."""
-    if name == "numpy":
-        return f"{device} · NumPy"
-    return "CPU · CUDA kernel" if name == "host" else f"GPU {device} · CUDA kernel"

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
-from ui.app.cli import version
+from simulator.base.version import version
 from ui.window.presenter_keys import KEYS
 
 if TYPE_CHECKING:

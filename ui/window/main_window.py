@@ -32,6 +32,7 @@ from simulator.engines.faults import fault_labels
 from simulator.run.trace import Trace
 from ui.board.panel import BoardPanel
 from ui.look.icons import app_icon, icon
+from ui.look.run_words import engine_words
 from ui.look.theme import (
     TEXT_SCALES,
     THEMES,
@@ -50,12 +51,12 @@ from ui.safety.settings import Settings
 from ui.session.session import Session, View
 from ui.talk.lessons import Lessons
 from ui.talk.presenter import Presenter
+from ui.widgets.message_bar import Kind
 from ui.window.actions import ACTIONS, MENUS, ActionSpec
 from ui.window.desk import Desk
 from ui.window.docks import Docks
 from ui.window.file_menu import READS, Files
-from ui.window.header import Header, engine_words
-from ui.window.message_bar import Kind
+from ui.window.header import Header
 from ui.window.messages import Messages
 from ui.window.normal_size import NormalSize
 from ui.window.unsaved import Unsaved

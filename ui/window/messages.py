@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from ui.look.names import visit_words
 from ui.session.runs import Stop
-from ui.window.message_bar import Kind, MessageBar
+from ui.widgets.message_bar import Kind, MessageBar
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow

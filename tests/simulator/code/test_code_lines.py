@@ -12,9 +12,8 @@ from simulator.code.code_lines import CodeLines, Tab, exemplar, forms
 from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.program import ops
 from simulator.program.ops import Machine, Op
-from simulator.program.playback import last_cursor
+from simulator.program.playback import Cursor, last_cursor
 from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Finder
-from simulator.run.snapshot import Cursor
 from tests.helpers.runs import ALGORITHMS, program_of, scenario, scenarios, trace_of
 
 PAGES = {

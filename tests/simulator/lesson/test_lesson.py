@@ -20,8 +20,8 @@ from simulator.lesson.reader import (
     parse_lesson,
     resolve_step,
 )
-from simulator.program.playback import first_cursor
-from simulator.run.snapshot import Cell, Cursor
+from simulator.program.playback import Cursor, first_cursor
+from simulator.run.snapshot import Cell
 from tests.helpers.lesson_texts import FRONT, good, opened, step
 from tests.helpers.runs import program_of
 from ui.look.lesson_text import FORMATS

@@ -20,8 +20,7 @@ from simulator.lesson.tables import PlaceTable, StepTable
 from simulator.problem.hardware import gpus
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import MAX_BLOCKS
-from simulator.program.playback import first_cursor, last_cursor
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import Cursor, first_cursor, last_cursor
 from simulator.run.trace import simulate
 from simulator.study.sqrt_d import sqrt_d_experiment
 from tests.helpers.runs import pairs_of, program_of, textbook

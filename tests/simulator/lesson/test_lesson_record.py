@@ -27,8 +27,8 @@ from simulator.lesson.record import (
     word_count,
 )
 from simulator.problem.scenario import Scenario, load_scenario, scenario_tables, with_values
-from simulator.program.playback import clamped, first_cursor
-from simulator.run.snapshot import Cell, Cursor
+from simulator.program.playback import Cursor, clamped, first_cursor
+from simulator.run.snapshot import Cell
 from tests.helpers.lesson_texts import FRONT, step
 from tests.helpers.runs import program_of, scenario, scenarios
 

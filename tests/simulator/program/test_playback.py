@@ -9,6 +9,7 @@ from simulator.problem.scenario import Scenario
 from simulator.program.playback import (
     SECONDS_PER_OP,
     SPEEDS,
+    Cursor,
     Granularity,
     clamped,
     end_of_visit,
@@ -18,7 +19,6 @@ from simulator.program.playback import (
     step,
 )
 from simulator.program.tile_program import TileProgram
-from simulator.run.snapshot import Cursor
 from tests.helpers.runs import program_of, scenario, scenarios, visits_in_order
 
 SMALL = scenarios(longest=10)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simulator.engines.numpy_engine import NumpyEngine
 from simulator.problem.workload import Inputs, read_inputs, resolve
 from simulator.program.algorithms import tile_program
-from simulator.program.playback import end_of_visit
+from simulator.program.playback import Cursor, end_of_visit
 from simulator.program.tile_program import TileProgram
 from simulator.run.breakpoints import (
     AtEnd,
@@ -25,7 +25,6 @@ from simulator.run.breakpoints import (
     OverLimit,
     TileSkipped,
 )
-from simulator.run.snapshot import Cursor
 from simulator.run.trace import Trace
 from tests.helpers.runs import (
     ALGORITHMS,

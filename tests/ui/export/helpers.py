@@ -13,9 +13,9 @@ from PySide6.QtSvg import QSvgRenderer
 
 from simulator.base.assets import SCENARIOS
 from simulator.run.trace import Trace, simulate
-from ui.app.start import application
 from ui.export.job import Export, prepare
 from ui.export.options import ExportOptions
+from ui.widgets.application import application
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 DEMO = SCENARIOS / "causal.toml"

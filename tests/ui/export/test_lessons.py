@@ -22,7 +22,6 @@ from simulator.lesson.reader import find_lesson, list_lessons, load_lesson
 from simulator.problem.scenario import load_scenario
 from tests.ui.export.helpers import ROOT, decoded, frames_of, names, picture
 from ui.app.lesson_sheets import CELL, draw_sheet, draw_steps
-from ui.app.start import application
 from ui.export.frames import new_image, paint_frame
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
@@ -32,6 +31,7 @@ from ui.export.writers.pixels import pixels_of
 from ui.look.layouts import LAYOUT_PANELS
 from ui.session.tasks import Cancelled
 from ui.talk.lesson_player import WALK_SECONDS
+from ui.widgets.application import application
 
 LESSON = """+++
 title = "Three steps"

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
-from simulator.program.playback import Granularity
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import Cursor, Granularity
 from simulator.run.trace import simulate
 from ui.export.timeline import eased, make_timeline
 

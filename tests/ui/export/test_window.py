@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.problem.scenario import with_values
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import Cursor
 from tests.ui.export.helpers import command, frames_of, make, names, picture
 from ui.export.dialog import ExportDialog
 from ui.export.formats import FORMATS

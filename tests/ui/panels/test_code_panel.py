@@ -9,9 +9,8 @@ from kernels.build.sources import op_lines, source
 from simulator.code import numpy_lines
 from simulator.code.code_lines import Tab
 from simulator.code.paper import PAPERS, cited_lines
-from simulator.program.playback import last_cursor
+from simulator.program.playback import Cursor, last_cursor
 from simulator.run.breakpoints import AtLine, AtTurn
-from simulator.run.snapshot import Cursor
 from ui.look.highlight import spans
 from ui.look.theme import DARK, TEXT_SCALES, THEMES, Style
 from ui.panels.code.page import paint_paper, paper_layout

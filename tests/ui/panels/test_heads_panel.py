@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from simulator.base.assets import LESSONS
 from simulator.problem.models import models
 from simulator.problem.scenario import parse_scenario, with_values
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import Cursor
 from simulator.study.head_sharing import all_sharings, head_sharing, kv_head_counts
 from tests.helpers.scenario_desk import CAPTURE
 from tests.ui.panels.test_cache_panel import handle

@@ -13,7 +13,8 @@ from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_tables
-from simulator.run.snapshot import Cell, Cursor
+from simulator.program.playback import Cursor
+from simulator.run.snapshot import Cell
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
 from ui.panels.scenario.fields import (
     FIELDS,

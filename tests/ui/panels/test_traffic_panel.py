@@ -13,9 +13,8 @@ from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPdfWriter
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from simulator.program.playback import end_of_visit
+from simulator.program.playback import Cursor, end_of_visit
 from simulator.program.tile_program import TileProgram
-from simulator.run.snapshot import Cursor
 from simulator.study.compare import at_scale
 from simulator.study.traffic_curve import run_traffic
 from tests.helpers.runs import program_of, scenario

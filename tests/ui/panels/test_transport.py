@@ -12,8 +12,7 @@ from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QTest
 
-from simulator.program.playback import SPEEDS, Granularity, end_of_visit
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import SPEEDS, Cursor, Granularity, end_of_visit
 from tests.helpers.runs import scenario, trace_of
 from tests.ui.panels.test_memory import (
     ALGORITHMS,

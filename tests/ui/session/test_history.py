@@ -7,7 +7,8 @@ from PySide6.QtGui import QUndoCommand
 
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import Scenario, load_scenario, with_values
-from simulator.run.snapshot import Cell, Cursor
+from simulator.program.playback import Cursor
+from simulator.run.snapshot import Cell
 from tests.helpers.runs import scenario, scenarios, trace_of, visits_in_order
 from ui.session.history import MOST_STEPS, Steps, carried, kept_cell
 from ui.session.session import Session

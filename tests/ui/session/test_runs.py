@@ -5,7 +5,7 @@ import threading
 import pytest
 from PySide6.QtCore import Qt
 
-from simulator.program.playback import Granularity, last_cursor
+from simulator.program.playback import Cursor, Granularity, last_cursor
 from simulator.run.breakpoints import (
     AtOp,
     AtRow,
@@ -15,9 +15,8 @@ from simulator.run.breakpoints import (
     OverLimit,
     TileSkipped,
 )
-from simulator.run.snapshot import Cursor
 from ui.panels.code.panel import CodePanel
-from ui.window.message_bar import Kind
+from ui.widgets.message_bar import Kind
 
 UNTIL = {
     "breakpoint": 0, "tile": 1, "row": 2, "op": 3, "maximum": 4, "skipped": 5, "limit": 6,

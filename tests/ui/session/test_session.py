@@ -16,7 +16,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.engines.numpy_engine import NumpyEngine
 from simulator.problem.scenario import load_scenario, with_values
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import Cursor
 from ui.session.session import Session
 from ui.session.worker import Worker
 

@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QApplication
 
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import with_values
-from simulator.program.playback import Granularity, last_cursor
+from simulator.program.playback import Cursor, Granularity, last_cursor
 from simulator.run.breakpoints import AtTile
-from simulator.run.snapshot import Cell, Cursor
+from simulator.run.snapshot import Cell
 from ui.session.runs import Stop
 from ui.session.session import Session
 from ui.session.worker import Worker

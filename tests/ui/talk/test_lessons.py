@@ -12,8 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.problem.scenario import Scenario, with_values
-from simulator.program.playback import end_of_visit
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import Cursor, end_of_visit
 from ui.app.start import make_window
 from ui.look.layouts import LAYOUT_PANELS
 from ui.safety.settings import Settings

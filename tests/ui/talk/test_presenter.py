@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
 
 from simulator.base.assets import LESSONS
 from ui.talk.presenter import Presenter
+from ui.widgets.message_bar import Kind
 from ui.window.actions import ACTIONS
 from ui.window.main_window import MainWindow
-from ui.window.message_bar import Kind
 from ui.window.presenter_keys import IN_SPEAKER, KEYS
 
 Key, Ctrl = Qt.Key, Qt.KeyboardModifier.ControlModifier

@@ -18,7 +18,8 @@ from simulator.base.assets import LESSONS
 from simulator.lesson.places import Pointer
 from simulator.lesson.reader import load_lesson, resolve_step
 from simulator.lesson.record import with_step
-from simulator.run.snapshot import Cell, Cursor
+from simulator.program.playback import Cursor
+from simulator.run.snapshot import Cell
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.lesson_text import FORMATS
 from ui.talk import record_dialog

@@ -7,8 +7,8 @@ import pytest
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import resolve
 from tests.helpers.runs import scenario
+from ui.look.run_words import scenario_words
 from ui.look.theme import TEXT_SCALES
-from ui.window.header import scenario_words
 
 
 def with_fault(window):

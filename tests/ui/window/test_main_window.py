@@ -12,8 +12,7 @@ import ui.window.file_menu
 from kernels.devices.driver import gpu_status
 from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.problem.scenario import load_scenario, with_values
-from simulator.program.playback import Granularity, last_cursor
-from simulator.run.snapshot import Cursor
+from simulator.program.playback import Cursor, Granularity, last_cursor
 from ui.app.start import make_window
 from ui.look.theme import THEMES
 from ui.window.actions import ACTIONS, MENUS

@@ -25,9 +25,10 @@ from PySide6.QtWidgets import (
 
 from simulator.engines.faults import FAULTS, without_effect
 from simulator.problem.scenario import with_values
+from simulator.program.playback import Cursor
 from simulator.run.cosimulation import Verdict
 from simulator.run.exactness import Exactness, fill_errors, first_wrong_step
-from simulator.run.snapshot import Cursor, Snapshot
+from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.look.names import op_label
 from ui.look.theme import DARK, Style, palette

@@ -16,8 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from simulator.program.playback import SPEEDS, Granularity, end_of_visit
-from simulator.run.snapshot import Cursor, Snapshot
+from simulator.program.playback import SPEEDS, Cursor, Granularity, end_of_visit
+from simulator.run.snapshot import Snapshot
 from ui.look.draw import text_width, with_narrow_hyphens
 from ui.look.icons import icon
 from ui.look.names import op_words, outer_block_word, visit_words

@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from simulator.base.assets import SCENARIOS
 from ui.look.layouts import LAYOUTS
 from ui.look.theme import THEMES
-from ui.window.message_bar import Kind, reading_ms
+from ui.widgets.message_bar import Kind, reading_ms
 
 LONG = "seqlen_q = 10000000: expected a size of which every row block fits in memory, " * 3
 

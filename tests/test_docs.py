@@ -20,9 +20,9 @@ from simulator.run.trace import simulate
 from ui.app.cli import COMMANDS, _command_parser, _window_parser
 from ui.export.writers.metadata import read_note, read_scenario
 from ui.look.layouts import LAYOUTS
+from ui.talk.presenter_keys import KEYS as TALK_KEYS
 from ui.window.actions import ACTIONS, MENUS
 from ui.window.panel_specs import PANELS
-from ui.window.presenter_keys import KEYS as TALK_KEYS
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"

@@ -230,9 +230,10 @@ def _error_text(error: float | None) -> str:
 
 def _export(options: argparse.Namespace) -> int:
     """Write a picture or a film of a run or of a lesson."""
+    from ui.app.windows import new_window
     from ui.export.command import run
 
-    return run(options, version())
+    return run(options, version(), new_window)
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.lesson.reader import load_lesson
+from ui.app.windows import new_window
 from ui.export.frames import new_image, paint_frame
 from ui.export.lesson_frames import LessonFrames
 from ui.export.storyboard import handout
@@ -77,7 +78,9 @@ def draw_steps(lesson: Path, theme: str, size: tuple[int, int], folder: Path) ->
 def _steps(path: Path, theme: str, size: tuple[int, int]) -> Iterator[LessonFrames]:
     application()
     lesson = load_lesson(path, LAYOUT_PANELS)
-    frames = LessonFrames(lesson, handout(lesson, range(len(lesson.steps))), theme, size)
+    frames = LessonFrames(
+        lesson, handout(lesson, range(len(lesson.steps))), theme, size, new_window
+    )
     try:
         yield frames
     finally:

@@ -356,6 +356,7 @@ def _window(folder: Path) -> str:
 
 def _lessons() -> str:
     from simulator.lesson.reader import list_lessons, load_lesson
+    from ui.app.windows import new_window
     from ui.export.frames import new_image, paint_frame
     from ui.export.lesson_frames import LessonFrames
     from ui.export.storyboard import handout
@@ -367,7 +368,8 @@ def _lessons() -> str:
     for lesson in lessons:
         _need(not lesson.mistakes, "; ".join(map(str, lesson.mistakes)))
     _need(bool(lessons), "none are shipped")
-    frames = LessonFrames(lessons[0], handout(lessons[0], [0]), "dark", (1280, 720), "numpy")
+    size = 1280, 720
+    frames = LessonFrames(lessons[0], handout(lessons[0], [0]), "dark", size, new_window, "numpy")
     try:
         picture = paint_frame(frames, 0, new_image(frames))
     finally:

@@ -25,6 +25,7 @@ from ui.safety.streams import on_terminal
 
 if TYPE_CHECKING:
     from ui.export.job import Export
+    from ui.export.stage import WindowFactory
     from ui.session.tasks import Report
 
 _TELL_EVERY = 0.2
@@ -89,8 +90,17 @@ def _part(text: str) -> tuple[int | None, int | None]:
     return first, int(stop) if stop else None
 
 
-def run(options: argparse.Namespace, version: str) -> int:
+def run(options: argparse.Namespace, version: str, new_window: WindowFactory) -> int:
     """Write a picture or a film of a run or of a lesson, and say what was written.
+
+    Parameters
+    ----------
+    options : Namespace
+        What was asked for.
+    version : str
+        Tilescope's.
+    new_window : callable
+        Makes the window of a session.
 
     Raises
     ------
@@ -117,7 +127,7 @@ def run(options: argparse.Namespace, version: str) -> int:
     )
     wanted.check()
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display that is named may not be there
-    export = _prepared(options, wanted, lesson, version)
+    export = _prepared(options, wanted, lesson, version, new_window)
     started = time.perf_counter()
     frames = len(export.source)
     _make(export, tell_share if options.shares else _Progress(frames))
@@ -138,7 +148,11 @@ def _lesson_file(name: str) -> Path | None:
 
 
 def _prepared(
-    options: argparse.Namespace, wanted: ExportOptions, lesson_file: Path | None, version: str
+    options: argparse.Namespace,
+    wanted: ExportOptions,
+    lesson_file: Path | None,
+    version: str,
+    new_window: WindowFactory,
 ) -> Export:
     named = options.named or options.scenario
     if lesson_file is None:
@@ -150,9 +164,9 @@ def _prepared(
 
     application()
     if lesson_file is None:
-        return prepare(trace, wanted, named, version)
+        return prepare(trace, wanted, named, version, new_window)
     lesson = load_lesson(lesson_file, LAYOUT_PANELS)
-    export = prepare_lesson(lesson, wanted, named, version, options.engine)
+    export = prepare_lesson(lesson, wanted, named, version, new_window, options.engine)
     for mistake in lesson.mistakes:  # the steps that are left out
         print(mistake, file=sys.stderr)
     return export

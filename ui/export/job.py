@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from PySide6.QtGui import QImage
 
@@ -28,6 +28,9 @@ from ui.export.writers.vector import pdf_bytes, svg_bytes
 from ui.look.layouts import LAYOUT_NAMES
 from ui.look.theme import THEMES
 from ui.session.tasks import Report
+
+if TYPE_CHECKING:
+    from ui.export.stage import WindowFactory  # it brings the panels
 
 GIF_SAMPLES = 6
 """Frames whose colours make the palette."""
@@ -76,7 +79,13 @@ class Export:
         self.source.close()
 
 
-def prepare(trace: Trace, options: ExportOptions, scenario: str, version: str) -> Export:
+def prepare(
+    trace: Trace,
+    options: ExportOptions,
+    scenario: str,
+    version: str,
+    new_window: WindowFactory | None = None,
+) -> Export:
     """Return the export of a run.
 
     Parameters
@@ -89,6 +98,8 @@ def prepare(trace: Trace, options: ExportOptions, scenario: str, version: str) -
         The scenario's file, for the command in the metadata.
     version : str
         Tilescope's.
+    new_window : callable, optional
+        Makes the window of a session; a layout needs it.
 
     Raises
     ------
@@ -118,8 +129,9 @@ def prepare(trace: Trace, options: ExportOptions, scenario: str, version: str) -
     if options.scene in LAYOUT_NAMES:
         from ui.export.layout_frames import LayoutFrames  # it brings the whole window
 
+        assert new_window is not None
         source = LayoutFrames(
-            trace, moments, options.scene, options.theme, options.size, row=options.row
+            trace, moments, options.scene, options.theme, options.size, new_window, row=options.row
         )
     else:
         source = RunFrames(
@@ -132,7 +144,12 @@ def prepare(trace: Trace, options: ExportOptions, scenario: str, version: str) -
 
 
 def prepare_lesson(
-    lesson: Lesson, options: ExportOptions, named: str, version: str, engine: str = "auto"
+    lesson: Lesson,
+    options: ExportOptions,
+    named: str,
+    version: str,
+    new_window: WindowFactory,
+    engine: str = "auto",
 ) -> Export:
     """Return the export of a lesson; its steps are worked out as their frames come.
 
@@ -146,6 +163,8 @@ def prepare_lesson(
         The lesson as the user calls it, for the command in the metadata.
     version : str
         Tilescope's.
+    new_window : callable
+        Makes the window of a session.
     engine : str
         What computes.
 
@@ -172,8 +191,9 @@ def prepare_lesson(
         pages = f"{len(steps)} pages" if len(steps) > 1 else "1 page"
         words = pages if options.format.pages else f"step {steps.start}"
     source = LessonFrames(
-        lesson, board, options.theme, options.size, engine, headed=options.format.pages
-    )
+        lesson, board, options.theme, options.size, new_window, engine,
+        headed=options.format.pages,
+    )  # fmt: skip
     scenario = lesson.steps[steps.start].scenario
     note = note_of(scenario, options.path.parent, version, options.command(named))
     return Export(options, source, replace(note, title=lesson.title), words)

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from simulator.program.playback import Cursor
 from simulator.run.trace import Trace
-from ui.export.stage import Look, Place, Stage, StageFrames
+from ui.export.stage import Look, Place, Stage, StageFrames, WindowFactory
 from ui.export.timeline import Timeline
 
 
@@ -25,6 +25,8 @@ class LayoutFrames(StageFrames):
         Name of the theme.
     size : tuple of int
         Width and height in pixels.
+    new_window : callable
+        Makes the window of a session.
     row : int, optional
         The row that is explained; by default the middle one of the row block.
     """
@@ -36,10 +38,11 @@ class LayoutFrames(StageFrames):
         layout: str,
         theme: str,
         size: tuple[int, int],
+        new_window: WindowFactory,
         *,
         row: int | None = None,
     ) -> None:
-        super().__init__(lambda: Stage(size, theme, trace=trace), size)
+        super().__init__(lambda: Stage(size, theme, new_window, trace=trace), size)
         self._trace = trace
         self._moments = moments
         self._layout = layout

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from simulator.lesson.reader import Lesson, ResolvedStep, resolve_step
-from ui.export.stage import Look, Place, Said, Stage, StageFrames
+from ui.export.stage import Look, Place, Said, Stage, StageFrames, WindowFactory
 from ui.export.storyboard import Storyboard
 from ui.look.lesson_text import FORMATS
 
@@ -30,6 +30,8 @@ class LessonFrames(StageFrames):
         Name of the theme.
     size : tuple of int
         Width and height in pixels.
+    new_window : callable
+        Makes the window of a session.
     engine : str
         What computes.
     headed : bool
@@ -42,11 +44,12 @@ class LessonFrames(StageFrames):
         board: Storyboard,
         theme: str,
         size: tuple[int, int],
+        new_window: WindowFactory,
         engine: str = "auto",
         *,
         headed: bool = False,
     ) -> None:
-        super().__init__(lambda: Stage(size, theme, engine), size)
+        super().__init__(lambda: Stage(size, theme, new_window, engine), size)
         self._lesson = lesson
         self._board = board
         self._head = f"{lesson.title}: " if headed else ""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QSettings, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QRegion
@@ -29,10 +29,15 @@ from ui.safety.painting import whole_pictures
 from ui.safety.settings import Settings
 from ui.session.session import Session
 from ui.widgets.application import application
-from ui.window.main_window import MainWindow
+
+if TYPE_CHECKING:
+    from ui.window.main_window import MainWindow
 
 Look = Callable[[], None]
 """Called often by what waits; what it raises ends the waiting."""
+
+WindowFactory = Callable[[Session, Settings], "MainWindow"]
+"""Makes a window; it is handed in, for the window stands on exports and not they on it."""
 
 _NAP = 0.0005
 _QUIET = 4
@@ -109,6 +114,8 @@ class Stage:
         Width and height of the picture in pixels.
     theme : str
         Name of the theme.
+    new_window : callable
+        Makes the window of a session.
     engine : str
         What computes.
     trace : Trace, optional
@@ -119,12 +126,14 @@ class Stage:
         self,
         size: tuple[int, int],
         theme: str,
+        new_window: WindowFactory,
         engine: str = "auto",
         trace: Trace | None = None,
     ) -> None:
         collect_here(application())
         self._size = size
         self._theme = theme
+        self._make_window = new_window
         self._engine = engine
         self._trace = trace
         self._window: MainWindow | None = None
@@ -172,7 +181,7 @@ class Stage:
         settings.theme, settings.motion = self._theme, False
         session = Session(self._engine)
         session.refused.connect(self._refused.append)
-        self._window = window = MainWindow(session, settings)
+        self._window = window = self._make_window(session, settings)
         window.menuBar().hide()
         bar = window.lessons.bar
         bar.set_large(True)

@@ -195,3 +195,15 @@ def _mixed_rgb(first: int, second: int, share: float) -> int:
         a, b = (first >> shift) & 0xFF, (second >> shift) & 0xFF
         parts = parts << 8 | round(a + (b - a) * share)
     return parts
+
+
+def wrapped(text: str, font: QFont, width: float) -> list[str]:
+    """Return a text as lines of at most `width` pixels, broken between words."""
+    lines: list[str] = []
+    for word in text.split(" "):  # not at the thin spaces of a number
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(font, longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines

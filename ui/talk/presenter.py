@@ -33,9 +33,9 @@ from ui.look.theme import Style
 from ui.safety.overrides import guarded
 from ui.talk.awake import Awake
 from ui.talk.pen_overlay import PenOverlay
+from ui.talk.presenter_keys import DRAWING, IN_SPEAKER, PLAIN, ZOOM, key_text
 from ui.talk.speaker_window import FIRST_SIZE, SpeakerWindow
 from ui.widgets.message_bar import Kind
-from ui.window.presenter_keys import DRAWING, IN_SPEAKER, PLAIN, ZOOM, key_text
 
 if TYPE_CHECKING:
     from ui.window.dock_sizes import Shares

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.base.version import version
-from ui.window.presenter_keys import KEYS
+from ui.talk.presenter_keys import KEYS
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow

@@ -16,6 +16,7 @@ from simulator.run.trace import Trace, simulate
 from ui.export.job import Export, prepare
 from ui.export.options import ExportOptions
 from ui.widgets.application import application
+from ui.window.main_window import MainWindow
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 DEMO = SCENARIOS / "causal.toml"
@@ -33,7 +34,7 @@ def still(target: Path | str, **changes) -> ExportOptions:
 
 def prepared(wanted: ExportOptions, trace: Trace | None = None) -> Export:
     application()
-    return prepare(trace or simulate(DEMO), wanted, str(DEMO), "0.1.0")
+    return prepare(trace or simulate(DEMO), wanted, str(DEMO), "0.1.0", MainWindow)
 
 
 def make(wanted: ExportOptions, trace: Trace | None = None) -> Export:

@@ -34,6 +34,7 @@ from ui.export.writers.metadata import read_note, read_scenario
 from ui.export.writers.pixels import pixels_of
 from ui.look.layouts import LAYOUT_NAMES, LAYOUTS
 from ui.session.tasks import Cancelled
+from ui.window.main_window import MainWindow
 
 SMALL = (480, 320)
 
@@ -63,7 +64,7 @@ def test_every_layout_is_a_picture_of_that_size(stills):
 def test_the_order_of_layouts_makes_no_difference(stills, trace, tmp_path):
     from ui.export.stage import Place, Stage
 
-    stage, place = Stage(SMALL, "dark", trace=trace), {}
+    stage, place = Stage(SMALL, "dark", MainWindow, trace=trace), {}
     for name in LAYOUT_NAMES:
         cursor = prepared(still("a.png", visits=(4, 5), op=2), trace).source._moments
         place[name] = Place(trace.workload.scenario, cursor, 33, name)

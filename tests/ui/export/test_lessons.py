@@ -32,6 +32,7 @@ from ui.look.layouts import LAYOUT_PANELS
 from ui.session.tasks import Cancelled
 from ui.talk.lesson_player import WALK_SECONDS
 from ui.widgets.application import application
+from ui.window.main_window import MainWindow
 
 LESSON = """+++
 title = "Three steps"
@@ -81,7 +82,9 @@ def lesson(tmp_path_factory):
 def prepared(lesson, target, **changes):
     application()
     wanted = ExportOptions(str(target), lesson=True, **{"size": (480, 320), **changes})
-    return prepare_lesson(load_lesson(lesson, LAYOUT_PANELS), wanted, str(lesson), "0.1.0", "numpy")
+    return prepare_lesson(
+        load_lesson(lesson, LAYOUT_PANELS), wanted, str(lesson), "0.1.0", MainWindow, "numpy"
+    )
 
 
 def make(lesson, target, **changes):

@@ -22,14 +22,13 @@ from tests.ui.panels.test_memory import (
     record_texts,
     snapshots,
 )
+from ui.look.boundaries import boundaries, partial_before
 from ui.look.names import op_label
 from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import time_text
 from ui.panels.transport import painter as transport
 from ui.panels.transport.bar import TransportBar
 from ui.panels.transport.painter import (
-    _partial_before,
-    boundaries,
     chip_layout,
     paint_chips,
     paint_scrubber,
@@ -171,7 +170,7 @@ def pixels(image: QImage) -> NDArray[np.int64]:
 @pytest.mark.parametrize("name", [*ALGORITHMS, "causal", "grouped-heads", "window-sinks"])
 def test_partial_visits_are_counted_block_by_block(name: str) -> None:
     program = demo(name).program
-    at, before = _partial_before(program)
+    at, before = partial_before(program)
     kinds = [program.visit(n).kind.name == "PARTIAL" for n in range(len(program))]
     assert at[-1] == len(program)
     assert before[-1] == sum(kinds)

@@ -16,7 +16,7 @@ from ui.look.draw import text_width
 from ui.safety.painting import WORDS, painting, whole_pictures
 
 BREAK = """
-import ui.panels.{module} as module
+import {module} as module
 
 def broken(*arguments, **more):
     raise ZeroDivisionError("one bad number")
@@ -45,12 +45,12 @@ elif box("crash") and once("told"):
 @pytest.mark.parametrize(
     ("module", "painter", "layout"),
     [
-        ("memory_panel", "paint_memory", "memory"),
-        ("plot", "paint_ground", "cache"),  # of an item in a graphics scene
-        ("plot", "paint_over", "cache"),
-        ("paper_view", "paint_paper", "algorithm"),
-        ("transport_bar", "paint_scrubber", "steps"),
-        ("board_panel", "paint_board", "steps"),
+        ("ui.panels.memory.panel", "paint_memory", "memory"),
+        ("ui.plots.widget", "paint_ground", "cache"),  # of an item in a graphics scene
+        ("ui.plots.widget", "paint_over", "cache"),
+        ("ui.panels.code.paper_view", "paint_paper", "algorithm"),
+        ("ui.panels.transport.bar", "paint_scrubber", "steps"),
+        ("ui.board.panel", "paint_board", "steps"),
     ],
 )
 def test_the_window_outlives_a_painter_that_fails(tmp_path, module, painter, layout):
@@ -61,7 +61,7 @@ def test_the_window_outlives_a_painter_that_fails(tmp_path, module, painter, lay
     assert not done.stderr
     text = (tmp_path / "tilescope.log").read_text(encoding="utf-8")
     assert text.count("ZeroDivisionError: one bad number") == 1
-    assert f"ui/panels/{module}.py" in text.replace("\\", "/")
+    assert module.replace(".", "/") + ".py" in text.replace("\\", "/")
     assert "active painter" not in text
 
 
@@ -73,7 +73,7 @@ def test_an_export_with_a_painter_that_fails_is_one_line_and_no_file(tmp_path, e
     done = run(
         tmp_path, "pass", "export", str(DEMO), "-o", target, "--scene", "memory",
         "--size", "480x320", *more,
-        setup=BREAK.format(module="memory_panel", painter="paint_memory"),
+        setup=BREAK.format(module="ui.panels.memory.panel", painter="paint_memory"),
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stdout == ""

@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
 
 from simulator.base.assets import LESSONS
 from ui.talk.presenter import Presenter
+from ui.talk.presenter_keys import IN_SPEAKER, KEYS
 from ui.widgets.message_bar import Kind
 from ui.window.actions import ACTIONS
 from ui.window.main_window import MainWindow
-from ui.window.presenter_keys import IN_SPEAKER, KEYS
 
 Key, Ctrl = Qt.Key, Qt.KeyboardModifier.ControlModifier
 LESSON = LESSONS / "05-online-softmax.md"

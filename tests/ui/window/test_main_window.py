@@ -15,10 +15,10 @@ from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor, Granularity, last_cursor
 from ui.app.start import make_window
 from ui.look.theme import THEMES
+from ui.talk.presenter_keys import KEYS
 from ui.window.actions import ACTIONS, MENUS
 from ui.window.file_menu import DEMOS
 from ui.window.panel_specs import PANELS
-from ui.window.presenter_keys import KEYS
 
 FULL = Qt.WindowState.WindowFullScreen
 

@@ -10,7 +10,7 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.compare import AtScale, Comparison, Position, Totals, at_scale
-from ui.look.draw import text_width
+from ui.look.draw import wrapped
 from ui.look.units import (
     LAUNCH,
     bytes_text,
@@ -218,15 +218,3 @@ def sentences(comparison: Comparison, font: QFont, width: float, room: int) -> l
                 out += lines
                 break
     return out
-
-
-def wrapped(text: str, font: QFont, width: float) -> list[str]:
-    """Return a text as lines of at most `width` pixels, broken between words."""
-    lines: list[str] = []
-    for word in text.split(" "):  # not at the thin spaces of a number
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and text_width(font, longer) <= width:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return lines

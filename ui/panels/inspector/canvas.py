@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 
 from ui.board.layout import View
 from ui.board.panel import NOTCH, STEP
-from ui.look.draw import draw_text
-from ui.panels.compare.words import wrapped
+from ui.look.draw import draw_text, wrapped
 from ui.panels.inspector.layout import InspectorLayout, panned_map, revealing_row, zoomed_map
 from ui.panels.inspector.painter import paint_inspector
 from ui.safety.overrides import guarded

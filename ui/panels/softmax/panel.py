@@ -7,7 +7,7 @@ from PySide6.QtGui import QPaintEvent
 
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
-from ui.panels.memory.panel import MovingPanel
+from ui.panels.base import MovingPanel
 from ui.panels.softmax.painter import (
     MIN_SIZE,
     MOVING_OPS,

@@ -15,11 +15,11 @@ from simulator.program.tile_program import TileProgram
 from simulator.study.compare import at_scale
 from simulator.study.traffic_curve import Curve, RunTraffic
 from ui.board.scores import clipped
+from ui.look.boundaries import boundaries
 from ui.look.draw import RIGHT, draw_text, mixed, text_width
 from ui.look.names import first_that_fits, fitting, symbol
 from ui.look.theme import Style, Theme
 from ui.look.units import bytes_text, count_text, factor_text
-from ui.panels.transport.painter import boundaries
 
 MIN_SIZE = QSizeF(420, 74)
 _LEAST_OWN = 14

@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QFont, QImage, QPaintEngine, QPainter, QTransf
 
 from simulator.program.tile_program import TileProgram
 from simulator.run.snapshot import Snapshot
+from ui.look.boundaries import boundaries, partial_before
 from ui.look.draw import CENTRE, card, draw_text, mixed, text_width
 from ui.look.names import op_label, short_op_label
 from ui.look.theme import THEMES, Style
@@ -213,87 +214,8 @@ def _partial_share(program: TileProgram, pixels: int) -> NDArray[np.float32]:
     Exact where parts begin and end with an outer block, evenly spread inside one.
     """
     edges = np.linspace(0, len(program), pixels + 1)
-    at, before = _partial_before(program)
+    at, before = partial_before(program)
     return np.diff(np.interp(edges, at, before)).astype(np.float32) / (len(program) / pixels)
-
-
-def _partial_before(program: TileProgram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the visits at which outer blocks begin, and the partial ones before each."""
-    w, grid = program.workload, program.workload.grid
-    a, b, c, d = grid.full_spans.T
-    full_of_row = b - a + d - c
-    change = np.zeros(grid.Tc + 1, dtype=np.int64)
-    for start, stop in ((a, b), (c, d)):
-        np.add.at(change, start, 1)
-        np.add.at(change, stop, -1)
-    full_of_column = np.cumsum(change[:-1])
-    starts, parts = [], []
-    for launch in program.launches:
-        if launch.whole_rows:
-            visits = np.ones(grid.Tr, dtype=np.int64)
-            partial = (full_of_row < grid.Tc).astype(np.int64)
-        elif launch.by_rows:
-            naive = w.algorithm == "naive"
-            visits = np.full(grid.Tr, grid.Tc) if naive else grid.visited_per_row
-            partial = visits - full_of_row
-        else:
-            visits = grid.col_spans[:, 1] - grid.col_spans[:, 0]
-            partial = visits - full_of_column
-        starts.append(np.tile(visits, w.heads))
-        parts.append(np.tile(partial, w.heads))
-    at = np.concatenate([[0], np.cumsum(np.concatenate(starts))]).astype(np.float64)
-    before = np.concatenate([[0], np.cumsum(np.concatenate(parts))]).astype(np.float64)
-    return at, before
-
-
-@dataclass(frozen=True, slots=True)
-class Boundary:
-    """A place in the strip where something begins.
-
-    Attributes
-    ----------
-    visit : int
-        The first visit of it.
-    label : str
-        What begins.
-    strong : bool
-        Whether it is a launch or head, not a row or column block.
-    """
-
-    visit: int
-    label: str
-    strong: bool
-
-
-@lru_cache(maxsize=8)
-def boundaries(program: TileProgram, most: int) -> tuple[Boundary, ...]:
-    """Return at most about `most` launches, heads and blocks of the outer loop, evenly picked."""
-    w, launches = program.workload, program.launches
-    out: list[Boundary] = []
-    heads = len(launches) * w.heads
-    stride = _stride(w.heads, most // len(launches))
-    start = 0
-    for launch in launches:
-        for head in range(0, w.heads, stride):
-            words = [launch.name] if len(launches) > 1 else []
-            if w.heads > 1:
-                words.append(f"head {head}")
-            out.append(Boundary(start + head * launch.per_head, " ".join(words), heads > 1))
-        start += launch.per_head * w.heads
-    if heads == 1:
-        at, _ = _partial_before(program)
-        letter = "i" if launches[0].by_rows else "j"
-        step = _stride(len(at) - 1, most)
-        out = [Boundary(int(at[n]), f"{letter} = {n}", False) for n in range(0, len(at) - 1, step)]
-    return tuple(out)
-
-
-def _stride(count: int, most: int) -> int:
-    """Return the smallest power of two of which at most `most` multiples are below `count`."""
-    stride = 1
-    while count > stride * max(most, 1):
-        stride *= 2
-    return stride
 
 
 def _paint_strip(

@@ -1,5 +1,6 @@
 """What is free goes back to the system, where the C library can."""
 
+import linecache
 import sys
 
 import psutil
@@ -20,3 +21,9 @@ def test_free_memory_is_given_back():
     assert give_back()
     assert before - psutil.Process().memory_info().rss > 100 * MIB
     assert len(kept) == 10
+
+
+def test_sources_that_were_read_are_not_kept():
+    assert linecache.getlines(__file__)
+    give_back()
+    assert not linecache.cache

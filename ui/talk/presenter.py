@@ -467,9 +467,14 @@ class Presenter(QObject):
         # Each takes a while to fit its new screen: in between, the window takes input.
         QTimer.singleShot(_SPEAKER_MS, self, partial(self._move_speaker, here))
 
+    @property
+    def swaps(self) -> bool:
+        """Whether the window goes to another screen, or has not yet fitted the one it came to."""
+        return self._awaited is not None
+
     def is_passing(self, size: QSize) -> bool:
         """Return whether the window has a size only on its way to another screen."""
-        return self._awaited is not None and size != self._awaited
+        return size != self._awaited
 
     def arrived(self) -> None:
         """Take the size that the window has now for that of its screen, whatever it is."""

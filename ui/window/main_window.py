@@ -64,8 +64,9 @@ from ui.window.unsaved import Unsaved
 FIRST_SIZE, FRAME = (1440, 900), QSize(16, 48)
 """Size of the first window where the screen has room for it and its frame."""
 
-ON_THE_WAY_MS = 1000
-"""After which a window on its way to another screen is taken to have arrived."""
+ON_THE_WAY_MS, ARRIVED_MS = 1000, 40
+"""After which a window on its way to another screen is taken to have arrived, and after which one
+that has arrived takes the sizes that belong there: in between it takes input."""
 
 
 @guarded
@@ -308,8 +309,9 @@ class MainWindow(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._blank.setGeometry(self.rect())
-        if self.presenter.is_passing(event.size()):
-            self._fit_soon.start(ON_THE_WAY_MS)
+        if self.presenter.swaps:
+            passing = self.presenter.is_passing(event.size())
+            self._fit_soon.start(ON_THE_WAY_MS if passing else ARRIVED_MS)
         else:
             self._fit_size()
         self.messages.place()

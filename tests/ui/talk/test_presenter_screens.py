@@ -135,7 +135,10 @@ class Restyled(QObject):
 
 restyled = Restyled()
 window.installEventFilter(restyled)
+scale = window.style_now.scale
 presenter.swap_screens()
+QTest.qWait(1)
+out["in between"] = window.style_now.scale == scale
 note("swapped")
 out["restyled"] = restyled.count
 presenter.end()
@@ -182,6 +185,7 @@ def test_two_screens(tmp_path) -> None:
         "window": hall, "speaker": desk, "active": True, "scale": 1.0,
     }  # fmt: skip
     assert found["restyled"] == 1  # not for the size on the way
+    assert found["in between"]  # the window takes input before it takes its new sizes
     ended = found["ended"]
     assert ended["window"] == ["desk", False, [1700, 1000]]
     assert (ended["speaker"], ended["scale"]) == (None, 1.0)

@@ -36,6 +36,9 @@ PICKS_ENGINES = {
 }  # fmt: skip
 """The session of the window, and the commands, which have no session."""
 
+PAINTED = ("ui/look", "ui/widgets", "ui/board", "ui/plots", "ui/panels")
+"""Rooms of what is drawn, and of the widgets that draw it."""
+
 MOST_LINES = 500
 SLACK = 100
 """Lines that a file may have, and by how much a coherent one may pass that."""
@@ -125,7 +128,7 @@ def test_only_the_session_and_the_commands_pick_an_engine() -> None:
 def test_panels_and_painters_know_of_the_kernels_only_their_text() -> None:
     found = {
         f"{module}.{name}" if module == "kernels" else module
-        for folder in ("ui/panels", "ui/scene")
+        for folder in PAINTED
         for path in sources(folder)
         for module, name in imports(path)
         if top(module) == "kernels"
@@ -136,7 +139,7 @@ def test_panels_and_painters_know_of_the_kernels_only_their_text() -> None:
 def test_panels_and_painters_call_no_engine() -> None:
     calls = {
         f"{name_of(path)}:{node.lineno} .{node.attr}"
-        for folder in ("ui/panels", "ui/scene")
+        for folder in PAINTED
         for path in sources(folder)
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Attribute) and node.attr in ("row_block", "row_blocks", "snapshot")
@@ -160,7 +163,7 @@ def test_a_painter_always_ends() -> None:
         nodes = [node for node in ast.walk(tree(path)) if name_of(path) != PAINTING]
         items = [item for node in nodes if isinstance(node, ast.With) for item in node.items]
         kept = [item.context_expr for item in items]
-        inside = name_of(path).startswith(("ui/panels/", "ui/scene/"))
+        inside = name_of(path).startswith(PAINTED)
         for node in nodes:
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "QPainter":
                 count += 1

@@ -3,11 +3,13 @@
 #   PYTHON=python3.12 make run     makes .venv, where there is none, with that Python
 #   make run EXTRAS=gpu-cuda13     adds extras of pyproject.toml
 #   make test ARGS="-k masks -x"   hands arguments on to pytest
+#   make test JOBS=0               in one process, as a debugger wants it
 
 PY = .venv/bin/python
 DEMO = assets/scenarios/flash2.toml
 EXTRAS =
 ARGS =
+JOBS = auto
 GPU =
 FILES =
 ACTIONS =
@@ -30,7 +32,7 @@ run: ## set up, then open the window on the demo (with no display: draw it to bu
 
 test: ## set up, then run the whole suite without a display
 	@.ci/setup test $(EXTRAS)
-	QT_QPA_PLATFORM=offscreen $(PY) -m pytest $(ARGS)
+	QT_QPA_PLATFORM=offscreen $(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 test-peers: ## compare with PyTorch and transformers (CPU builds, 230 MB)
 	@.ci/setup test peers $(EXTRAS)

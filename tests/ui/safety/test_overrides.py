@@ -189,10 +189,10 @@ elif "told" not in done:
 @pytest.mark.parametrize(
     ("module", "what", "name"),
     [
-        ("panels.dock_title", "module.round", "sizeHint"),
-        ("panels.board_panel", "module.locate", "mouseMoveEvent"),
-        ("panels.transport_bar", "module.TransportBar._restyle", "resizeEvent"),
-        ("presenter", "module.Presenter._key", "eventFilter"),
+        ("window.dock_title", "module.round", "sizeHint"),
+        ("board.panel", "module.locate", "mouseMoveEvent"),
+        ("panels.transport.bar", "module.TransportBar._restyle", "resizeEvent"),
+        ("talk.presenter", "module.Presenter._key", "eventFilter"),
     ],
 )
 def test_the_window_outlives_an_override_that_fails(tmp_path, module, what, name):

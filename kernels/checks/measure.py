@@ -31,6 +31,7 @@ from kernels.cuda.tensor_core import TensorCoreRun
 from simulator.base.dtypes import F32, round_to
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Inputs, Workload, resolve
+from simulator.program.algorithms import algorithm_of
 from simulator.study.gpu_report import WORKLOAD, signature
 
 DTYPE: Final = "float16"
@@ -68,7 +69,7 @@ class TraceRun:
         whole = Part.whole(w)
         module = device.module(whole_source(w.algorithm), build_options(w, trace=True))
         self.tensors = place_tensors(device, w, inputs)
-        if w.algorithm == "naive":
+        if algorithm_of(w).stores_scores:
             square = (w.heads, w.seqlen_q, w.seqlen_k)
             s, p = (device.filled(square, np.float32, 0xFF) for _ in range(2))
             self.tensors = replace(self.tensors, s=s, p=p)

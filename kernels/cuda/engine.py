@@ -29,6 +29,7 @@ from simulator.base.dtypes import F32, bfloat16_from_bits, frozen
 from simulator.base.errors import refuse
 from simulator.engines.numpy_engine import RowBlock, Tile
 from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import Counters, Visit
 
 MIB = 2**20
@@ -107,7 +108,7 @@ class KernelEngine:
         self._details: BoundedCache[Details] = BoundedCache(KEPT_BYTES, lambda d: d.bytes)
         per_visit = detail_type(workload).itemsize
         self._stretch = workload.grid.Tc  # column blocks whose details one launch records
-        if workload.algorithm != "naive":  # naive keeps whole rows of S and P anyway
+        if not algorithm_of(workload).stores_scores:  # naive keeps whole rows of S and P anyway
             self._stretch = max(1, min(self._stretch, DETAIL_BYTES // per_visit))
 
     # --- the engine protocol ---------------------------------------------------------------
@@ -139,7 +140,7 @@ class KernelEngine:
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
         """Return what the kernel recorded of one visit, m and l being those of the row block."""
         details = self._details_at(visit.head, visit.i, visit.j)
-        if self.workload.algorithm == "naive":
+        if algorithm_of(self.workload).stores_scores:
             return naive_tile(self.workload, visit, block, details)
         fields = details.visit(visit.j)
         r, c = len(visit.rows), len(visit.cols)
@@ -170,7 +171,7 @@ class KernelEngine:
         s = np.full((len(rows), self.workload.seqlen_k), np.nan, dtype=np.float32)
         p = np.full_like(s, np.nan)
         for j in range(grid.Tc):
-            if self.workload.algorithm != "naive" and not grid.kind(i, j):
+            if not algorithm_of(self.workload).stores_scores and not grid.kind(i, j):
                 continue
             details, keys = self._details_at(head, i, j), grid.col_range(j)
             fields, here = details.visit(j), slice(keys.start, keys.stop)
@@ -218,7 +219,7 @@ class KernelEngine:
     def _with_square(self, part: Part) -> Tensors:
         """Return the tensors, for naive with room for the part's S and P."""
         w = self.workload
-        if w.algorithm != "naive":
+        if not algorithm_of(w).stores_scores:
             return self._tensors
         square = (len(part.heads), len(part.rows(w)), w.seqlen_k)
         s, p = (self._on.filled(square, np.float32, 0xFF) for _ in range(2))
@@ -254,7 +255,7 @@ class KernelEngine:
     def _batch(self) -> int:
         """Return how many row blocks of a head one launch covers."""
         w = self.workload
-        naive = w.algorithm == "naive"
+        naive = algorithm_of(w).stores_scores
         per_row = 8 * w.seqlen_k if naive else 12 * w.grid.Tc
         flops = 2 * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
         blocks = min(BATCH_BYTES // (w.rows * per_row), self._on.batch_flops // flops)
@@ -267,13 +268,13 @@ class KernelEngine:
         nth = i - part.blocks.start
         own = slice(nth * w.rows, nth * w.rows + len(rows))
         m, l = run.m[0, own], run.l[0, own]
-        if w.algorithm == "naive":
+        if algorithm_of(w).stores_scores:
             m, l = (np.repeat(x, w.grid.Tc, axis=1) for x in (m, l))
         else:
             visited = run.kinds[0, nth] != 0
             m, l = carried_on(m, visited, -np.inf), carried_on(l, visited, 0.0)
         o = widened(on.download(self._tensors.o[head, here]), w.dtype)
-        if w.algorithm == "flash2":
+        if algorithm_of(w).normalises_last:
             assert self._tensors.lse is not None
             lse = on.download(self._tensors.lse[head, here])
         else:
@@ -316,7 +317,7 @@ def check_fits(w: Workload, device: Device) -> None:
         return
     key, what = "tiling", "tiles that fit"
     value: object = f"{w.rows} x {w.cols}"
-    if w.algorithm == "naive" and shared_bytes(w, "naive_softmax") + MARGIN > limit:
+    if algorithm_of(w).stores_scores and shared_bytes(w, "naive_softmax") + MARGIN > limit:
         key, value, what = "attention.seqlen_k", w.seqlen_k, "rows of S that fit"
     raise refuse(
         "scenario",
@@ -331,7 +332,7 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     """Return a workload's tensors on a device; what is written is poisoned with NaN."""
     rows = (w.heads, w.seqlen_q)
     stored: type[np.generic] = np.uint16 if w.width == 2 else np.float32
-    if w.algorithm == "flash1":
+    if algorithm_of(w).normalises_each_tile:
         stored = np.float32
     statistics = {"naive": (), "flash1": ("m", "l"), "flash2": ("lse",)}[w.algorithm]
     return Tensors(

@@ -10,6 +10,7 @@ from kernels.build.sources import whole_source
 from kernels.cuda.engine import check_fits, place_tensors
 from kernels.cuda.launch import KERNELS, Device, Part, Tensors, build_options, prepared
 from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
 
 
 class FastRun:
@@ -44,13 +45,13 @@ class FastRun:
         check_fits(workload, device)
         options = build_options(workload, trace=False)
         stored: type[np.generic] = np.float32
-        if scores_as_element and workload.algorithm == "naive":
+        if scores_as_element and algorithm_of(workload).stores_scores:
             options += ("-DSCORES_AS_ELEMENT",)
             stored = np.uint16 if workload.width == 2 else np.float32
         self.workload = workload
         module = device.module(whole_source(workload.algorithm), options)
         self.tensors: Tensors = place_tensors(device, workload, inputs)
-        if workload.algorithm == "naive":
+        if algorithm_of(workload).stores_scores:
             square = (workload.heads, workload.seqlen_q, workload.seqlen_k)
             s, p = (device.filled(square, stored, 0xFF) for _ in range(2))
             self.tensors = replace(self.tensors, s=s, p=p)

@@ -15,6 +15,7 @@ from kernels.cuda.engine import place_tensors
 from kernels.cuda.launch import WARP, Device, Tensors
 from kernels.errors import KernelError
 from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
 
 KERNEL = "flash2_mma"
 ROWS = 128
@@ -129,7 +130,7 @@ def check(w: Workload, device: Device, capability: int | None = None) -> None:
     """
     need, limit = shared_bytes(w), device.shared_limit
     for wrong, what in (
-        (w.algorithm != "flash2", f"algorithm {w.algorithm}: it computes flash2"),
+        (not algorithm_of(w).normalises_last, f"algorithm {w.algorithm}: it computes flash2"),
         (w.dtype not in ELEMENT, f"{w.dtype}: it takes float16 and bfloat16"),
         (
             w.head_dim != w.value_dim or w.head_dim not in HEAD_DIMS,

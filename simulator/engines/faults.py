@@ -19,6 +19,7 @@ from simulator.engines.numerics import exp_below
 from simulator.engines.numpy_engine import MIB, Engine, NumpyEngine, RowBlock, Tile
 from simulator.problem.scenario import Faults
 from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import Visit
 
 _FLASH = ("flash1", "flash2")
@@ -185,7 +186,7 @@ class FaultyEngine:
     def row_block(self, head: int, i: int) -> RowBlock:
         """Walk one row block, tile by tile."""
         with np.errstate(all="ignore"):
-            if self.workload.algorithm == "naive":
+            if algorithm_of(self.workload).stores_scores:
                 return self._naive_block(head, i)
             return self._flash_block(head, i)
 
@@ -197,7 +198,7 @@ class FaultyEngine:
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
         """Return the numbers of one visit, computed again from the checkpoint before it."""
         with np.errstate(all="ignore"):
-            if self.workload.algorithm == "naive" and visit.launch < 2:
+            if algorithm_of(self.workload).stores_scores and visit.launch < 2:
                 return self._naive_scores_tile(visit, block)
             nth = self._columns(visit.i).index(visit.j)
             return self._stretch(visit.head, visit.i, block, nth // STRETCH)[nth % STRETCH]
@@ -232,7 +233,7 @@ class FaultyEngine:
             tile = self._flash_tile(head, i, j, state)
             state, at = _State(tile.m, tile.l, tile.o), j
         o = state.o
-        if w.algorithm == "flash2":
+        if algorithm_of(w).normalises_last:
             o = round_to(_over(o, state.l).astype(np.float32), w.dtype)
         return self._block(m, l, o, _Walk(tuple(checkpoints)))
 
@@ -246,7 +247,7 @@ class FaultyEngine:
         m = m_tile.copy() if alone else np.maximum(before.m, m_tile)
         alpha, beta = exp_below(before.m, m), exp_below(m_tile, m)
         carried = np.ones_like(alpha) if bad.forget_alpha else alpha
-        if self.workload.algorithm == "flash1":
+        if algorithm_of(self.workload).normalises_each_tile:
             p = exp_below(scores, m_tile[:, None])
             l_tile = p.sum(axis=1)
             l = self._stored(carried * before.l + beta * l_tile)
@@ -347,7 +348,7 @@ class FaultyEngine:
 
     def _columns(self, i: int) -> list[int]:
         """Return the column blocks that row block `i` visits."""
-        if self.workload.algorithm == "naive":
+        if algorithm_of(self.workload).stores_scores:
             return list(range(self.workload.grid.Tc))
         a, b, c, d = self.workload.grid.row_spans[i].tolist()
         return [*range(a, b), *range(c, d)]
@@ -374,7 +375,9 @@ class FaultyEngine:
             assert isinstance(kept, _Walk)
             state, tiles = kept.checkpoints[number], []
             step = (
-                self._naive_output_tile if self.workload.algorithm == "naive" else self._flash_tile
+                self._naive_output_tile
+                if algorithm_of(self.workload).stores_scores
+                else self._flash_tile
             )
             for j in self._columns(i)[number * STRETCH : (number + 1) * STRETCH]:
                 tiles.append(step(head, i, j, state))

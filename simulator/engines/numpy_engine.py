@@ -20,6 +20,7 @@ from simulator.base.matmul import matmul
 from simulator.engines.numerics import exp_below, score_keys
 from simulator.engines.row_walk import RowBlockWalk, walk_row_block
 from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import Visit
 
 MIB = 2**20
@@ -211,14 +212,14 @@ class NumpyEngine:
         visible = partial(self._visible, i)
         spans = self._spans(i)
         walk = walk_row_block(q, k, v, w.logit_scale, w.cols, spans, visible, threads)
-        o = walk.o if w.algorithm == "flash1" else round_to(walk.o, w.dtype)
+        o = walk.o if algorithm_of(w).normalises_each_tile else round_to(walk.o, w.dtype)
         o.flags.writeable = False
         arrays = (walk.m, walk.l, walk.o, walk.lse, walk.checkpoints)
         return RowBlock(walk.m, walk.l, o, walk.lse, walk, sum(a.nbytes for a in arrays))
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
         """Return the numbers of one visit, m and l being those of the row block."""
-        if self.workload.algorithm == "naive" and visit.launch == 1:
+        if algorithm_of(self.workload).stores_scores and visit.launch == 1:
             return self._softmax_row(visit, block)
         walk = block.extra
         assert isinstance(walk, RowBlockWalk)
@@ -235,10 +236,10 @@ class NumpyEngine:
         m_tile = masked.max(axis=1)
         alpha, beta = exp_below(m_prev, m), exp_below(m_tile, m)
         o_prev, o = stretch.sums[place], stretch.sums[place + 1]
-        if self.workload.algorithm == "flash1":
+        if algorithm_of(self.workload).normalises_each_tile:
             p = exp_below(masked, m_tile[:, None])
             o_prev, o = _over(o_prev, l_prev), _over(o, l)
-        elif self.workload.algorithm == "naive":
+        elif algorithm_of(self.workload).stores_scores:
             return self._naive_tile(visit, block, s, masked, o_prev, o, m_prev, m)
         else:
             p = exp_below(masked, m[:, None])
@@ -257,11 +258,11 @@ class NumpyEngine:
             columns, masked = list(stretch.columns), stretch.masked.T
             keys = np.concatenate([grid.col_range(j) for j in columns])
             s[:, keys] = masked
-            if self.workload.algorithm == "naive":
+            if algorithm_of(self.workload).stores_scores:
                 p[:, keys] = _over(exp_below(masked, block.m[:, -1:]), block.l[:, -1])
                 continue
             tops = block.m[:, columns]
-            if self.workload.algorithm == "flash1":
+            if algorithm_of(self.workload).normalises_each_tile:
                 tops = np.maximum.reduceat(masked, stretch.starts[:-1], axis=1)
             p[:, keys] = exp_below(masked, np.repeat(tops, np.diff(stretch.starts), axis=1))
         return s, p
@@ -343,7 +344,7 @@ class NumpyEngine:
 
     def _spans(self, i: int) -> tuple[tuple[int, int], ...]:
         """Return the intervals of column blocks that row block `i` visits; some are empty."""
-        if self.workload.algorithm == "naive":
+        if algorithm_of(self.workload).stores_scores:
             return ((0, self.workload.grid.Tc),)
         a, b, c, d = self.workload.grid.row_spans[i].tolist()
         return (a, b), (c, d)

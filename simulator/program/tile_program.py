@@ -268,20 +268,44 @@ class TileAlgorithm:
 
     Attributes
     ----------
-    title : str
-        Its name in full.
+    name : str
+        What scenarios and commands call it.
+    title, short_title : str
+        Its name in full, and on a button.
+    in_a_sentence : str
+        The same as it stands after other words.
+    colour : str
+        Its role in the theme, the same in all plots: "bad", "text", "good".
+    line, mark : str
+        How its curves are drawn, and the points on them.
     source : str
         The paper.
     launches : callable
         Workload to the launches in their order.
     ops : callable
         Workload and visit to the visit's ops in their order.
+    stores_scores : bool
+        Whether S and P go to HBM and back: launches follow each other over the same tiles, every
+        tile is visited, and the softmax takes whole rows.
+    normalises_each_tile : bool
+        Whether O is divided by l after each tile and, as l and m, goes to HBM and back in float32.
+    normalises_last : bool
+        Whether O is divided by l once, at the end of its row block.
     """
 
+    name: str
     title: str
+    short_title: str
+    in_a_sentence: str
+    colour: str
+    line: str
+    mark: str
     source: str
     launches: Callable[[Workload], tuple[Launch, ...]]
     ops: Callable[[Workload, Visit], tuple[Op, ...]]
+    stores_scores: bool = False
+    normalises_each_tile: bool = False
+    normalises_last: bool = False
 
 
 class TileProgram:

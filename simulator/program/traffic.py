@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
 
 
 def compulsory_bytes(w: Workload) -> int:
@@ -27,13 +28,13 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
     b, d, dv = w.width, w.head_dim, w.value_dim
     Nq, Nk, heads = w.seqlen_q, w.seqlen_k, w.heads
     output = heads * Nq * dv
-    if w.algorithm == "naive":
+    if algorithm_of(w).stores_scores:
         square = heads * Nq * Nk
         scores = heads * Nq * d + w.kv_heads * Nk * d + square
         weighted = square + w.kv_heads * Nk * dv + output
         return b * (scores + 2 * square + weighted)
     operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv))
-    if w.algorithm == "flash1":
+    if algorithm_of(w).normalises_each_tile:
         return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
     return operands + b * output + STATISTIC_WIDTH * heads * Nq
 

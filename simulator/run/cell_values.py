@@ -9,6 +9,7 @@ import numpy as np
 from simulator.base.dtypes import F32, round_to
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.run.snapshot import Cell, Snapshot
 
 
@@ -213,7 +214,7 @@ def is_wrong(snapshot: Snapshot, cell: Cell) -> bool:
 def stored_output(snapshot: Snapshot, o: F32) -> F32:
     """Return O of the current row block, rounded as it lies in HBM once it has been stored."""
     w = snapshot.program.workload
-    if "store" not in snapshot.done or w.algorithm == "flash1":
+    if "store" not in snapshot.done or algorithm_of(w).normalises_each_tile:
         return o
     if snapshot.is_naive and snapshot.visit.launch < 2:
         return o
@@ -244,6 +245,6 @@ def _result_value(snapshot: Snapshot, cell: Cell) -> CellValue:
         state = "of the current row block" + (", on chip" if held else "")
     else:
         i = cell.row // w.rows
-        finished = w.algorithm != "flash1" and i < visit.i
+        finished = not algorithm_of(w).normalises_each_tile and i < visit.i
         state = f"of row block {i}" + (", finished" if finished else ", as it lies in HBM")
     return CellValue(cell, cell.tensor, value, state)

@@ -20,6 +20,7 @@ from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F64, DType, frozen
 from simulator.engines.faults import numpy_engine
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.program.ops import exp_shift
 from simulator.run.cosimulation import Verdict, verify
 from simulator.run.row_report import RowReport, o_weight
@@ -227,7 +228,7 @@ def first_wrong_step(trace: Trace, progress: Progress) -> Verdict | None:
         None where naive's S and P of all heads are too large to hold in float64.
     """
     w = trace.workload
-    if w.algorithm == "naive" and w.heads * w.seqlen_q * w.seqlen_k > MOST_NAIVE:
+    if algorithm_of(w).stores_scores and w.heads * w.seqlen_q * w.seqlen_k > MOST_NAIVE:
         return None
     own = Trace(trace.program, numpy_engine(w, trace.inputs), trace.inputs)
     return verify(own, progress)
@@ -260,7 +261,7 @@ def _needed(now: Snapshot) -> NDArray[np.int64]:
     needed = np.full(w.grid.Tr, _NEVER)
     if now.is_naive and visit.launch < 2:
         return needed
-    if w.algorithm == "flash1":
+    if algorithm_of(w).normalises_each_tile:
         a, b, c, d = w.grid.row_spans.T
         reached = np.where(np.arange(w.grid.Tr) < visit.i, visit.j + 1, visit.j)
         before = np.clip(np.minimum(reached, b) - a, 0, None)
@@ -274,7 +275,7 @@ def _needed(now: Snapshot) -> NDArray[np.int64]:
 
 def _stage_now(now: Snapshot) -> int:
     """Return the stage of the current row block."""
-    flash1 = now.program.workload.algorithm == "flash1"
+    flash1 = now.program.algorithm.normalises_each_tile
     if "store" in now.done and not flash1:
         return _STORED
     added = _visited_before(now) + ("accumulate" in now.done)
@@ -288,7 +289,7 @@ def _visited_before(now: Snapshot) -> int:
 
 def _columns(w: Workload, i: int) -> list[int]:
     """Return the column blocks that row block `i` adds to O, in order."""
-    if w.algorithm == "naive":
+    if algorithm_of(w).stores_scores:
         return list(range(w.grid.Tc))
     a, b, c, d = w.grid.row_spans[i].tolist()
     return [*range(a, b), *range(c, d)]
@@ -333,7 +334,7 @@ def _picture(w: Workload, head: _Head, needed: NDArray[np.int64], current: int) 
         half_overflows=int(head.half_over[head.half_known[rows_of]].sum()),
         rescale=rescale,
         largest=top if np.isfinite(top) else None,
-        rounding=ROUNDING[w.dtype] if w.algorithm != "flash1" else None,
+        rounding=ROUNDING[w.dtype] if not algorithm_of(w).normalises_each_tile else None,
         missing=bool(_missing(w, head, needed, current).any()),
     )
 
@@ -384,7 +385,7 @@ def _fill_block(
     w, inputs = trace.workload, trace.inputs
     rows = slice(i * w.rows, min((i + 1) * w.rows, w.seqlen_q))
     columns = _columns(w, i)
-    flash1 = w.algorithm == "flash1"
+    flash1 = algorithm_of(w).normalises_each_tile
     state, half = blank_sums(w, i), blank_half(w, i)
     wanted: RowSums | None = None
     with np.errstate(all="ignore"):
@@ -404,7 +405,7 @@ def _fill_block(
         # The view goes on from here.
         if wanted is not None:
             record.states.get((number, i, needed), lambda: wanted)
-        if wanted is not None and w.algorithm == "naive":
+        if wanted is not None and algorithm_of(w).stores_scores:
             record.states.get((number, i, len(columns)), lambda: state)
     if flash1:
         if wanted is None:
@@ -434,7 +435,7 @@ def _exact_o(
     state = _state_at(trace, record, number, i, tiles)
     if state is None:
         return None
-    if trace.workload.algorithm != "naive":
+    if not algorithm_of(trace.workload).stores_scores:
         return over(state.o, state.l), state.top
     # Naive's partial O is already divided by the sum over all keys that the row sees.
     end = _state_at(trace, record, number, i, trace.workload.grid.Tc)
@@ -464,7 +465,7 @@ def _furthest(trace: Trace, number: int, i: int, tiles: int) -> float:
     The maxima are the engine's.
     """
     w = trace.workload
-    if w.algorithm == "naive" or tiles < 2:
+    if algorithm_of(w).stores_scores or tiles < 2:
         return 0.0
     m = trace.row_block(number, i).m[:, _columns(w, i)[:tiles]].astype(np.float64)
     real = np.isfinite(m[:, :-1]) & np.isfinite(m[:, 1:])

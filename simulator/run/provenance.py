@@ -12,6 +12,7 @@ import numpy as np
 
 from simulator.base.dtypes import F32
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.run.cell_values import (
     CellValue,
     cell_name,
@@ -273,12 +274,16 @@ def _explain_weight(
     if not in_current_tile(snapshot, cell):
         if snapshot.is_naive:
             return [("P = exp(S − m) / ℓ = ", p, ", with m and ℓ of the whole row")]
-        which = "m̃ of its own tile" if w.algorithm == "flash1" else "m as it was at its tile"
+        which = (
+            "m̃ of its own tile"
+            if algorithm_of(w).normalises_each_tile
+            else "m as it was at its tile"
+        )
         return [("P = exp(S − m) = ", p, f", relative to {which}")]
     r = cell.row - snapshot.visit.rows.start
     row = f"row {cell.row}"
     m = Number(float(tile.m[r]), Cell("m", cell.row, 0), f"m, {row}")
-    if w.algorithm == "flash1":
+    if algorithm_of(w).normalises_each_tile:
         m = maximum_of_tile(snapshot, cell.row)
         m = Number(float(tile.m_tile[r]), m.cell, f"m̃, maximum of this tile, {row}")
         return [("P̃ = exp(S − m̃) = exp(", s, " − ", m, ") = ", p)]
@@ -321,16 +326,16 @@ def _explain_maximum(snapshot: Snapshot, value: CellValue) -> Explanation:
         return Explanation(value, (("m = max S = ", now, _held_by(snapshot, row)),))
     top, old = maximum_of_tile(snapshot, row), _before(snapshot, row, "m")
     lines: list[tuple[Part, ...]] = []
-    if w.algorithm == "flash1" and "row max" in done:
+    if algorithm_of(w).normalises_each_tile and "row max" in done:
         lines.append(("m̃ = max S of this tile = ", top, _held_by(snapshot, row)))
-    if ("combine" if w.algorithm == "flash1" else "row max") not in done:
+    if ("combine" if algorithm_of(w).normalises_each_tile else "row max") not in done:
         lines.append((*_not_moved(snapshot, "m", now), ": this tile has not been joined in yet"))
         return Explanation(value, tuple(lines))
     lines.append(("m = max(m before, maximum of this tile) = max(", old, ", ", top, ") = ", now))
-    if w.algorithm == "flash2":
+    if algorithm_of(w).normalises_last:
         lines.append(("the maximum of this tile is ", top, _held_by(snapshot, row)))
     lines.append(_shift_line(snapshot, row, "α"))
-    if w.algorithm == "flash1":
+    if algorithm_of(w).normalises_each_tile:
         lines.append(_shift_line(snapshot, row, "β"))
     return Explanation(value, tuple(lines))
 
@@ -344,7 +349,7 @@ def _held_by(snapshot: Snapshot, row: int) -> str:
 
 def _not_moved(snapshot: Snapshot, name: str, now: Number) -> tuple[Part, ...]:
     symbol = {"l": "ℓ"}.get(name, name)
-    first = snapshot.program.workload.algorithm == "flash2" and snapshot.visit.first
+    first = snapshot.program.algorithm.normalises_last and snapshot.visit.first
     return (f"{symbol} = ", now, ", as it starts" if first else ", as the tiles before left it")
 
 
@@ -382,7 +387,7 @@ def weight_sum(snapshot: Snapshot, row: int) -> TermSum:
         for n, key in enumerate(visit.cols[:MOST_TERMS])
         for cell in [Cell("S", row, key)]
     )
-    tilde = "̃" if snapshot.program.workload.algorithm == "flash1" else ""
+    tilde = "̃" if snapshot.program.algorithm.normalises_each_tile else ""
     return TermSum(f"Σ P{tilde}", "key", terms, len(p), float(p.sum(dtype=np.float64)))
 
 
@@ -400,16 +405,20 @@ def _explain_sum(snapshot: Snapshot, value: CellValue) -> Explanation:
         return Explanation(value, (line, _beside(snapshot, now, sums.total)), sums)
     lines: list[tuple[Part, ...]] = []
     sums_now = weight_sum(snapshot, row) if "row sum" in snapshot.done else None
-    moves = "combine" if w.algorithm == "flash1" else "row sum"
+    moves = "combine" if algorithm_of(w).normalises_each_tile else "row sum"
     if sums_now is not None:
-        name = sums_now.name if w.algorithm == "flash2" else f"ℓ of this tile = {sums_now.name}"
+        name = (
+            sums_now.name
+            if algorithm_of(w).normalises_last
+            else f"ℓ of this tile = {sums_now.name}"
+        )
         lines.append((f"{name} = ", added, f" over {sums_now.count} keys"))
     if moves not in snapshot.done:
         lines.append((*_not_moved(snapshot, "l", now), ": this tile has not been joined in yet"))
         return Explanation(value, tuple(lines), sums_now)
     alpha = Number(float(snapshot.carried[r]), Cell("m", row, 0), f"α, row {row}")
     old = _before(snapshot, row, "l")
-    if w.algorithm == "flash1":
+    if algorithm_of(w).normalises_each_tile:
         beta = Number(float(tile.beta[r]), Cell("m", row, 0), f"β, row {row}")
         exact = alpha.value * old.value + beta.value * added.value
         lines.append(("ℓ = α ℓ before + β ℓ of this tile = ", alpha, " × ", old, " + ",
@@ -455,7 +464,7 @@ def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
     sums, share = value_sum(snapshot, cell), 1.0
     added = Number(sums.total, cell, f"{sums.name}, in float64")
     extra: tuple[Part, ...] = (added,)
-    if w.algorithm == "flash1":
+    if algorithm_of(w).normalises_each_tile:
         share = float(tile.beta[r] / tile.l[r]) if tile.l[r] > 0 else 0.0
         part = Number(share, Cell("l", cell.row, 0), f"β / ℓ, row {cell.row}")
         extra = (part, " × ", added)
@@ -473,7 +482,7 @@ def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
         l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, row {cell.row}")
         ready = Number(float(snapshot.o[r, cell.col]), cell, f"{cell_name(cell)}, normalised")
         out.insert(0, ("normalised: O / ℓ = ", total, " / ", l, " = ", ready))
-    if "store" in done and w.algorithm != "flash1" and w.dtype != "float32":
+    if "store" in done and not algorithm_of(w).normalises_each_tile and w.dtype != "float32":
         out.insert(0, (f"stored as {w.dtype}: ", now))
     return Explanation(value, tuple(out), sums)
 
@@ -486,7 +495,7 @@ def _factor(
         return None, "", ()
     r = row - snapshot.visit.rows.start
     value = float(snapshot.rescale_factor[r])
-    if snapshot.program.workload.algorithm == "flash2":
+    if snapshot.program.algorithm.normalises_last:
         alpha = Number(value, Cell("m", row, 0), f"α, row {row}")
         return alpha, "α", (_shift_line(snapshot, row, "α"),)
     tile = snapshot.tile

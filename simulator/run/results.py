@@ -16,6 +16,7 @@ from simulator.base.dtypes import F32
 from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import TileProgram
 
 OUTPUTS = (".npz", ".json", ".csv")
@@ -45,7 +46,7 @@ def check_output(path: Path, workload: Workload) -> None:
         raise refuse("run", "-o", str(path), "another name: the input is read from there")
     if not holds_arrays(path):
         return
-    columns = w.value_dim + 1 + (0 if w.algorithm == "naive" else 2 * w.grid.Tc)
+    columns = w.value_dim + 1 + (0 if algorithm_of(w).stores_scores else 2 * w.grid.Tc)
     need, free = 4 * w.heads * w.seqlen_q * columns, psutil.virtual_memory().available
     if need > 0.9 * free:
         raise refuse(

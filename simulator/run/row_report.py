@@ -118,7 +118,7 @@ def o_weight(snapshot: Snapshot) -> F32:
     tile, done = snapshot.tile, snapshot.done
     if snapshot.is_naive or "normalise" in done:
         return np.ones_like(tile.l)
-    normalised = snapshot.program.workload.algorithm == "flash1"
+    normalised = snapshot.program.algorithm.normalises_each_tile
     if "accumulate" in done:
         return np.ones_like(tile.l) if normalised else tile.l
     before = np.ones_like(tile.l) if normalised else tile.l_prev

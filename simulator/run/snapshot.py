@@ -200,7 +200,7 @@ class Snapshot:
     @property
     def is_naive(self) -> bool:
         """Whether S and P lie in HBM."""
-        return self.program.workload.algorithm == "naive"
+        return self.program.algorithm.stores_scores
 
     @property
     def in_softmax_launch(self) -> bool:
@@ -220,7 +220,7 @@ class Snapshot:
 def tile_states(program: TileProgram, visit: Visit) -> NDArray[np.uint8]:
     """Return the `TileState` of every tile of the head at a visit, uint8 of shape (Tr, Tc)."""
     states = np.minimum(program.workload.grid.kinds(), 1)
-    if program.workload.algorithm == "naive":
+    if program.algorithm.stores_scores:
         states[:] = TileState.PENDING
     if program.launches[visit.launch].whole_rows:
         states[:] = TileState.USED

@@ -13,6 +13,7 @@ from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.base.matmul import matmul
 from simulator.problem.scenario import scenario_toml
+from simulator.program.algorithms import algorithm_of
 from simulator.run.snapshot import Snapshot
 
 _HEAD = '''"""Recomputes one tile in float64 and holds the recorded numbers against it.
@@ -209,7 +210,7 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
         "largest_v": np.abs(snapshot.v).max(),
         "engine": np.str_(snapshot.engine), "scenario": np.str_(scenario_toml(w.scenario)),
     }  # fmt: skip
-    if w.algorithm == "flash2" and visit.last:
+    if algorithm_of(w).normalises_last and visit.last:
         arrays["o_out"] = _over(t.o, t.l)
     if snapshot.in_softmax_launch:
         arrays["p_out"] = _over(t.p, t.l)
@@ -233,14 +234,17 @@ def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
     """
     w, visit = snapshot.program.workload, snapshot.visit
     launch = snapshot.program.launches[visit.launch]
-    if w.algorithm == "naive":
+    if algorithm_of(w).stores_scores:
         body = (_NAIVE_SCORES, _NAIVE_SOFTMAX, _NAIVE_OUTPUT)[visit.launch]
         names = _INPUTS["output" if visit.launch == 2 else "naive"]
     else:
-        body, names = (_FLASH2 if w.algorithm == "flash2" else _FLASH1), _INPUTS[w.algorithm]
-        if w.algorithm == "flash2" and visit.last:
+        body, names = (
+            (_FLASH2 if algorithm_of(w).normalises_last else _FLASH1),
+            _INPUTS[w.algorithm],
+        )
+        if algorithm_of(w).normalises_last and visit.last:
             body += _NORMALISED
-    which = f", launch {visit.launch + 1} ({launch.name})" if w.algorithm == "naive" else ""
+    which = f", launch {visit.launch + 1} ({launch.name})" if algorithm_of(w).stores_scores else ""
     cited = list(dict.fromkeys(op.cites for op in snapshot.ops if not op.moves))
     head = _HEAD.format(
         title=f"{snapshot.program.algorithm.title}{which}, head {w.picked[visit.head]}, "

@@ -27,7 +27,7 @@ from simulator.engines.numpy_engine import Engine, RowBlock, Tile
 from simulator.engines.reference import error_rows, reference_rows
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
-from simulator.program.algorithms import tile_program
+from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram
 from simulator.program.traffic import compulsory_bytes
@@ -229,7 +229,7 @@ class Trace:
     def _empty_arrays(self) -> dict[str, F32]:
         w = self.workload
         shapes: dict[str, tuple[int, ...]] = {"o": (w.value_dim,), "lse": ()}
-        if w.algorithm != "naive":
+        if not algorithm_of(w).stores_scores:
             shapes |= {"m": (w.grid.Tc,), "l": (w.grid.Tc,)}
         return {
             name: np.empty((w.heads, w.seqlen_q, *shape), dtype=np.float32)
@@ -289,9 +289,9 @@ class Trace:
         w, visit = self.workload, now.visit
         block = self.row_block(visit.head, i)
         final = block.m[:, -1], block.l[:, -1], block.o
-        if w.algorithm == "naive":
+        if algorithm_of(w).stores_scores:
             return self._naive_row_state(now, i, final)
-        if w.algorithm == "flash2":
+        if algorithm_of(w).normalises_last:
             if i < visit.i:  # with it the blocks that see nothing: always the first ones
                 return final
             started = "initialise" in now.done or not visit.first
@@ -340,7 +340,7 @@ def tile_counts(program: TileProgram) -> dict[str, int]:
     full = w.heads * w.grid.full_tiles
     return {
         "total": total,
-        "visited": total if w.algorithm == "naive" else seen,
+        "visited": total if algorithm_of(w).stores_scores else seen,
         "skipped": total - seen,
         "full": full,
         "partial": seen - full,

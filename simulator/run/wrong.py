@@ -12,6 +12,7 @@ from simulator.base.tolerance import shares
 from simulator.engines.faults import FaultyEngine
 from simulator.problem.scenario import Faults
 from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.run.snapshot import Snapshot
 
 Marks = NDArray[np.bool_]
@@ -72,7 +73,7 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
     size = float(np.max(np.abs(s), initial=1.0, where=np.isfinite(s)))
     o_size = size * float(np.max(np.abs(exact.v), initial=1.0))
     l = exact.l if exact.head is None else exact.head.l
-    if now.program.workload.algorithm == "flash2":  # O is a sum of as many terms as l
+    if now.program.algorithm.normalises_last:  # O is a sum of as many terms as l
         o_size *= float(np.max(l, initial=1.0, where=np.isfinite(l)))
     tile_s = _beyond(now.scores, exact.scores, size)
     tile_p = _beyond(now.weights, exact.weights, size)
@@ -108,4 +109,6 @@ def _rounded(now: Snapshot, ours: F32, exact: F32) -> Marks:
     stored[now.visit.rows.start : now.visit.rows.stop] = False
     with np.errstate(invalid="ignore"):
         close = np.abs(ours - exact) <= _UNIT[w.dtype] * np.abs(exact)
-    return np.asarray(close & stored if w.algorithm != "flash1" else np.zeros_like(close))
+    return np.asarray(
+        close & stored if not algorithm_of(w).normalises_each_tile else np.zeros_like(close)
+    )

@@ -27,7 +27,7 @@ from simulator.problem.tiling import (
     row_spans,
 )
 from simulator.problem.workload import MAX_BLOCKS, Workload
-from simulator.program.algorithms import ALGORITHMS
+from simulator.program.algorithms import ALGORITHMS, algorithm_of
 from simulator.program.tile_program import Cost
 from simulator.program.traffic import bytes_touching, touched
 
@@ -380,7 +380,7 @@ def shared_bytes(w: Workload) -> int:
     """
     b, d, dv = w.width, w.head_dim, w.value_dim
     Br, Bc = min(w.rows, w.seqlen_q), min(w.cols, w.seqlen_k)
-    if w.algorithm == "naive":
+    if algorithm_of(w).stores_scores:
         return max(b * d * (Br + Bc), STATISTIC_WIDTH * w.seqlen_k, b * Bc * (Br + dv))
     return b * (Br * d + Bc * (d + dv))
 
@@ -407,8 +407,8 @@ def _map_sums(
 ) -> list[list[_Sums]]:
     """Return the sums for every pair of tile sizes, by place in `Br`, then in `Bc`."""
     Nq, Nk, mask = w.seqlen_q, w.seqlen_k, w.mask
-    by_rows = w.algorithm != "flash1"
-    if w.algorithm == "naive" or not mask.hides:
+    by_rows = not algorithm_of(w).normalises_each_tile
+    if algorithm_of(w).stores_scores or not mask.hides:
         outer = Nq if by_rows else Nk
         return [
             [

@@ -6,6 +6,7 @@ from PySide6.QtCore import QLineF, QRectF
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.problem.tiling import TileGrid
+from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import TileProgram
 from simulator.study.compare import Position
 from ui.board.marks import at_least
@@ -27,7 +28,7 @@ def board_areas(program: TileProgram, position: Position) -> tuple[Area, ...]:
         return ()
     if position.finished:
         w = program.workload
-        return (Area("P", w.algorithm != "naive", range(w.seqlen_q), range(w.seqlen_k)),)
+        return (Area("P", not algorithm_of(w).stores_scores, range(w.seqlen_q), range(w.seqlen_k)),)
     return areas_before(program, position.visit)
 
 
@@ -68,7 +69,7 @@ def paint_mini_board(
         The place.
     """
     theme, box = style.theme, board_box(program, rect)
-    naive = program.workload.algorithm == "naive"
+    naive = program.algorithm.stores_scores
     # The last blocks may be short of whole ones, the image has all alike: it reaches further.
     across = box.width() * grid.Tc * grid.cols / grid.mask.seqlen_k
     down = box.height() * grid.Tr * grid.rows / grid.mask.seqlen_q

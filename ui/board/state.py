@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.base.dtypes import F32
+from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.run.snapshot import Snapshot
 
@@ -37,7 +38,7 @@ def past_areas(snapshot: Snapshot) -> tuple[Area, ...]:
 def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
     """Return where tiles were worked on: programs run in order, so it is a few rectangles."""
     w = program.workload
-    naive = w.algorithm == "naive"
+    naive = algorithm_of(w).stores_scores
     rows, cols = range(w.seqlen_q), range(w.seqlen_k)
     above, left = range(visit.rows.start), range(visit.cols.start)
     if naive and visit.launch == 1:

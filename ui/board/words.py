@@ -6,6 +6,7 @@ from math import isclose, isinf, isnan, sqrt
 
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.run.cell_values import is_wrong, row_numbers, stored_output, was_visited
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.layout import is_detailed
@@ -243,7 +244,11 @@ def _result_text(snapshot: Snapshot, hit: Cell) -> str:
         "l": "sum of exp(S − m) so far",
         "O": "",
     }[hit.tensor]
-    running = w.algorithm == "flash2" and hit.row in visit.rows and "normalise" not in snapshot.done
+    running = (
+        algorithm_of(w).normalises_last
+        and hit.row in visit.rows
+        and "normalise" not in snapshot.done
+    )
     if hit.tensor == "O" and running:
         meaning = "not divided by ℓ yet"
     if hit.tensor != "O" and is_wrong(snapshot, hit):

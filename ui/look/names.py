@@ -9,6 +9,7 @@ from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QFont
 
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.program.ops import ChipTile, Move, Normalise, Op
 from simulator.program.tile_program import TileProgram, Visit
 from ui.look.draw import text_width
@@ -73,7 +74,7 @@ def chip_name(tile: ChipTile, visit: Visit, *, whole_rows: bool) -> str:
 
 def op_label(op: Op, w: Workload) -> str:
     """Return the words on an op's chip: ``load K₁ V₁``, ``O += PV``."""
-    tilde = "\u0303" if w.algorithm == "flash1" else ""
+    tilde = "\u0303" if algorithm_of(w).normalises_each_tile else ""
     match op.name:
         case "load" | "store" | "clear":
             return " ".join([op.name, *(move_name(move, w) for move in op.moves)])

@@ -7,12 +7,15 @@ from simulator.program.algorithms import flash1, flash2, naive
 from simulator.program.tile_program import TileAlgorithm, TileProgram
 
 ALGORITHMS: dict[str, TileAlgorithm] = {
-    "naive": naive.ALGORITHM,
-    "flash1": flash1.ALGORITHM,
-    "flash2": flash2.ALGORITHM,
+    each.name: each for each in (naive.ALGORITHM, flash1.ALGORITHM, flash2.ALGORITHM)
 }
+
+
+def algorithm_of(workload: Workload) -> TileAlgorithm:
+    """Return the algorithm of a workload."""
+    return ALGORITHMS[workload.algorithm]
 
 
 def tile_program(workload: Workload) -> TileProgram:
     """Return the tile program of a workload."""
-    return TileProgram(workload, ALGORITHMS[workload.algorithm])
+    return TileProgram(workload, algorithm_of(workload))

@@ -112,5 +112,15 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
 
 
 ALGORITHM = TileAlgorithm(
-    title="FlashAttention-1", source="Dao et al. 2022, Algorithm 1", launches=launches, ops=ops
+    name="flash1",
+    title="FlashAttention-1",
+    short_title="FlashAttention-1",
+    in_a_sentence="FlashAttention-1",
+    colour="text",
+    line="dashdot",
+    mark="triangle",
+    source="Dao et al. 2022, Algorithm 1",
+    launches=launches,
+    ops=ops,
+    normalises_each_tile=True,
 )

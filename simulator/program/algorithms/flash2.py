@@ -112,5 +112,15 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
 
 
 ALGORITHM = TileAlgorithm(
-    title="FlashAttention-2", source="Dao 2023, Algorithm 1", launches=launches, ops=ops
+    name="flash2",
+    title="FlashAttention-2",
+    short_title="FlashAttention-2",
+    in_a_sentence="FlashAttention-2",
+    colour="good",
+    line="solid",
+    mark="circle",
+    source="Dao 2023, Algorithm 1",
+    launches=launches,
+    ops=ops,
+    normalises_last=True,
 )

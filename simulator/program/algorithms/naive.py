@@ -134,8 +134,15 @@ def _output_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
 
 
 ALGORITHM = TileAlgorithm(
+    name="naive",
     title="Naive attention",
+    short_title="Naive",
+    in_a_sentence="naive attention",
+    colour="bad",
+    line="dash",
+    mark="square",
     source="Dao et al. 2022, Algorithm 0",
     launches=launches,
     ops=ops,
+    stores_scores=True,
 )

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 
 from simulator.engines.faults import FAULTS, without_effect
 from simulator.problem.scenario import with_values
+from simulator.program.algorithms import algorithm_of
 from simulator.program.playback import Cursor
 from simulator.run.cosimulation import Verdict
 from simulator.run.exactness import Exactness, fill_errors, first_wrong_step
@@ -248,7 +249,9 @@ class ExactnessPanel(QWidget):
     def _fill(self, trace: Trace, snapshot: Snapshot, model: Exactness) -> None:
         """Work out beside the window what is missing; once for each place it is missing at."""
         visit = snapshot.visit
-        place = (visit.i, visit.j) if trace.workload.algorithm != "naive" else (visit.i, 0)
+        place = (
+            (visit.i, visit.j) if not algorithm_of(trace.workload).stores_scores else (visit.i, 0)
+        )
         key = (id(trace), visit.head, place)
         if not model.missing or key == self._asked:
             return

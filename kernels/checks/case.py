@@ -28,6 +28,7 @@ from kernels.devices.cupy import CupyDevice
 from kernels.errors import KernelError
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
 
 TENSOR_CORES = "tensor cores"
 """The build that is the tensor-core kernel, of flash2."""
@@ -96,7 +97,9 @@ def options_of(w: Workload, build: str) -> tuple[str, ...]:
     """Return what `run` compiles a build with."""
     options = build_options(w, trace=build == "trace")
     return (
-        (*options, "-DSCORES_AS_ELEMENT") if (w.algorithm, build) == ("naive", "fast") else options
+        (*options, "-DSCORES_AS_ELEMENT")
+        if algorithm_of(w).stores_scores and build == "fast"
+        else options
     )
 
 

@@ -31,7 +31,7 @@ from kernels.cuda.tensor_core import TensorCoreRun
 from simulator.base.dtypes import F32, round_to
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Inputs, Workload, resolve
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import BASELINE, USUAL, algorithm_of
 from simulator.study.gpu_report import WORKLOAD, signature
 
 DTYPE: Final = "float16"
@@ -260,7 +260,7 @@ def benchmark(on: Setting, *, head_dim: int) -> Finding:
     for seqlen in lengths[::2] if on.quick else lengths:
         for causal in (False, True):
             heads = HIDDEN // head_dim * (tokens // seqlen)
-            w = workload_of(on.device, "flash2", seqlen, head_dim, heads, causal=causal)
+            w = workload_of(on.device, USUAL.name, seqlen, head_dim, heads, causal=causal)
             sets = [shaped(w, flat) for flat in pool]
             wanted = samples(w, sets[0])
             for name, make in candidates(w, sets, on, not reason).items():
@@ -416,7 +416,7 @@ def curves(on: Setting) -> Finding:
         raise CannotRunError("memory is measured on a GPU only")
     heads, head_dim = 8, 64
     lines: list[dict[str, Any]] = []
-    for algorithm in ("naive", "flash2"):
+    for algorithm in (BASELINE.name, USUAL.name):
         for power in range(9, 13 if on.quick else 15):
             line: dict[str, Any] = {"algorithm": algorithm, "N": 2**power}
             lines.append(line)
@@ -460,7 +460,7 @@ def _size_and_time(w: Workload, inputs: Inputs, on: Setting) -> dict[str, float]
 def _growth_faults(lines: list[dict[str, Any]]) -> list[str]:
     """Return where memory grows otherwise than it must: naive as N², flash2 as N."""
     faults = []
-    for algorithm, least, most in (("naive", 3.0, 4.2), ("flash2", 1.7, 2.3)):
+    for algorithm, least, most in ((BASELINE.name, 3.0, 4.2), (USUAL.name, 1.7, 2.3)):
         sizes = [
             line["bytes"] for line in lines if line["algorithm"] == algorithm and "bytes" in line
         ]

@@ -20,7 +20,7 @@ from simulator.base.dtypes import F32, F64
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
-from simulator.program.algorithms import tile_program
+from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.tile_program import Counters
 from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace
@@ -219,7 +219,7 @@ def scenarios(on: Setting, *, shipped_only: bool = False) -> Iterator[tuple[str,
     if shipped_only:
         return
     for name, table in CASES.items():
-        for algorithm in ("naive", "flash1", "flash2"):
+        for algorithm in ALGORITHMS:
             attention = {**table["attention"], "algorithm": algorithm}
             yield f"{algorithm}, {name}", parse_scenario({**table, "attention": attention})
 

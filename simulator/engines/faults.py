@@ -19,11 +19,11 @@ from simulator.engines.numerics import exp_below
 from simulator.engines.numpy_engine import MIB, Engine, NumpyEngine, RowBlock, Tile
 from simulator.problem.scenario import Faults
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import ALGORITHMS, algorithm_of
 from simulator.program.tile_program import Visit
 
-_FLASH = ("flash1", "flash2")
-_ALL = ("naive", *_FLASH)
+_ALL = tuple(ALGORITHMS)
+_FLASH = tuple(name for name in _ALL if not ALGORITHMS[name].stores_scores)
 STRETCH = 16
 """Tiles between two checkpoints of O."""
 

@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import Literal
 
 import numpy as np
 
+from simulator.problem.scenario import Algorithm
 from simulator.problem.tiling import I64, TileKind
 from simulator.problem.workload import Workload
 from simulator.program.ops import ChipTile, Op
@@ -272,8 +274,8 @@ class TileAlgorithm:
         What scenarios and commands call it.
     title, short_title : str
         Its name in full, and on a button.
-    in_a_sentence : str
-        The same as it stands after other words.
+    label, in_a_sentence : str
+        The same beside a figure, and after other words.
     colour : str
         Its role in the theme, the same in all plots: "bad", "text", "good".
     line, mark : str
@@ -293,13 +295,14 @@ class TileAlgorithm:
         Whether O is divided by l once, at the end of its row block.
     """
 
-    name: str
+    name: Algorithm
     title: str
     short_title: str
+    label: str
     in_a_sentence: str
     colour: str
-    line: str
-    mark: str
+    line: Literal["solid", "dash", "dot", "dashdot"]
+    mark: Literal["square", "triangle", "circle"]
     source: str
     launches: Callable[[Workload], tuple[Launch, ...]]
     ops: Callable[[Workload, Visit], tuple[Op, ...]]

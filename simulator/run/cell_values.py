@@ -134,13 +134,13 @@ def _score_value(snapshot: Snapshot, cell: Cell) -> CellValue:
     i, j = cell.row // w.rows, cell.col // w.cols
     if in_current_tile(snapshot, cell):
         return _current_score(snapshot, cell)
-    if not snapshot.is_naive and w.grid.kind(i, j) is TileKind.SKIPPED:
+    if not snapshot.stores_scores and w.grid.kind(i, j) is TileKind.SKIPPED:
         return CellValue(cell, "S", None, f"tile ({i}, {j}) is skipped: never loaded")
     if not was_visited(snapshot, i, j):
         return CellValue(cell, "S", None, f"tile ({i}, {j}) is not loaded yet")
-    is_p = not snapshot.is_naive or visit.launch == 2 or (visit.launch == 1 and i < visit.i)
+    is_p = not snapshot.stores_scores or visit.launch == 2 or (visit.launch == 1 and i < visit.i)
     tensor = "P" if is_p else "S"
-    where = f"tile ({i}, {j}) {'lies in HBM' if snapshot.is_naive else 'was used and dropped'}"
+    where = f"tile ({i}, {j}) {'lies in HBM' if snapshot.stores_scores else 'was used and dropped'}"
     if snapshot.head is None:
         return CellValue(cell, tensor, None, f"{where}: go there to see its numbers")
     values = snapshot.head.p if is_p else snapshot.head.s
@@ -154,7 +154,7 @@ def _current_score(snapshot: Snapshot, cell: Cell) -> CellValue:
         value, tensor = float(snapshot.weights[r, c]), "P"
     elif snapshot.scores is not None:
         value, tensor = float(snapshot.scores[r, c]), "S"
-    elif snapshot.is_naive and visit.launch == 2:
+    elif snapshot.stores_scores and visit.launch == 2:
         return CellValue(cell, "P", None, "in HBM, not read yet")
     else:
         return CellValue(cell, "S", None, "not computed yet")
@@ -184,7 +184,7 @@ def row_numbers(snapshot: Snapshot) -> dict[str, F32]:
             "O": stored_output(snapshot, head.o[rows]),
         }
         return {name: values for name, values in found.items() if not np.isnan(values).all()}
-    if snapshot.is_naive:
+    if snapshot.stores_scores:
         found = {"m": snapshot.m[:, None], "l": snapshot.l[:, None]}
         if visit.launch == 2:  # m and l are those of the launch before; O is cleared first of all
             return {**found, "O": stored_output(snapshot, snapshot.o)}
@@ -216,7 +216,7 @@ def stored_output(snapshot: Snapshot, o: F32) -> F32:
     w = snapshot.program.workload
     if "store" not in snapshot.done or algorithm_of(w).normalises_each_tile:
         return o
-    if snapshot.is_naive and snapshot.visit.launch < 2:
+    if snapshot.stores_scores and snapshot.visit.launch < 2:
         return o
     with np.errstate(all="ignore"):  # a fault may have made it too large for the dtype
         return round_to(o, w.dtype)

@@ -259,7 +259,7 @@ def _needed(now: Snapshot) -> NDArray[np.int64]:
     """Return the stage of every row block at a cursor, (Tr,); `_NEVER` without an output."""
     w, visit = now.program.workload, now.visit
     needed = np.full(w.grid.Tr, _NEVER)
-    if now.is_naive and visit.launch < 2:
+    if now.stores_scores and visit.launch < 2:
         return needed
     if algorithm_of(w).normalises_each_tile:
         a, b, c, d = w.grid.row_spans.T
@@ -275,8 +275,8 @@ def _needed(now: Snapshot) -> NDArray[np.int64]:
 
 def _stage_now(now: Snapshot) -> int:
     """Return the stage of the current row block."""
-    flash1 = now.program.algorithm.normalises_each_tile
-    if "store" in now.done and not flash1:
+    each_tile = now.program.algorithm.normalises_each_tile
+    if "store" in now.done and not each_tile:
         return _STORED
     added = _visited_before(now) + ("accumulate" in now.done)
     return added or _NEVER
@@ -352,7 +352,7 @@ def _strip(ulp: F64, states: NDArray[np.int64]) -> Strip:
 def _note_current(trace: Trace, record: _Record, head: _Head, now: Snapshot) -> None:
     """Put what is known of the current row block at the cursor into the record."""
     w, i = trace.workload, now.visit.i
-    if now.is_naive and now.visit.launch < 2:
+    if now.stores_scores and now.visit.launch < 2:
         return
     stage = _stage_now(now)
     tiles = len(_columns(w, i)) if stage == _STORED else stage
@@ -381,11 +381,11 @@ def _note_current(trace: Trace, record: _Record, head: _Head, now: Snapshot) -> 
 def _fill_block(
     trace: Trace, record: _Record, head: _Head, number: int, i: int, needed: int
 ) -> None:
-    """Work out one row block: its end, or in flash1 its state after `needed` tiles."""
+    """Work out one row block: its end, or where O is divided at each tile, after `needed`."""
     w, inputs = trace.workload, trace.inputs
     rows = slice(i * w.rows, min((i + 1) * w.rows, w.seqlen_q))
     columns = _columns(w, i)
-    flash1 = algorithm_of(w).normalises_each_tile
+    each_tile = algorithm_of(w).normalises_each_tile
     state, half = blank_sums(w, i), blank_half(w, i)
     wanted: RowSums | None = None
     with np.errstate(all="ignore"):
@@ -407,7 +407,7 @@ def _fill_block(
             record.states.get((number, i, needed), lambda: wanted)
         if wanted is not None and algorithm_of(w).stores_scores:
             record.states.get((number, i, len(columns)), lambda: state)
-    if flash1:
+    if each_tile:
         if wanted is None:
             return
         index = trace.program.index(number, i, columns[needed - 1])

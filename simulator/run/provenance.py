@@ -272,7 +272,7 @@ def _explain_weight(
         return [("P = exp(−∞) = ", p)]
     s = Number(score, cell, cell_name(cell))
     if not in_current_tile(snapshot, cell):
-        if snapshot.is_naive:
+        if snapshot.stores_scores:
             return [("P = exp(S − m) / ℓ = ", p, ", with m and ℓ of the whole row")]
         which = (
             "m̃ of its own tile"
@@ -288,7 +288,7 @@ def _explain_weight(
         m = Number(float(tile.m_tile[r]), m.cell, f"m̃, maximum of this tile, {row}")
         return [("P̃ = exp(S − m̃) = exp(", s, " − ", m, ") = ", p)]
     divided = snapshot.visit.launch == 2 or "normalise" in snapshot.done
-    if not snapshot.is_naive or not divided:
+    if not snapshot.stores_scores or not divided:
         return [("P = exp(S − m) = exp(", s, " − ", m, ") = ", p)]
     l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, {row}")
     out: tuple[Part, ...] = ("P = exp(S − m) / ℓ = exp(", s, " − ", m, ") / ", l, " = ", p)
@@ -320,7 +320,7 @@ def _explain_maximum(snapshot: Snapshot, value: CellValue) -> Explanation:
     assert value.value is not None
     now = Number(value.value, value.cell, f"m, row {row}")
     done, visit = snapshot.done, snapshot.visit
-    if snapshot.is_naive:
+    if snapshot.stores_scores:
         if visit.launch == 2:
             return Explanation(value, (("m = max S over all keys = ", now, ", from launch 2"),))
         return Explanation(value, (("m = max S = ", now, _held_by(snapshot, row)),))
@@ -396,10 +396,10 @@ def _explain_sum(snapshot: Snapshot, value: CellValue) -> Explanation:
     r = row - snapshot.visit.rows.start
     assert value.value is not None
     now = Number(value.value, value.cell, f"ℓ, row {row}")
-    if snapshot.is_naive and snapshot.visit.launch == 2:
+    if snapshot.stores_scores and snapshot.visit.launch == 2:
         return Explanation(value, (("ℓ = Σ exp(S − m) over all keys = ", now, ", from launch 2"),))
     added = Number(float(tile.l_tile[r]), value.cell, f"row sum of this tile, row {row}")
-    if snapshot.is_naive:
+    if snapshot.stores_scores:
         sums = weight_sum(snapshot, row)
         line = ("ℓ = Σ P = ", Number(sums.total, value.cell, "in float64", full=True))
         return Explanation(value, (line, _beside(snapshot, now, sums.total)), sums)
@@ -469,7 +469,7 @@ def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
         part = Number(share, Cell("l", cell.row, 0), f"β / ℓ, row {cell.row}")
         extra = (part, " × ", added)
     exact = old + share * sums.total
-    tilde = {"flash1": "β / ℓ Σ p̃ v"}.get(w.algorithm, "Σ p v")
+    tilde = "β / ℓ Σ p̃ v" if algorithm_of(w).normalises_each_tile else "Σ p v"
     left = f"{words} O before" if factor else "O before"
     total = Number(float(tile.o[r, cell.col]), cell, f"{cell_name(cell)} as a sum")
     out: list[tuple[Part, ...]] = [
@@ -478,7 +478,7 @@ def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
         _beside(snapshot, total, exact),
         *lines,
     ]  # fmt: skip
-    if "normalise" in done and not snapshot.is_naive:
+    if "normalise" in done and not snapshot.stores_scores:
         l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, row {cell.row}")
         ready = Number(float(snapshot.o[r, cell.col]), cell, f"{cell_name(cell)}, normalised")
         out.insert(0, ("normalised: O / ℓ = ", total, " / ", l, " = ", ready))
@@ -491,7 +491,7 @@ def _factor(
     snapshot: Snapshot, row: int
 ) -> tuple[Number | None, str, tuple[tuple[Part, ...], ...]]:
     """Return what O before is multiplied by, its formula, and where it comes from."""
-    if snapshot.is_naive:
+    if snapshot.stores_scores:
         return None, "", ()
     r = row - snapshot.visit.rows.start
     value = float(snapshot.rescale_factor[r])

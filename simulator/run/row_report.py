@@ -76,7 +76,7 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
 def _error(
     snapshot: Snapshot, row: int, keys: NDArray[np.bool_], visible: NDArray[np.bool_]
 ) -> tuple[float | None, float | None]:
-    if not keys.any() or (snapshot.is_naive and snapshot.visit.launch < 2):
+    if not keys.any() or (snapshot.stores_scores and snapshot.visit.launch < 2):
         return None, None
     local = row - snapshot.visit.rows.start
     total = float(o_weight(snapshot)[local])
@@ -85,7 +85,7 @@ def _error(
             return None, None  # what was seen has faded away beside a larger maximum
         total = 1.0  # l is 0 where it must not be, and so is O
     # Naive's partial O is already divided by the sum over all keys that the row sees.
-    exact = _exact(snapshot, row, keys, visible if snapshot.is_naive else keys)
+    exact = _exact(snapshot, row, keys, visible if snapshot.stores_scores else keys)
     with np.errstate(all="ignore"):  # a fault may have made O infinite
         ours = snapshot.o[local].astype(np.float64) / total
         difference = float(np.max(np.abs(ours - exact)))
@@ -107,7 +107,7 @@ def _counted(snapshot: Snapshot, visible: NDArray[np.bool_]) -> NDArray[np.bool_
 def _spans(snapshot: Snapshot) -> tuple[tuple[int, int], ...]:
     """Return the intervals of column blocks that the current row block visits."""
     grid = snapshot.program.workload.grid
-    if snapshot.is_naive:
+    if snapshot.stores_scores:
         return ((0, grid.Tc),)
     a, b, c, d = grid.row_spans[snapshot.visit.i].tolist()
     return (a, b), (c, d)
@@ -116,7 +116,7 @@ def _spans(snapshot: Snapshot) -> tuple[tuple[int, int], ...]:
 def o_weight(snapshot: Snapshot) -> F32:
     """Return what O as it is now has to be divided by, (r,): m and l may be a step ahead of it."""
     tile, done = snapshot.tile, snapshot.done
-    if snapshot.is_naive or "normalise" in done:
+    if snapshot.stores_scores or "normalise" in done:
         return np.ones_like(tile.l)
     normalised = snapshot.program.algorithm.normalises_each_tile
     if "accumulate" in done:

@@ -142,7 +142,7 @@ class Snapshot:
     @cached_property
     def weights(self) -> F32 | None:
         """P of the current tile as it is now, (r, c); None before it exists."""
-        if self.is_naive:
+        if self.stores_scores:
             if self.visit.launch == 2:
                 return self.tile.p if "load" in self.done else None
             if "normalise" in self.done:
@@ -167,7 +167,7 @@ class Snapshot:
     def o(self) -> F32:
         """O of the current row block now, (r, dv)."""
         tile = self.tile
-        if "normalise" in self.done and not self.is_naive:
+        if "normalise" in self.done and not self.stores_scores:
             return _over(tile.o, tile.l[:, None])
         if "accumulate" in self.done:
             return tile.o
@@ -198,7 +198,7 @@ class Snapshot:
         return np.ones_like(alpha) if self.program.workload.faults.forget_alpha else alpha
 
     @property
-    def is_naive(self) -> bool:
+    def stores_scores(self) -> bool:
         """Whether S and P lie in HBM."""
         return self.program.algorithm.stores_scores
 

@@ -175,9 +175,8 @@ check("o", o, 2 * error * largest)
 )
 
 _INPUTS = {
-    "flash2": ("q", "k", "v", "m_prev", "l_prev", "o_prev"),
-    "flash1": ("q", "k", "v", "m_prev", "l_prev", "o_prev"),
-    "naive": ("q", "k"),
+    "online": ("q", "k", "v", "m_prev", "l_prev", "o_prev"),
+    "scores": ("q", "k"),
     "output": ("q", "k", "v", "m", "l", "o_prev"),
 }
 
@@ -236,11 +235,11 @@ def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
     launch = snapshot.program.launches[visit.launch]
     if algorithm_of(w).stores_scores:
         body = (_NAIVE_SCORES, _NAIVE_SOFTMAX, _NAIVE_OUTPUT)[visit.launch]
-        names = _INPUTS["output" if visit.launch == 2 else "naive"]
+        names = _INPUTS["output" if visit.launch == 2 else "scores"]
     else:
         body, names = (
             (_FLASH2 if algorithm_of(w).normalises_last else _FLASH1),
-            _INPUTS[w.algorithm],
+            _INPUTS["online"],
         )
         if algorithm_of(w).normalises_last and visit.last:
             body += _NORMALISED

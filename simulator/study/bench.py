@@ -18,7 +18,7 @@ from simulator.base.matmul import matmul
 from simulator.engines.numpy_engine import NumpyEngine
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import resolve
-from simulator.program.algorithms import ALGORITHMS, tile_program
+from simulator.program.algorithms import ALGORITHMS, USUAL, tile_program
 from simulator.program.playback import Cursor, Granularity, step
 from simulator.program.tile_program import TileProgram
 from simulator.run.trace import Trace, simulate
@@ -70,7 +70,7 @@ def measure_all() -> Iterator[Measurement]:
 
 
 def benchmark_scenario(
-    seqlen: int, *, heads: int = 1, causal: bool = False, algorithm: str = "flash2"
+    seqlen: int, *, heads: int = 1, causal: bool = False, algorithm: str = USUAL.name
 ) -> Scenario:
     """Return random input of d = 128 in tiles of 128 by 128."""
     return parse_scenario(
@@ -139,7 +139,7 @@ def plain_attention(trace: Trace, i: int) -> F32:
 def stepping_measurements(steps: int = 400) -> list[Measurement]:
     """Return how long one step by op takes at N = 4096 without drawing."""
     out = []
-    for algorithm in ("naive", "flash1", "flash2"):
+    for algorithm in ALGORITHMS:
         trace = simulate(benchmark_scenario(4096, algorithm=algorithm))
         at, times = Cursor(len(trace) // 2, 0), []
         for _ in range(steps):

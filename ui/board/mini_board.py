@@ -69,7 +69,7 @@ def paint_mini_board(
         The place.
     """
     theme, box = style.theme, board_box(program, rect)
-    naive = program.algorithm.stores_scores
+    stores = program.algorithm.stores_scores
     # The last blocks may be short of whole ones, the image has all alike: it reaches further.
     across = box.width() * grid.Tc * grid.cols / grid.mask.seqlen_k
     down = box.height() * grid.Tr * grid.rows / grid.mask.seqlen_q
@@ -82,7 +82,7 @@ def paint_mini_board(
             sheet.draw(painter, sheet_box, whole)
 
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    if naive or not program.workload.mask.hides:
+    if stores or not program.workload.mask.hides:
         painter.fillRect(box, QColor(theme.empty))
     else:
         painter.fillRect(box, hatching(theme.empty, theme.hatch, style.scale))
@@ -96,7 +96,7 @@ def paint_mini_board(
     visit = position.visit
     if visit is not None and not position.finished:
         tile = _place(grid, box, visit.rows, visit.cols)
-        bright = mixed(theme.empty, theme.tensor("S" if visit.launch == 0 and naive else "P"), 0.9)
+        bright = mixed(theme.empty, theme.tensor("S" if visit.launch == 0 and stores else "P"), 0.9)
         painter.fillRect(tile, bright)
         around = at_least(tile, style.px(6)).intersected(box.adjusted(-3, -3, 3, 3))
         outline(painter, around.adjusted(-1, -1, 1, 1), theme.empty, style.px(2) + 2)

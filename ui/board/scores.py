@@ -77,7 +77,7 @@ def value_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
         scores = tile.s if head is None else head.s
         return KEPT.get(scores, "range", lambda: finite_range(scores))
     divided = snapshot.visit.launch == 2 or "normalise" in snapshot.done
-    if not snapshot.is_naive or not divided:
+    if not snapshot.stores_scores or not divided:
         top = 1.0
         if snapshot.program.workload.faults.on:  # exponentials may pass 1
             weights = tile.p if head is None else head.p
@@ -91,7 +91,7 @@ def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
     """Draw the score matrix: past tiles, the current one, the grid and the mask's edge."""
     theme, box, w = style.theme, lay.boxes["S"], snapshot.program.workload
     with clipped(painter, box):
-        if snapshot.is_naive or not w.mask.hides:
+        if snapshot.stores_scores or not w.mask.hides:
             painter.fillRect(box, QColor(theme.empty))
         else:
             painter.fillRect(box, hatching(theme.empty, theme.hatch, style.scale))
@@ -160,7 +160,7 @@ def _shown_area(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
         return None
     values = snapshot.head.p if area.name == "P" else snapshot.head.s
     low, high = value_range(snapshot, area.name)
-    if area.name == "P" and snapshot.is_naive:  # divided by l already, whatever the op
+    if area.name == "P" and snapshot.stores_scores:  # divided by l already, whatever the op
         high = KEPT.get(values, "range", lambda: finite_range(values))[1] or 1.0
     words = colour_map(theme, area.name, dim=area.dropped)
     return Shown(_without_hidden(snapshot, values), words, low, high, area.dropped)
@@ -179,7 +179,9 @@ def shown_current(snapshot: Snapshot, theme: Theme) -> Shown | None:
     """Return the current tile's numbers, in the maps of what is on chip."""
     found = current_values(snapshot)
     if found is None:
-        if snapshot.is_naive and snapshot.visit.launch == 2:  # P lies in HBM before it is loaded
+        if (
+            snapshot.stores_scores and snapshot.visit.launch == 2
+        ):  # P lies in HBM before it is loaded
             found = "P", snapshot.tile.p
         else:
             return None

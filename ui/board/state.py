@@ -38,15 +38,15 @@ def past_areas(snapshot: Snapshot) -> tuple[Area, ...]:
 def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
     """Return where tiles were worked on: programs run in order, so it is a few rectangles."""
     w = program.workload
-    naive = algorithm_of(w).stores_scores
+    stores = algorithm_of(w).stores_scores
     rows, cols = range(w.seqlen_q), range(w.seqlen_k)
     above, left = range(visit.rows.start), range(visit.cols.start)
-    if naive and visit.launch == 1:
+    if stores and visit.launch == 1:
         below = range(visit.rows.stop, w.seqlen_q)
         return Area("P", False, above, cols), Area("S", False, below, cols)
-    if naive and visit.launch == 2:
+    if stores and visit.launch == 2:
         return (Area("P", False, rows, cols),)
-    name, dropped = ("S", False) if naive else ("P", True)
+    name, dropped = ("S", False) if stores else ("P", True)
     if program.launches[visit.launch].by_rows:
         return Area(name, dropped, above, cols), Area(name, dropped, visit.rows, left)
     return Area(name, dropped, rows, left), Area(name, dropped, above, visit.cols)
@@ -61,7 +61,7 @@ def current_values(snapshot: Snapshot) -> tuple[str, F32] | None:
 
 def tensors_at_work(snapshot: Snapshot) -> frozenset[str]:
     """Return the tensors whose blocks the current visit works on."""
-    if not snapshot.is_naive:
+    if not snapshot.stores_scores:
         return frozenset("QKVO")
     return frozenset(("QK", "", "VO")[snapshot.visit.launch])
 
@@ -76,7 +76,7 @@ def finished_rows(snapshot: Snapshot, name: str) -> tuple[range, ...]:
     """Return the rows outside the current row block that hold m, l or O already."""
     w, visit = snapshot.program.workload, snapshot.visit
     above, below = range(visit.rows.start), range(visit.rows.stop, w.seqlen_q)
-    if snapshot.is_naive:
+    if snapshot.stores_scores:
         if name == "O":
             return (above,) if visit.launch == 2 else ()
         return ((), (above,), (above, below))[visit.launch]

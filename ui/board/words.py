@@ -28,7 +28,7 @@ def header_choices(snapshot: Snapshot) -> list[str]:
     else:
         col = f"column block j = {visit.j} of {w.grid.Tc}"
         short_col = f"j = {visit.j} of {w.grid.Tc}"
-    note = "S and P are written to HBM" if snapshot.is_naive else "S never leaves the chip"
+    note = "S and P are written to HBM" if snapshot.stores_scores else "S never leaves the chip"
     choices = (
         [head, row, col, note],
         [head, row, col],
@@ -74,7 +74,7 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     w = snapshot.program.workload
     grid = w.grid
     phrases = [formula(w), _tile_phrase(snapshot)]
-    if snapshot.is_naive:
+    if snapshot.stores_scores:
         phrases.append(
             (
                 "finished tiles of S lie in HBM",
@@ -127,13 +127,13 @@ def _tile_phrase(snapshot: Snapshot) -> str:
         if "store" in done:
             return f"P of {where} written to HBM"
         return f"{'P' if 'exponentials' in done else 'S'} of {where} on chip"
-    if snapshot.is_naive and visit.launch == 2:
+    if snapshot.stores_scores and visit.launch == 2:
         if "accumulate" in done:
             return f"P of {where} added to O"
         return f"P of {where} {'read from' if 'load' in done else 'still in'} HBM"
     if "scores" not in done:
         return f"{where} not computed yet"
-    if snapshot.is_naive:
+    if snapshot.stores_scores:
         return f"S of {where} {'written to HBM' if 'store' in done else 'in registers'}"
     # Weights of a row sum to 1 only after the division by its sum, which O alone goes through.
     weights = f"P = exp(S − m) of {where}"
@@ -176,19 +176,19 @@ def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
     i, j = row // w.rows, key // w.cols
     if row in visit.rows and key in visit.cols:
         return _current_score_text(snapshot, row, key) + tokens
-    if not snapshot.is_naive and w.grid.kind(i, j) is TileKind.SKIPPED:
+    if not snapshot.stores_scores and w.grid.kind(i, j) is TileKind.SKIPPED:
         return f"{name}: tile ({i}, {j}) is skipped: never loaded{tokens}"
     if not was_visited(snapshot, i, j):
         return f"{name}: not computed yet{tokens}"
     visible = w.mask.visible(range(row, row + 1), range(key, key + 1))[0, 0]
     hidden = not visible and not w.faults.late_mask
-    fate = "in HBM" if snapshot.is_naive else "used and dropped"
+    fate = "in HBM" if snapshot.stores_scores else "used and dropped"
     if hidden:
         return f"{name}: hidden by the mask{tokens}"
     if snapshot.head is None:
         return f"{name}: tile ({i}, {j}), {fate}{tokens}"
     text = f"{name} = {_product(w, row, key)} = {number_text(float(snapshot.head.s[row, key]))}"
-    if not snapshot.is_naive or visit.launch == 2 or (visit.launch == 1 and i < visit.i):
+    if not snapshot.stores_scores or visit.launch == 2 or (visit.launch == 1 and i < visit.i):
         text += f"{DOT}P = {number_text(float(snapshot.head.p[row, key]))}"
     return f"{text}{DOT}{fate}{tokens}"
 
@@ -200,7 +200,7 @@ def _current_score_text(snapshot: Snapshot, row: int, key: int) -> str:
     scores, weights = snapshot.scores, snapshot.weights
     seen = bool(snapshot.tile.seen[r, c])
     if scores is None and weights is None:
-        in_hbm = snapshot.is_naive and visit.launch == 2
+        in_hbm = snapshot.stores_scores and visit.launch == 2
         return f"{name}: in HBM, not read yet" if in_hbm else f"{name}: not computed yet"
     if not seen and (scores is None or isinf(scores[r, c])):
         return f"{name}: hidden by the mask"

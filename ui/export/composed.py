@@ -18,7 +18,7 @@ from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width
 from ui.look.run_words import engine_words, scenario_words
 from ui.look.theme import Style, Theme
 from ui.look.units import count_text
-from ui.panels.memory.model import naive_total
+from ui.panels.memory.model import baseline_total
 from ui.panels.memory.painter import paint_memory
 from ui.panels.softmax.painter import MOVING_OPS, paint_softmax
 from ui.panels.transport.painter import paint_chips, paint_scrubber, time_words
@@ -87,10 +87,10 @@ def paint_scene(
         card(painter, box, theme.panel, theme.border, px(6))
     pad = px(8)
     paint_board(painter, snapshot, style, _inside(board, pad), row=report.row, points=points)
-    naive = _naive_bytes(snapshot.program)
+    baseline = _baseline_bytes(snapshot.program)
     moved = phase if snapshot.op.moves else 1.0
     place = _inside(memory, pad)
-    paint_memory(painter, snapshot, style, place, naive_bytes=naive, phase=moved)
+    paint_memory(painter, snapshot, style, place, baseline_bytes=baseline, phase=moved)
     moved = phase if snapshot.op.name in MOVING_OPS else 1.0
     paint_softmax(painter, snapshot, report, style, _inside(softmax, pad), phase=moved)
     _paint_foot(painter, snapshot, style, _inside(foot, pad))
@@ -108,8 +108,8 @@ def _paint_ground(painter: QPainter, style: Style, rect: QRectF, boxes: tuple[QR
 
 
 @lru_cache(maxsize=8)
-def _naive_bytes(program: TileProgram) -> int:
-    return naive_total(program.workload)
+def _baseline_bytes(program: TileProgram) -> int:
+    return baseline_total(program.workload)
 
 
 def _inside(rect: QRectF, by: float) -> QRectF:

@@ -8,7 +8,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import TileProgram
 
 
@@ -28,8 +27,8 @@ def partial_before(program: TileProgram) -> tuple[NDArray[np.float64], NDArray[n
             visits = np.ones(grid.Tr, dtype=np.int64)
             partial = (full_of_row < grid.Tc).astype(np.int64)
         elif launch.by_rows:
-            naive = algorithm_of(w).stores_scores
-            visits = np.full(grid.Tr, grid.Tc) if naive else grid.visited_per_row
+            every = program.algorithm.stores_scores
+            visits = np.full(grid.Tr, grid.Tc) if every else grid.visited_per_row
             partial = visits - full_of_row
         else:
             visits = grid.col_spans[:, 1] - grid.col_spans[:, 0]

@@ -85,9 +85,11 @@ class UpdateLine:
 
 def softmax_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ...]:
     """Return the lines of the algorithm's update with the row's numbers at the cursor."""
-    make = {"flash1": _flash1_lines, "flash2": _flash2_lines, "naive": _naive_lines}
-    row = _Row(snapshot, report.row)
-    return tuple(make[snapshot.program.workload.algorithm](row))
+    row, algorithm = _Row(snapshot, report.row), snapshot.program.algorithm
+    if algorithm.stores_scores:
+        return tuple(_whole_rows_lines(row))
+    lines = _each_tile_lines if algorithm.normalises_each_tile else _at_the_end_lines
+    return tuple(lines(row))
 
 
 def plain(*parts: Piece | str) -> Pieces:
@@ -217,7 +219,7 @@ def _sum(
     return (*out, (*short, Piece(" …")), shortest, plain("…"))
 
 
-def _flash2_lines(row: _Row) -> list[UpdateLine]:
+def _at_the_end_lines(row: _Row) -> list[UpdateLine]:
     snapshot, t = row.snapshot, row.snapshot.tile
     old, top = row.number(t.m_prev, row.m, "m before"), row.number(t.m, row.m, "m")
     tile_top = row.number(t.m_tile, row.top, "maximum of this tile")
@@ -265,7 +267,7 @@ def _normalised(
     return line(row.snapshot, "normalise", latex, *choices, of(divided, 2, name), plain("…"))
 
 
-def _flash1_lines(row: _Row) -> list[UpdateLine]:
+def _each_tile_lines(row: _Row) -> list[UpdateLine]:
     snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
     old, top = row.number(t.m_prev, row.m, "m before"), row.number(t.m, row.m, "m")
     tile_top = row.number(t.m_tile, row.top, "maximum of this tile")
@@ -321,7 +323,7 @@ def _flash1_lines(row: _Row) -> list[UpdateLine]:
     ]  # fmt: skip
 
 
-def _naive_lines(row: _Row) -> list[UpdateLine]:
+def _whole_rows_lines(row: _Row) -> list[UpdateLine]:
     snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
     here = snapshot.visit.launch
     lines: list[UpdateLine] = []

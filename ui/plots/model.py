@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QColor
 
+from simulator.program.algorithms import ALGORITHMS
 from ui.look.draw import mixed
 from ui.look.theme import Theme
 
@@ -19,7 +20,6 @@ Words = Callable[[float], str]
 Marker = Literal["circle", "square", "triangle", "diamond", "ring", "cross", "star"]
 Dash = Literal["solid", "dash", "dot", "dashdot"]
 
-_ALGORITHMS = {"naive": "bad", "flash1": "text", "flash2": "good"}
 _STEPS = {2: (1, 2, 3, 4, 5, 6, 8, 10, 15, 20), 10: (1, 2, 3, 4, 6, 8, 12)}
 """Steps between exponents of logarithmic ticks, by their base."""
 _MOST_TICKS = 40
@@ -31,7 +31,7 @@ def ink(theme: Theme, role: str) -> QColor:
         return theme.tensor(role)
     if role == "hbm_line":  # a frame's colour is too dark for words
         return mixed(theme.hbm_line, theme.text, 0.4)
-    return QColor(getattr(theme, _ALGORITHMS.get(role, role)))
+    return QColor(getattr(theme, ALGORITHMS[role].colour if role in ALGORITHMS else role))
 
 
 @dataclass(frozen=True, slots=True)

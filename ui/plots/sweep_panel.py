@@ -7,6 +7,7 @@ from typing import cast
 
 from simulator.problem.scenario import Algorithm, with_values
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import ALGORITHMS
 from simulator.program.tile_program import TileProgram
 from simulator.study.sweep import (
     Axis,
@@ -53,9 +54,8 @@ CHOICES = (
                "What tiles take of a block's shared memory, and the GPU's limit."),
     )),
     Choice("algorithm", tuple(
-        Option(name, name, name, f"The map of {title}.")
-        for name, title in (("naive", "naive attention"), ("flash1", "FlashAttention-1"),
-                            ("flash2", "FlashAttention-2"))
+        Option(each.name, each.name, each.name, f"The map of {each.in_a_sentence}.")
+        for each in ALGORITHMS.values()
     )),
 )  # fmt: skip
 

@@ -30,9 +30,7 @@ from ui.plots.model import (
 Quantity = Literal["bytes", "time", "shared"]
 
 LINES: dict[str, tuple[Dash, Marker]] = {
-    "naive": ("dash", "square"),
-    "flash1": ("dashdot", "triangle"),
-    "flash2": ("solid", "circle"),
+    each.name: (each.line, each.mark) for each in ALGORITHMS.values()
 }
 """How the algorithms' curves look beside their colours."""
 AXIS_TITLES: dict[SweepAxis, str] = {

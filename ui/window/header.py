@@ -24,8 +24,6 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.progress import ProgressStrip, Words
 
-SHORT_TITLES = {"naive": "Naive", "flash1": "FlashAttention-1", "flash2": "FlashAttention-2"}
-
 
 @guarded
 class _Chips(QWidget):
@@ -100,12 +98,12 @@ class Header(QWidget):
         group = QButtonGroup(self)
         row = QHBoxLayout(self)
         row.addWidget(self._brand)
-        for name, title in SHORT_TITLES.items():
+        for name, algorithm in ALGORITHMS.items():
             button = QToolButton()
             button.setObjectName("algorithm")
             # A hyphen that stays narrow beside figures of equal width (U+2010).
-            button.setText(title.replace("-", "\u2010"))
-            button.setToolTip(f"{ALGORITHMS[name].title} ({ALGORITHMS[name].source})")
+            button.setText(algorithm.short_title.replace("-", "\u2010"))
+            button.setToolTip(f"{algorithm.title} ({algorithm.source})")
             button.setCheckable(True)
             button.clicked.connect(lambda _=False, name=name: self.algorithm_chosen.emit(name))
             group.addButton(button)

@@ -9,6 +9,10 @@ from simulator.program.tile_program import TileAlgorithm, TileProgram
 ALGORITHMS: dict[str, TileAlgorithm] = {
     each.name: each for each in (naive.ALGORITHM, flash1.ALGORITHM, flash2.ALGORITHM)
 }
+BASELINE = naive.ALGORITHM
+"""What the others are compared with."""
+USUAL = flash2.ALGORITHM
+"""What a scenario runs that names none."""
 
 
 def algorithm_of(workload: Workload) -> TileAlgorithm:

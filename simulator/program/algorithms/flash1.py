@@ -115,6 +115,7 @@ ALGORITHM = TileAlgorithm(
     name="flash1",
     title="FlashAttention-1",
     short_title="FlashAttention-1",
+    label="FlashAttention-1",
     in_a_sentence="FlashAttention-1",
     colour="text",
     line="dashdot",

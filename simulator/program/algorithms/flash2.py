@@ -115,6 +115,7 @@ ALGORITHM = TileAlgorithm(
     name="flash2",
     title="FlashAttention-2",
     short_title="FlashAttention-2",
+    label="FlashAttention-2",
     in_a_sentence="FlashAttention-2",
     colour="good",
     line="solid",

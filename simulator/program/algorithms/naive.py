@@ -137,6 +137,7 @@ ALGORITHM = TileAlgorithm(
     name="naive",
     title="Naive attention",
     short_title="Naive",
+    label="naive",
     in_a_sentence="naive attention",
     colour="bad",
     line="dash",

@@ -89,7 +89,7 @@ def test_past_areas_cover_exactly_the_used_tiles(name: str) -> None:
     for visit in range(0, len(trace), 3):
         snapshot = trace.snapshot(visit, 0)
         used = tile_states(snapshot.program, snapshot.visit) == 3
-        if snapshot.is_naive and snapshot.visit.launch == 2:
+        if snapshot.stores_scores and snapshot.visit.launch == 2:
             used[snapshot.visit.i, snapshot.visit.j] = True  # its P lies in HBM as well
         kinds = grid.kinds()
         for i, j in itertools.product(range(grid.Tr), range(grid.Tc)):
@@ -100,7 +100,7 @@ def test_past_areas_cover_exactly_the_used_tiles(name: str) -> None:
                 if rows.start in area.rows and cols.start in area.cols
             ]
             assert len(covering) <= 1
-            worked_on = bool(covering) and (snapshot.is_naive or kinds[i, j] > 0)
+            worked_on = bool(covering) and (snapshot.stores_scores or kinds[i, j] > 0)
             assert worked_on == bool(used[i, j]), (visit, i, j)
 
 

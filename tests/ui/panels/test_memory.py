@@ -21,7 +21,7 @@ from ui.look.draw import CENTRE, LEFT, RIGHT, text_width
 from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import bytes_text, factor_text
 from ui.panels.memory import painter as memory
-from ui.panels.memory.model import comparison, memory_model, naive_total
+from ui.panels.memory.model import baseline_total, comparison, memory_model
 from ui.panels.memory.painter import MIN_SIZE, paint_memory
 from ui.panels.memory.panel import MemoryPanel
 
@@ -153,7 +153,7 @@ def test_tiles_are_named_by_their_blocks() -> None:
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_naive_of_the_same_workload(name: str) -> None:
     # The three demos are one sentence with one tiling.
-    assert naive_total(demo(name).workload) == demo("naive").program.totals.bytes
+    assert baseline_total(demo(name).workload) == demo("naive").program.totals.bytes
 
 
 def test_comparison_is_of_whole_runs() -> None:
@@ -183,10 +183,10 @@ def test_no_text_collides(
 ) -> None:
     now = snapshots()[number % len(snapshots())]
     rect = QRectF(3, 5, width, height)
-    naive = naive_total(now.program.workload) if with_naive else None
+    naive = baseline_total(now.program.workload) if with_naive else None
     with pytest.MonkeyPatch.context() as patch:
         drawn = record_texts(patch, memory)
-        painted(lambda p: paint_memory(p, now, Style(DARK, scale), rect, naive_bytes=naive))
+        painted(lambda p: paint_memory(p, now, Style(DARK, scale), rect, baseline_bytes=naive))
     assert_tidy(drawn, rect)
     assert any("requested" in one.text for one in drawn)
 
@@ -263,8 +263,8 @@ def test_motion_only_one_op_on_and_never_queued(panel: MemoryPanel) -> None:
 def test_scenarios_change_under_the_panel(panel: MemoryPanel) -> None:
     scenario = load_scenario(SCENARIOS / "flash2.toml")
     panel.show_snapshot(demo("flash2").snapshot(0, 0))
-    before = panel.naive_bytes(demo("flash2").program)
+    before = panel.baseline_bytes(demo("flash2").program)
     other = simulate(with_values(scenario, {"tiling": {"rows": 2, "cols": 2}}))
     panel.show_snapshot(other.snapshot(0, 1))
-    assert panel.naive_bytes(other.program) == naive_total(other.workload) != before
+    assert panel.baseline_bytes(other.program) == baseline_total(other.workload) != before
     panel.grab()

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 from kernels.build.sources import op_lines, source
 from simulator.code.code_lines import CodeLines, Tab
 from simulator.code.paper import PAPERS
+from simulator.program.algorithms import USUAL
 from simulator.run.breakpoints import AtLine
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
@@ -73,7 +74,7 @@ class CodePanel(QWidget):
         self.setMinimumSize(320, 150)
         self._session = session
         self._style = Style(DARK)
-        self._code = code_lines("flash2")
+        self._code = code_lines(USUAL.name)
         self._bars = QTabBar()
         self._bars.setAccessibleName("Which code")
         self._bars.setExpanding(False)

@@ -19,6 +19,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QScrollArea, QToolTip, QWidget
 
 from simulator.code.paper import PAPERS, Paper, Role
+from simulator.program.algorithms import USUAL
 from ui.look.theme import DARK, Style
 from ui.panels.code.page import PaperLayout, paint_paper, paper_layout
 from ui.safety.overrides import guarded
@@ -103,7 +104,7 @@ class _Page(QWidget):
     def __init__(self, area: PaperView) -> None:
         super().__init__()
         self._area = area
-        self.paper = PAPERS["flash2"]
+        self.paper = PAPERS[USUAL.name]
         self.fed = False
         """Whether it has been shown an algorithm: its formulas are typeset by then."""
         self.style_now = Style(DARK)

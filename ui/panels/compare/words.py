@@ -8,7 +8,7 @@ from PySide6.QtGui import QFont
 
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import ALGORITHMS
+from simulator.program.algorithms import ALGORITHMS, BASELINE
 from simulator.study.compare import AtScale, Comparison, Position, Totals, at_scale
 from ui.look.draw import wrapped
 from ui.look.units import (
@@ -23,7 +23,9 @@ from ui.look.units import (
 
 _SAME = 1.005
 """Ratios up to here count as equal."""
-_UNEXPECTED = (("flash1", "naive"), ("flash2", "naive"), ("flash2", "flash1"))
+_UNEXPECTED = tuple(
+    (later, earlier) for n, later in enumerate(ALGORITHMS) for earlier in tuple(ALGORITHMS)[:n]
+)
 """The later algorithm first: where it requests more than the earlier one, that is said."""
 
 
@@ -34,7 +36,7 @@ def title(name: str) -> str:
 
 def _named(name: str) -> str:
     """Return the name inside a sentence."""
-    return "naive attention" if name == "naive" else title(name)
+    return ALGORITHMS[name].in_a_sentence
 
 
 def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
@@ -44,7 +46,7 @@ def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
         for slower, other in _UNEXPECTED
         if (sentence := _more_than_expected(comparison, slower, other))
     ]
-    why = () if unexpected else _why_naive(comparison)
+    why = () if unexpected else _why_baseline(comparison)
     scale = at_scale(comparison.programs[comparison.shown])
     long = scale_sentences(scale, comparison.programs[comparison.shown].workload) if scale else ()
     if unexpected:
@@ -123,7 +125,7 @@ def _more_than_expected(comparison: Comparison, name: str, other: str) -> tuple[
 def _reason(comparison: Comparison, name: str) -> str:
     total = _of(comparison, name)
     w = comparison.programs[total.algorithm].workload
-    if name == "flash1":
+    if ALGORITHMS[name].normalises_each_tile:
         size = w.heads * w.seqlen_q * w.value_dim * STATISTIC_WIDTH
         times = _count(total.counters.read["O"] / size)
         return f"d = {w.head_dim} and Bc = {w.cols} make it read O {times}"
@@ -137,16 +139,16 @@ def _count(times: float) -> str:
     return f"{times:.1f} times on average"
 
 
-def _why_naive(comparison: Comparison) -> tuple[str, ...]:
-    w, naive = comparison.programs["naive"].workload, _of(comparison, "naive")
+def _why_baseline(comparison: Comparison) -> tuple[str, ...]:
+    w, most = comparison.programs[BASELINE.name].workload, _of(comparison, BASELINE.name)
     largest = max(total.counters.bytes for total in comparison.totals)
-    if naive.counters.bytes < largest:
+    if most.counters.bytes < largest:
         return ()
-    moved = sum(naive.counters.read.get(t, 0) + naive.counters.write.get(t, 0) for t in "SP")
-    share = 100 * moved / naive.counters.bytes
+    moved = sum(most.counters.read.get(t, 0) + most.counters.write.get(t, 0) for t in "SP")
+    share = 100 * moved / most.counters.bytes
     pairs = f"{count_text(w.seqlen_q)} × {count_text(w.seqlen_k)}"
     heads = ", for every head" if w.heads > 1 else ""
-    words = f"{share:.0f} % of naive's bytes are S and P"
+    words = f"{share:.0f} % of {BASELINE.label}'s bytes are S and P"
     return f"{words}, {pairs} numbers each{heads}.", f"{words}."
 
 

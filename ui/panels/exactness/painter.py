@@ -164,7 +164,7 @@ def figure_lines(
 
 
 def _rescale_texts(snapshot: Snapshot, model: Exactness) -> tuple[str, ...]:
-    if snapshot.is_naive:
+    if snapshot.stores_scores:
         return ("none: one maximum over the whole row", "none")
     if model.rescale is None:
         return ("no maximum has changed so far", "none so far")

@@ -74,7 +74,7 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     """
     lines = list(softmax_lines(snapshot, report))
     row, r = report.row, report.row - snapshot.visit.rows.start
-    if not snapshot.is_naive:
+    if not snapshot.stores_scores:
         scores = _scores_line(snapshot, row, r)
         lines[:0] = [scores, _mask_line(snapshot, row, r)] if _masks(snapshot) else [scores]
         if "normalise" in snapshot.done:

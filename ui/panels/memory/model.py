@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import tile_program
+from simulator.program.algorithms import BASELINE, tile_program
 from simulator.run.snapshot import Snapshot
 from simulator.study.compare import AtScale
 from ui.look.names import (
@@ -162,30 +162,30 @@ def _statistics_joined(chips: list[Chip]) -> tuple[Chip, ...]:
     return tuple(rest)
 
 
-def naive_total(workload: Workload) -> int:
-    """Return the requested bytes of the naive algorithm's whole run on the same workload."""
-    return tile_program(replace(workload, algorithm="naive")).totals.bytes
+def baseline_total(workload: Workload) -> int:
+    """Return the requested bytes of the baseline's whole run on the same workload."""
+    return tile_program(replace(workload, algorithm=BASELINE.name)).totals.bytes
 
 
 def comparison(
-    run: int, naive: int | None, scale: AtScale | None = None, name: str = ""
+    run: int, baseline: int | None, scale: AtScale | None = None, name: str = ""
 ) -> tuple[str, ...]:
-    """Return the whole run's bytes beside naive's, in words, longest first.
+    """Return the whole run's bytes beside the baseline's, in words, longest first.
 
     Parameters
     ----------
-    run, naive : int
-        Requested bytes of the run and of naive's; None: not known.
+    run, baseline : int
+        Requested bytes of the run and of the baseline's; None: not known.
     scale : AtScale, optional
         The long run beside which this one is short.
     name : str
         The algorithm of the run.
     """
     ours = f"whole run {bytes_text(run)}"
-    if naive is None or naive == run:
+    if baseline is None or baseline == run:
         return (f"{ours} requested", ours)
-    times = f"{factor_text(naive / run)} as much"
-    theirs = f"naive {bytes_text(naive)}"
+    times = f"{factor_text(baseline / run)} as much"
+    theirs = f"{BASELINE.label} {bytes_text(baseline)}"
     long: tuple[str, ...] = ()
     if scale is not None:
         tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
@@ -193,12 +193,12 @@ def comparison(
         long = (
             f"whole run: {bytes_text(run)} requested  ·  {theirs}, {times}; {there}",
             f"{ours}  ·  {theirs}, {times}; {there}",
-            f"run {bytes_text(run)}  ·  {theirs}, {factor_text(naive / run)}; {there}",
-            f"naive {times}; {there}",
+            f"run {bytes_text(run)}  ·  {theirs}, {factor_text(baseline / run)}; {there}",
+            f"{BASELINE.label} {times}; {there}",
         )
     return (
         *long,
         f"whole run: {bytes_text(run)} requested  ·  {theirs}, {times}",
         f"{ours}  ·  {theirs}, {times}",
-        f"{ours}  ·  naive {times}",
+        f"{ours}  ·  {BASELINE.label} {times}",
     )

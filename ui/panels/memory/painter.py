@@ -97,7 +97,7 @@ def paint_memory(
     style: Style,
     rect: QRectF,
     *,
-    naive_bytes: int | None = None,
+    baseline_bytes: int | None = None,
     phase: float = 1.0,
 ) -> None:
     """Paint the memory traffic at a snapshot.
@@ -112,8 +112,8 @@ def paint_memory(
         Colours and text scale.
     rect : QRectF
         The place, at least `MIN_SIZE`.
-    naive_bytes : int, optional
-        What naive requests in its whole run (`naive_total`).
+    baseline_bytes : int, optional
+        What naive requests in its whole run (`baseline_total`).
     phase : float
         How far the moved tiles have come, 0 to 1.
     """
@@ -130,8 +130,8 @@ def paint_memory(
         _paint_quiet_lane(painter, layout)
     _paint_figures(painter, model, layout)
     font = layout.style.text_font(11)
-    scale = None if naive_bytes is None else at_scale(snapshot.program)
-    texts = comparison(model.run, naive_bytes, scale, snapshot.program.workload.algorithm)
+    scale = None if baseline_bytes is None else at_scale(snapshot.program)
+    texts = comparison(model.run, baseline_bytes, scale, snapshot.program.workload.algorithm)
     text = first_that_fits(texts, layout.footer.width(), font)
     draw_text(painter, layout.footer, text, font, layout.style.theme.muted, CENTRE)
     painter.restore()

@@ -8,7 +8,7 @@ from PySide6.QtGui import QPaintEvent
 from simulator.program.tile_program import TileProgram
 from simulator.run.snapshot import Snapshot
 from ui.panels.base import MovingPanel
-from ui.panels.memory.model import memory_model, naive_total
+from ui.panels.memory.model import baseline_total, memory_model
 from ui.panels.memory.painter import MIN_SIZE, paint_memory
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -22,7 +22,7 @@ class MemoryPanel(MovingPanel):
         super().__init__(QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12))
         self.setObjectName("memory_panel")
         self.setAccessibleName("Memory traffic")
-        self._naive: tuple[TileProgram, int] | None = None
+        self._baseline: tuple[TileProgram, int] | None = None
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a state."""
@@ -30,18 +30,18 @@ class MemoryPanel(MovingPanel):
         model = memory_model(snapshot)
         self.setAccessibleDescription(model.words)
 
-    def naive_bytes(self, program: TileProgram) -> int:
+    def baseline_bytes(self, program: TileProgram) -> int:
         """Return what naive requests on the same workload, worked out once a run."""
-        if self._naive is None or self._naive[0] is not program:
-            self._naive = (program, naive_total(program.workload))
-        return self._naive[1]
+        if self._baseline is None or self._baseline[0] is not program:
+            self._baseline = (program, baseline_total(program.workload))
+        return self._baseline[1]
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
             place = self.cleared(painter)
             if self.snapshot is not None:
-                naive = self.naive_bytes(self.snapshot.program)
+                baseline = self.baseline_bytes(self.snapshot.program)
                 paint_memory(
                     painter, self.snapshot, self.style_now, place,
-                    naive_bytes=naive, phase=self.phase,
+                    baseline_bytes=baseline, phase=self.phase,
                 )  # fmt: skip

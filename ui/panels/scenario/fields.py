@@ -27,6 +27,7 @@ from simulator.problem.scenario import (
     scenario_tables,
 )
 from simulator.problem.workload import Workload, capture_names
+from simulator.program.algorithms import USUAL
 
 Choices = tuple[tuple[str, str], ...]
 """Text in the form and words on the screen, of each choice."""
@@ -139,7 +140,7 @@ FIELDS = (
         "attention", "algorithm", "algorithm", Kind.CHOICE, _ALGORITHM,
         "naive: three launches, S and P in HBM. flash1: outer loop over column blocks. "
         "flash2: outer loop over row blocks.",
-        choices=_same(*get_args(Algorithm)), default="flash2",
+        choices=_same(*get_args(Algorithm)), default=USUAL.name,
     ),
     FieldSpec(
         "attention", "dtype", "dtype", Kind.CHOICE, _ALGORITHM,

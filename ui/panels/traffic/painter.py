@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF, Qt
 
+from simulator.program.algorithms import ALGORITHMS
 from simulator.program.tile_program import TileProgram
 from simulator.study.compare import at_scale
 from simulator.study.traffic_curve import Curve, RunTraffic
@@ -26,7 +27,7 @@ _LEAST_OWN = 14
 """Pixels (scale 1) that the run on show keeps, however much another algorithm requests."""
 _LINE = 14
 _TICK_ROW = 16
-_NAMES = {"naive": "naive", "flash1": "FlashAttention-1", "flash2": "FlashAttention-2"}
+_NAMES = {name: algorithm.label for name, algorithm in ALGORITHMS.items()}
 _SHORT = {name: name for name in _NAMES}
 _NOTES = (
     "bytes requested from HBM, read and written  ·  dashed: the other algorithms, each run "
@@ -248,7 +249,7 @@ def placed_labels(
 
 def algorithm_colour(theme: Theme, name: str) -> QColor:
     """Return the colour of an algorithm's line."""
-    return QColor({"naive": theme.bad, "flash2": theme.good}.get(name, theme.text))
+    return QColor(getattr(theme, ALGORITHMS[name].colour))
 
 
 # --- painting ----------------------------------------------------------------------------------

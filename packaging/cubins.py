@@ -22,7 +22,8 @@ sys.path.insert(0, str(ROOT))
 from kernels.build import shipped  # noqa: E402
 from kernels.build.nvrtc import compile_cubin, compile_ptx, nvrtc_version  # noqa: E402
 from kernels.build.sources import whole_source  # noqa: E402
-from kernels.cuda.launch import KERNELS, build_options, most_shared_bytes  # noqa: E402
+from kernels.cuda.launch import build_options  # noqa: E402
+from kernels.cuda.specs import KERNELS, most_shared_bytes  # noqa: E402
 from simulator.base.assets import SCENARIOS  # noqa: E402
 from simulator.lesson.reader import list_lessons, load_lesson, resolve_step  # noqa: E402
 from simulator.problem.hardware import gpus  # noqa: E402

@@ -25,8 +25,9 @@ from kernels.checks.timing import (
 )
 from kernels.cuda.engine import check_fits, place_tensors, widened
 from kernels.cuda.fast import FastRun
-from kernels.cuda.launch import KERNELS, Device, Part, build_options, most_shared_bytes, prepared
+from kernels.cuda.launch import Device, build_options, prepared
 from kernels.cuda.records import recording
+from kernels.cuda.specs import KERNELS, Part, most_shared_bytes
 from kernels.cuda.tensor_core import TensorCoreRun
 from simulator.base.dtypes import F32, round_to
 from simulator.problem.scenario import parse_scenario

@@ -22,7 +22,7 @@ from kernels.build.nvrtc import nvrtc_reason
 from kernels.checks.case import TENSOR_CORES, options_of, run, write_cubin
 from kernels.checks.outcome import CannotRunError, Finding, Setting, Table, capability
 from kernels.checks.process import ended
-from kernels.cuda.launch import KERNELS
+from kernels.cuda.specs import KERNELS
 from kernels.cuda.tensor_core import CAPABILITY, HEAD_DIMS
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Workload, resolve

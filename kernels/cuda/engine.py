@@ -11,19 +11,10 @@ from numpy.typing import NDArray
 
 from kernels.build.sources import whole_source
 from kernels.cuda.counters import total
-from kernels.cuda.launch import (
-    KERNELS,
-    Device,
-    Part,
-    Recording,
-    Tensors,
-    build_options,
-    most_shared_bytes,
-    prepared,
-    shared_bytes,
-)
+from kernels.cuda.launch import Device, Recording, Tensors, build_options, prepared
 from kernels.cuda.naive import naive_tile
 from kernels.cuda.records import Details, carried_on, detail_buffer, detail_type, recording
+from kernels.cuda.specs import KERNELS, SPECS, Part, most_shared_bytes
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, bfloat16_from_bits, frozen
 from simulator.base.errors import refuse
@@ -317,7 +308,8 @@ def check_fits(w: Workload, device: Device) -> None:
         return
     key, what = "tiling", "tiles that fit"
     value: object = f"{w.rows} x {w.cols}"
-    if algorithm_of(w).stores_scores and shared_bytes(w, "naive_softmax") + MARGIN > limit:
+    whole_rows = [spec for name in KERNELS[w.algorithm] if (spec := SPECS[name]).whole_rows]
+    if any(spec.shared(w) + MARGIN > limit for spec in whole_rows):
         key, value, what = "attention.seqlen_k", w.seqlen_k, "rows of S that fit"
     raise refuse(
         "scenario",
@@ -334,7 +326,9 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     stored: type[np.generic] = np.uint16 if w.width == 2 else np.float32
     if algorithm_of(w).normalises_each_tile:
         stored = np.float32
-    statistics = {"naive": (), "flash1": ("m", "l"), "flash2": ("lse",)}[w.algorithm]
+    # The row statistics that lie in HBM: what its kernels take.
+    taken = {name for kernel in KERNELS[w.algorithm] for name in SPECS[kernel].arguments}
+    statistics = [name for name in ("m", "l", "lse") if name in taken]
     return Tensors(
         q=device.upload(narrowed(inputs.q, w.dtype)),
         k=device.upload(narrowed(inputs.k, w.dtype)),

@@ -8,7 +8,8 @@ import numpy as np
 
 from kernels.build.sources import whole_source
 from kernels.cuda.engine import check_fits, place_tensors
-from kernels.cuda.launch import KERNELS, Device, Part, Tensors, build_options, prepared
+from kernels.cuda.launch import Device, Tensors, build_options, prepared
+from kernels.cuda.specs import KERNELS, Part
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 

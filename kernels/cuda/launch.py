@@ -7,32 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.cuda.specs import SPECS, Part, scalars, warps
 from simulator.problem.workload import Workload
 
-WARP = 32
-ROWS_OF_A_WARP = 8
-"""Query rows that a warp takes while there are warps left: enough that what it reads of K and V
-serves several, few enough that O stays in registers."""
-MOST_WARPS = 16
-SOFTMAX_THREADS = 4 * WARP
-FIXED_BYTES = {"naive_softmax": 4 * SOFTMAX_THREADS // WARP}
-"""Shared memory of a kernel beside what a launch gives it: one float a warp."""
-
-KERNELS: dict[str, tuple[str, ...]] = {
-    "naive": ("naive_scores", "naive_softmax", "naive_output"),
-    "flash1": ("flash1",),
-    "flash2": ("flash2",),
-}
-"""The kernels of each algorithm, in the order of its launches."""
-
 _ELEMENT = {"float32": 0, "float16": 1, "bfloat16": 2}
-_LARGEST = 2**31 - 1
 
 
 class Buffer(Protocol):
@@ -104,31 +87,6 @@ class Device(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The heads and row blocks that one launch covers.
-
-    Attributes
-    ----------
-    heads : range
-        Query heads.
-    blocks : range
-        Row blocks of each of them.
-    """
-
-    heads: range
-    blocks: range
-
-    @staticmethod
-    def whole(w: Workload) -> Part:
-        """Return all of a workload."""
-        return Part(range(w.heads), range(w.grid.Tr))
-
-    def rows(self, w: Workload) -> range:
-        """Return the query rows of the row blocks."""
-        return range(self.blocks.start * w.rows, min(self.blocks.stop * w.rows, w.seqlen_q))
-
-
-@dataclass(frozen=True, slots=True)
 class Recording:
     """Buffers that the trace build fills; None: not recorded.
 
@@ -195,11 +153,6 @@ class Tensors:
     p: Buffer | None = None
 
 
-def warps(w: Workload) -> int:
-    """Return the warps of a block that works on a tile."""
-    return min(MOST_WARPS, ceil(w.rows / ROWS_OF_A_WARP))
-
-
 def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
     """Return the definitions that a workload's kernels are compiled with."""
     values = {
@@ -211,31 +164,6 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
         "ELEMENT": _ELEMENT[w.dtype],
     }
     return (*(f"-D{name}={value}" for name, value in values.items()), *(["-DTRACE"] * trace))
-
-
-def shared_bytes(w: Workload, kernel: str) -> int:
-    """Return the dynamic shared memory that a block of a kernel takes.
-
-    Operands lie there as wide as in HBM, a key's row one bank longer than its elements, and S
-    or P as float32, for the rows of whole warps.
-    """
-    if kernel == "naive_softmax":
-        return 4 * w.seqlen_k
-    tile_rows = warps(w) * ceil(w.rows / warps(w))
-    scores = 4 * tile_rows * w.cols
-    q = w.width * tile_rows * w.head_dim
-    k = w.cols * (w.width * w.head_dim + 4)
-    v = w.width * w.cols * w.value_dim
-    if kernel == "naive_scores":
-        return scores + q + k
-    if kernel == "naive_output":
-        return scores + v
-    return scores + q + k + v
-
-
-def most_shared_bytes(w: Workload) -> int:
-    """Return the most that any kernel of the workload's algorithm takes, fixed arrays included."""
-    return max(shared_bytes(w, name) + FIXED_BYTES.get(name, 0) for name in KERNELS[w.algorithm])
 
 
 def prepared(
@@ -255,7 +183,7 @@ def prepared(
     w : Workload
         Shapes, mask, tiles.
     kernel : str
-        Name, one of `KERNELS`.
+        Name, one of `SPECS`.
     part : Part
         Heads and row blocks that it covers.
     tensors : Tensors
@@ -268,46 +196,16 @@ def prepared(
     callable
         Launches it. What takes the host time, beside the launch, has been done.
     """
-    function = module.get_function(kernel)
-    shared = shared_bytes(w, kernel)
+    spec, function = SPECS[kernel], module.get_function(kernel)
+    shared = spec.shared(w)
     # A GPU gives 48 KiB, fixed arrays among them, unless it is asked for more.
-    if shared + FIXED_BYTES.get(kernel, 0) > function.max_dynamic_shared_size_bytes:
+    if shared + spec.fixed_bytes > function.max_dynamic_shared_size_bytes:
         function.max_dynamic_shared_size_bytes = shared
-    threads = SOFTMAX_THREADS if kernel == "naive_softmax" else warps(w) * WARP
-    arguments = _arguments(w, kernel, part, tensors)
+    threads, grid = spec.threads(w), spec.grid(w, part)
+    known = scalars(w, part)
+    arguments = [
+        known[name] if name in known else getattr(tensors, name) for name in spec.arguments
+    ]
     if recording is not None:
         arguments += recording.arguments()
-    grid = _grid(w, kernel, part)
     return lambda: function(grid, (threads,), arguments, shared_mem=shared)
-
-
-def _grid(w: Workload, kernel: str, part: Part) -> tuple[int, int]:
-    if kernel == "flash1":
-        return 1, len(part.heads)
-    if kernel == "naive_softmax":
-        return len(part.rows(w)), len(part.heads)
-    return len(part.blocks), len(part.heads)
-
-
-def _arguments(w: Workload, kernel: str, part: Part, t: Tensors) -> list[Any]:
-    """Return what every build of a kernel takes, in the order of its parameters."""
-    sizes = [np.int32(w.seqlen_q), np.int32(w.seqlen_k)]
-    # A window or sinks of 2**31 keys and more hide what those of 2**31 - 1 hide: nothing.
-    mask = [
-        np.int32(w.mask.causal),
-        np.int32(min(w.mask.window, _LARGEST)),
-        np.int32(min(w.mask.sinks, _LARGEST)),
-    ]
-    scale = np.float32(w.logit_scale)
-    first = [np.int32(part.heads.start), np.int32(part.blocks.start)]
-    if kernel == "naive_scores":
-        return [t.q, t.k, t.kv_head_of, t.s, *sizes, scale, *mask, *first]
-    if kernel == "naive_softmax":
-        return [t.s, t.p, np.int32(w.seqlen_k)]
-    if kernel == "naive_output":
-        return [t.p, t.v, t.kv_head_of, t.o, *sizes, *first]
-    operands = [t.q, t.k, t.v, t.kv_head_of, t.o]
-    if kernel == "flash1":
-        blocks = np.int32(len(part.blocks))
-        return [*operands, t.l, t.m, *sizes, scale, *mask, *first, blocks]
-    return [*operands, t.lse, *sizes, scale, *mask, *first]

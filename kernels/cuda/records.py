@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.cuda.counters import COUNTERS
-from kernels.cuda.launch import Device, Part, Recording
+from kernels.cuda.launch import Device, Recording
+from kernels.cuda.specs import SPECS, Part
 from simulator.base.dtypes import F32
 from simulator.problem.workload import Workload
 
@@ -46,7 +47,7 @@ def recording(device: Device, w: Workload, kernel: str, part: Part, *, counters:
         Whether requested bytes are counted.
     """
     heads, blocks = len(part.heads), len(part.blocks)
-    columns = 1 if kernel == "naive_softmax" else w.grid.Tc
+    columns = 1 if SPECS[kernel].whole_rows else w.grid.Tc
     per_row = (heads, blocks * w.rows, columns)
     return Recording(
         kinds=device.filled((heads, blocks, columns), np.uint8, 0xFF),

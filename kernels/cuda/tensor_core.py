@@ -12,7 +12,8 @@ import numpy as np
 
 from kernels.build.sources import whole_source
 from kernels.cuda.engine import place_tensors
-from kernels.cuda.launch import WARP, Device, Tensors
+from kernels.cuda.launch import Device, Tensors
+from kernels.cuda.specs import WARP
 from kernels.errors import KernelError
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of

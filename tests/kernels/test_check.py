@@ -26,7 +26,7 @@ from kernels.checks.outcome import (
 )
 from kernels.checks.picture import Chart, svg
 from kernels.cuda.fast import FastRun
-from kernels.cuda.launch import KERNELS
+from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
 from kernels.errors import KernelError
 from simulator.problem.workload import Inputs, Workload

@@ -1,6 +1,7 @@
 """The kernels' texts: element types, lines that stand for ops, options, limits, the registry."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +10,9 @@ import pytest
 from kernels.build.sources import FOLDER, anchors, source, whole_source
 from kernels.cuda.counters import COUNTERS, total
 from kernels.cuda.fast import FastRun
-from kernels.cuda.launch import (
-    KERNELS,
-    Part,
-    Tensors,
-    build_options,
-    most_shared_bytes,
-    prepared,
-    shared_bytes,
-)
+from kernels.cuda.launch import Tensors, build_options, prepared
 from kernels.cuda.records import detail_type
+from kernels.cuda.specs import KERNELS, SPECS, Part, most_shared_bytes, shared_bytes
 from kernels.devices import registry
 from kernels.devices.cupy import CupyDevice
 from kernels.devices.driver import GpuStatus, gpu_status
@@ -157,12 +151,12 @@ def test_a_byte_less_of_shared_memory_is_too_little(
     algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The formula asks for no more than the kernels use: with less they overrun, and it shows."""
-    from kernels.cuda import launch as launch_module
-
     chosen = scenario(algorithm, nq=20, nk=40, d=8, dv=33, rows=20, cols=40, dtype="float16")
     FastRun(*workload_of(chosen), HostDevice()).launch()
-    real = shared_bytes
-    monkeypatch.setattr(launch_module, "shared_bytes", lambda w, kernel: real(w, kernel) - 1)
+    for name in KERNELS[algorithm]:
+        spec = SPECS[name]
+        less = replace(spec, shared=lambda w, spec=spec: spec.shared(w) - 1)
+        monkeypatch.setitem(SPECS, name, less)
     with pytest.raises(KernelError, match="wrote past its"):
         FastRun(*workload_of(chosen), HostDevice()).launch()
 
@@ -275,3 +269,13 @@ def test_every_algorithm_has_kernels() -> None:
             assert re.search(
                 rf"__global__ void __launch_bounds__\(\w+\) {name}\(", source(algorithm)
             )
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_arguments_are_the_parameters_of_the_source(name: str) -> None:
+    (algorithm,) = (each for each, names in KERNELS.items() if name in names)
+    found = re.search(rf"\b{name}\((.*?)TRACE_PARAMETERS", source(algorithm), re.DOTALL)
+    assert found
+    parameters = re.sub("//.*", "", found[1]).split(",")
+    words = [text.split()[-1] for text in parameters]
+    assert tuple(w.removesuffix("_hbm").lower() for w in words) == SPECS[name].arguments

@@ -1,0 +1,200 @@
+"""What each kernel is: its grid, threads, shared memory and arguments; one row each.
+
+A kernel's arguments stand in the order of its parameters and by their names in the source, which
+`kernels.cuda.launch.Tensors` and `scalars` know too; a tensor is ``Q_hbm`` there and ``q`` here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from simulator.problem.workload import Workload
+
+WARP = 32
+ROWS_OF_A_WARP = 8
+"""Query rows that a warp takes while there are warps left: enough that what it reads of K and V
+serves several, few enough that O stays in registers."""
+MOST_WARPS = 16
+SOFTMAX_THREADS = 4 * WARP
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The heads and row blocks that one launch covers.
+
+    Attributes
+    ----------
+    heads : range
+        Query heads.
+    blocks : range
+        Row blocks of each of them.
+    """
+
+    heads: range
+    blocks: range
+
+    @staticmethod
+    def whole(w: Workload) -> Part:
+        """Return all of a workload."""
+        return Part(range(w.heads), range(w.grid.Tr))
+
+    def rows(self, w: Workload) -> range:
+        """Return the query rows of the row blocks."""
+        return range(self.blocks.start * w.rows, min(self.blocks.stop * w.rows, w.seqlen_q))
+
+
+def warps(w: Workload) -> int:
+    """Return the warps of a block that works on a tile."""
+    return min(MOST_WARPS, ceil(w.rows / ROWS_OF_A_WARP))
+
+
+def _tile_rows(w: Workload) -> int:
+    return warps(w) * ceil(w.rows / warps(w))
+
+
+def _scores_bytes(w: Workload) -> int:
+    """Return what S or P of a tile takes: float32, for the rows of whole warps."""
+    return 4 * _tile_rows(w) * w.cols
+
+
+def _q_bytes(w: Workload) -> int:
+    return w.width * _tile_rows(w) * w.head_dim
+
+
+def _k_bytes(w: Workload) -> int:
+    """Return what the K tile takes: a key's row is one bank longer than its elements."""
+    return w.cols * (w.width * w.head_dim + 4)
+
+
+def _v_bytes(w: Workload) -> int:
+    return w.width * w.cols * w.value_dim
+
+
+def _all_bytes(w: Workload) -> int:
+    return _scores_bytes(w) + _q_bytes(w) + _k_bytes(w) + _v_bytes(w)
+
+
+def _a_block_each(w: Workload, part: Part) -> tuple[int, int]:
+    return len(part.blocks), len(part.heads)
+
+
+def _a_tile_threads(w: Workload) -> int:
+    return warps(w) * WARP
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSpec:
+    """One kernel.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the source.
+    arguments : tuple of str
+        What every build takes, in the order of its parameters.
+    shared : callable
+        Workload to the dynamic shared memory of a block, in bytes. Operands lie there as wide as
+        in HBM.
+    grid : callable
+        Workload and part to the thread blocks across and down.
+    threads : callable
+        Workload to the threads of a block.
+    fixed_bytes : int
+        Shared memory beside what a launch gives it.
+    whole_rows : bool
+        Whether a block takes whole rows of S: it records one visit for each row block.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    shared: Callable[[Workload], int]
+    grid: Callable[[Workload, Part], tuple[int, int]] = _a_block_each
+    threads: Callable[[Workload], int] = _a_tile_threads
+    fixed_bytes: int = 0
+    whole_rows: bool = False
+
+
+_SIZES, _MASK, _FIRST = (
+    ("seqlen_q", "seqlen_k"),
+    ("causal", "window", "sinks"),
+    ("first_head", "first_block"),
+)
+_OPERANDS = ("q", "k", "v", "kv_head_of", "o")
+
+SPECS: dict[str, KernelSpec] = {
+    spec.name: spec
+    for spec in (
+        KernelSpec(
+            "naive_scores",
+            ("q", "k", "kv_head_of", "s", *_SIZES, "scale", *_MASK, *_FIRST),
+            shared=lambda w: _scores_bytes(w) + _q_bytes(w) + _k_bytes(w),
+        ),
+        KernelSpec(
+            "naive_softmax",
+            ("s", "p", "seqlen_k"),
+            shared=lambda w: 4 * w.seqlen_k,
+            grid=lambda w, part: (len(part.rows(w)), len(part.heads)),
+            threads=lambda w: SOFTMAX_THREADS,
+            fixed_bytes=4 * SOFTMAX_THREADS // WARP,  # one float a warp
+            whole_rows=True,
+        ),
+        KernelSpec(
+            "naive_output",
+            ("p", "v", "kv_head_of", "o", *_SIZES, *_FIRST),
+            shared=lambda w: _scores_bytes(w) + _v_bytes(w),
+        ),
+        KernelSpec(
+            "flash1",
+            (*_OPERANDS, "l", "m", *_SIZES, "scale", *_MASK, *_FIRST, "blocks"),
+            shared=_all_bytes,
+            grid=lambda w, part: (1, len(part.heads)),
+        ),
+        KernelSpec(
+            "flash2",
+            (*_OPERANDS, "lse", *_SIZES, "scale", *_MASK, *_FIRST),
+            shared=_all_bytes,
+        ),
+    )
+}
+"""The kernels by name."""
+
+KERNELS: dict[str, tuple[str, ...]] = {
+    "naive": ("naive_scores", "naive_softmax", "naive_output"),
+    "flash1": ("flash1",),
+    "flash2": ("flash2",),
+}
+"""The kernels of each algorithm, in the order of its launches."""
+
+
+def scalars(w: Workload, part: Part) -> dict[str, Any]:
+    """Return the arguments that are numbers, by name."""
+    mask = w.mask
+    return {
+        "seqlen_q": np.int32(w.seqlen_q),
+        "seqlen_k": np.int32(w.seqlen_k),
+        "scale": np.float32(w.logit_scale),
+        "causal": np.int32(mask.causal),
+        # A window or sinks of 2**31 keys and more hide what those of 2**31 - 1 hide: nothing.
+        "window": np.int32(min(mask.window, _LARGEST)),
+        "sinks": np.int32(min(mask.sinks, _LARGEST)),
+        "first_head": np.int32(part.heads.start),
+        "first_block": np.int32(part.blocks.start),
+        "blocks": np.int32(len(part.blocks)),
+    }
+
+
+def shared_bytes(w: Workload, kernel: str) -> int:
+    """Return the dynamic shared memory that a block of a kernel takes."""
+    return SPECS[kernel].shared(w)
+
+
+def most_shared_bytes(w: Workload) -> int:
+    """Return the most that any kernel of the workload's algorithm takes, fixed arrays included."""
+    specs = (SPECS[name] for name in KERNELS[w.algorithm])
+    return max(spec.shared(w) + spec.fixed_bytes for spec in specs)

@@ -90,3 +90,33 @@ def test_every_room_says_what_belongs_there(package: str) -> None:
     }
     assert len(rooms) > 3
     assert not silent
+
+
+NAMES = {"naive", "flash1", "flash2"}
+THEIR_OWN = ("simulator/program/algorithms/", "kernels/cuda/")
+"""Where an algorithm's name may stand: its modules, and its kernels."""
+MOST_NAMES = 12
+"""The rows of scenarios, papers and shots; it may only become less."""
+
+
+def named(tree: ast.Module) -> int:
+    """Return how often code names an algorithm, by a string or a name of its own."""
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return sum(
+        (isinstance(node, ast.Constant) and node.value in NAMES and id(node) not in said)
+        or (isinstance(node, ast.Attribute) and node.attr in NAMES)
+        or (isinstance(node, ast.Name) and node.id in NAMES)
+        for node in ast.walk(tree)
+    )
+
+
+def test_who_needs_to_know_an_algorithm_asks_it() -> None:
+    paths = [path for package in ORDER for path in (ROOT / package).rglob("*.py")]
+    counts = {
+        name: count
+        for path in paths
+        if not (name := path.relative_to(ROOT).as_posix()).startswith(THEIR_OWN)
+        and (count := named(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert sum(counts.values()) <= MOST_NAMES, counts
+    assert named(ast.parse("if w.algorithm == 'naive' or flash1: pass")) == 2

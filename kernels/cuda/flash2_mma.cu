@@ -1,4 +1,4 @@
-// FlashAttention-2, forward, on tensor cores. Not yet run on hardware.
+// FlashAttention-2, forward, on tensor cores.
 //
 // Paper      Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work
 //            Partitioning", Algorithm 1; every line of it is cited where it is done.

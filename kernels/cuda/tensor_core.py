@@ -1,6 +1,6 @@
 """FlashAttention-2 on tensor cores: `cuda/flash2_mma.cu`, launched without any record.
 
-Not yet run on hardware. What it computes is flash2's, tile after tile; it is timed beside the
+What it computes is flash2's, tile after tile; it is timed beside the
 other kernels, and has no trace build of its own.
 """
 

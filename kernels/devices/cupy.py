@@ -1,6 +1,6 @@
 """A GPU as a device for kernels, through CuPy.
 
-Not yet run on hardware. It asks of CuPy nothing but memory, copies and raw kernels: an
+It asks of CuPy nothing but memory, copies and raw kernels: an
 elementwise function of CuPy would want NVRTC and headers where cubins are shipped.
 """
 

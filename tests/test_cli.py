@@ -85,10 +85,13 @@ def test_output_holds_arrays_and_summary(tmp_path, capsys):
         (["--nonsense"], ["--nonsense"]),
     ],
 )
-def test_wrong_input_is_one_line_and_leaves_no_file(arguments, words, tmp_path, capsys):
+def test_wrong_input_is_one_line_and_leaves_no_file(
+    arguments, words, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # a long path would be cut in the message
     bad = tmp_path / "bad.toml"
     bad.write_text("[attention]\nheads = 6\nkv_heads = 4\n")
-    places = {"{demo}": SCENARIOS / "causal.toml", "{tmp}": tmp_path, "{bad}": bad}
+    places = {"{demo}": SCENARIOS / "causal.toml", "{tmp}": ".", "{bad}": bad}
     for key, value in places.items():
         arguments = [argument.replace(key, str(value)) for argument in arguments]
     try:
@@ -171,10 +174,13 @@ CODES = "a\x1b]0;title\x07\x9b31m\u202eb"
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )
-def test_names_reach_the_terminal_without_their_codes(arguments, tmp_path, capsys, qapp):
+def test_names_reach_the_terminal_without_their_codes(
+    arguments, tmp_path, capsys, qapp, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # a long path would be cut in the message
     scenario = with_values(load_scenario(SCENARIOS / "flash2.toml"), {"title": CODES})
     save_scenario(scenario, tmp_path / f"{CODES}.toml")
-    names = {"IN": str(tmp_path / CODES), "OUT": str(tmp_path / f"out {CODES}")}
+    names = {"IN": CODES, "OUT": f"out {CODES}"}
     typed = [arguments[0]]
     for word in arguments[1:]:
         for short, name in names.items():

@@ -379,16 +379,25 @@ def shift_factor(snapshot: Snapshot, row: int, which: str) -> float:
 
 
 def weight_sum(snapshot: Snapshot, row: int) -> TermSum:
-    """Return the row sum of P of the current tile, term by term."""
+    """Return the row sum of P of the current tile, term by term.
+
+    Once whole rows have been divided by l, what was summed is no longer P and is called otherwise.
+    """
     visit = snapshot.visit
     p = snapshot.tile.p[row - visit.rows.start]
+    divided = snapshot.in_softmax_launch and "normalise" in snapshot.done
+
+    def name(cell: Cell) -> str:
+        return f"exp({cell_name(cell)} − m)" if divided else cell_name(cell, "P")
+
     terms = tuple(
-        Term(key, (Number(float(p[n]), cell, cell_name(cell, "P")),), float(p[n]))
+        Term(key, (Number(float(p[n]), cell, name(cell)),), float(p[n]))
         for n, key in enumerate(visit.cols[:MOST_TERMS])
         for cell in [Cell("S", row, key)]
     )
     tilde = "̃" if snapshot.program.algorithm.normalises_each_tile else ""
-    return TermSum(f"Σ P{tilde}", "key", terms, len(p), float(p.sum(dtype=np.float64)))
+    title = "Σ exp(S − m)" if divided else f"Σ P{tilde}"
+    return TermSum(title, "key", terms, len(p), float(p.sum(dtype=np.float64)))
 
 
 def _explain_sum(snapshot: Snapshot, value: CellValue) -> Explanation:
@@ -401,7 +410,7 @@ def _explain_sum(snapshot: Snapshot, value: CellValue) -> Explanation:
     added = Number(float(tile.l_tile[r]), value.cell, f"row sum of this tile, row {row}")
     if snapshot.stores_scores:
         sums = weight_sum(snapshot, row)
-        line = ("ℓ = Σ P = ", Number(sums.total, value.cell, "in float64", full=True))
+        line = (f"ℓ = {sums.name} = ", Number(sums.total, value.cell, "in float64", full=True))
         return Explanation(value, (line, _beside(snapshot, now, sums.total)), sums)
     lines: list[tuple[Part, ...]] = []
     sums_now = weight_sum(snapshot, row) if "row sum" in snapshot.done else None

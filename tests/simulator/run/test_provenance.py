@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from simulator import Snapshot, Trace, simulate
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import resolve
-from simulator.run.cell_values import cell_shape, cell_value, exists, moved_cell
+from simulator.run.cell_values import cell_name, cell_shape, cell_value, exists, moved_cell
 from simulator.run.provenance import MOST_TERMS, Explanation, Number, explain, masked_because
 from simulator.run.snapshot import Cell
 from tests.helpers.runs import ALGORITHMS, pairs_of, scenario, scenarios, trace_of
@@ -203,6 +203,25 @@ def test_each_launch_of_naive() -> None:
     assert words_of(explain(third, Cell("O", 7, 0))).startswith("O = O before + Σ p v")
 
 
+def test_a_term_of_l_is_called_what_it_is() -> None:
+    """Once naive has divided P by l, what was summed is no longer what the cell of P shows."""
+    for now in every_op(trace_of(scenario("naive", nq=8, d=4))):
+        if now.visit.launch != 1 or "row sum" not in now.done or 7 not in now.visit.rows:
+            continue
+        found = explain(now, Cell("l", 7, 0)).sum
+        assert found is not None
+        for term in found.terms:
+            (number,) = term.factors
+            shown = cell_value(now, number.cell)
+            assert shown.value is not None
+            if number.name == cell_name(number.cell, "P"):
+                assert number.value == shown.value
+            else:
+                assert number.name == f"exp({cell_name(number.cell)} − m)"
+                assert number.value == pytest.approx(shown.value * found.total, rel=1e-5)
+        assert (found.name == "Σ P") is ("normalise" not in now.done)
+
+
 def test_what_is_not_there_is_said() -> None:
     trace = trace_of(scenario("flash2", nq=12, d=4, mask={"causal": True}))
     now = trace.snapshot(2, 1)  # tile (1, 1), before its maximum
@@ -376,6 +395,9 @@ def test_what_is_said_of_every_cell_from_op_to_op() -> None:
 def meant_by(now: Snapshot, at: Cell, number: Number) -> tuple[float, Cell]:
     """Return the value and the cell that a number of an explanation has by its name alone."""
     t, r, row, name = now.tile, at.row - now.visit.rows.start, at.row, number.name
+    if found := re.fullmatch(r"exp\(S\[(\d+), (\d+)\] − m\)", name):
+        cell = Cell("S", int(found[1]), int(found[2]))
+        return float(t.p[r, cell.col - now.visit.cols.start]), cell
     if found := re.fullmatch(r"([SPOVqk])\[(\d+), (\d+)\]", name):
         tensor, cell = found[1], Cell(found[1].upper(), int(found[2]), int(found[3]))
         if tensor in "qkV":

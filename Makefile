@@ -30,9 +30,12 @@ run: ## set up, then open the window on the demo (with no display: draw it to bu
 	  mkdir -p build && $(PY) -m ui export $(DEMO) -o build/demo.png; \
 	fi
 
-test: ## set up, then run the whole suite without a display
+test: ## set up, then run the suite without a display; of sweeps some cases
 	@.ci/setup test $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+
+test-all: ## the same with every case of every sweep, as .ci/run does
+	@$(MAKE) test ARGS="--all $(ARGS)"
 
 test-peers: ## compare with PyTorch and transformers (CPU builds, 230 MB)
 	@.ci/setup test peers $(EXTRAS)
@@ -94,5 +97,5 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test test-peers lint soak fuzz mutants bench bench-peers package test-package \
+.PHONY: help run test test-all test-peers lint soak fuzz mutants bench bench-peers package test-package \
   pictures docs-pictures clean

@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -46,3 +47,27 @@ def collected() -> Iterator[None]:
     """Collect after each file: once a window has been open, nothing does so by itself."""
     yield
     gc.collect()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="every case of every sweep")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test that is a sweep keep some cases, evenly picked, unless all or one are asked for."""
+    if config.option.all or config.option.keyword or any("::" in arg for arg in config.args):
+        return
+    sweeps: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sweep"):
+            sweeps[item.nodeid.partition("[")[0]].append(item)
+    left: list[pytest.Item] = []
+    for cases in sweeps.values():
+        marker = cases[0].get_closest_marker("sweep")
+        assert marker is not None
+        keep = marker.kwargs["keep"]
+        kept = {round(n * (len(cases) - 1) / max(keep - 1, 1)) for n in range(keep)}
+        left += [case for n, case in enumerate(cases) if n not in kept]
+    gone = set(map(id, left))
+    items[:] = [item for item in items if id(item) not in gone]
+    config.hook.pytest_deselected(items=left)

@@ -10,7 +10,8 @@ from simulator.program.ops import Op
 
 FOLDER = Path(__file__).parents[1] / "cuda"
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
-_ANCHOR = re.compile(r"//.*?\[([a-z ]+)\] (?=Dao)")
+_ANCHOR = re.compile(r"//.*?\[([a-z ]+)\] (?=[A-Z]\w+ (?:et al|\d{4}))")
+"""An op's name before a citation: whoever wrote the paper, by the author and the year."""
 _CITED = re.compile(r"\d+(?:-\d+)?")
 _TENSOR = re.compile(r"\b([A-Z]+)_(?:shared|hbm)\b")
 

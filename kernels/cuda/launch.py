@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.cuda.specs import SPECS, Part, scalars, warps
+from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.workload import Workload
 
-_ELEMENT = {"float32": 0, "float16": 1, "bfloat16": 2}
+ELEMENT = {name: code for code, name in enumerate(TYPE_NAMES)}
+"""What ``-DELEMENT`` is for an element type: common.cuh reads it."""
 
 
 class Buffer(Protocol):
@@ -161,7 +163,7 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
         "HEAD_DIM": w.head_dim,
         "VALUE_DIM": w.value_dim,
         "WARPS": warps(w),
-        "ELEMENT": _ELEMENT[w.dtype],
+        "ELEMENT": ELEMENT[w.dtype],
     }
     return (*(f"-D{name}={value}" for name, value in values.items()), *(["-DTRACE"] * trace))
 

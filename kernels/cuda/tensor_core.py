@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels.build.sources import whole_source
 from kernels.cuda.engine import place_tensors
-from kernels.cuda.launch import Device, Tensors
+from kernels.cuda.launch import ELEMENT, Device, Tensors
 from kernels.cuda.specs import WARP
 from kernels.errors import KernelError
 from simulator.problem.workload import Inputs, Workload
@@ -25,7 +25,7 @@ COLS = 64
 order of sums depends on them."""
 WARPS = 4
 """32 query rows each. With 8 warps of 16 rows it needs 178 registers instead of 255."""
-ELEMENT = {"float16": 1, "bfloat16": 2}
+TAKES = ("float16", "bfloat16")
 HEAD_DIMS = (64, 128)
 CAPABILITY = 80
 """The first GPUs that have its instructions: sm_80, Ampere."""
@@ -132,7 +132,7 @@ def check(w: Workload, device: Device, capability: int | None = None) -> None:
     need, limit = shared_bytes(w), device.shared_limit
     for wrong, what in (
         (not algorithm_of(w).normalises_last, f"algorithm {w.algorithm}: it computes flash2"),
-        (w.dtype not in ELEMENT, f"{w.dtype}: it takes float16 and bfloat16"),
+        (w.dtype not in TAKES, f"{w.dtype}: it takes {' and '.join(TAKES)}"),
         (
             w.head_dim != w.value_dim or w.head_dim not in HEAD_DIMS,
             f"d = {w.head_dim}, dv = {w.value_dim}: it takes d = dv = 64 or 128",

@@ -28,9 +28,7 @@ from kernels.cuda.launch import Module
 from kernels.devices.driver import gpu_status
 from kernels.devices.host.compiler import kept
 from kernels.errors import KernelError
-
-_DTYPES = ("float32", "float16", "bfloat16")
-"""By the number that kernels are compiled with."""
+from simulator.base.dtypes import TYPE_NAMES
 
 
 class CupyDevice:
@@ -142,5 +140,5 @@ def _write(content: bytes, path: Path) -> None:
 def _tiles(options: Sequence[str]) -> str:
     """Return in words what kernels with these options are for."""
     said = dict(re.findall(r"-D(\w+)=(\d+)", " ".join(options)))
-    dtype = _DTYPES[int(said["ELEMENT"])]
+    dtype = TYPE_NAMES[int(said["ELEMENT"])]
     return f"tiles of {said['BR']} × {said['BC']}, d = {said['HEAD_DIM']}, {dtype}"

@@ -19,7 +19,7 @@ from simulator.problem.scenario import with_values
 from simulator.program.playback import SPEEDS, Cursor, Granularity
 from simulator.run.breakpoints import AtOp
 from simulator.run.snapshot import Cell
-from tests.soak.devices import NO_KEYS, press, press_in, type_into, within
+from tests.soak.devices import NO_KEYS, click, is_there, press, press_in, type_into, within
 from tests.soak.draws import TYPED, make_files, random_changes, small
 from ui.look.layouts import LAYOUTS
 from ui.window.actions import ACTIONS
@@ -231,20 +231,25 @@ class Hand:
         at, point = self._place()
         button = RIGHT if self.draw.random() < 0.1 else LEFT
         under = QApplication.widgetAt(at.mapToGlobal(point))
-        click = QTest.mouseDClick if self.draw.random() < 0.1 else QTest.mouseClick
-        click(at, button, NO_KEYS, point)
+        if at is self.window.windowHandle() and self.draw.random() < 0.1:
+            QTest.mouseDClick(at, button, NO_KEYS, point)
+        else:
+            click(at, button, point)
         return type(under).__name__ if under is not None else "elsewhere"
 
     def drag(self) -> None:
         """Drag from one place to another."""
         at, point = self._place()
+        size = at.size()
         QTest.mousePress(at, LEFT, NO_KEYS, point)
         for _ in range(self.draw.randint(1, 4)):
             x = point.x() + self.draw.randint(-90, 90)
             y = point.y() + self.draw.randint(-60, 60)
-            point = QPoint(min(max(x, 0), at.width() - 1), min(max(y, 0), at.height() - 1))
-            QTest.mouseMove(at, point)
-        QTest.mouseRelease(at, LEFT, NO_KEYS, point)
+            point = QPoint(min(max(x, 0), size.width() - 1), min(max(y, 0), size.height() - 1))
+            if is_there(at):
+                QTest.mouseMove(at, point)
+        if is_there(at):
+            QTest.mouseRelease(at, LEFT, NO_KEYS, point)
 
     def turn_wheel(self) -> None:
         """Turn the wheel, with Ctrl or without."""
@@ -337,7 +342,7 @@ class Hand:
             if shown:
                 widget = self.draw.choice(shown)
                 place = widget.mapTo(top, within(self.draw, widget.rect()))
-                QTest.mouseClick(handle, LEFT, NO_KEYS, place)
+                click(handle, LEFT, place)
                 return f"{name} {type(widget).__name__}"
         focus = QApplication.focusWidget()
         if focus is not None:

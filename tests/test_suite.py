@@ -18,3 +18,22 @@ def test_what_is_started_in_the_background_can_be_interrupted():
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cases"),
+    [
+        ((), 14),
+        (("--all",), 41),
+        (("-k", "planted"), 41),
+    ],
+)
+def test_of_a_sweep_some_cases_are_tried_unless_all_are_asked_for(arguments, cases):
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--collect-only", "tests/kernels/test_faults.py",
+         *arguments],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = [line for line in done.stdout.splitlines() if "::test_a_planted_fault_" in line]
+    assert len(found) == cases, done.stdout
+    assert done.returncode == 0

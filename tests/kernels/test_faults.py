@@ -251,6 +251,7 @@ def test_the_sources_have_none(
     assert findings(algorithm, monkeypatch, whole_source(algorithm), mask, nk) == []
 
 
+@pytest.mark.sweep(keep=14)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.algorithm}: {fault.what}")
 def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     text = whole_source(fault.algorithm)

@@ -301,6 +301,7 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep(keep=8)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("d", [64, 128])
@@ -419,6 +420,7 @@ FAULTY: dict[str, Any] = {
 """Two row blocks, three column blocks, ragged tails, rows that see nothing, two KV heads."""
 
 
+@pytest.mark.sweep(keep=8)
 @needs_compiler
 @pytest.mark.parametrize("fault", [None, *FAULTS], ids=lambda f: f.what if f else "none")
 def test_a_planted_fault_is_found(fault: Fault | None, monkeypatch: pytest.MonkeyPatch) -> None:

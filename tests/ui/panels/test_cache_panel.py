@@ -228,6 +228,7 @@ def test_own_models_are_read_and_wrong_ones_are_told(window, panel, tmp_path):
     assert "3" in str(told[0])
 
 
+@pytest.mark.sweep(keep=36)
 @pytest.mark.parametrize("dtype", ELEMENT_TYPES)
 @pytest.mark.parametrize("name", models())
 def test_every_model_has_a_plot_and_words(name, dtype):

@@ -167,6 +167,7 @@ def place(widget: QWidget) -> QRect:
     return QRect(widget.mapTo(widget.window(), QPoint()), widget.size())
 
 
+@pytest.mark.sweep(keep=9)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
 @pytest.mark.parametrize("size", SIZES)

@@ -135,6 +135,8 @@ class Presenter(QObject):
         window.header.hide()
         self.tidy()
         window.lessons.bar.set_large(True)
+        if not window.isFullScreen():
+            self._awaited = window.screen().size()
         window.setWindowState(window.windowState() | Qt.WindowState.WindowFullScreen)
         window.fit_talk()
         self.awake.hold()
@@ -468,8 +470,8 @@ class Presenter(QObject):
         QTimer.singleShot(_SPEAKER_MS, self, partial(self._move_speaker, here))
 
     @property
-    def swaps(self) -> bool:
-        """Whether the window goes to another screen, or has not yet fitted the one it came to."""
+    def fills(self) -> bool:
+        """Whether the window goes to fill a screen, or has not yet fitted the one that it fills."""
         return self._awaited is not None
 
     def is_passing(self, size: QSize) -> bool:

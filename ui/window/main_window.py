@@ -309,7 +309,7 @@ class MainWindow(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._blank.setGeometry(self.rect())
-        if self.presenter.swaps:
+        if self.presenter.fills:
             passing = self.presenter.is_passing(event.size())
             self._fit_soon.start(ON_THE_WAY_MS if passing else ARRIVED_MS)
         else:
@@ -398,7 +398,7 @@ class MainWindow(QMainWindow):
     def fit_talk(self) -> None:
         """Take the text scale of a talk, or the user's own, once the window has its new size."""
         self._asked = None
-        self._fit_soon.start(0)
+        self._fit_soon.start(ARRIVED_MS if self.presenter.fills else 0)
         self.desk.fit_later()
 
     def set_motion(self, on: bool) -> None:

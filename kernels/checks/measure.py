@@ -1,8 +1,8 @@
 """Benchmarks on a GPU: our kernels beside PyTorch's, what tracing costs, naive beside flash2.
 
-All times are CUDA events around several launches, medians, after a
-warm-up. The benchmark takes two sets of inputs in turn, which with O are larger than an L2 cache;
-the curves take one, so that a few tokens stay in L2.
+All times are CUDA events around several launches, medians, after a warm-up. The benchmark takes
+two sets of inputs in turn, which with O are larger than an L2 cache; the curves take one, so that a
+few tokens stay in L2.
 """
 
 from __future__ import annotations

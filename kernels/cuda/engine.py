@@ -246,8 +246,7 @@ class KernelEngine:
     def _batch(self) -> int:
         """Return how many row blocks of a head one launch covers."""
         w = self.workload
-        naive = algorithm_of(w).stores_scores
-        per_row = 8 * w.seqlen_k if naive else 12 * w.grid.Tc
+        per_row = 8 * w.seqlen_k if algorithm_of(w).stores_scores else 12 * w.grid.Tc
         flops = 2 * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
         blocks = min(BATCH_BYTES // (w.rows * per_row), self._on.batch_flops // flops)
         return max(1, min(blocks, w.grid.Tr))

@@ -233,20 +233,19 @@ def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
     """
     w, visit = snapshot.program.workload, snapshot.visit
     launch = snapshot.program.launches[visit.launch]
-    if algorithm_of(w).stores_scores:
+    algorithm = snapshot.program.algorithm
+    last = algorithm.normalises_last
+    if algorithm.stores_scores:
         body = (_NAIVE_SCORES, _NAIVE_SOFTMAX, _NAIVE_OUTPUT)[visit.launch]
         names = _INPUTS["output" if visit.launch == 2 else "scores"]
     else:
-        body, names = (
-            (_FLASH2 if algorithm_of(w).normalises_last else _FLASH1),
-            _INPUTS["online"],
-        )
-        if algorithm_of(w).normalises_last and visit.last:
+        body, names = (_FLASH2 if last else _FLASH1), _INPUTS["online"]
+        if last and visit.last:
             body += _NORMALISED
-    which = f", launch {visit.launch + 1} ({launch.name})" if algorithm_of(w).stores_scores else ""
+    which = f", launch {visit.launch + 1} ({launch.name})" if algorithm.stores_scores else ""
     cited = list(dict.fromkeys(op.cites for op in snapshot.ops if not op.moves))
     head = _HEAD.format(
-        title=f"{snapshot.program.algorithm.title}{which}, head {w.picked[visit.head]}, "
+        title=f"{algorithm.title}{which}, head {w.picked[visit.head]}, "
         f"tile ({visit.i}, {visit.j}):",
         place=f"query rows {visit.rows.start} to {visit.rows.stop - 1}, "
         f"keys {visit.cols.start} to {visit.cols.stop - 1}.",

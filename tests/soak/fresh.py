@@ -30,7 +30,8 @@ from simulator.run.trace import Trace
 from ui.board.panel import BoardPanel
 from ui.look.theme import THEMES, Style
 from ui.panels.values.panel import value_row
-from ui.session.session import Session, View
+from ui.session.session import Session
+from ui.session.view import View
 from ui.widgets.application import application
 from ui.window.main_window import MainWindow
 from ui.window.panel_specs import PANELS
@@ -124,7 +125,7 @@ def differences(window: MainWindow, fresh: FreshSessions) -> list[str] | None:
     pinned = tuple(values.pinned) if not values.visibleRegion().isEmpty() else ()
     place = Place(
         session.engines.name, scenario, view.snapshot.cursor, view.report.row,
-        tuple(view.models), board, view.cell, view.points, pinned,
+        tuple(need.name for need in view.models), board, view.cell, view.points, pinned,
     )  # fmt: skip
     shown = prints_of_view(view)
     if board is not None:
@@ -144,7 +145,7 @@ def prints_at(place: Place) -> Prints:
     try:
         for spec in PANELS:
             if spec.name in place.panels:
-                session.want(spec.name, spec.model)
+                session.want(spec.need)
         session.start(place.scenario, None)
         session.settle()
         session.go(place.cursor)
@@ -172,7 +173,8 @@ def prints_at(place: Place) -> Prints:
 def prints_of_view(view: View) -> Prints:
     """Return the fingerprints of a view: of its snapshot, its row and the panels' models."""
     out = {**prints_of(view.snapshot, "snapshot"), **prints_of(view.report, "report")}
-    for name, model in view.models.items():
+    for need, model in view.models.items():
+        name = need.name
         # What is worked out little by little is further on in a session that lasts.
         waits = getattr(model, "missing", False)
         out.update({name: "not there yet"} if waits else prints_of(model, name))

@@ -1,1 +1,1 @@
-"""Plots: their model, layout, labels and painter; the sweeps and the roofline are plots."""
+"""Plots: their model, layout, labels, painter and the widget that shows one."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
 from PySide6.QtGui import QUndoGroup
@@ -28,8 +27,8 @@ from simulator.program.playback import (
     step,
 )
 from simulator.run.cell_values import exists, moved_cell
-from simulator.run.row_report import RowReport, row_report
-from simulator.run.snapshot import Cell, Snapshot
+from simulator.run.row_report import row_report
+from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
 from simulator.study.compare import EngineRun, run_all
 from ui.safety.heap import give_back
@@ -39,39 +38,11 @@ from ui.session.model_choice import ModelChoice
 from ui.session.reading import Reading
 from ui.session.runs import Runs, Stop
 from ui.session.tasks import Report, Tasks
+from ui.session.view import Need, View, nothing
 from ui.session.worker import Worker
 
 Accept = Callable[[Trace], None]
 """What takes a trace once it is built."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What is on show.
-
-    Attributes
-    ----------
-    snapshot : Snapshot
-        The state at the cursor.
-    report : RowReport
-        The row that the softmax panel explains.
-    cell : Cell or None
-        The cell that is selected, of the current head.
-    models : mapping
-        What the panels in sight need beyond the snapshot, by the panel's name.
-    points : tuple of Pointer
-        What a lesson points at.
-    """
-
-    snapshot: Snapshot
-    report: RowReport
-    cell: Cell | None = None
-    models: Mapping[str, object] = field(default_factory=dict)
-    points: tuple[Pointer, ...] = ()
-
-
-Model = Callable[[Trace, Snapshot, RowReport], object]
-"""Makes what a panel needs beyond the snapshot; in a few milliseconds, for it is made with it."""
 
 
 class Session(QObject):
@@ -115,7 +86,7 @@ class Session(QObject):
         self._row = 0
         self._cell: Cell | None = None
         self._points: tuple[Pointer, ...] = ()
-        self._models: dict[str, Model] = {}
+        self._needs: dict[Need[Any], None] = {}
         self._others: list[Worker] = []
         self._accept: Accept | None = None
         self._worker = Worker(self)
@@ -387,18 +358,18 @@ class Session(QObject):
         else:
             self.select(moved_cell(self.trace.workload, self._cell, across, down))
 
-    def want(self, name: str, model: Model | None) -> None:
-        """Put what a panel needs into every view from now on; None: not any more."""
-        if model is None:
-            self._models.pop(name, None)
-        else:
-            self._models[name] = model
+    def want(self, need: Need[Any], on: bool = True) -> None:
+        """Put what a panel needs into every view from now on, or not any more."""
+        if on and need.make is not nothing:
+            self._needs[need] = None
             self._ask()
+        else:
+            self._needs.pop(need, None)
 
     def _ask(self, seek: Callable[[], Stop] | None = None) -> None:
         """Ask for the view at the cursor, or at where a search finds that playing comes to."""
         trace, cursor, row, cell = self.trace, self._cursor, self._row, self._cell
-        models, points = dict(self._models), self._points
+        needs, points = tuple(self._needs), self._points
         if trace is None:
             return
 
@@ -407,7 +378,7 @@ class Session(QObject):
             at = found[1].cursor if found else cursor
             snapshot = trace.snapshot(at.visit, at.op)
             report = row_report(snapshot, row)
-            made = {name: make(trace, snapshot, report) for name, make in models.items()}
+            made = {need: need.make(trace, snapshot, report) for need in needs}
             return trace, View(snapshot, report, cell, made, points), found
 
         self._submit("view", job)

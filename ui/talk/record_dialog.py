@@ -54,7 +54,7 @@ from ui.talk.record_fields import (
 )
 
 if TYPE_CHECKING:
-    from ui.session.session import View
+    from ui.session.view import View
     from ui.window.main_window import MainWindow
 
 ADD, PREVIEW = "add step", "caption preview"

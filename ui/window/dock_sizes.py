@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
 from PySide6.QtWidgets import (
     QApplication,
     QDockWidget,
-    QLayout,
     QMainWindow,
     QTabBar,
     QToolBar,
@@ -130,7 +128,8 @@ class DockSizes(QObject):
         docked = self._docked()
         if not docked:
             return
-        layout = cast(QLayout, window.layout())
+        layout = window.layout()
+        assert layout is not None
         layout.activate()  # bars first: what they leave is what is shared
         wide, high = window.width(), self._high()
         widths = self._widths(docked, wide)

@@ -5,22 +5,26 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QObject, QPointF, QSize, Qt
 from PySide6.QtGui import QCursor, QKeySequence, QMouseEvent
-from PySide6.QtWidgets import QDockWidget, QLayout, QMainWindow, QTabWidget, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget
 
 from simulator.lesson.tables import ChooseTable
 from ui.look.layouts import AT_LEFT, LayoutSpec, layout_named
 from ui.look.theme import Style
-from ui.session.session import Session, View
+from ui.panels.base import Panel
+from ui.session.session import Session
+from ui.session.view import View
 from ui.window.dock_sizes import DockSizes, Shares
 from ui.window.dock_title import DockTitle
-from ui.window.panel_specs import PANELS, Panel, PanelSpec
+from ui.window.panel_specs import PANELS, PanelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+
+_Panel = TypeVar("_Panel", bound=Panel[Any])
 
 WIDE, TALL = 1600, 960
 """Window sizes from which there is room for the left and for a bottom that needs height."""
@@ -53,7 +57,8 @@ class Docks(QObject):
         self._session = session
         self._style: Style | None = None
         self._motion = True
-        self._panels: dict[str, QWidget] = {}
+        self._panels: dict[str, Panel[Any]] = {}
+        self._titles: list[DockTitle] = []
         self._styled: dict[str, Style] = {}
         self._seen: set[str] = set()
         self._fed = False
@@ -69,11 +74,13 @@ class Docks(QObject):
             for spec in PANELS:
                 self.by_name[spec.name] = self._make(spec)
 
-    def _make(self, spec: PanelSpec) -> QDockWidget:
+    def _make(self, spec: PanelSpec[Any]) -> QDockWidget:
         dock = QDockWidget(spec.title, self._window)
         dock.setObjectName(spec.name)
         dock.setToolTip(spec.tip)
-        dock.setTitleBarWidget(DockTitle(dock))
+        title = DockTitle(dock)
+        dock.setTitleBarWidget(title)
+        self._titles.append(title)
         toggle = dock.toggleViewAction()
         toggle.setToolTip(spec.tip)
         toggle.setShortcut(QKeySequence(spec.key))
@@ -90,15 +97,26 @@ class Docks(QObject):
     def __getitem__(self, name: str) -> QDockWidget:
         return self.by_name[name]
 
-    def __iter__(self) -> Iterator[tuple[PanelSpec, QDockWidget]]:
+    def __iter__(self) -> Iterator[tuple[PanelSpec[Any], QDockWidget]]:
         return ((spec, self.by_name[spec.name]) for spec in PANELS)
 
-    def panel(self, name: str) -> QWidget:
-        """Return the panel in a dock, made now if nobody has seen it yet."""
+    @overload
+    def panel(self, which: str) -> Panel[Any]: ...
+    @overload
+    def panel(self, which: type[_Panel]) -> _Panel: ...
+    def panel(self, which: str | type[Panel[Any]]) -> Panel[Any]:
+        """Return the panel in a dock, made now if nobody has seen it yet.
+
+        Parameters
+        ----------
+        which : str or type
+            Its name, where any panel will do, or its class.
+        """
+        spec = next(spec for spec in PANELS if which in (spec.name, spec.make))
+        name = spec.name
         if name not in self._panels:
-            spec = next(spec for spec in PANELS if spec.name == name)
             panel = self._panels[name] = spec.make(self._session)
-            self._set_motion(panel)
+            panel.set_motion(self._motion)
             self._restyle(name)
             self.by_name[name].setWidget(panel)
             panel.show()  # a dock in sight does not do so by itself
@@ -106,20 +124,20 @@ class Docks(QObject):
 
     # --- what they show -------------------------------------------------------------------
 
-    def _see(self, spec: PanelSpec, seen: bool) -> None:
+    def _see(self, spec: PanelSpec[Any], seen: bool) -> None:
         """Feed a panel from when it is seen until it is not."""
         if seen == (spec.name in self._seen):
             return
         (self._seen.add if seen else self._seen.discard)(spec.name)
         if self._session.view is not None:
-            self._session.want(spec.name, spec.model if seen else None)
+            self._session.want(spec.need, seen)
         if seen:
             self.panel(spec.name)
             self._restyle(spec.name)
             if self._session.view is not None:
                 self._show(spec, self._session.view)
 
-    def _float(self, spec: PanelSpec, floating: bool) -> None:
+    def _float(self, spec: PanelSpec[Any], floating: bool) -> None:
         """Bring a dock into sight that was behind a tab: Qt leaves it where it was hidden."""
         dock = self.by_name[spec.name]
         if floating and not (dock.isHidden() or spec.name in self._seen):
@@ -140,36 +158,32 @@ class Docks(QObject):
             self._window.repaint()
             for spec in PANELS:
                 if spec.name in self._seen:
-                    self._session.want(spec.name, spec.model)
+                    self._session.want(spec.need)
 
-    def _show(self, spec: PanelSpec, view: View) -> None:
+    def _show(self, spec: PanelSpec[Any], view: View) -> None:
         # What a panel needs may have been wanted only after the view was asked for.
-        if spec.show and (spec.model is None or spec.name in view.models):
-            spec.show(self.panel(spec.name), view)
+        if view.has(spec.need):
+            self.panel(spec.name).show_view(view, view.model(spec.need))
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self._style = style
         self.sizes.scale = style.scale
-        for dock in self.by_name.values():
-            cast(DockTitle, dock.titleBarWidget()).set_style(style)
+        for title in self._titles:
+            title.set_style(style)
         for name in self._seen:
             self._restyle(name)
 
     def _restyle(self, name: str) -> None:
         if self._style is not None and self._styled.get(name) != self._style:
             self._styled[name] = self._style
-            cast(Panel, self.panel(name)).set_style(self._style)
+            self.panel(name).set_style(self._style)
 
     def set_motion(self, on: bool) -> None:
         """Let pictures move or not."""
         self._motion = on
         for panel in self._panels.values():
-            self._set_motion(panel)
-
-    def _set_motion(self, panel: QWidget) -> None:
-        if hasattr(panel, "set_motion"):
-            panel.set_motion(self._motion)
+            panel.set_motion(on)
 
     def choose(self, layout: str, choices: ChooseTable) -> None:
         """Choose in the panels of a layout what a lesson says.
@@ -180,9 +194,7 @@ class Docks(QObject):
         if spec.board:
             choices = choices.model_copy(update={"model": None})
         for name in spec.docks:
-            panel = self.panel(name)
-            if hasattr(panel, "take_choices"):
-                panel.take_choices(choices)
+            self.panel(name).take_choices(choices)
 
     # --- where they are -------------------------------------------------------------------
 
@@ -320,7 +332,9 @@ class Docks(QObject):
         self._make_shown()
         self.sizes.fit()
         # Two layouts at once, for a moment, may have wanted more room than either.
-        cast(QLayout, window.layout()).activate()
+        layout = window.layout()
+        assert layout is not None
+        layout.activate()
         if window.size() != size and not (window.isFullScreen() or window.isMaximized()):
             window.resize(size)
 

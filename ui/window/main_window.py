@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import (
@@ -48,7 +47,8 @@ from ui.panels.transport.bar import TransportBar
 from ui.panels.values.panel import ValuesPanel
 from ui.safety.overrides import guarded
 from ui.safety.settings import Settings
-from ui.session.session import Session, View
+from ui.session.session import Session
+from ui.session.view import View
 from ui.talk.lessons import Lessons
 from ui.talk.presenter import Presenter
 from ui.widgets.message_bar import Kind
@@ -103,7 +103,7 @@ class MainWindow(QMainWindow):
         self.files = Files(self)
         self.unsaved = Unsaved(self)
         self.docks = Docks(self, session)
-        self._values = cast(ValuesPanel, self.docks.panel("values"))
+        self._values = self.docks.panel(ValuesPanel)
         self.actions_by_name = self._make_actions()
         self.desk = Desk(self)
         self._make_menus()
@@ -432,9 +432,7 @@ class MainWindow(QMainWindow):
     def run_until(self) -> None:
         """Choose in the code panel what to run until."""
         self.docks.open("code")
-        cast(CodePanel, self.docks.panel("code")).bar.until.setFocus(
-            Qt.FocusReason.ShortcutFocusReason
-        )
+        self.docks.panel(CodePanel).bar.until.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def blank(self, on: bool) -> None:
         """Black out the window, for a word without a picture."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-from PySide6.QtWidgets import QWidget
+from typing import Generic
 
 from simulator.run.exactness import exactness
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.look.formula import typeset
-from ui.look.theme import Style
+from ui.panels.base import Panel
 from ui.panels.cache.panel import CachePanel, cache_model
 from ui.panels.code.panel import CodePanel, code_model
 from ui.panels.compare.panel import ComparePanel, compare_model
@@ -22,26 +20,20 @@ from ui.panels.formula.panel import FormulaPanel, make_formula_model
 from ui.panels.heads.panel import HeadsPanel
 from ui.panels.inspector.panel import InspectorPanel
 from ui.panels.memory.panel import MemoryPanel
+from ui.panels.roofline.panel import RooflinePanel, roofline_model
 from ui.panels.scenario.panel import ScenarioPanel
 from ui.panels.softmax.panel import SoftmaxPanel
 from ui.panels.sqrt_d.panel import SqrtDPanel
+from ui.panels.sweep.panel import SweepPanel
 from ui.panels.traffic.panel import TrafficPanel, traffic_model
 from ui.panels.update_lines import softmax_lines
 from ui.panels.values.panel import ValuesPanel
-from ui.plots.roofline_panel import RooflinePanel, roofline_model
-from ui.plots.sweep_panel import SweepPanel
-from ui.session.session import Model, Session, View
-
-
-class Panel(Protocol):
-    """What the window asks of the widget in a dock."""
-
-    def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
+from ui.session.session import Session
+from ui.session.view import Make, Model, Need, nothing
 
 
 @dataclass(frozen=True, slots=True)
-class PanelSpec:
+class PanelSpec(Generic[Model]):
     """One dock.
 
     Attributes
@@ -56,10 +48,8 @@ class PanelSpec:
         What it teaches, in one sentence.
     make : callable
         The session to the panel, already connected to it.
-    show : callable or None
-        Shows a view in the panel; None where the panel follows the session by itself.
-    model : callable or None
-        What the panel needs beyond the snapshot: in ``view.models`` under the panel's name.
+    model : callable
+        Makes what the panel needs beyond the snapshot, which it is shown with each view.
     room : tuple of float
         Shares of the window's width and of its height that the panel takes where it is opened in
         a layout that is not its own.
@@ -69,17 +59,21 @@ class PanelSpec:
     title: str
     key: str
     tip: str
-    make: Callable[[Session], QWidget]
-    show: Callable[[Any, View], None] | None
-    model: Model | None = None
+    make: Callable[[Session], Panel[Model]]
+    model: Make[Model]
     room: tuple[float, float] = (0.4, 0.6)
+
+    @property
+    def need(self) -> Need[Model]:
+        """What the session makes for the panel with every view."""
+        return Need(self.name, self.model)
 
 
 _LARGE = (0.5, 0.75)
 """Room of panels that are a whole picture or table."""
 
 
-def _scenario(session: Session) -> QWidget:
+def _scenario(session: Session) -> ScenarioPanel:
     panel = ScenarioPanel()
     panel.proposed.connect(session.propose)
     panel.withdrawn.connect(session.withdrawn)
@@ -96,86 +90,79 @@ def _typeset_softmax(trace: Trace, snapshot: Snapshot, report: RowReport) -> Non
     typeset([r"m", r"m_{\mathrm{old}}", *(line.latex for line in lines)])
 
 
-def _show(panel: Any, view: View) -> None:
-    """Show a view in a panel that takes it as it is."""
-    panel.show_view(view)
-
-
 PANELS = (
     PanelSpec(
         "scenario", "Scenario", "1", "Everything that fixes this run, open to change.",
-        _scenario, None,
+        _scenario, nothing,
     ),
     PanelSpec(
         "memory", "Memory traffic", "2", "Tiles on their way between HBM and SRAM, and the bytes.",
-        lambda session: MemoryPanel(), lambda panel, view: panel.show_snapshot(view.snapshot),
+        lambda session: MemoryPanel(), nothing,
     ),
     PanelSpec(
         "softmax", "Online softmax", "3",
         "How m, ℓ and O of one row change with each tile (Milakov & Gimelshein 2018).",
-        lambda session: SoftmaxPanel(),
-        lambda panel, view: panel.show_snapshot(view.snapshot, view.report),
-        _typeset_softmax,
+        lambda session: SoftmaxPanel(), _typeset_softmax,
     ),
     PanelSpec(
         "code", "Code", "4",
         "The line of the paper, of the NumPy op and of the CUDA kernel that runs now.",
-        CodePanel, _show, code_model,
+        CodePanel, code_model,
     ),
     PanelSpec(
         "formula", "Formula", "5",
         "The update of this op with the selected row's numbers in it, and its line in the paper.",
-        FormulaPanel, _show, make_formula_model,
+        FormulaPanel, make_formula_model,
     ),
     PanelSpec(
         "compare", "Compare", "6",
         "Naive and both FlashAttentions in lock-step on the same Q, K and V.",
-        ComparePanel, _show, compare_model, _LARGE,
+        ComparePanel, compare_model, _LARGE,
     ),
     PanelSpec(
         "traffic", "HBM bytes over the run", "7",
         "Requested bytes of every tensor from the first visit to the last (Dao et al. 2022).",
-        TrafficPanel, _show, traffic_model,
+        TrafficPanel, traffic_model,
     ),
     PanelSpec(
         "sweep", "Sweep", "8",
         "What tile sizes, sequence length and head size do to bytes and time.",
-        SweepPanel, _show,
+        SweepPanel, nothing,
     ),
     PanelSpec(
         "roofline", "Roofline", "9",
         "FLOPs for each byte against what the GPU can do (Williams et al. 2009).",
-        RooflinePanel, _show, roofline_model,
+        RooflinePanel, roofline_model,
     ),
     PanelSpec(
         "exactness", "Exactness", "0",
         "How far every row is from float64, and what a mistake in the algorithm would do.",
-        ExactnessPanel, _show, exactness,
+        ExactnessPanel, exactness,
     ),
     PanelSpec(
         "values", "Values", "V",
         "Pinned cells: where each number came from, to copy or to recompute in NumPy.",
-        ValuesPanel, _show,
+        ValuesPanel, nothing,
     ),
     PanelSpec(
         "cache", "KV cache", "K",
         "How the cache of a model grows, how many users fit, and what a decoded token reads.",
-        CachePanel, _show, cache_model, _LARGE,
+        CachePanel, cache_model, _LARGE,
     ),
     PanelSpec(
         "heads", "Head sharing", "H",
         "Which query heads share keys and values, and what that saves (Ainslie et al. 2023).",
-        HeadsPanel, _show, None, _LARGE,
+        HeadsPanel, nothing, _LARGE,
     ),
     PanelSpec(
         "inspector", "Attention inspector", "I",
         "What each token reads: weights of every head, temperature, mask, entropy "
         "(Vaswani et al. 2017).",
-        InspectorPanel, _show, None, _LARGE,
+        InspectorPanel, nothing, _LARGE,
     ),
     PanelSpec(
         "sqrt_d", "Why √d", "D",
         "Random queries and keys: what dividing by √d does (Vaswani et al. 2017, section 3.2.1).",
-        SqrtDPanel, _show,
+        SqrtDPanel, nothing,
     ),
 )  # fmt: skip

@@ -291,7 +291,9 @@ def test_controls_fit(qtbot: Any, window: Any, size: tuple[int, int], scale: flo
     panel.resize(*size)
     panel.set_style(Style(DARK, scale))
     panel.show()
-    panel.show_view(window.session.view)
+    session = window.session
+    view = session.view
+    panel.show_view(view, exactness(session.trace, view.snapshot, view.report))
     places = [box.geometry() for box in panel.boxes.values()]
     for n, place in enumerate(places):
         assert place.right() <= panel.width()

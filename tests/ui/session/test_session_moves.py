@@ -14,6 +14,7 @@ from simulator.run.breakpoints import AtTile
 from simulator.run.snapshot import Cell
 from ui.session.runs import Stop
 from ui.session.session import Session
+from ui.session.view import Need, nothing
 from ui.session.worker import Worker
 
 
@@ -131,15 +132,18 @@ def test_a_selected_cell_takes_its_row_along(walking):
 
 def test_a_view_carries_what_is_wanted_and_no_more(walking):
     session = walking
-    session.want("place", lambda trace, snapshot, report: (snapshot.cursor, report.row))
-    session.want("length", lambda trace, snapshot, report: len(trace))
+    place = Need("place", lambda trace, snapshot, report: (snapshot.cursor, report.row))
+    length = Need("length", lambda trace, snapshot, report: len(trace))
+    session.want(place)
+    session.want(length)
     session.settle()
-    assert session.view.models == {"place": (Cursor(0, 0), 0), "length": 10}
-    session.want("length", None)
-    session.want("never", None)
+    assert session.view.models == {place: (Cursor(0, 0), 0), length: 10}
+    session.want(length, False)
+    session.want(Need("never", length.make), False)
+    session.want(Need("all that it needs is the view", nothing))
     session.step()
     session.settle()
-    assert session.view.models == {"place": (Cursor(0, 1), 0)}
+    assert session.view.models == {place: (Cursor(0, 1), 0)}
 
 
 def test_playing_goes_on_to_the_end_and_then_starts_over(walking, qtbot):
@@ -259,7 +263,7 @@ def test_work_is_told_once_it_has_taken_a_while(walking):
     session.step()
     session.settle()
     assert True not in told
-    session.want("slow", lambda trace, snapshot, report: time.sleep(0.6))
+    session.want(Need("slow", lambda trace, snapshot, report: time.sleep(0.6)))
     deadline = time.monotonic() + 10
     while True not in told and time.monotonic() < deadline:
         QApplication.processEvents()

@@ -16,7 +16,7 @@ from simulator.program.playback import Cursor, end_of_visit
 from ui.app.start import make_window
 from ui.look.layouts import LAYOUT_PANELS
 from ui.safety.settings import Settings
-from ui.session.session import View
+from ui.session.view import View
 from ui.talk.caption import caption_of
 from ui.talk.lessons import Lessons
 from ui.window.main_window import MainWindow

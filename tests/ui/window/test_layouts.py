@@ -9,6 +9,7 @@ from ui.app.start import make_window
 from ui.look.layouts import LAYOUTS, layout_named
 from ui.look.theme import TEXT_SCALES, THEMES
 from ui.safety.settings import Settings
+from ui.session.view import Need, nothing
 from ui.window.panel_specs import PANELS
 
 SIZES = [(1280, 720), (1920, 1080), (3840, 2160)]
@@ -157,7 +158,7 @@ def test_a_panel_is_fed_and_styled_when_it_is_seen(open_window, qapp, monkeypatc
     qapp.processEvents()
     assert panel.snapshot is window.session.view.snapshot
     assert panel.style_now.theme is THEMES[window.settings.theme]
-    assert spec.model is None
+    assert spec.model is nothing
 
 
 def test_what_a_panel_needs_is_made_only_while_it_is_wanted(open_window):
@@ -168,11 +169,12 @@ def test_what_a_panel_needs_is_made_only_while_it_is_wanted(open_window):
         return snapshot.cursor
 
     session = window.session
-    session.want("probe", model)
+    probe = Need("probe", model)
+    session.want(probe)
     session.settle()
-    assert session.view.models["probe"] == session.view.snapshot.cursor
-    session.want("probe", None)
+    assert session.view.model(probe) == session.view.snapshot.cursor
+    session.want(probe, False)
     session.step()
     session.settle()
-    assert "probe" not in session.view.models
+    assert not session.view.has(probe)
     assert session.view.snapshot.cursor not in made

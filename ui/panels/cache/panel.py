@@ -31,12 +31,13 @@ from ui.panels.cache.painter import (
     wanted_height,
 )
 from ui.panels.cache.plot import CONVENTION_NAMES, CacheChoice, cache_plot
-from ui.plots.panel import PlotPanel
+from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.model_choice import FIRST_MODEL
-from ui.session.session import Session, View
+from ui.session.session import Session
+from ui.session.view import View
 from ui.widgets.choice_bar import Button, Choice, Option
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -92,10 +93,9 @@ CHOICES = (
 )  # fmt: skip
 
 
-def cache_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> object:
+def cache_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
     """Load plots beside the window: what is drawn does not depend on the run."""
     load_plots()
-    return None
 
 
 @guarded
@@ -145,7 +145,7 @@ class _Picture(QWidget):
 
 
 @guarded
-class CachePanel(PlotPanel):
+class CachePanel(PlotPanel[None]):
     """Curves of the cache in each way of sharing it, and under them decoding token by token.
 
     Parameters
@@ -182,7 +182,7 @@ class CachePanel(PlotPanel):
 
     # --- what is shown --------------------------------------------------------------------
 
-    def show_view(self, view: View) -> None:
+    def show_view(self, view: View, model: None = None) -> None:
         """Show a view: only another GPU of the scenario changes anything."""
         gpu = view.snapshot.program.workload.gpu
         if gpu.name != self._gpu_seen:
@@ -316,7 +316,6 @@ class CachePanel(PlotPanel):
     # --- where it is ----------------------------------------------------------------------
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
         self.picture.style_now = style
         self.picture.update()
         super().set_style(style)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout
 
 from kernels.build.sources import op_lines, source
 from simulator.code.code_lines import CodeLines, Tab
@@ -19,12 +19,14 @@ from simulator.run.trace import Trace
 from ui.board.point_marks import pointed_lines
 from ui.look.highlight import spans
 from ui.look.theme import DARK, Style
+from ui.panels.base import Panel
 from ui.panels.code.page import typeset_paper
 from ui.panels.code.paper_view import PaperView
 from ui.panels.code.run_bar import RunBar
 from ui.panels.code.view import CodeView
 from ui.safety.overrides import guarded
-from ui.session.session import Session, View
+from ui.session.session import Session
+from ui.session.view import View
 
 _TITLES = {
     Tab.PAPER: ("Paper", "The algorithm as its paper numbers it, in our words."),
@@ -58,7 +60,7 @@ def code_lines(algorithm: str) -> CodeLines:
 
 
 @guarded
-class CodePanel(QWidget):
+class CodePanel(Panel[None]):
     """Three texts of which the current line is framed; a click on another runs to it.
 
     Parameters
@@ -68,12 +70,8 @@ class CodePanel(QWidget):
     """
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
-        self.setObjectName("code_panel")
-        self.setAccessibleName("Code")
-        self.setMinimumSize(320, 150)
+        super().__init__("code_panel", "Code")
         self._session = session
-        self._style = Style(DARK)
         self._code = code_lines(USUAL.name)
         self._bars = QTabBar()
         self._bars.setAccessibleName("Which code")
@@ -106,15 +104,14 @@ class CodePanel(QWidget):
         self.set_style(Style(DARK))
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self._style = style
+        super().set_style(style)
         for view in self.views.values():
             view.set_style(style)
         self._fit()
 
     def _fit(self) -> None:
         """Make the controls smaller where the panel is low: the code needs the room."""
-        style = self._style
+        style = self.style_now
         scale = min(style.scale, max(LEAST_SCALE, self.height() / ROOMY))
         self._bars.setFont(replace(style, scale=scale).text_font(12))
         if self.bar.style_now != replace(style, scale=scale):
@@ -123,8 +120,7 @@ class CodePanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._fit()
 
-    def show_view(self, view: View) -> None:
-        """Show a view."""
+    def show_view(self, view: View, model: None = None) -> None:
         algorithm, op = view.snapshot.program.workload.algorithm, view.snapshot.op
         if self._code.algorithm != algorithm or not self.cuda.toPlainText():
             self._code = code_lines(algorithm)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import (
-    QColor,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QToolButton, QToolTip, QWidget
+from PySide6.QtWidgets import QToolButton, QToolTip
 
 from simulator.problem.scenario import with_values
 from simulator.program.algorithms import ALGORITHMS
@@ -29,14 +28,16 @@ from simulator.study.compare import (
 )
 from ui.look.draw import text_width
 from ui.look.names import fitting
-from ui.look.theme import DARK, Style
+from ui.look.theme import Style
 from ui.look.units import bytes_text
+from ui.panels.base import Panel
 from ui.panels.compare.painter import MIN_SIZE, compare_layout, paint_compare
 from ui.panels.compare.table import paint_table
 from ui.panels.compare.words import place_words, title, verdicts
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
-from ui.session.session import Session, View
+from ui.session.session import Session
+from ui.session.view import View
 from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.sheet import set_sheet
 
@@ -56,24 +57,24 @@ _BUTTONS = (
 _GROUPS = (("tiles", "time"), ("race", "table"), ("run",))
 
 
-def compare_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> object:
+CompareModel = tuple[Comparison, Lockstep]
+"""The runs, and where all three stand, for both ways to keep them in step."""
+
+
+def compare_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> CompareModel:
     """Return where all three stand, for both ways to keep them in step."""
     comparison = comparison_of(trace.program)
     return comparison, comparison.at(snapshot)
 
 
 @guarded
-class ComparePanel(QWidget):
+class ComparePanel(Panel[CompareModel]):
     """Three columns that race, or the table of the whole runs; a click shows an algorithm."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
-        self.setObjectName("compare_panel")
-        self.setAccessibleName("Compare")
-        self.setMinimumSize(320, 150)
+        super().__init__("compare_panel", "Compare")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
-        self.style_now = Style(DARK)
         self.by_time = False
         self._session = session
         self._view: str | None = None
@@ -163,15 +164,10 @@ class ComparePanel(QWidget):
     # --- showing --------------------------------------------------------------------------
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self.style_now = style
+        super().set_style(style)
         self._arrange()
-        self.update()
 
-    def show_view(self, view: View) -> None:
-        """Show a view."""
-        model = view.models["compare"]
-        assert isinstance(model, tuple)
+    def show_view(self, view: View, model: CompareModel) -> None:
         self._comparison, self._lockstep = model
         self._trace = self._session.trace
         self._check()
@@ -223,7 +219,7 @@ class ComparePanel(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            self.clear(painter)
             if self._comparison is not None:
                 if self.shows_table:
                     paint_table(

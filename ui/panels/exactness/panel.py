@@ -34,10 +34,12 @@ from simulator.run.trace import Trace
 from ui.look.names import op_label
 from ui.look.theme import DARK, Style, palette
 from ui.look.units import count_text, number_text
+from ui.panels.base import Panel
 from ui.panels.exactness.painter import paint_exactness, row_at, row_words
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
-from ui.session.session import Session, View
+from ui.session.session import Session
+from ui.session.view import View
 from ui.widgets.sheet import set_sheet
 
 LEAST_SCALE = 0.95
@@ -102,7 +104,7 @@ class _Strips(QWidget):
 
 
 @guarded
-class ExactnessPanel(QWidget):
+class ExactnessPanel(Panel[Exactness]):
     """Errors of all rows, the faults to switch on, and the first step that they spoil.
 
     Parameters
@@ -112,12 +114,8 @@ class ExactnessPanel(QWidget):
     """
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
-        self.setObjectName("exactness_panel")
-        self.setAccessibleName("Exactness")
-        self.setMinimumSize(320, 150)
+        super().__init__("exactness_panel", "Exactness")
         self._session = session
-        self._style = Style(DARK)
         self._asked: object = None
         self._searched: Trace | None = None
         self._verdict: Verdict | None = None
@@ -152,8 +150,8 @@ class ExactnessPanel(QWidget):
     # --- how it looks -----------------------------------------------------------------------
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self._style = self.strips.style_now = style
+        super().set_style(style)
+        self.strips.style_now = style
         theme = style.theme
         colours = palette(theme)
         colours.setColor(QPalette.ColorRole.Window, QColor(theme.panel))
@@ -172,7 +170,9 @@ class ExactnessPanel(QWidget):
         for widget in (*self.boxes.values(), self.step):
             widget.setFont(font)
         for box in self.boxes.values():
-            box.setMinimumHeight(round(self._style.px(15)))  # not to cut the box beside small text
+            box.setMinimumHeight(
+                round(self.style_now.px(15))
+            )  # not to cut the box beside small text
         theme = style.theme
         self._grid.setContentsMargins(edge + 2, 0, edge, edge // 2)
         self._grid.setHorizontalSpacing(edge * 2)
@@ -192,8 +192,8 @@ class ExactnessPanel(QWidget):
     def _arrange(self) -> None:
         """Put the boxes into as many columns as fit; they scroll where the panel is low."""
         room_for = min(self.width() / 380, self.height() / 200)
-        scale = min(self._style.scale, max(LEAST_SCALE, room_for))
-        self._size(replace(self._style, scale=scale))
+        scale = min(self.style_now.scale, max(LEAST_SCALE, room_for))
+        self._size(replace(self.style_now, scale=scale))
         widest = max(box.sizeHint().width() for box in self.boxes.values())
         margins = self._grid.contentsMargins()
         room = self.width() - margins.left() - margins.right()
@@ -211,10 +211,9 @@ class ExactnessPanel(QWidget):
 
     # --- what it shows ----------------------------------------------------------------------
 
-    def show_view(self, view: View) -> None:
-        """Show a view."""
-        model, trace = view.models.get("exactness"), self._session.trace
-        if not isinstance(model, Exactness) or trace is None:
+    def show_view(self, view: View, model: Exactness) -> None:
+        trace = self._session.trace
+        if trace is None:
             return
         self.strips.take(view.snapshot, model, view.report.row)
         self._show_faults(trace)

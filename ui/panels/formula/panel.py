@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -12,12 +12,13 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QToolTip
 
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
-from ui.look.theme import DARK, Style
+from ui.look.theme import Style
+from ui.panels.base import Panel
 from ui.panels.formula.lines import (
     ExplanationText,
     FormulaModel,
@@ -33,7 +34,8 @@ from ui.panels.formula.view import (
 )
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
-from ui.session.session import Session, View
+from ui.session.session import Session
+from ui.session.view import View
 
 _MARGIN = (8.0, 6.0)
 
@@ -44,7 +46,7 @@ def make_formula_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> F
 
 
 @guarded
-class FormulaPanel(QWidget):
+class FormulaPanel(Panel[FormulaModel]):
     """The update of the current op; every number selects its cell on the board.
 
     Parameters
@@ -54,33 +56,24 @@ class FormulaPanel(QWidget):
     """
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
+        wide, high = MIN_SIZE.width() + 2 * _MARGIN[0], MIN_SIZE.height() + 2 * _MARGIN[1]
+        super().__init__("formula_panel", "Formula", QSize(round(wide), round(high)))
         self._session = session
         self._model: FormulaModel | None = None
         self._said: ExplanationText | None = None
         self._laid: FormulaLayout | None = None
         self._hover: int | None = None
         self._focus: int | None = None
-        self.style_now = Style(DARK)
-        self.setObjectName("formula_panel")
-        self.setAccessibleName("Formula")
-        self.setMinimumSize(
-            round(MIN_SIZE.width() + 2 * _MARGIN[0]), round(MIN_SIZE.height() + 2 * _MARGIN[1])
-        )
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     # --- what is shown --------------------------------------------------------------------
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self.style_now = style
+        super().set_style(style)
         self._lay_out()
 
-    def show_view(self, view: View) -> None:
-        """Show a view."""
-        model = view.models["formula"]
-        assert isinstance(model, FormulaModel)
+    def show_view(self, view: View, model: FormulaModel) -> None:
         self._model = model
         self._said = None if view.cell is None else explanation_text(view.snapshot, view.cell)
         self._lay_out()

@@ -17,6 +17,7 @@ from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import DARK, Style
 from ui.look.units import count_text
+from ui.panels.base import Panel
 from ui.panels.heads.painter import (
     HeadsState,
     model_state,
@@ -27,7 +28,8 @@ from ui.panels.heads.painter import (
 )
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
-from ui.session.session import Session, View
+from ui.session.session import Session
+from ui.session.view import View
 from ui.widgets.choice_bar import Choice, Option, PlotBar
 
 _OWN = "own model"
@@ -75,7 +77,7 @@ class _Picture(QWidget):
 
 
 @guarded
-class HeadsPanel(QWidget):
+class HeadsPanel(Panel[None]):
     """Query heads over what they share; a slider from MHA through GQA to MQA.
 
     While it is dragged the picture alone follows; the scenario is changed when it is let go.
@@ -87,14 +89,10 @@ class HeadsPanel(QWidget):
     """
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
-        self.setObjectName("heads_panel")
-        self.setAccessibleName("Head sharing")
-        self.setMinimumSize(320, 150)
+        super().__init__("heads_panel", "Head sharing")
         self._session = session
         self._workload: Workload | None = None
         self._head: int | None = None
-        self.style_now = Style(DARK)
         self._chosen = session.model_choice
         self._chosen.changed.connect(self._follow)
         self.of = "model" if self._chosen.by_hand else "scenario"
@@ -118,7 +116,7 @@ class HeadsPanel(QWidget):
 
     # --- what is shown --------------------------------------------------------------------
 
-    def show_view(self, view: View) -> None:
+    def show_view(self, view: View, model: None = None) -> None:
         """Show a view: another scenario, and of it the head that the board shows."""
         workload = view.snapshot.program.workload
         head = workload.picked[view.snapshot.visit.head]
@@ -229,10 +227,9 @@ class HeadsPanel(QWidget):
     # --- where it is ----------------------------------------------------------------------
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self.style_now = self.picture.style_now = style
+        super().set_style(style)
+        self.picture.style_now = style
         self.arrange()
-        self.update()
         self.picture.update()
 
     def arrange(self) -> None:

@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import (
-    QColor,
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QWidget
 
 from simulator.base.dtypes import F32
 from simulator.base.errors import InputError
@@ -28,7 +26,8 @@ from simulator.study.attention_map import (
     settings_of,
 )
 from ui.look.names import fitting
-from ui.look.theme import DARK, Style
+from ui.look.theme import Style
+from ui.panels.base import Panel
 from ui.panels.inspector.bar import InspectorBar
 from ui.panels.inspector.canvas import STOPPED, InspectorCanvas
 from ui.panels.inspector.layout import InspectorLayout, inspector_layout
@@ -49,8 +48,9 @@ from ui.panels.inspector.settings import (
 )
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
-from ui.session.session import Session, View
+from ui.session.session import Session
 from ui.session.tasks import Report
+from ui.session.view import View
 
 _SIDE = 8
 _ROOM = QSizeF(520, 400)
@@ -76,7 +76,7 @@ class _Scores:
 
 
 @guarded
-class InspectorPanel(QWidget):
+class InspectorPanel(Panel[None]):
     """Weights of the scenario's Q and K under settings of its own.
 
     Scores are made once beside the window; what the sliders change is worked out at once for the
@@ -84,12 +84,9 @@ class InspectorPanel(QWidget):
     """
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
-        self.setObjectName("inspector_panel")
-        self.setAccessibleName("Attention inspector")
+        super().__init__("inspector_panel", "Attention inspector")
         self.setWhatsThis(_TIP)
-        self.setMinimumSize(320, 150)
-        self.style_now = self.fitted = Style(DARK)
+        self.fitted = self.style_now
         self.model: InspectorModel | None = None
         self.settings = MapSettings()
         self.head = 0
@@ -125,7 +122,7 @@ class InspectorPanel(QWidget):
         rows = self.model.rows
         return Pointer(min(max(self._view.report.row, rows.start), rows.stop - 1))
 
-    def show_view(self, view: View) -> None:
+    def show_view(self, view: View, model: None = None) -> None:
         """Show a view: another row or head of the board is followed, the settings stay."""
         trace = self._session.trace
         if trace is None or view.snapshot.program is not trace.program:
@@ -446,10 +443,8 @@ class InspectorPanel(QWidget):
     # --- looks ----------------------------------------------------------------------------
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self.style_now = style
+        super().set_style(style)
         self._arrange()
-        self.update()
         self.canvas.update()
 
     def _arrange(self) -> None:
@@ -468,7 +463,7 @@ class InspectorPanel(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            self.clear(painter)
 
 
 def _shape(trace: Trace) -> tuple[int, int]:

@@ -12,17 +12,20 @@ from ui.panels.memory.model import baseline_total, memory_model
 from ui.panels.memory.painter import MIN_SIZE, paint_memory
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.session.view import View
 
 
 @guarded
-class MemoryPanel(MovingPanel):
+class MemoryPanel(MovingPanel[None]):
     """HBM and SRAM, and the tiles that travel between them."""
 
     def __init__(self) -> None:
-        super().__init__(QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12))
-        self.setObjectName("memory_panel")
-        self.setAccessibleName("Memory traffic")
+        smallest = QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12)
+        super().__init__("memory_panel", "Memory traffic", smallest)
         self._baseline: tuple[TileProgram, int] | None = None
+
+    def show_view(self, view: View, model: None = None) -> None:
+        self.show_snapshot(view.snapshot)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a state."""

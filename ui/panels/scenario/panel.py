@@ -33,8 +33,9 @@ from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Workload
 from simulator.run.trace import Trace
 from ui.look.draw import text_width
-from ui.look.theme import DARK, Style, palette
+from ui.look.theme import Style, palette
 from ui.look.units import count_text, plural
+from ui.panels.base import Panel
 from ui.panels.scenario.editors import EDITOR_WIDTH, FRAME, Field, LineEditor, Message
 from ui.panels.scenario.fields import (
     FIELDS,
@@ -50,7 +51,7 @@ _KEYPAD = Qt.KeyboardModifier.KeypadModifier
 
 
 @guarded
-class ScenarioPanel(QWidget):
+class ScenarioPanel(Panel[None]):
     """Every field of the scenario on show.
 
     It shows what it is given with `show_trace` or `show_workload` and proposes changes; a
@@ -62,8 +63,8 @@ class ScenarioPanel(QWidget):
     withdrawn = Signal()
     """What was wrong has been typed over or put back."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__("scenario_panel", "Scenario", QSize(0, 0))
         self.fields = {spec.name: Field(spec) for spec in FIELDS}
         self.banner = Message()
         self.banner.setObjectName("scenario_banner")
@@ -78,9 +79,8 @@ class ScenarioPanel(QWidget):
         """What was wrong with the last proposal, by field."""
         self._notice = ""
         """What else was refused."""
-        self._style = Style(DARK)
         self._assemble()
-        self.set_style(self._style)
+        self.set_style(self.style_now)
         self.setEnabled(False)  # until there is a scenario to change
 
     # --- assembly -------------------------------------------------------------------------
@@ -114,8 +114,7 @@ class ScenarioPanel(QWidget):
         whole.addWidget(self._scroll)
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self._style = style
+        super().set_style(style)
         colours = palette(style.theme)
         colours.setColor(QPalette.ColorRole.Window, QColor(style.theme.panel))
         self.setPalette(colours)
@@ -138,20 +137,20 @@ class ScenarioPanel(QWidget):
         self._arrange()
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(round(self._style.px(180)), round(self._style.px(160)))
+        return QSize(round(self.style_now.px(180)), round(self.style_now.px(160)))
 
     def sizeHint(self) -> QSize:
-        return QSize(round(self._style.px(270)), round(self._style.px(600)))
+        return QSize(round(self.style_now.px(270)), round(self.style_now.px(600)))
 
     def _arrange(self) -> None:
         """Put labels beside or above the editors, as the width allows."""
-        font = self._style.text_font(13)
+        font = self.style_now.text_font(13)
         label = max(round(text_width(font, spec.label)) for spec in FIELDS) + 2
         margins = self._column.contentsMargins()
         bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
         room = self.width() - margins.left() - margins.right() - bar - label
-        beside = room >= self._style.px(EDITOR_WIDTH)
-        self._column.setSpacing(round(self._style.px(2 if beside else 6)))
+        beside = room >= self.style_now.px(EDITOR_WIDTH)
+        self._column.setSpacing(round(self.style_now.px(2 if beside else 6)))
         for field in self.fields.values():
             field.arrange(label if beside else 0)
 

@@ -17,17 +17,20 @@ from ui.panels.softmax.painter import (
 )
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.session.view import View
 
 
 @guarded
-class SoftmaxPanel(MovingPanel):
+class SoftmaxPanel(MovingPanel[None]):
     """Scores, running maximum and update of the selected row."""
 
     def __init__(self) -> None:
-        super().__init__(QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12))
-        self.setObjectName("softmax_panel")
-        self.setAccessibleName("Online softmax")
+        smallest = QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12)
+        super().__init__("softmax_panel", "Online softmax", smallest)
         self.report: RowReport | None = None
+
+    def show_view(self, view: View, model: None = None) -> None:
+        self.show_snapshot(view.snapshot, view.report)
 
     def show_snapshot(self, snapshot: Snapshot, report: RowReport) -> None:
         """Show a state and the row chosen."""

@@ -14,12 +14,13 @@ from simulator.lesson.tables import ChooseTable
 from simulator.study.sqrt_d import SqrtDResult, sqrt_d_experiment
 from ui.look.draw import text_width
 from ui.look.theme import Style
+from ui.panels.plot_panel import PlotPanel
 from ui.panels.sqrt_d.plot import Measured, sqrt_d_plot
-from ui.plots.panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.safety.overrides import guarded
-from ui.session.session import Session, View
+from ui.session.session import Session
 from ui.session.tasks import Report
+from ui.session.view import View
 from ui.widgets.choice_bar import Button, Choice, Option, bar_sheet
 from ui.widgets.sheet import set_sheet
 
@@ -51,7 +52,7 @@ class _Seed(QSpinBox):
         event.ignore()
 
 
-class SqrtDPanel(PlotPanel):
+class SqrtDPanel(PlotPanel[None]):
     """Variance, entropy and gradient against d, drawn as the vectors are."""
 
     drawn = Signal(int, object)
@@ -88,7 +89,7 @@ class SqrtDPanel(PlotPanel):
         self.drawn.connect(self._follow)
         session.tasks.rested.connect(self._rest)
 
-    def show_view(self, view: View) -> None:
+    def show_view(self, view: View, model: None = None) -> None:
         """Start when the dock is first seen: nothing here depends on the view."""
         if not self.run:
             self.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QRectF, Qt, QTimer
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import (
     QColor,
     QHelpEvent,
@@ -13,7 +13,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPixmap,
 )
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QToolTip
 
 from simulator.program.playback import end_of_visit
 from simulator.program.tile_program import TileProgram
@@ -22,13 +22,14 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from simulator.study.traffic_curve import RunTraffic, run_traffic
 from ui.board.panel import STILL_MS
-from ui.look.theme import DARK, Style
 from ui.look.units import bytes_text
+from ui.panels.base import Panel
 from ui.panels.traffic.painter import paint_curves, traffic_layout
 from ui.panels.traffic.place import figures, paint_place
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
-from ui.session.session import Session, View
+from ui.session.session import Session
+from ui.session.view import View
 from ui.widgets.focus import has_ring
 
 _TIP = (
@@ -39,24 +40,20 @@ _TIP = (
 _PAGES = 20
 
 
-def traffic_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> object:
+def traffic_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> RunTraffic:
     """Return the curves of the run, made once for each program."""
     return run_traffic(trace.program)
 
 
 @guarded
-class TrafficPanel(QWidget):
+class TrafficPanel(Panel[RunTraffic]):
     """Cumulative bytes of each tensor; pressing or dragging seeks, the pointer reads."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
-        self.setObjectName("traffic_panel")
-        self.setAccessibleName("HBM bytes over the run")
+        super().__init__("traffic_panel", "HBM bytes over the run", QSize(320, 64))
         self.setWhatsThis(_TIP)
-        self.setMinimumSize(320, 64)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
-        self.style_now = Style(DARK)
         self.hovered: int | None = None
         self.moving = QTimer(self, singleShot=True, interval=STILL_MS)
         """Runs while the pointer moves, and a moment longer."""
@@ -66,23 +63,15 @@ class TrafficPanel(QWidget):
         self._chosen: int | None = None
         self._curves: tuple[object, QPixmap] | None = None
 
-    def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self.style_now = style
-        self.update()
-
-    def show_view(self, view: View) -> None:
-        """Show a view."""
-        traffic = view.models["traffic"]
-        assert isinstance(traffic, RunTraffic)
+    def show_view(self, view: View, model: RunTraffic) -> None:
         before = self._snapshot
         if before is None or before.program is not view.snapshot.program:
             self.hovered = None
         elif before.cursor != view.snapshot.cursor and not self.moving.isActive():
             self.hovered = None  # the figures of the place that the run has come to
-        self._traffic, self._snapshot = traffic, view.snapshot
+        self._traffic, self._snapshot = model, view.snapshot
         now = figures(view.snapshot.program, view.snapshot.cursor.visit, view.snapshot.counters)
-        whole = f"whole run {bytes_text(traffic.own.end)}"
+        whole = f"whole run {bytes_text(model.own.end)}"
         self.setAccessibleDescription(", ".join((*now, whole)))
         self.update()
 
@@ -98,7 +87,7 @@ class TrafficPanel(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            self.clear(painter)
             if self._traffic is not None and self._snapshot is not None:
                 now, style, place = self._snapshot, self.style_now, self.place()
                 # Curves take ten times as long as the rest: they are kept. SVG and PDF want lines.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -28,20 +29,27 @@ from ui.look.draw import LEFT, RIGHT, draw_text, text_width
 from ui.look.names import first_that_fits
 from ui.look.theme import DARK, Style
 from ui.look.units import copied_text, exact_text, number_text
+from ui.panels.base import Panel
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
-from ui.session.session import Session, View
+from ui.session.session import Session
+from ui.session.view import View
 
 COLUMNS = ("Cell", "Value", "Exactly", "Tile", "State")
 NO_VALUE = "—"
 _HINT = ("Point at a cell on the board; P pins it.", "Point at a cell; P pins it.", "P pins a cell")
-_COMMANDS = (
-    ("pin", "Pin", "Keep the selected cell in the table, whatever the step (P)."),
-    ("unpin", "Unpin", "Take the marked rows out of the table (Delete)."),
-    ("copy_value", "Copy value", "Put the exact value of the marked row on the clipboard."),
-    ("copy_table", "Copy table", "Put all rows on the clipboard, tab separated (Ctrl+C)."),
+_COMMANDS: tuple[tuple[str, str, str, Callable[[ValuesPanel], None]], ...] = (
+    ("pin", "Pin", "Keep the selected cell in the table, whatever the step (P).",
+     lambda panel: panel.pin()),
+    ("unpin", "Unpin", "Take the marked rows out of the table (Delete).",
+     lambda panel: panel.unpin()),
+    ("copy_value", "Copy value", "Put the exact value of the marked row on the clipboard.",
+     lambda panel: panel.copy_value()),
+    ("copy_table", "Copy table", "Put all rows on the clipboard, tab separated (Ctrl+C).",
+     lambda panel: panel.copy_table()),
     ("open_in_numpy", "Open in NumPy…",
-     "Save this tile's arrays and a short script that recomputes them in float64."),
+     "Save this tile's arrays and a short script that recomputes them in float64.",
+     lambda panel: panel.open_in_numpy()),
 )  # fmt: skip
 
 
@@ -127,7 +135,7 @@ class LiveValue(QWidget):
 
 
 @guarded
-class ValuesPanel(QWidget):
+class ValuesPanel(Panel[None]):
     """Exact values of the cell under the pointer and of pinned cells.
 
     Parameters
@@ -137,18 +145,16 @@ class ValuesPanel(QWidget):
     """
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
+        super().__init__("values_panel", "Values")
         self._session = session
         self._hover: Cell | None = None
         self.pinned: list[Cell] = []
-        self.style_now = Style(DARK)
-        self.setObjectName("values_panel")
-        self.setAccessibleName("Values")
-        self.setMinimumSize(320, 150)
         self.live = LiveValue()
         self.table = QTableWidget(0, len(COLUMNS))
         self.bar = QToolBar()
-        self.commands = {name: self._command(name, text, tip) for name, text, tip in _COMMANDS}
+        self.commands = {
+            name: self._command(name, text, tip, does) for name, text, tip, does in _COMMANDS
+        }
         self._set_up_table()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -158,11 +164,13 @@ class ValuesPanel(QWidget):
         session.trace_changed.connect(self._take_run)
         self._tell_commands()
 
-    def _command(self, name: str, text: str, tip: str) -> QAction:
+    def _command(
+        self, name: str, text: str, tip: str, does: Callable[[ValuesPanel], None]
+    ) -> QAction:
         action = QAction(text, self)
         action.setObjectName(name)
         action.setToolTip(tip)
-        action.triggered.connect(partial(self._run, name))
+        action.triggered.connect(partial(self._run, does))
         self.bar.addAction(action)
         button = self.bar.widgetForAction(action)
         button.setAccessibleName(text.rstrip("…"))
@@ -193,8 +201,7 @@ class ValuesPanel(QWidget):
     # --- what is shown --------------------------------------------------------------------
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self.style_now = style
+        super().set_style(style)
         self.live.set_style(style)
         code, text, px = style.code_font(12), style.text_font(12), style.px
         self.table.setFont(code)
@@ -208,7 +215,7 @@ class ValuesPanel(QWidget):
             self.bar.widgetForAction(action).setFont(text)
         self._fill()
 
-    def show_view(self, view: View) -> None:
+    def show_view(self, view: View, model: None = None) -> None:
         """Show a view: the same cells, their values now."""
         self._fill()
         self._read_hover()
@@ -293,8 +300,8 @@ class ValuesPanel(QWidget):
 
     # --- commands -------------------------------------------------------------------------
 
-    def _run(self, name: str, checked: bool = False) -> None:
-        getattr(self, name)()
+    def _run(self, does: Callable[[ValuesPanel], None], checked: bool = False) -> None:
+        does(self)
 
     def pin(self, cell: Cell | None = None) -> None:
         """Keep a cell in the table; the selected one if none is named."""

@@ -14,7 +14,7 @@ from simulator.study.gpu_report import Measured
 from simulator.study.roofline import roofline_of
 from tests.helpers.runs import program_of, scenario
 from ui.look.units import bytes_text, time_text
-from ui.plots.roofline_plot import roofline_plot
+from ui.panels.roofline.plot import roofline_plot
 
 
 def show(window, qapp):

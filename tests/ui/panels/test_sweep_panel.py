@@ -14,7 +14,7 @@ from simulator.study.sweep import Sweep, TilingMap, rule_tiles
 from tests.helpers.scenario_desk import CAPTURE
 from ui.look.theme import THEMES, Style
 from ui.look.units import bytes_text, count_text
-from ui.plots.sweep_plot import CurvePick
+from ui.panels.sweep.plot import CurvePick
 
 
 @pytest.fixture

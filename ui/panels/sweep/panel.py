@@ -21,11 +21,12 @@ from simulator.study.sweep import (
     tiling_map,
 )
 from ui.look.units import count_text
-from ui.plots.panel import PlotPanel
-from ui.plots.sweep_plot import CurvePick, Quantity, map_plot, sweep_plot
+from ui.panels.plot_panel import PlotPanel
+from ui.panels.sweep.plot import CurvePick, Quantity, map_plot, sweep_plot
 from ui.plots.widget import load_plots
-from ui.session.session import Session, View
+from ui.session.session import Session
 from ui.session.tasks import Report
+from ui.session.view import View
 from ui.widgets.choice_bar import Choice, Option
 
 CHOICES = (
@@ -60,7 +61,7 @@ CHOICES = (
 )  # fmt: skip
 
 
-class SweepPanel(PlotPanel):
+class SweepPanel(PlotPanel[None]):
     """Curves over one size or a map over the tiles; a click takes what is there.
 
     The figures are made beside the window, anew only for another scenario.
@@ -82,7 +83,7 @@ class SweepPanel(PlotPanel):
 
     # --- what is shown --------------------------------------------------------------------
 
-    def show_view(self, view: View) -> None:
+    def show_view(self, view: View, model: None = None) -> None:
         """Show a view: only another scenario changes anything."""
         program = view.snapshot.program
         if program is not self._program:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
 
 from simulator.problem.hardware import gpus
 from simulator.program.tile_program import TileProgram
@@ -12,10 +12,11 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from simulator.study.gpu_report import Measured, gpu_report, measured_run
 from simulator.study.roofline import Roofline, roofline_of
-from ui.plots.panel import PlotPanel
-from ui.plots.roofline_plot import roofline_plot
+from ui.panels.plot_panel import PlotPanel
+from ui.panels.roofline.plot import roofline_plot
 from ui.plots.widget import load_plots
-from ui.session.session import Session, View
+from ui.session.session import Session
+from ui.session.view import View
 from ui.widgets.choice_bar import Choice, Option
 
 _GPU_TIP = (
@@ -35,10 +36,18 @@ CHOICES = (
 )  # fmt: skip
 
 
-def roofline_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> object:
+@dataclass(frozen=True, slots=True)
+class RooflineModel:
+    """The runs of a program under the roofs of its own GPU, and what was timed of it on one."""
+
+    runs: Roofline
+    measured: tuple[Measured, ...]
+
+
+def roofline_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> RooflineModel:
     """Return the runs of a program under its own GPU's roof; plots are loaded beside the window."""
     load_plots()
-    return roofline_of(trace.program), _measured(trace.program)
+    return RooflineModel(roofline_of(trace.program), _measured(trace.program))
 
 
 @lru_cache(maxsize=4)
@@ -49,24 +58,23 @@ def _measured(program: TileProgram) -> tuple[Measured, ...]:
     return () if found is None else (found,)
 
 
-class RooflinePanel(PlotPanel):
+class RooflinePanel(PlotPanel[RooflineModel]):
     """Prefill and decode of each algorithm, and the run up to the cursor, on any GPU."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("roofline_panel", "Roofline", CHOICES)
         self.kind = "requested"
         self._gpu: str | None = None
-        self._view: View | None = None
+        self._shown: tuple[View, RooflineModel] | None = None
         self._program: TileProgram | None = None
         self.bar.show_chosen("bytes", self.kind)
 
-    def show_view(self, view: View) -> None:
-        """Show a view."""
+    def show_view(self, view: View, model: RooflineModel) -> None:
         program = view.snapshot.program
         before, self._program = self._program, program
         if before is None or before.workload.gpu != program.workload.gpu:
             self._gpu = None  # another preset was chosen for the scenario: show that one
-        self._view = view
+        self._shown = view, model
         self._draw()
 
     def choose(self, name: str, value: str) -> None:
@@ -86,22 +94,19 @@ class RooflinePanel(PlotPanel):
     @property
     def found(self) -> Roofline | None:
         """The figures on show."""
-        if self._view is None:
-            return None
-        model = cast(tuple[Roofline, tuple[Measured, ...]], self._view.models["roofline"])
-        return model[0].on(gpus()[self.gpu])
+        return None if self._shown is None else self._shown[1].runs.on(gpus()[self.gpu])
 
     def _draw(self) -> None:
-        view, found = self._view, self.found
-        if view is None or found is None:
+        found = self.found
+        if self._shown is None or found is None:
             return
+        view, model = self._shown
         self.bar.show_chosen("GPU", self.gpu)
         w = view.snapshot.program.workload
         part = found.part(w.algorithm, view.snapshot.counters)
-        measured = cast(tuple[Roofline, tuple[Measured, ...]], view.models["roofline"])[1]
         self.show_plot(
             roofline_plot(
-                found, w.algorithm, part, measured,
+                found, w.algorithm, part, model.measured,
                 compulsory=self.kind == "compulsory",
             )
         )  # fmt: skip

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QRectF, QSizeF
-from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtGui import QPaintEvent, QResizeEvent
 
 from ui.look.names import fitting
-from ui.look.theme import DARK, Style
+from ui.look.theme import Style
+from ui.panels.base import Panel
 from ui.plots.model import PlotModel
 from ui.plots.widget import PlotView
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.session.view import Model
 from ui.widgets.choice_bar import Choice, PlotBar
 
 _SIDE = 8
@@ -24,7 +25,7 @@ _SMALLEST = 0.92
 
 
 @guarded
-class PlotPanel(QWidget):
+class PlotPanel(Panel[Model]):
     """Choices, and under them a plot.
 
     Parameters
@@ -40,11 +41,7 @@ class PlotPanel(QWidget):
     room = _ROOM
 
     def __init__(self, name: str, title: str, choices: Sequence[Choice]) -> None:
-        super().__init__()
-        self.setObjectName(name)
-        self.setAccessibleName(title)
-        self.setMinimumSize(320, 150)
-        self.style_now = Style(DARK)
+        super().__init__(name, title)
         self.bar = PlotBar(choices)
         self.bar.setParent(self)
         self.plot = PlotView()
@@ -63,12 +60,10 @@ class PlotPanel(QWidget):
         self.setAccessibleDescription(model.summary)
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self.style_now = style
+        super().set_style(style)
         with self.plot.laid_out_once():
             self.plot.set_style(style)
             self.arrange()
-        self.update()
 
     def arrange(self) -> None:
         """Give the choices the lines that they need and the plot the rest."""
@@ -89,4 +84,4 @@ class PlotPanel(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            self.clear(painter)

@@ -1,0 +1,1 @@
+"""Where the algorithms stand under the roofs of a GPU."""

@@ -1,0 +1,1 @@
+"""What other sizes and tiles would cost."""

@@ -1,0 +1,78 @@
+"""What is on show: the state at the cursor, and what panels need beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from simulator.lesson.places import Pointer
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Cell, Snapshot
+from simulator.run.trace import Trace
+
+Model = TypeVar("Model")
+
+Make = Callable[[Trace, Snapshot, RowReport], Model]
+"""Makes what a panel needs beyond the snapshot; in a few milliseconds, for it is made with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need(Generic[Model]):
+    """What a panel needs beyond the snapshot: the key to its model in a view, and how it is made.
+
+    Attributes
+    ----------
+    name : str
+        Name of the panel.
+    make : callable
+        Makes it, in the engine's thread.
+    """
+
+    name: str
+    make: Make[Model]
+
+
+def nothing(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
+    """Make the model of a panel that needs no more than the view; it is never asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is on show.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        The state at the cursor.
+    report : RowReport
+        The row that the softmax panel explains.
+    cell : Cell or None
+        The cell that is selected, of the current head.
+    models : mapping
+        What the panels in sight need beyond the snapshot; `model` returns one as what it is.
+    points : tuple of Pointer
+        What a lesson points at.
+    """
+
+    snapshot: Snapshot
+    report: RowReport
+    cell: Cell | None = None
+    models: Mapping[Need[Any], Any] = field(default_factory=dict)
+    points: tuple[Pointer, ...] = ()
+
+    def model(self, need: Need[Model]) -> Model:
+        """Return what was made for a need.
+
+        Raises
+        ------
+        KeyError
+            It was not wanted yet when the view was asked for.
+        """
+        made: Any = None if need.make is nothing else self.models[need]
+        model: Model = made
+        return model
+
+    def has(self, need: Need[Any]) -> bool:
+        """Return whether what a panel needs is there."""
+        return need.make is nothing or need in self.models

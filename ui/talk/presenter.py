@@ -82,7 +82,9 @@ class Presenter(QObject):
         self._window = window
         self._before: _Before | None = None
         self._awaited: QSize | None = None
-        """Size of the screen that the window is on its way to."""
+        """Size of the screen that the window is on its way to, or that it is to have again."""
+        self._left: QSize | None = None
+        """Size that the window had in the talk that it comes from."""
         self._scenario = False
         """Whether the layout on show has the scenario dock, which a talk does without."""
         self.awake = Awake()
@@ -135,8 +137,7 @@ class Presenter(QObject):
         window.header.hide()
         self.tidy()
         window.lessons.bar.set_large(True)
-        if not window.isFullScreen():
-            self._awaited = window.screen().size()
+        self._awaited = None if window.isFullScreen() else window.screen().size()
         window.setWindowState(window.windowState() | Qt.WindowState.WindowFullScreen)
         window.fit_talk()
         self.awake.hold()
@@ -166,7 +167,10 @@ class Presenter(QObject):
         for watched in filter(isValid, self._watched):
             watched.removeEventFilter(self)
         self._watched.clear()
-        self.arrived()
+        # In between, the window takes input, as it does at the beginning.
+        self._awaited, self._left = before.size, window.size()
+        if self._awaited == self._left:
+            self.arrived()
         self._still.stop()
         self._second.stop()
         self._wake_cursor()
@@ -226,6 +230,8 @@ class Presenter(QObject):
     def _settle(self) -> None:
         before, window = self._settled_as, self._window
         assert before is not None
+        if self.fills:
+            return  # its text is still that of the hall
         self._tries -= 1
         # The window's own state: the widget's forgets what it was when its contents grow.
         states = window.windowHandle().windowStates()
@@ -244,6 +250,7 @@ class Presenter(QObject):
         """End the talk because the window closes: it remembers the place that it had before."""
         before = self._before
         self.end()
+        self.arrived()  # no input is to come
         self._settling.stop()
         if before is not None:
             self._window.restoreGeometry(before.geometry)
@@ -471,12 +478,16 @@ class Presenter(QObject):
 
     @property
     def fills(self) -> bool:
-        """Whether the window goes to fill a screen, or has not yet fitted the one that it fills."""
+        """Whether the window goes to fill a screen or comes from it, and has not yet fitted in."""
         return self._awaited is not None
 
     def is_passing(self, size: QSize) -> bool:
-        """Return whether the window has a size only on its way to another screen."""
-        return size != self._awaited
+        """Return whether the window has a size only on its way to another screen.
+
+        On its way back from one it may get a larger one than it had: while the text is as large as
+        in the hall there may not be room for less.
+        """
+        return size != self._awaited if self.on else size == self._left
 
     def arrived(self) -> None:
         """Take the size that the window has now for that of its screen, whatever it is."""

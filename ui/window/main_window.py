@@ -310,13 +310,17 @@ class MainWindow(QMainWindow):
         super().resizeEvent(event)
         self._blank.setGeometry(self.rect())
         if self.presenter.fills:
-            passing = self.presenter.is_passing(event.size())
-            self._fit_soon.start(ON_THE_WAY_MS if passing else ARRIVED_MS)
+            self._fit_once_arrived()
         else:
             self._fit_size()
         self.messages.place()
         self.desk.fit_later()
         QTimer.singleShot(0, self, self._stay_full)
+
+    def _fit_once_arrived(self) -> None:
+        """Fit the window's size a moment after it has the one that a talk or its end gives it."""
+        passing = self.presenter.fills and self.presenter.is_passing(self.size())
+        self._fit_soon.start(ON_THE_WAY_MS if passing else ARRIVED_MS)
 
     def _fit_size(self) -> None:
         """Give text and docks the sizes that belong to the window's."""
@@ -398,7 +402,7 @@ class MainWindow(QMainWindow):
     def fit_talk(self) -> None:
         """Take the text scale of a talk, or the user's own, once the window has its new size."""
         self._asked = None
-        self._fit_soon.start(ARRIVED_MS if self.presenter.fills else 0)
+        self._fit_once_arrived()
         self.desk.fit_later()
 
     def set_motion(self, on: bool) -> None:

@@ -19,7 +19,7 @@ from simulator.engines.numerics import exp_below
 from simulator.engines.numpy_engine import MIB, Engine, NumpyEngine, RowBlock, Tile
 from simulator.problem.scenario import Faults
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import ALGORITHMS, algorithm_of
+from simulator.program.algorithms import ALGORITHMS, algorithm_of, worked_columns
 from simulator.program.tile_program import Visit
 
 _ALL = tuple(ALGORITHMS)
@@ -348,10 +348,8 @@ class FaultyEngine:
 
     def _columns(self, i: int) -> list[int]:
         """Return the column blocks that row block `i` visits."""
-        if algorithm_of(self.workload).stores_scores:
-            return list(range(self.workload.grid.Tc))
-        a, b, c, d = self.workload.grid.row_spans[i].tolist()
-        return [*range(a, b), *range(c, d)]
+        columns: list[int] = worked_columns(self.workload).visited(i).tolist()
+        return columns
 
     def _blank(self, i: int) -> _State:
         rows = len(self.workload.grid.row_range(i))

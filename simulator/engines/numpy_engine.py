@@ -20,7 +20,7 @@ from simulator.base.matmul import matmul
 from simulator.engines.numerics import exp_below, score_keys
 from simulator.engines.row_walk import RowBlockWalk, walk_row_block
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import algorithm_of, worked_columns
 from simulator.program.tile_program import Visit
 
 MIB = 2**20
@@ -180,6 +180,7 @@ class NumpyEngine:
     def __init__(self, workload: Workload, inputs: Inputs) -> None:
         self.workload = workload
         self.inputs = inputs
+        self._visits = worked_columns(workload)
         # The walk brings its own threads; those of BLAS would only wait for them, spinning.
         threadpool_limits(1, user_api="blas")
         self._threads = min(2, os.cpu_count() or 1)
@@ -210,8 +211,8 @@ class NumpyEngine:
         w = self.workload
         q, k, v = self._operands(head, i)
         visible = partial(self._visible, i)
-        spans = self._spans(i)
-        walk = walk_row_block(q, k, v, w.logit_scale, w.cols, spans, visible, threads)
+        visits = self._visits.pairs(i)
+        walk = walk_row_block(q, k, v, w.logit_scale, w.cols, visits, visible, threads)
         o = walk.o if algorithm_of(w).normalises_each_tile else round_to(walk.o, w.dtype)
         o.flags.writeable = False
         arrays = (walk.m, walk.l, walk.o, walk.lse, walk.checkpoints)
@@ -223,7 +224,7 @@ class NumpyEngine:
             return self._softmax_row(visit, block)
         walk = block.extra
         assert isinstance(walk, RowBlockWalk)
-        nth = self._visited_before(visit.i, visit.j)
+        nth = self._visits.before(visit.i, visit.j)
         number = int(np.searchsorted(walk.checkpoint_at, nth, side="right")) - 1
         stretch = self._stretch(visit.head, visit.i, walk, number)
         place = nth - stretch.first
@@ -317,7 +318,7 @@ class NumpyEngine:
     def _walk_again(self, head: int, i: int, walk: RowBlockWalk, number: int) -> _Stretch:
         w, grid = self.workload, self.workload.grid
         first, stop = (int(n) for n in walk.checkpoint_at[number : number + 2])
-        columns = tuple(self._nth_column(i, n) for n in range(first, stop))
+        columns = tuple(self._visits.nth(i, n) for n in range(first, stop))
         ranges = [(grid.col_range(j).start, grid.col_range(j).stop) for j in columns]
         q, k, v = self._operands(head, i)
         s, masked = score_keys(q, k, w.logit_scale, ranges, partial(self._visible, i))
@@ -342,34 +343,16 @@ class NumpyEngine:
         q = self.inputs.q[head, rows.start : rows.stop]
         return q, self.inputs.k[kv_head], self.inputs.v[kv_head]
 
-    def _spans(self, i: int) -> tuple[tuple[int, int], ...]:
-        """Return the intervals of column blocks that row block `i` visits; some are empty."""
-        if algorithm_of(self.workload).stores_scores:
-            return ((0, self.workload.grid.Tc),)
-        a, b, c, d = self.workload.grid.row_spans[i].tolist()
-        return (a, b), (c, d)
-
-    def _nth_column(self, i: int, nth: int) -> int:
-        for start, stop in self._spans(i):
-            if nth < stop - start:
-                return start + nth
-            nth -= stop - start
-        raise IndexError(nth)
-
-    def _visited_before(self, i: int, j: int) -> int:
-        return sum(max(0, min(j, stop) - start) for start, stop in self._spans(i))
-
     def _column_before(self, i: int, j: int) -> int | None:
-        nth = self._visited_before(i, j)
-        return self._nth_column(i, nth - 1) if nth else None
+        nth = self._visits.before(i, j)
+        return self._visits.nth(i, nth - 1) if nth else None
 
     def _visible(self, i: int, k0: int, k1: int) -> NDArray[np.bool_] | None:
         """Return the mask of some keys for a row block, None where it hides nothing."""
         grid = self.workload.grid
         if not self.workload.mask.hides:
             return None
-        a, b, c, d = (grid.full_spans[i] * grid.cols).tolist()
-        if (a <= k0 and k1 <= b) or (c <= k0 and k1 <= d):
+        if grid.full_columns.covers(i, range(k0 // grid.cols, -(-k1 // grid.cols))):
             return None
         return self.workload.mask.visible(grid.row_range(i), range(k0, k1))
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.problem.intervals import I64, Intervals
+
 
 @dataclass(frozen=True, slots=True)
 class Mask:
@@ -61,3 +63,119 @@ class Mask:
         if self.causal:
             seen &= j <= i
         return seen
+
+    # --- blocks -----------------------------------------------------------------------------
+
+    def visited_columns(self, rows: int, cols: int | I64) -> Intervals:
+        """Return the column blocks in which each row block sees anything.
+
+        Parameters
+        ----------
+        rows : int
+            ``Br``.
+        cols : int or ndarray
+            ``Bc``, or several of them as (n, 1) int64: then the row blocks of the second follow
+            those of the first.
+        """
+        Nk = self.seqlen_k
+        first, last = self._shifted_rows(rows)
+        high = np.full(len(first), Nk)
+        low = np.zeros(len(first), dtype=np.int64)
+        if self.causal:
+            high = last + 1
+        elif self.window:
+            high = last + self.window
+        if self.window:
+            low = first - self.window + 1
+        high, low = np.clip(high, 0, Nk), np.clip(low, 0, Nk)
+        start, stop = low // cols, -(-high // cols)  # where nothing is left, both are 0
+        if not (self.window and self.sinks):
+            return Intervals.between(start, stop)
+        reach = np.minimum(self.sinks, Nk)
+        if self.causal:
+            reach = np.clip(last + 1, 0, reach)
+        sinks = np.broadcast_to(-(-reach // cols), start.shape)
+        # Sinks that reach the band make one interval with it.
+        joined = sinks >= start
+        union = np.maximum(sinks, stop)
+        ends = [np.where(joined, union, alone) for alone in (sinks, start, stop)]
+        return Intervals.between(np.zeros_like(start), *ends)
+
+    def full_columns(self, rows: int, cols: int) -> Intervals:
+        """Return the column blocks that each row block, all of its rows, sees in full."""
+        first, last = self._shifted_rows(rows)
+        high = np.full(len(first), self.seqlen_k)
+        if self.causal:
+            high = first + 1
+        elif self.window:
+            high = first + self.window
+        stop = self._columns_ending_by(high, cols)
+        start = sinks = np.zeros_like(stop)
+        if self.window:
+            low = last - self.window + 1
+            past = -(-np.clip(low, 0, self.seqlen_k) // cols)
+            start = np.where(low <= self.sinks, 0, past)
+            reach = np.minimum(self.sinks, first + 1) if self.causal else self.sinks
+            sinks = self._columns_ending_by(np.broadcast_to(reach, first.shape), cols)
+        start = np.maximum(start, sinks)
+        return Intervals.between(np.zeros_like(start), sinks, start, stop)
+
+    def visited_rows(self, rows: int | I64, cols: int) -> Intervals:
+        """Return the row blocks that see anything of each column block.
+
+        Parameters
+        ----------
+        rows : int or ndarray
+            ``Br``, or several of them as (n, 1) int64: then the column blocks of the second
+            follow those of the first.
+        cols : int
+            ``Bc``.
+        """
+        Tr = -(-self.seqlen_q // rows)
+        first = np.arange(-(-self.seqlen_k // cols)) * cols
+        end = np.minimum(first + cols, self.seqlen_k)
+        # As many as there are blocks of both, whatever the mask does.
+        start = np.zeros_like(first * rows)
+        stop = np.broadcast_to(Tr, start.shape)
+        if self.window:
+            sink = first < self.sinks
+            last_row = end + self.window - 2 - self.shift
+            stop = np.where(sink, Tr, np.minimum(Tr, last_row // rows + 1))
+        if self.causal or self.window:
+            reach = 0 if self.causal else self.window - 1
+            first_row = np.maximum(first - reach - self.shift, 0)
+            start = first_row // rows
+            if not self.causal:
+                start = np.where(sink, 0, start)
+        return Intervals.between(start, stop)
+
+    def full_rows(self, rows: int, cols: int) -> Intervals:
+        """Return the row blocks that see each column block in full, with all of their rows."""
+        blocks = -(-self.seqlen_q // rows)
+        first = np.arange(-(-self.seqlen_k // cols)) * cols
+        end = np.minimum(first + cols, self.seqlen_k)
+        start = np.zeros_like(first)
+        stop = np.full_like(first, blocks)
+        if self.window:
+            # The last row that sees the first key which is no sink, if there is one.
+            row = np.maximum(first, self.sinks) + self.window - 1 - self.shift
+            whole = np.where(row >= self.seqlen_q - 1, blocks, np.maximum(row + 1, 0) // rows)
+            stop = np.where(end <= self.sinks, blocks, whole)
+        if self.causal or self.window:
+            reach = 0 if self.causal else self.window - 1
+            row = np.maximum(end - 1 - reach - self.shift, 0)  # the first that sees the last key
+            start = -(-row // rows)
+            if not self.causal:
+                start = np.where(end <= self.sinks, 0, start)
+        return Intervals.between(start, stop)
+
+    def _shifted_rows(self, rows: int) -> tuple[I64, I64]:
+        """Return ``i'`` of the first and last valid row of each row block."""
+        first = np.arange(-(-self.seqlen_q // rows)) * rows
+        last = np.minimum(first + rows, self.seqlen_q) - 1
+        return first + self.shift, last + self.shift
+
+    def _columns_ending_by(self, key: I64, cols: int) -> I64:
+        """Return how many column blocks end at or before each `key`."""
+        whole = np.clip(key, 0, self.seqlen_k) // cols
+        return np.where(key >= self.seqlen_k, -(-self.seqlen_k // cols), whole)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import WIDTH
 from simulator.problem.hardware import Gpu
+from simulator.problem.intervals import I64, Intervals
 from simulator.problem.masks import Mask
-
-I64 = NDArray[np.int64]
 
 
 class TileKind(IntEnum):
@@ -27,9 +26,8 @@ class TileKind(IntEnum):
 class TileGrid:
     """The tiles of one head's score matrix under a mask, by arithmetic.
 
-    The visible part of a row block is at most two runs of keys, the sinks and a band, so its
-    visited column blocks are at most two intervals; those of a column block are one. Nothing
-    here grows with the number of tiles, only with the number of row and column blocks.
+    Nothing here grows with the number of tiles, only with the number of row and column blocks and
+    the intervals that the mask makes of them.
 
     Parameters
     ----------
@@ -55,160 +53,46 @@ class TileGrid:
         return range(j * self.cols, min((j + 1) * self.cols, self.mask.seqlen_k))
 
     @cached_property
-    def row_spans(self) -> I64:
-        """Visited column blocks of each row block: (Tr, 4), ``[a, b)`` and ``[c, d)``, b <= c."""
-        return row_spans(self.mask, self.rows, self.cols)
+    def visited_columns(self) -> Intervals:
+        """Visited column blocks of each row block."""
+        return self.mask.visited_columns(self.rows, self.cols)
 
     @cached_property
-    def full_spans(self) -> I64:
-        """Column blocks of each row block that are visible in full: (Tr, 4), as `row_spans`."""
-        mask, Nk = self.mask, self.mask.seqlen_k
-        first, last = self._shifted_rows
-        high = np.full(self.Tr, Nk)
-        if mask.causal:
-            high = first + 1
-        elif mask.window:
-            high = first + mask.window
-        stop = self._blocks_ending_by(high)
-        start = sinks = np.zeros(self.Tr, dtype=np.int64)
-        if mask.window:
-            low = last - mask.window + 1
-            start = np.where(low <= mask.sinks, 0, -(-np.clip(low, 0, Nk) // self.cols))
-            reach = np.minimum(mask.sinks, first + 1) if mask.causal else mask.sinks
-            sinks = self._blocks_ending_by(np.broadcast_to(reach, (self.Tr,)))
-        start = np.maximum(start, sinks)
-        zero = np.zeros(self.Tr, dtype=np.int64)
-        return np.stack([zero, sinks, start, np.maximum(start, stop)], axis=1)
+    def full_columns(self) -> Intervals:
+        """Column blocks of each row block that are visible in full."""
+        return self.mask.full_columns(self.rows, self.cols)
 
     @cached_property
-    def col_spans(self) -> I64:
-        """Visited row blocks of each column block: (Tc, 2), ``[start, stop)``."""
-        return col_spans(self.mask, self.rows, self.cols)
+    def visited_rows(self) -> Intervals:
+        """Visited row blocks of each column block."""
+        return self.mask.visited_rows(self.rows, self.cols)
+
+    @cached_property
+    def full_rows(self) -> Intervals:
+        """Row blocks of each column block that are visible in full."""
+        return self.mask.full_rows(self.rows, self.cols)
 
     def kind(self, i: int, j: int) -> TileKind:
         """Return the kind of tile (i, j)."""
-        a, b, c, d = self.full_spans[i].tolist()
-        if a <= j < b or c <= j < d:
+        if self.full_columns.place(i, j) is not None:
             return TileKind.FULL
-        a, b, c, d = self.row_spans[i].tolist()
-        return TileKind.PARTIAL if a <= j < b or c <= j < d else TileKind.SKIPPED
+        seen = self.visited_columns.place(i, j) is not None
+        return TileKind.PARTIAL if seen else TileKind.SKIPPED
 
     def kinds(self) -> NDArray[np.uint8]:
         """Return the kind of every tile, uint8 of shape (Tr, Tc)."""
-        j = np.arange(self.Tc)[None, :]
+        return self.kinds_at(np.arange(self.Tr), np.arange(self.Tc))
 
-        def inside(spans: I64) -> NDArray[np.uint8]:
-            a, b, c, d = (spans[:, n, None] for n in range(4))
-            return np.asarray(((a <= j) & (j < b)) | ((c <= j) & (j < d)), dtype=np.uint8)
-
-        return inside(self.row_spans) + inside(self.full_spans)
-
-    @cached_property
-    def visited_per_row(self) -> I64:
-        """Visited tiles of each row block, (Tr,)."""
-        return _blocks_in(self.row_spans)
-
-    @cached_property
-    def full_tiles(self) -> int:
-        """Tiles of one head that are visible in full."""
-        return int(_blocks_in(self.full_spans).sum())
+    def kinds_at(self, i: I64, j: I64) -> NDArray[np.uint8]:
+        """Return the kinds where some row blocks meet some ascending column blocks, uint8."""
+        every = (self.visited_columns, self.full_columns)
+        visited, full = (each.among(i, j).view(np.uint8) for each in every)
+        return visited + full
 
     @property
-    def _shifted_rows(self) -> tuple[I64, I64]:
-        """``i'`` of the first and last valid row of each row block, (Tr,) each."""
-        return _shifted_rows(self.mask, self.rows)
-
-    def _blocks_ending_by(self, key: I64) -> I64:
-        """Return how many column blocks end at or before each `key`."""
-        whole = np.clip(key, 0, self.mask.seqlen_k) // self.cols
-        return np.where(key >= self.mask.seqlen_k, self.Tc, whole)
-
-
-def row_spans(mask: Mask, rows: int, cols: int | I64) -> I64:
-    """Return the visited column blocks of every row block, for one ``Bc`` or several.
-
-    Parameters
-    ----------
-    mask : Mask
-        Sizes and visibility.
-    rows : int
-        ``Br``.
-    cols : int or ndarray
-        ``Bc``, or several of them as (n, 1) int64.
-
-    Returns
-    -------
-    ndarray
-        (Tr, 4) or (n, Tr, 4) int64: ``[a, b)`` and ``[c, d)``, b <= c.
-    """
-    Nk = mask.seqlen_k
-    first, last = _shifted_rows(mask, rows)
-    high = np.full(len(first), Nk)
-    low = np.zeros(len(first), dtype=np.int64)
-    if mask.causal:
-        high = last + 1
-    elif mask.window:
-        high = last + mask.window
-    if mask.window:
-        low = first - mask.window + 1
-    high, low = np.clip(high, 0, Nk), np.clip(low, 0, Nk)
-    start, stop = low // cols, -(-high // cols)  # where nothing is left, both are 0
-    sinks = np.zeros_like(start)
-    if mask.window and mask.sinks:
-        reach = np.minimum(mask.sinks, Nk)
-        if mask.causal:
-            reach = np.clip(last + 1, 0, reach)
-        sinks = np.broadcast_to(-(-reach // cols), start.shape)
-    joined = sinks >= start
-    union = np.maximum(sinks, stop)
-    ends = [np.where(joined, union, alone) for alone in (sinks, start, stop)]
-    return np.stack([np.zeros_like(start), *ends], axis=-1)
-
-
-def col_spans(mask: Mask, rows: int | I64, cols: int) -> I64:
-    """Return the visited row blocks of every column block, for one ``Br`` or several.
-
-    Parameters
-    ----------
-    mask : Mask
-        Sizes and visibility.
-    rows : int or ndarray
-        ``Br``, or several of them as (n, 1) int64.
-    cols : int
-        ``Bc``.
-
-    Returns
-    -------
-    ndarray
-        (Tc, 2) or (n, Tc, 2) int64: ``[start, stop)``.
-    """
-    Tr = -(-mask.seqlen_q // rows)
-    first = np.arange(ceil(mask.seqlen_k / cols)) * cols
-    end = np.minimum(first + cols, mask.seqlen_k)
-    # As many as there are blocks of both, whatever the mask does.
-    start = np.zeros_like(first * rows)
-    stop = np.broadcast_to(Tr, start.shape)
-    if mask.window:
-        sink = first < mask.sinks
-        last_row = end + mask.window - 2 - mask.shift
-        stop = np.where(sink, Tr, np.minimum(Tr, last_row // rows + 1))
-    if mask.causal or mask.window:
-        reach = 0 if mask.causal else mask.window - 1
-        first_row = np.maximum(first - reach - mask.shift, 0)
-        start = first_row // rows
-        if not mask.causal:
-            start = np.where(sink, 0, start)
-    return np.stack([start, np.maximum(start, stop)], axis=-1)
-
-
-def _blocks_in(spans: I64) -> I64:
-    return np.asarray((spans[:, 1::2] - spans[:, ::2]).sum(axis=1))
-
-
-def _shifted_rows(mask: Mask, rows: int) -> tuple[I64, I64]:
-    first = np.arange(ceil(mask.seqlen_q / rows)) * rows
-    last = np.minimum(first + rows, mask.seqlen_q) - 1
-    return first + mask.shift, last + mask.shift
+    def full_tiles(self) -> int:
+        """Tiles of one head that are visible in full."""
+        return int(self.full_columns.sums[-1])
 
 
 def paper_tiles(head_dim: int, dtype: str, gpu: Gpu) -> tuple[int, int]:

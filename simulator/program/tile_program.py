@@ -1,9 +1,9 @@
 """Tile programs: the visits of a scenario and the ops of each, by arithmetic.
 
 A run at N = 131 072 with 128-wide tiles has a million visits for each head. Nothing here
-lists them: a launch is two nested loops over blocks with at most two intervals in the inner
-one, so the visit at any index, the index of any tile and the counters before any visit
-follow from sums over the outer blocks that are made once.
+lists them: a launch is two nested loops over blocks with some intervals in the inner one, so
+the visit at any index, the index of any tile and the counters before any visit follow from
+sums over the outer blocks that are made once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Literal
 
 import numpy as np
 
+from simulator.problem.intervals import I64, Intervals, sums
 from simulator.problem.scenario import Algorithm
-from simulator.problem.tiling import I64, TileKind
+from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.ops import ChipTile, Op
 
@@ -128,8 +129,8 @@ class Launch:
         Length and block size of the outer loop.
     inner : tuple of int
         Length and block size of the inner loop.
-    spans : ndarray
-        (outer blocks, 2 or 4) int64: visited inner blocks as one or two intervals.
+    visits : Intervals
+        Visited inner blocks of each outer block.
     by_rows : bool
         Whether the outer blocks are row blocks.
     whole_rows : bool
@@ -145,7 +146,7 @@ class Launch:
         name: str,
         outer: tuple[int, int],
         inner: tuple[int, int],
-        spans: I64,
+        visits: Intervals,
         *,
         by_rows: bool,
         whole_rows: bool = False,
@@ -162,18 +163,17 @@ class Launch:
         self._outer_len, self._outer_block = outer
         self._inner_len, self._inner_block = inner
         self.inner_blocks = -(-self._inner_len // self._inner_block)
-        self._spans = spans
-        start = np.arange(len(spans)) * self._outer_block
+        self.visits = visits
+        start = np.arange(len(visits)) * self._outer_block
         size = np.minimum(self._outer_block, self._outer_len - start)
-        count = (spans[:, 1::2] - spans[:, ::2]).sum(axis=1)
+        count = visits.counts
         # Inner sizes of all visits of an outer block: whole blocks, less what the last lacks.
-        reaches_end = (count > 0) & (spans.max(axis=1) == self.inner_blocks)
+        reaches_end = visits.ends == self.inner_blocks
         inner_size = count * self._inner_block - np.where(reaches_end, self._lacking, 0)
-        self._before = _sums(count)
-        self._size_before = _sums(np.where(count > 0, size, 0))
-        self._inner_before = _sums(inner_size)
-        self._pair_before = _sums(inner_size * size)
-        self.per_head = int(self._before[-1])
+        self._size_before = sums(np.where(count > 0, size, 0))
+        self._inner_before = sums(inner_size)
+        self._pair_before = sums(inner_size * size)
+        self.per_head = int(visits.sums[-1])
 
     @property
     def _lacking(self) -> int:
@@ -183,33 +183,16 @@ class Launch:
     def place(self, index: int) -> tuple[int, int, int, int]:
         """Return (head, outer block, inner block, how many visits of the block came before)."""
         head, rest = divmod(index, self.per_head)
-        block = int(np.searchsorted(self._before, rest, side="right")) - 1
-        nth = rest - int(self._before[block])
-        return head, block, self._inner_at(block, nth), nth
+        return head, *self.visits.locate(rest)
 
     def count(self, block: int) -> int:
         """Return how many visits an outer block has."""
-        return int(self._before[block + 1] - self._before[block])
+        return self.visits.count(block)
 
     def block_bounds(self, index: int) -> tuple[int, int]:
         """Return the first visit of the outer block that `index` is in, and of the next."""
-        head, block, _, _ = self.place(index)
-        base = head * self.per_head
-        return base + int(self._before[block]), base + int(self._before[block + 1])
-
-    def _inner_at(self, block: int, nth: int) -> int:
-        spans = self._spans[block].tolist()
-        for start, stop in zip(spans[::2], spans[1::2], strict=True):
-            if nth < stop - start:
-                return int(start + nth)
-            nth -= stop - start
-        raise IndexError(nth)
-
-    def visited(self, block: int) -> I64:
-        """Return the inner blocks that an outer block visits, in order, (visits,) int64."""
-        spans = self._spans[block].tolist()
-        runs = [np.arange(a, b) for a, b in zip(spans[::2], spans[1::2], strict=True)]
-        return np.concatenate(runs)
+        _, block, _, nth = self.place(index)
+        return index - nth, index - nth + self.visits.count(block)
 
     def outer_size(self, block: int) -> int:
         """Return the valid rows or keys of an outer block."""
@@ -217,21 +200,13 @@ class Launch:
 
     def index(self, head: int, block: int, inner: int) -> int | None:
         """Return the index of a visit in this launch, or None where there is no such visit."""
-        if not 0 <= block < len(self._spans):
-            return None
-        nth = 0
-        spans: list[int] = self._spans[block].tolist()
-        for start, stop in zip(spans[::2], spans[1::2], strict=True):
-            if start <= inner < stop:
-                return head * self.per_head + int(self._before[block]) + nth + inner - start
-            nth += stop - start
-        return None
+        nth = self.visits.place(block, inner) if 0 <= block < len(self.visits) else None
+        return None if nth is None else head * self.per_head + int(self.visits.sums[block]) + nth
 
     def cost_before(self, index: int) -> Callable[[Cost], int]:
         """Return the function that gives what a cost amounts to before visit `index`."""
         head, rest = divmod(index, self.per_head)
-        block = int(np.searchsorted(self._before, rest, side="right")) - 1
-        nth = rest - int(self._before[block])
+        block, _, nth = self.visits.locate(rest)
         done, inner, pair = (int(a[block]) for a in self._sums)
         begun = done
         if nth:  # then the index is inside the block; else it is at a block's start
@@ -257,11 +232,6 @@ class Launch:
     @property
     def _sums(self) -> tuple[I64, I64, I64]:
         return self._size_before, self._inner_before, self._pair_before
-
-
-def _sums(sizes: I64) -> I64:
-    """Return the sums before each place, and the whole last."""
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,9 @@ def floor_bytes(w: Workload) -> int:
 
 def touched(grid: TileGrid) -> tuple[int, int]:
     """Return how many query rows and keys lie in blocks with a visited tile."""
-    start, stop = grid.col_spans.T
     return (
-        _length_of(grid.visited_per_row > 0, grid.rows, grid.mask.seqlen_q),
-        _length_of(stop > start, grid.cols, grid.mask.seqlen_k),
+        _length_of(grid.visited_columns.counts > 0, grid.rows, grid.mask.seqlen_q),
+        _length_of(grid.visited_rows.counts > 0, grid.cols, grid.mask.seqlen_k),
     )
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.problem.tiling import I64
+from simulator.problem.intervals import I64
 from simulator.program.ops import Op
 from simulator.program.playback import Cursor, end_of_visit, last_cursor
 from simulator.program.tile_program import TileProgram, Visit
@@ -403,7 +403,9 @@ class Finder:
             outer = visit.i if launch.by_rows else visit.j
             ends = (at, min(stop - 1, last)) if forward else (max(start, last), at)
             looked = range(ends[0] - start, ends[1] - start + 1)
-            yield Block(visit.launch, visit.head, outer, start, launch.visited(outer), looked)
+            yield Block(
+                visit.launch, visit.head, outer, start, launch.visits.visited(outer), looked
+            )
             at = stop if forward else start - 1
             head_start, head_stop = program.head_bounds(start)
             if every_head or at in range(head_start, head_stop):
@@ -429,9 +431,7 @@ class Finder:
         """
         launch = self.program.launches[block.launch]
         grid = self.program.workload.grid
-        spans = grid.full_spans[block.outer] if launch.by_rows else grid.full_spans[block.inner].T
-        a, b, c, d = spans
-        j = block.inner if launch.by_rows else block.outer
+        full = (block.outer, block.inner) if launch.by_rows else (block.inner, block.outer)
         place = np.arange(len(block.inner))
         begins_head = block.start == self.program.head_bounds(block.start)[0]
         codes: I64 = np.full_like(place, block.launch)
@@ -439,7 +439,7 @@ class Finder:
             place == 0,
             place == place[-1],
             (place == 0) & begins_head,
-            ((a <= j) & (j < b)) | ((c <= j) & (j < d)),
+            grid.full_columns.contains(*full),
             # The last block may be smaller than the others.
             block.inner == launch.inner_blocks - 1,
             launch.outer_size(block.outer) < launch.outer_size(0),
@@ -489,7 +489,7 @@ class Finder:
                 w = self.program.workload
                 self._report(min(1.0, len(self._changed) / (w.heads * grid.Tr)))
             m = self.trace.row_block(head, i).m
-            visited = np.concatenate([np.arange(a, b) for a, b in grid.row_spans[i].reshape(2, 2)])
+            visited = grid.visited_columns.visited(i)
             rises = np.zeros(grid.Tc, dtype=bool)
             old, new = m[:, visited[:-1]], m[:, visited[1:]]
             rises[visited[1:]] = (np.isfinite(old) & (new > old)).any(axis=0)

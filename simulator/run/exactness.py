@@ -20,7 +20,7 @@ from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F64, DType, frozen
 from simulator.engines.faults import numpy_engine
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import algorithm_of, worked_columns
 from simulator.program.ops import exp_shift
 from simulator.run.cosimulation import Verdict, verify
 from simulator.run.row_report import RowReport, o_weight
@@ -262,10 +262,8 @@ def _needed(now: Snapshot) -> NDArray[np.int64]:
     if now.stores_scores and visit.launch < 2:
         return needed
     if algorithm_of(w).normalises_each_tile:
-        a, b, c, d = w.grid.row_spans.T
         reached = np.where(np.arange(w.grid.Tr) < visit.i, visit.j + 1, visit.j)
-        before = np.clip(np.minimum(reached, b) - a, 0, None)
-        before += np.clip(np.minimum(reached, d) - c, 0, None)
+        before = w.grid.visited_columns.before_each(reached)
         needed = np.where(before > 0, before, _NEVER)
     else:
         needed[: visit.i] = _STORED
@@ -289,10 +287,8 @@ def _visited_before(now: Snapshot) -> int:
 
 def _columns(w: Workload, i: int) -> list[int]:
     """Return the column blocks that row block `i` adds to O, in order."""
-    if algorithm_of(w).stores_scores:
-        return list(range(w.grid.Tc))
-    a, b, c, d = w.grid.row_spans[i].tolist()
-    return [*range(a, b), *range(c, d)]
+    columns: list[int] = worked_columns(w).visited(i).tolist()
+    return columns
 
 
 def _is_small(w: Workload) -> bool:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, frozen
 from simulator.base.matmul import matmul
+from simulator.program.algorithms import worked_columns
 from simulator.run.snapshot import Snapshot
 
 _CHUNK = 8192
@@ -62,7 +63,7 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     if snapshot.scores is not None:  # the engine's own numbers where there are some
         scores[current] = np.where(counted[current], snapshot.scores[local], -np.inf)
     seen = np.zeros(w.seqlen_k, dtype=np.bool_)
-    for start, stop in _spans(snapshot):
+    for start, stop in worked_columns(w).pairs(visit.i):
         seen[start * w.cols : min(stop, visit.j) * w.cols] = True
     if snapshot.in_softmax_launch:
         seen[:] = True
@@ -99,18 +100,9 @@ def _counted(snapshot: Snapshot, visible: NDArray[np.bool_]) -> NDArray[np.bool_
     if not w.faults.late_mask:
         return visible
     counted = np.zeros_like(visible)
-    for start, stop in _spans(snapshot):
+    for start, stop in worked_columns(w).pairs(snapshot.visit.i):
         counted[start * w.cols : stop * w.cols] = True
     return counted
-
-
-def _spans(snapshot: Snapshot) -> tuple[tuple[int, int], ...]:
-    """Return the intervals of column blocks that the current row block visits."""
-    grid = snapshot.program.workload.grid
-    if snapshot.stores_scores:
-        return ((0, grid.Tc),)
-    a, b, c, d = grid.row_spans[snapshot.visit.i].tolist()
-    return (a, b), (c, d)
 
 
 def o_weight(snapshot: Snapshot) -> F32:

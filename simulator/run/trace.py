@@ -336,7 +336,7 @@ def tile_counts(program: TileProgram) -> dict[str, int]:
     """
     w = program.workload
     total = w.heads * w.grid.Tr * w.grid.Tc
-    seen = w.heads * int(w.grid.visited_per_row.sum())
+    seen = w.heads * int(w.grid.visited_columns.sums[-1])
     full = w.heads * w.grid.full_tiles
     return {
         "total": total,

@@ -16,16 +16,9 @@ import numpy as np
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.base.matmul import matmul
 from simulator.problem.hardware import TimeEstimate, time_estimate
+from simulator.problem.intervals import I64, Intervals
 from simulator.problem.scenario import MAX_SEQLEN, Algorithm, Scenario, TilingRule, with_values
-from simulator.problem.tiling import (
-    I64,
-    TileGrid,
-    col_spans,
-    fa2_tiles,
-    fa3_tiles,
-    paper_tiles,
-    row_spans,
-)
+from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
 from simulator.problem.workload import MAX_BLOCKS, Workload
 from simulator.program.algorithms import ALGORITHMS, algorithm_of
 from simulator.program.tile_program import Cost
@@ -445,16 +438,16 @@ def _visited(
     out: list[tuple[int, int]] = []
     for start in range(0, len(inners), few):
         inner = np.array(inners[start : start + few])[:, None]
-        spans = row_spans(w.mask, outer, inner) if by_rows else col_spans(w.mask, inner, outer)
-        seen = _inner_sizes(spans, inner, across)
+        mask = w.mask
+        visits = mask.visited_columns(outer, inner) if by_rows else mask.visited_rows(inner, outer)
+        seen = _inner_sizes(visits, inner, across)
         out += zip(seen.sum(axis=1).tolist(), matmul(seen, size).tolist(), strict=True)
     return out
 
 
-def _inner_sizes(spans: I64, inner: I64, across: int) -> I64:
+def _inner_sizes(visits: Intervals, inner: I64, across: int) -> I64:
     """Return how many keys (or rows) the visits of each outer block span, (n, blocks)."""
-    starts, stops = spans[..., ::2], spans[..., 1::2]
-    count = (stops - starts).sum(axis=-1)
+    count, ends = (each.reshape(len(inner), -1) for each in (visits.counts, visits.ends))
     blocks = -(-across // inner)
-    reaches_end = spans.max(axis=-1) == blocks  # never where nothing is seen
+    reaches_end = ends == blocks  # never where nothing is seen
     return np.asarray(count * inner - np.where(reaches_end, blocks * inner - across, 0))

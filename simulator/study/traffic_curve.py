@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from simulator.problem.tiling import I64
+from simulator.problem.intervals import I64
 from simulator.program.tile_program import TileProgram
 from simulator.program.traffic import compulsory_bytes
 from simulator.study.compare import comparison_of

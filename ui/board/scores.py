@@ -12,7 +12,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from simulator.base.dtypes import F32
-from simulator.problem.tiling import I64, TileGrid
+from simulator.problem.tiling import TileGrid
 from simulator.run.snapshot import Snapshot
 from ui.board.layout import NUMBER_CELL, BoardLayout, number_size
 from ui.board.state import Area, current_values, past_areas
@@ -397,13 +397,8 @@ def tile_sheet(
     x, y, across, down = place
     i = np.minimum((y + (np.arange(height) + 0.5) * down / height).astype(np.int64), grid.Tr - 1)
     j = np.minimum((x + (np.arange(width) + 0.5) * across / width).astype(np.int64), grid.Tc - 1)
-    kinds = _inside(grid.row_spans[i], j) + _inside(grid.full_spans[i], j)
+    kinds = grid.kinds_at(i, j)
     return Sheet(word_image(_tile_colours(THEMES[theme_name], kind)[kinds]))
-
-
-def _inside(spans: I64, j: I64) -> I64:
-    a, b, c, d = (spans[:, n, None] for n in range(4))
-    return (((a <= j) & (j < b)) | ((c <= j) & (j < d))).astype(np.int64)
 
 
 def _tile_colours(theme: Theme, kind: str) -> U32:

@@ -88,7 +88,7 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
         if _has_dropped(snapshot):
             past = "dim" if is_detailed(w) else "shaded"
             phrases.append(f"{past} tiles were used and dropped")
-        if int(grid.visited_per_row.sum()) < grid.Tr * grid.Tc:
+        if int(grid.visited_columns.sums[-1]) < grid.Tr * grid.Tc:
             phrases.append("hatched tiles are skipped")
     if not is_detailed(w) and tile_pixels < 3:
         phrases.append(f"a point is a tile, {grid.Tr} × {grid.Tc} of them")

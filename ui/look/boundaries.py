@@ -14,25 +14,15 @@ from simulator.program.tile_program import TileProgram
 def partial_before(program: TileProgram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the visits at which outer blocks begin, and the partial ones before each."""
     w, grid = program.workload, program.workload.grid
-    a, b, c, d = grid.full_spans.T
-    full_of_row = b - a + d - c
-    change = np.zeros(grid.Tc + 1, dtype=np.int64)
-    for start, stop in ((a, b), (c, d)):
-        np.add.at(change, start, 1)
-        np.add.at(change, stop, -1)
-    full_of_column = np.cumsum(change[:-1])
+    full_of_row = grid.full_columns.counts
+    full_of_column = grid.full_columns.visitors(grid.Tc)
     starts, parts = [], []
     for launch in program.launches:
+        visits = launch.visits.counts
         if launch.whole_rows:
-            visits = np.ones(grid.Tr, dtype=np.int64)
             partial = (full_of_row < grid.Tc).astype(np.int64)
-        elif launch.by_rows:
-            every = program.algorithm.stores_scores
-            visits = np.full(grid.Tr, grid.Tc) if every else grid.visited_per_row
-            partial = visits - full_of_row
         else:
-            visits = grid.col_spans[:, 1] - grid.col_spans[:, 0]
-            partial = visits - full_of_column
+            partial = visits - (full_of_row if launch.by_rows else full_of_column)
         starts.append(np.tile(visits, w.heads))
         parts.append(np.tile(partial, w.heads))
     at = np.concatenate([[0], np.cumsum(np.concatenate(starts))]).astype(np.float64)

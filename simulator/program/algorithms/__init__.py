@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import flash1, flash2, naive
 from simulator.program.tile_program import TileAlgorithm, TileProgram
@@ -18,6 +19,14 @@ USUAL = flash2.ALGORITHM
 def algorithm_of(workload: Workload) -> TileAlgorithm:
     """Return the algorithm of a workload."""
     return ALGORITHMS[workload.algorithm]
+
+
+def worked_columns(workload: Workload) -> Intervals:
+    """Return the column blocks that go into each row block's output: naive's mask skips none."""
+    grid = workload.grid
+    if algorithm_of(workload).stores_scores:
+        return Intervals.every(grid.Tr, grid.Tc)
+    return grid.visited_columns
 
 
 def tile_program(workload: Workload) -> TileProgram:

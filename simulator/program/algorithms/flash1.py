@@ -37,7 +37,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
         "attention",
         (w.seqlen_k, w.cols),
         (w.seqlen_q, w.rows),
-        w.grid.col_spans,
+        w.grid.visited_rows,
         by_rows=False,
         reads={
             "Q": Cost(inner=d * b),

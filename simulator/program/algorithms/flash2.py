@@ -33,8 +33,8 @@ _PAPER = "Dao 2023, Algorithm 1, line"
 
 def _blind_rows(w: Workload) -> range:
     """Return the rows of the row blocks that see nothing: always the first ones."""
-    visited = w.grid.visited_per_row
-    return range(min(int((visited == 0).sum()) * w.rows, w.seqlen_q))
+    blind = w.grid.visited_columns.counts == 0
+    return range(min(int(blind.sum()) * w.rows, w.seqlen_q))
 
 
 def launches(w: Workload) -> tuple[Launch, ...]:
@@ -45,7 +45,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
         "attention",
         (w.seqlen_q, w.rows),
         (w.seqlen_k, w.cols),
-        w.grid.row_spans,
+        w.grid.visited_columns,
         by_rows=True,
         reads={"Q": Cost(first=d * b), "K": Cost(inner=d * b), "V": Cost(inner=dv * b)},
         writes={

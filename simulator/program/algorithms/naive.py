@@ -7,9 +7,8 @@ Dao et al. 2022, Algorithm 0 (standard attention implementation).
 
 from __future__ import annotations
 
-import numpy as np
-
 from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
 from simulator.program.ops import (
@@ -34,8 +33,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
     """Return scores, softmax, output. Every tile is visited, whatever the mask."""
     b, d, dv = w.width, w.head_dim, w.value_dim
     Nq, Nk, Tr = w.seqlen_q, w.seqlen_k, w.grid.Tr
-    every_tile = np.tile(np.array([0, w.grid.Tc]), (Tr, 1))
-    one_each = np.tile(np.array([0, 1]), (Tr, 1))
+    every_tile, one_each = Intervals.every(Tr, w.grid.Tc), Intervals.every(Tr, 1)
     return (
         Launch(
             "scores",

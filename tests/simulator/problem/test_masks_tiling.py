@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.problem.hardware import gpus
+from simulator.problem.intervals import Intervals
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.tiling import TileGrid, TileKind, fa2_tiles, fa3_tiles, paper_tiles
@@ -29,14 +30,15 @@ def grids(draw: st.DrawFn) -> tuple[Pairs, TileGrid]:
     return Pairs(nq, nk, causal, window, sinks), TileGrid(mask, rows, cols)
 
 
-def covered(spans: np.ndarray, length: int) -> np.ndarray:
-    """Return which of `length` blocks lie in the intervals of each row of `spans`."""
-    out = np.zeros((len(spans), length), dtype=bool)
-    for line, row in zip(spans.tolist(), out, strict=True):
-        for start, stop in zip(line[::2], line[1::2], strict=True):
-            assert 0 <= start <= stop <= length
-            assert not row[start:stop].any()  # no block twice
+def covered(visits: Intervals, length: int) -> np.ndarray:
+    """Return which of `length` blocks lie in the intervals of each block."""
+    out = np.zeros((len(visits), length), dtype=bool)
+    for block, row in enumerate(out):
+        end = 0
+        for start, stop in visits.pairs(block):
+            assert end <= start < stop <= length  # ascending, no block twice
             row[start:stop] = True
+            end = stop
     return out
 
 
@@ -74,15 +76,13 @@ def test_tiles_are_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
 
 
 @given(grids())
-def test_spans_are_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
+def test_intervals_are_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
     pairs, grid = drawn
     kinds = pairs.kinds(grid.rows, grid.cols)
-    np.testing.assert_array_equal(covered(grid.row_spans, grid.Tc), kinds > 0)
-    np.testing.assert_array_equal(covered(grid.col_spans, grid.Tr), (kinds > 0).T)
-    np.testing.assert_array_equal(covered(grid.full_spans, grid.Tc), kinds == 2)
-    np.testing.assert_array_equal(grid.visited_per_row, (kinds > 0).sum(axis=1))
-    # The walk over a row block and the visit order rely on ascending intervals.
-    assert (np.diff(grid.row_spans, axis=1) >= 0).all()
+    np.testing.assert_array_equal(covered(grid.visited_columns, grid.Tc), kinds > 0)
+    np.testing.assert_array_equal(covered(grid.visited_rows, grid.Tr), (kinds > 0).T)
+    np.testing.assert_array_equal(covered(grid.full_columns, grid.Tc), kinds == 2)
+    np.testing.assert_array_equal(covered(grid.full_rows, grid.Tr), (kinds == 2).T)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -93,7 +93,8 @@ def test_small_grids_of_every_kind(causal: bool) -> None:
             grid = TileGrid(Mask(nq, nk, causal, window, sinks), rows, cols)
             kinds = pairs.kinds(rows, cols)
             np.testing.assert_array_equal(grid.kinds(), kinds)
-            np.testing.assert_array_equal(covered(grid.col_spans, grid.Tr), (kinds > 0).T)
+            np.testing.assert_array_equal(covered(grid.visited_rows, grid.Tr), (kinds > 0).T)
+            np.testing.assert_array_equal(covered(grid.full_rows, grid.Tr), (kinds == 2).T)
 
 
 @given(grids())

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.engines.interpreter import Interpreter
+from simulator.problem.intervals import Intervals
 from simulator.problem.scenario import Scenario
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload, read_inputs, resolve
@@ -91,9 +92,9 @@ def check_index(chosen: Scenario) -> None:
 
 def test_a_launch_over_any_intervals() -> None:
     """Also where the first of two does not begin at block 0, as it does in all masks here."""
-    spans = np.array([[1, 3, 5, 6], [0, 0, 2, 2], [2, 4, 4, 7]])
+    visits = Intervals.of([[(1, 3), (5, 6)], [], [(2, 4), (4, 7)]])
     launch = Launch(
-        "any", (8, 3), (20, 3), spans, by_rows=True,
+        "any", (8, 3), (20, 3), visits, by_rows=True,
         reads={}, writes={}, flops=Cost(start=3, first=5, inner=7, pair=11, last=13),
     )  # fmt: skip
     inner = [[1, 2, 5], [], [2, 3, 4, 5, 6]]
@@ -114,7 +115,7 @@ def test_a_launch_over_any_intervals() -> None:
         before = index - nth
         assert launch.block_bounds(index) == (before, before + len(inner[outer]))
     for outer, blocks in enumerate(inner):
-        assert launch.visited(outer).tolist() == blocks
+        assert launch.visits.visited(outer).tolist() == blocks
         assert launch.count(outer) == len(blocks)
         assert launch.outer_size(outer) == rows[outer]
         missing = set(range(-1, 8)) - set(blocks)

@@ -1,0 +1,254 @@
+"""Which inner blocks each block of a loop visits: sorted intervals, one list for each block."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+I64 = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """For each block ascending disjoint half-open intervals of inner blocks, none of them empty.
+
+    What is asked of one block takes time with the logarithm of its intervals, never with how many
+    blocks there are or how long the intervals are.
+
+    Attributes
+    ----------
+    offsets : ndarray
+        (blocks + 1,) int64: block `b` has the intervals ``offsets[b]`` to ``offsets[b + 1]``.
+    bounds : ndarray
+        (intervals, 2) int64: the first inner block of each, and the one after its last.
+    """
+
+    offsets: I64
+    bounds: I64
+
+    def __post_init__(self) -> None:
+        for array in (self.offsets, self.bounds):
+            array.flags.writeable = False
+
+    @staticmethod
+    def of(blocks: Iterable[Sequence[tuple[int, int]]]) -> Intervals:
+        """Return what lists of intervals say, one list for each block."""
+        lists = [list(each) for each in blocks]
+        offsets = sums(np.array([len(each) for each in lists], dtype=np.int64))
+        pairs = [pair for each in lists for pair in each]
+        return Intervals(offsets, np.array(pairs, dtype=np.int64).reshape(-1, 2))
+
+    @staticmethod
+    def between(*bounds: I64) -> Intervals:
+        """Return ``[bounds[0], bounds[1])``, ``[bounds[2], bounds[3])``, ... of every block.
+
+        Parameters
+        ----------
+        *bounds : ndarray
+            An even number of arrays of one shape, int64, ascending from each to the next. Those
+            of several loops may lie one above the other: their blocks follow each other. Of
+            intervals that are empty nothing is kept.
+        """
+        flat = [np.broadcast_to(each, bounds[0].shape).ravel() for each in bounds]
+        sides = list(zip(flat[::2], flat[1::2], strict=True))
+        kept = [start < stop for start, stop in sides]
+        number = kept[0].astype(np.int64)
+        for more in kept[1:]:
+            number += more
+        offsets = sums(number)
+        out = np.empty((int(offsets[-1]), 2), dtype=np.int64)
+        place = offsets[:-1]
+        for (start, stop), keep in zip(sides, kept, strict=True):
+            if keep.all():
+                out[place, 0], out[place, 1] = start, stop
+            else:
+                here = place[keep]
+                out[here, 0], out[here, 1] = start[keep], stop[keep]
+            place = place + keep
+        return Intervals(offsets, out)
+
+    @staticmethod
+    @lru_cache(maxsize=8)
+    def every(blocks: int, inner: int) -> Intervals:
+        """Return all of `inner` blocks for each of `blocks`."""
+        return Intervals(np.arange(blocks + 1), np.tile(np.array([[0, inner]]), (blocks, 1)))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    # --- all blocks at once -----------------------------------------------------------------
+
+    @cached_property
+    def sums(self) -> I64:
+        """How many inner blocks the blocks before each one visit, and all: (blocks + 1,)."""
+        return self._before[self.offsets]
+
+    @cached_property
+    def counts(self) -> I64:
+        """How many inner blocks each block visits, (blocks,)."""
+        return np.diff(self.sums)
+
+    @cached_property
+    def ends(self) -> I64:
+        """The inner block after the last that each block visits, 0 for none: (blocks,)."""
+        ends = np.zeros(len(self), dtype=np.int64)
+        some = self.offsets[1:] > self.offsets[:-1]
+        ends[some] = self.bounds[self.offsets[1:][some] - 1, 1]
+        return ends
+
+    def before_each(self, inner: I64) -> I64:
+        """Return how many inner blocks below ``inner[block]`` each block visits, (blocks,)."""
+        below = np.minimum(np.repeat(inner, np.diff(self.offsets)), self.bounds[:, 1])
+        return np.diff(sums(np.maximum(below - self.bounds[:, 0], 0))[self.offsets])
+
+    def visitors(self, inner: int) -> I64:
+        """Return how many blocks visit each of so many inner blocks, (inner,)."""
+        change = np.zeros(inner + 1, dtype=np.int64)
+        np.add.at(change, self.bounds[:, 0], 1)
+        np.add.at(change, self.bounds[:, 1], -1)
+        return np.cumsum(change[:-1])
+
+    def among(self, blocks: I64, inner: I64) -> Bools:
+        """Return which of some ascending inner blocks some blocks visit, (blocks, inner)."""
+        first, last = self.offsets[blocks], self.offsets[blocks + 1]
+        count = last - first
+        row = np.repeat(np.arange(len(blocks)), count)
+        each = np.arange(len(row)) + np.repeat(first - sums(count)[:-1], count)
+        # One more at an interval's start and one less at its end: the sums are 0 or 1.
+        change = np.zeros((len(blocks), len(inner) + 1), dtype=np.int8)
+        for side, step in ((0, 1), (1, -1)):
+            np.add.at(change, (row, np.searchsorted(inner, self.bounds[each, side])), step)
+        return np.cumsum(change[:, :-1], axis=1, dtype=np.int8).view(np.bool_)
+
+    def contains(self, block: int | I64, inner: int | I64) -> Bools:
+        """Return whether each block visits the inner block beside it; the two are broadcast."""
+        starts, stops, reach = self._line
+        if not reach:
+            return np.zeros(np.broadcast(block, inner).shape, dtype=np.bool_)
+        inner = np.asarray(inner)
+        place = np.asarray(block) * reach + np.clip(inner, 0, reach - 1)
+        found = np.searchsorted(starts, place, side="right") - 1
+        return np.asarray((place < stops[found]) & (found >= 0) & (inner >= 0))
+
+    @cached_property
+    def _line(self) -> tuple[I64, I64, int]:
+        """All intervals on one line, and how long a block's part of it is: past what they reach."""
+        reach = int(self.bounds[:, 1].max()) + 1 if len(self.bounds) else 0
+        begins = np.repeat(np.arange(len(self)) * reach, np.diff(self.offsets))
+        return begins + self.bounds[:, 0], begins + self.bounds[:, 1], reach
+
+    # --- one block --------------------------------------------------------------------------
+
+    def pairs(self, block: int) -> list[tuple[int, int]]:
+        """Return the intervals of a block."""
+        low, high = self._own(block)
+        return [(start, stop) for start, stop in self.bounds[low:high].tolist()]
+
+    def locate(self, n: int) -> tuple[int, int, int]:
+        """Return (block, inner block, nth of the block) of visit `n` of all, 0 to all - 1."""
+        seek = self._seek
+        block = bisect_right(seek.sums, n) - 1
+        low, high = seek.offsets[block], seek.offsets[block + 1]
+        found = bisect_right(seek.before, n, low, high) - 1
+        return block, seek.starts[found] + n - seek.before[found], n - seek.sums[block]
+
+    def visited(self, block: int) -> I64:
+        """Return the inner blocks that a block visits, ascending, (count,) int64."""
+        runs = [np.arange(start, stop) for start, stop in self.pairs(block)]
+        return np.concatenate(runs) if runs else np.zeros(0, dtype=np.int64)
+
+    def count(self, block: int) -> int:
+        """Return how many inner blocks a block visits."""
+        return self._seek.sums[block + 1] - self._seek.sums[block]
+
+    def nth(self, block: int, n: int) -> int:
+        """Return the inner block that a block visits after `n` others.
+
+        Raises
+        ------
+        IndexError
+            It does not visit so many.
+        """
+        low, high = self._own(block)
+        seek = self._seek
+        place = seek.before[low] + n
+        if n < 0 or place >= seek.before[high]:
+            raise IndexError(f"visit {n} of block {block}, which has {self.count(block)}")
+        found = bisect_right(seek.before, place, low, high) - 1
+        return seek.starts[found] + place - seek.before[found]
+
+    def place(self, block: int, inner: int) -> int | None:
+        """Return how many visits of a block come before that of an inner block; None: no visit."""
+        low, high = self._own(block)
+        seek = self._seek
+        found = bisect_right(seek.starts, inner, low, high) - 1
+        if found < low or inner >= seek.stops[found]:
+            return None
+        return seek.before[found] - seek.before[low] + inner - seek.starts[found]
+
+    def before(self, block: int, inner: int) -> int:
+        """Return how many inner blocks below `inner` a block visits."""
+        low, high = self._own(block)
+        seek = self._seek
+        found = bisect_right(seek.starts, inner, low, high) - 1
+        if found < low:
+            return 0
+        reached = min(inner, seek.stops[found]) - seek.starts[found]
+        return seek.before[found] - seek.before[low] + reached
+
+    def covers(self, block: int, inner: range) -> bool:
+        """Return whether a single interval of a block holds all of some inner blocks."""
+        low, high = self._own(block)
+        found = bisect_right(self._seek.starts, inner.start, low, high) - 1
+        return found >= low and inner.stop <= self._seek.stops[found]
+
+    def first(self, block: int) -> int | None:
+        """Return the first inner block that a block visits, None where there is none."""
+        low, high = self._own(block)
+        return self._seek.starts[low] if low < high else None
+
+    def last(self, block: int) -> int | None:
+        """Return the last inner block that a block visits, None where there is none."""
+        low, high = self._own(block)
+        return self._seek.stops[high - 1] - 1 if low < high else None
+
+    def _own(self, block: int) -> tuple[int, int]:
+        """Return which intervals are a block's."""
+        if not 0 <= block < len(self):
+            raise IndexError(f"block {block} of {len(self)}")
+        return self._seek.offsets[block], self._seek.offsets[block + 1]
+
+    @cached_property
+    def _seek(self) -> _Seek:
+        arrays = (self.offsets, self.sums, *self.bounds.T, self._before)
+        return _Seek(*(memoryview(array) for array in arrays))
+
+    @cached_property
+    def _before(self) -> I64:
+        """How many inner blocks the intervals before each one hold, and all: (intervals + 1,)."""
+        return sums(self.bounds[:, 1] - self.bounds[:, 0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Seek:
+    """The arrays as bisect takes them: of one number NumPy makes an object of its own, slowly."""
+
+    offsets: Sequence[int]
+    sums: Sequence[int]
+    starts: Sequence[int]
+    stops: Sequence[int]
+    before: Sequence[int]
+
+
+def sums(sizes: NDArray[np.integer[Any]]) -> I64:
+    """Return the sums before each place, and the whole last."""
+    out = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=out[1:])
+    return out

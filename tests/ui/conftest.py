@@ -12,7 +12,6 @@ from pytestqt.qtbot import QtBot
 from simulator.base.assets import SCENARIOS
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk
 from ui.app.start import make_window
-from ui.safety import painting
 from ui.safety.settings import Settings
 from ui.widgets.application import application
 from ui.window.main_window import MainWindow
@@ -57,12 +56,12 @@ def open_window(qapp: QApplication, settings: Settings) -> Iterator[Callable[...
 
 
 @pytest.fixture
-def hooked(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
-    """Return what arrives at `sys.excepthook`, of which nothing has been told before."""
+def hooked() -> Iterator[list[BaseException]]:
+    """Return what arrives at `sys.excepthook`, a new one, which has been told of nothing yet."""
     out: list[BaseException] = []
-    monkeypatch.setattr(painting, "_told", set())
-    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: out.append(error))
-    return out
+    before, sys.excepthook = sys.excepthook, lambda kind, error, trace: out.append(error)
+    yield out
+    sys.excepthook = before
 
 
 @pytest.fixture

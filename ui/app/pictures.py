@@ -157,7 +157,7 @@ def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> No
     from simulator.base.assets import SCENARIOS
     from simulator.program.playback import Cursor, clamped, end_of_visit
     from ui.app.start import make_window
-    from ui.safety.painting import whole_pictures
+    from ui.safety.faults import raising
     from ui.safety.settings import Settings
     from ui.widgets.application import application
 
@@ -185,7 +185,7 @@ def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> No
         rows = program.visit(at.visit).rows
         session.choose_row(rows.start + len(rows) // 2)
         session.settle()
-        with whole_pictures():
+        with raising():
             window.grab().save(str(path))
         window.close()
         window.deleteLater()

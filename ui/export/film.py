@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from PySide6.QtGui import QImage
 
 from ui.export.frames import FrameSource, new_image, paint_frame
+from ui.safety.faults import Errand
 from ui.session.tasks import Report
 
 T = TypeVar("T")
@@ -71,7 +72,6 @@ class Film:
         self._ready: queue.Queue[Any] = queue.Queue(WAITING)
         self._stopped = threading.Event()
         self._over = threading.Event()
-        self._error: BaseException | None = None
         self._look: Callable[[], None] = _nothing
         self._written = 0
 
@@ -88,7 +88,7 @@ class Film:
         if not here:
             parts["paint"] = self._paint
         threads = {
-            name: threading.Thread(target=self._guarded, args=(part,), name=name, daemon=True)
+            name: Errand(name, partial(_until_stopped, part), failed=self._over.set)
             for name, part in parts.items()
         }
         for thread in threads.values():
@@ -106,8 +106,8 @@ class Film:
                 threads["paint"].join()
             # An encoder at work on a large frame is left to end by itself: its file is not kept.
             threads["encode"].join(_PATIENCE)
-        if self._error is not None:
-            raise self._error
+        for thread in threads.values():
+            thread.check()
         report(1.0)
 
     @property
@@ -119,16 +119,6 @@ class Film:
         if self._over.is_set():
             raise _Stopped
         report(self._share)
-
-    def _guarded(self, part: Callable[[], None]) -> None:
-        try:
-            part()
-        except _Stopped:
-            pass
-        except BaseException as error:  # told by the thread that waits
-            if self._error is None:
-                self._error = error
-            self._over.set()
 
     def _paint(self) -> None:
         image = new_image(self._source)
@@ -169,6 +159,11 @@ class Film:
             except (queue.Empty, queue.Full):
                 look()
         raise _Stopped
+
+
+def _until_stopped(part: Callable[[], None]) -> None:
+    with suppress(_Stopped):
+        part()
 
 
 def _nothing() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import TypeVar
@@ -11,6 +10,7 @@ from simulator.lesson.reader import Lesson, ResolvedStep, resolve_step
 from ui.export.stage import Look, Place, Said, Stage, StageFrames, WindowFactory
 from ui.export.storyboard import Storyboard
 from ui.look.lesson_text import FORMATS
+from ui.safety.faults import Errand
 
 R = TypeVar("R")
 
@@ -79,20 +79,9 @@ class LessonFrames(StageFrames):
 
 def _beside(job: Callable[[], R], look: Look) -> R:
     """Do some work in a thread of its own, looking up meanwhile."""
-    results: list[R] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(job())
-        except BaseException as error:  # told by the thread that waits
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="resolve", daemon=True)
-    thread.start()
-    while thread.is_alive():
+    errand = Errand("resolve", job)
+    errand.start()
+    while errand.is_alive():
         look()
-        thread.join(_NAP)
-    if errors:
-        raise errors[0]
-    return results[0]
+        errand.join(_NAP)
+    return errand.result()

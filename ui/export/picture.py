@@ -22,7 +22,7 @@ from simulator.problem.scenario import Faults
 from ui.board.fault_marks import paint_fault_label
 from ui.export.writers.vector import finished_svg, new_svg
 from ui.look.theme import DARK, Style
-from ui.safety.painting import whole_pictures
+from ui.safety.faults import raising
 
 
 class WidgetPicture:
@@ -56,7 +56,7 @@ class WidgetPicture:
 
     def image(self) -> QImage:
         """Return it in pixels."""
-        with whole_pictures():
+        with raising():
             seen = self._widget.grab().toImage()
         ratio = seen.devicePixelRatio()
         image = QImage(seen.width(), seen.height() + round(self._strip * ratio), seen.format())
@@ -81,7 +81,7 @@ class WidgetPicture:
         data = QByteArray()
         buffer = QBuffer(data)
         generator = new_svg(buffer, self._widget.size().grownBy(QMargins(0, 0, 0, self._strip)))
-        with whole_pictures(), QPainter(generator) as painter:
+        with raising(), QPainter(generator) as painter:
             self._paint_strip(painter)
             self._widget.render(painter, QPoint(0, self._strip))
         return finished_svg(bytes(data.data()), None)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QSettings, QSize, Qt
@@ -25,7 +22,7 @@ from simulator.run.trace import Trace
 from ui.export.writers.widget_svg import paint_widgets
 from ui.look.theme import HALL, TEXT_SCALES, hall_scale
 from ui.safety.collector import collect_here
-from ui.safety.painting import whole_pictures
+from ui.safety.faults import raising
 from ui.safety.settings import Settings
 from ui.session.session import Session
 from ui.widgets.application import application
@@ -157,7 +154,8 @@ class Stage:
         InputError
             The scenario or its input cannot be used.
         """
-        _raising(lambda: self._show(place, look, said))
+        with raising():
+            self._show(place, look, said)
 
     def _show(self, place: Place, look: Look, said: Said | None) -> None:
         window = self._window
@@ -235,10 +233,12 @@ class Stage:
     def _render(self, window: MainWindow, painter: QPainter) -> None:
         painter.fillRect(window.rect(), QColor(window.style_now.theme.window))
         if painter.paintEngine().type() is QPaintEngine.Type.SVG:
-            _raising(lambda: paint_widgets(painter, window))
+            with raising():
+                paint_widgets(painter, window)
             return
         parts = QWidget.RenderFlag.DrawWindowBackground | QWidget.RenderFlag.DrawChildren
-        _raising(lambda: window.render(painter, QPoint(), QRegion(), parts))
+        with raising():
+            window.render(painter, QPoint(), QRegion(), parts)
 
     def close(self) -> None:
         """End the window and its threads."""
@@ -319,29 +319,3 @@ class _Memory:
 
     def sync(self) -> None:
         """There is nothing to write to."""
-
-
-def _raising(act: Callable[[], None]) -> None:
-    """Do something in Qt; raise what goes wrong inside of it, which else is only printed.
-
-    The frames of a failed call are not kept: they hold painters, which must not outlive what they
-    paint on. What the traceback said is a note.
-    """
-    found: list[Exception] = []
-
-    def take(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        error.add_note("".join(traceback.format_exception(kind, error, trace)))
-        if isinstance(error, Exception):
-            found.append(error.with_traceback(None))
-        sys.last_value = sys.last_traceback = None
-
-    before, sys.excepthook = sys.excepthook, take
-    try:
-        with whole_pictures():
-            act()
-    except Exception as error:
-        take(type(error), error, error.__traceback__)
-    finally:
-        sys.excepthook = before
-    if found:
-        raise found[0]

@@ -1,8 +1,6 @@
-"""What Qt calls in our classes: nothing that is raised comes out of it.
+"""What Qt calls in our classes: nothing that is raised comes out of it (`faults`).
 
-PySide 6.10 keeps an error that leaves an override and raises it where the next call into Qt
-returns, in whatever method that is; overrides that Qt calls meanwhile crash the process. So it is
-told to `sys.excepthook` from here, and Qt goes on as if the override had done nothing.
+Qt goes on as if the override had done nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from typing import Any, TypeVar
 
 from PySide6.QtCore import QRectF, QSize
 
-from ui.safety.painting import take_failure
+from ui.safety.faults import Border
 
 _Kind = TypeVar("_Kind", bound=type)
 
@@ -49,10 +47,8 @@ def overrides(kind: type, name: str) -> bool:
 def _guarded(method: Callable[..., Any], instead: Callable[[], object]) -> Callable[..., Any]:
     @wraps(method)
     def run(self: object, *arguments: object) -> object:
-        try:
+        with Border(self):
             return method(self, *arguments)
-        except BaseException as error:
-            take_failure(self, error)
-            return instead()
+        return instead()
 
     return run

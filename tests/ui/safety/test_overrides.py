@@ -13,11 +13,10 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
 from shiboken6 import delete
 
 import ui
-import ui.safety.painting
 from simulator.base.errors import InputError
 from tests.helpers.programs import run
+from ui.safety.faults import raising
 from ui.safety.overrides import guarded, overrides
-from ui.safety.painting import whole_pictures
 
 
 def classes() -> Iterator[type]:
@@ -145,7 +144,7 @@ def test_a_picture_in_which_an_override_fails_is_refused(hooked, owned):
     widget.show()
     hooked.clear()
     said = 'picture: Failing = "ZeroDivisionError: one bad number"'
-    with pytest.raises(InputError, match=said), whole_pictures():
+    with pytest.raises(InputError, match=said), raising():
         widget.resize(123, 45)
     assert not hooked
 

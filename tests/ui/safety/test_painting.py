@@ -7,13 +7,13 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
 
 import ui.panels.memory.panel
-import ui.safety.painting
 from simulator.base.errors import InputError
 from tests.helpers.programs import run
 from tests.ui.export.helpers import DEMO, names
 from ui.export.picture import WidgetPicture
 from ui.look.draw import text_width
-from ui.safety.painting import WORDS, painting, whole_pictures
+from ui.safety.faults import raising
+from ui.safety.painting import WORDS, painting
 
 BREAK = """
 import {module} as module
@@ -178,7 +178,7 @@ def test_an_interrupt_is_told_every_time(qtbot, hooked):
     for _ in range(3):
         part.grab()
     assert [type(error) for error in hooked] == [KeyboardInterrupt] * 3
-    with pytest.raises(KeyboardInterrupt), whole_pictures():
+    with pytest.raises(KeyboardInterrupt), raising():
         part.grab()
 
 
@@ -214,11 +214,11 @@ def test_a_failure_that_was_told_still_ends_a_picture(qtbot, hooked):
     part.grab()
     assert len(hooked) == 1
     for _ in range(2):
-        with pytest.raises(InputError, match=r"part = .*one bad number") as told, whole_pictures():
+        with pytest.raises(InputError, match=r"part = .*one bad number") as told, raising():
             part.grab()
         assert "in fail" in told.value.__notes__[0]
     assert len(hooked) == 1
-    with whole_pictures():
+    with raising():
         pass
 
 

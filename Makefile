@@ -56,11 +56,11 @@ fuzz: ## open 20 000 damaged files as the program would (FILES=, SEED=); bad one
 	@.ci/setup test $(EXTRAS)
 	nice $(PY) -m tests.fuzz $(if $(FILES),--files $(FILES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-bench: ## the project's own measurements
-	@.ci/setup test $(EXTRAS)
-	QT_QPA_PLATFORM=offscreen $(PY) -m pytest tests/bench -m "not peers" $(ARGS)
+bench: ## the project's own measurements, each beside a floor in the same run: some minutes
+	@.ci/setup $(EXTRAS)
+	QT_QPA_PLATFORM=offscreen $(PY) -m ui bench $(ARGS)
 
-bench-peers: ## the same, with PyTorch beside it (CPU build, 230 MB)
+bench-peers: ## whole outputs beside PyTorch (CPU build, 230 MB)
 	@.ci/setup test peers $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m pytest tests/bench $(ARGS)
 

@@ -1,9 +1,13 @@
-"""Measurements of what is drawn: painting, stepping, starting."""
+"""Measurements of what is drawn: painting, stepping, starting, each beside what is bare of us.
+
+Painting stands beside a painter that draws as many images and words, the very ones, and nothing
+else; a window that answers beside a bare one that is painted so; the start beside that of a bare
+window. What is on the floor is measured in turns with what stands on it.
+"""
 
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,9 +21,10 @@ from typing import TYPE_CHECKING
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.run.row_report import row_report
 from simulator.run.trace import simulate
-from simulator.study.bench import Measurement, benchmark_scenario
+from simulator.study.bench import Measurement, benchmark_scenario, measured, p95, turns
 
 if TYPE_CHECKING:
+    from ui.app.bench_floors import BareWindow, Strokes
     from ui.window.main_window import MainWindow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,6 +36,7 @@ SMALL = {
     "mask": {"causal": True},
     "tiling": {"rows": 16, "cols": 16},
 }
+PAINTER, WINDOW = "QPainter, the same images and words", "a bare window, the same images and words"
 
 
 def measure_ui() -> Iterator[Measurement]:
@@ -38,19 +44,20 @@ def measure_ui() -> Iterator[Measurement]:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     yield _painting("painting the scene at 1920x1080, N = 64", parse_scenario(SMALL))
     yield _painting("painting the scene at 1920x1080, N = 4096", benchmark_scenario(4096))
-    yield _stepping()
-    yield _stepping(docks=SIX_DOCKS)
+    yield stepping()
+    yield stepping(docks=SIX_DOCKS)
     yield from _switching()
     yield from _sliders()
     yield _inspecting()
-    yield _start()
+    yield start()
 
 
 def _painting(name: str, scenario: Scenario) -> Measurement:
-    """Measure the median time of painting the whole scene, another op each time."""
+    """Measure painting the whole scene, another op each time."""
     from PySide6.QtCore import QRectF, QSizeF
     from PySide6.QtGui import QImage, QPainter
 
+    from ui.app.bench_floors import RecordingPainter, Strokes
     from ui.export.composed import paint_scene, scene_style
     from ui.look.theme import DARK
     from ui.widgets.application import application
@@ -59,24 +66,32 @@ def _painting(name: str, scenario: Scenario) -> Measurement:
     trace = simulate(scenario)
     style, rect = scene_style(DARK, QSizeF(*PICTURE)), QRectF(0, 0, *PICTURE)
     image = QImage(*PICTURE, QImage.Format.Format_RGB32)
-    times = []
     middle = len(trace) // 2
-    for visit in range(middle, min(middle + 8, len(trace))):
-        for op in range(len(trace.program.ops(visit))):
-            snapshot = trace.snapshot(visit, op)
-            report = row_report(snapshot, snapshot.visit.rows.start + 3)
-            painter = QPainter(image)
+    ops = [(visit, op) for visit in range(middle, min(middle + 8, len(trace)))
+           for op in range(len(trace.program.ops(visit)))]  # fmt: skip
+    times, floors = [], []
+    for n in turns(len(ops), 6):
+        snapshot = trace.snapshot(*ops[n])
+        report = row_report(snapshot, snapshot.visit.rows.start + 3)
+        with QPainter(image) as painter:
             started = time.perf_counter()
             paint_scene(painter, snapshot, report, style, rect)
             times.append(time.perf_counter() - started)
-            painter.end()
-    warm = times[len(times) // 4 :]
-    return Measurement(f"{name}, median", 1000 * statistics.median(warm), "ms", 12)
+        strokes = Strokes()
+        with RecordingPainter(image, strokes) as painter:
+            paint_scene(painter, snapshot, report, style, rect)
+        with QPainter(image) as painter:
+            started = time.perf_counter()
+            strokes.paint(painter)
+            floors.append(time.perf_counter() - started)
+    cold = len(times) // 4
+    return measured(f"{name}, median", "ms", times[cold:], floors[cold:], PAINTER, target=12)
 
 
 @contextmanager
-def _open_window() -> Iterator[MainWindow]:
-    """Open a window on the benchmark scenario, N = 4096, d = 128."""
+def _open_window() -> Iterator[tuple[MainWindow, BareWindow]]:
+    """Open a window on the benchmark scenario, N = 4096, d = 128, and a bare one as large."""
+    from ui.app.bench_floors import BareWindow
     from ui.safety.settings import Settings
     from ui.session.session import Session
     from ui.widgets.application import application
@@ -92,17 +107,39 @@ def _open_window() -> Iterator[MainWindow]:
         window.show()
         session.start(benchmark_scenario(4096), None)
         session.settle()
-        yield window
+        bare = BareWindow(window.size())
+        yield window, bare
+        bare.close()
         window.close()
 
 
-def _stepping(steps: int = 120, docks: tuple[str, ...] = ()) -> Measurement:
+def _beside(
+    window: MainWindow, bare: BareWindow, most: int, budget: float, act: Callable[[int], object]
+) -> tuple[list[float], list[float]]:
+    """Return how long a window takes to act, and a bare one to paint what that draws."""
+    from PySide6.QtWidgets import QApplication
+
+    from ui.app.bench_floors import recorded
+
+    with recorded() as strokes:
+        act(0)
+    times, floors = [], []
+    for n in turns(most, budget):
+        started = time.perf_counter()
+        act(n + 1)
+        times.append(time.perf_counter() - started)
+        floors.append(bare.seconds(strokes))
+        QApplication.processEvents()
+    return times, floors
+
+
+def stepping(steps: int = 120, docks: tuple[str, ...] = ()) -> Measurement:
     """Measure from the key press to the painted window, these docks open and in sight."""
     from PySide6.QtCore import QEvent, Qt
     from PySide6.QtGui import QKeyEvent
     from PySide6.QtWidgets import QApplication
 
-    with _open_window() as window:
+    with _open_window() as (window, bare):
         session, app = window.session, QApplication.instance()
         assert app is not None
         for name in docks:
@@ -110,22 +147,22 @@ def _stepping(steps: int = 120, docks: tuple[str, ...] = ()) -> Measurement:
             window.docks[name].raise_()
         session.settle()
         assert all(window.docks[name].isVisible() for name in docks)
-        times = []
-        for _ in range(steps):
+
+        def press(_: int) -> None:
             asked = session.view
-            started = time.perf_counter()
-            press = QKeyEvent(
+            key = QKeyEvent(
                 QEvent.Type.ShortcutOverride, Qt.Key.Key_Right, Qt.KeyboardModifier.NoModifier
             )
-            QApplication.sendEvent(window, press)
+            QApplication.sendEvent(window, key)
             window.actions_by_name["forward"].trigger()
             while session.view is asked:
                 app.processEvents()
             app.processEvents()  # paints what the new view has marked
-            times.append(time.perf_counter() - started)
-    p95 = statistics.quantiles(times, n=20)[-1]
+
+        times, floors = _beside(window, bare, steps, 8, press)
     words = f", {len(docks)} docks" if docks else ""
-    return Measurement(f"key press to painted window, N = 4096{words}, p95", 1000 * p95, "ms", 33)
+    name = f"key press to painted window, N = 4096{words}, p95"
+    return measured(name, "ms", times, floors, WINDOW, figure=p95, target=33)
 
 
 def _switching() -> list[Measurement]:
@@ -133,23 +170,35 @@ def _switching() -> list[Measurement]:
     from simulator.program.algorithms import ALGORITHMS
     from ui.look.layouts import LAYOUTS
 
-    with _open_window() as window:
-        layouts = max(
-            _blocked(window, partial(window.desk.take, spec.name)) for spec in (*LAYOUTS, *LAYOUTS)
-        )
-        window.desk.take(LAYOUTS[0].name)
-        for name in SIX_DOCKS:
-            window.docks[name].show()
-        themes = max(_blocked(window, window.next_theme) for _ in range(6))
-        algorithms = max(
-            _blocked(window, partial(window.files.choose_algorithm, name))
-            for name in (*ALGORITHMS, *ALGORITHMS)
-        )
-    return [
-        Measurement("switching layout blocks the window, longest", 1000 * layouts, "ms", 100),
-        Measurement("switching theme blocks the window, longest", 1000 * themes, "ms", 100),
-        Measurement("switching algorithm blocks the window, longest", 1000 * algorithms, "ms", 100),
-    ]
+    switches: list[list[Callable[[], object]]] = []
+    out = []
+    with _open_window() as (window, bare):
+        take, choose = window.desk.take, window.files.choose_algorithm
+        switches = [
+            [partial(take, spec.name) for spec in (*LAYOUTS, *LAYOUTS)],
+            [window.next_theme] * 6,
+            [partial(choose, name) for name in (*ALGORITHMS, *ALGORITHMS)],
+        ]
+        for what, each in zip(("layout", "theme", "algorithm"), switches, strict=True):
+            times, floors = [], []
+            for n in turns(len(each), 8):
+                times.append(_blocked(window, each[n]))
+                floors.append(bare.seconds(_drawn(window)))
+            name = f"switching {what} blocks the window, longest"
+            out.append(measured(name, "ms", times, floors, WINDOW, figure=max, target=100))
+            window.desk.take(LAYOUTS[0].name)
+            for name in SIX_DOCKS:
+                window.docks[name].show()
+    return out
+
+
+def _drawn(window: MainWindow) -> Strokes:
+    """Return the images and words of all that is in sight."""
+    from ui.app.bench_floors import recorded
+
+    with recorded() as strokes:
+        window.grab()
+    return strokes
 
 
 def _inspecting(moves: int = 80) -> Measurement:
@@ -162,23 +211,22 @@ def _inspecting(moves: int = 80) -> Measurement:
     from ui.panels.inspector.panel import InspectorPanel
 
     capture = {"input": {"source": "capture", "name": "passage-layer1"}}
-    with _open_window() as window:
+    with _open_window() as (window, bare):
         window.session.start(parse_scenario(capture), None)
         window.desk.take("inspector")
         window.session.settle()
         panel = window.docks.panel("inspector")
         assert isinstance(panel, InspectorPanel)
         sliders = [panel.bar.sliders[name] for name in ("temperature", "window", "sinks")]
-        times = []
-        for move in range(moves):
-            slider = sliders[move * len(sliders) // moves]
-            started = time.perf_counter()
+
+        def move(n: int) -> None:
+            slider = sliders[n % len(sliders)]
             slider.setValue(slider.value() + 1)
             QApplication.processEvents()
-            times.append(time.perf_counter() - started)
-    p95 = statistics.quantiles(times, n=20)[-1]
-    return Measurement("inspector slider to painted window, 12 x 495 x 495, p95", 1000 * p95,
-                       "ms", 33)  # fmt: skip
+
+        times, floors = _beside(window, bare, moves, 8, move)
+    name = "inspector slider to painted window, 12 x 495 x 495, p95"
+    return measured(name, "ms", times, floors, WINDOW, figure=p95, target=33)
 
 
 def _sliders(steps: int = 60) -> list[Measurement]:
@@ -189,7 +237,7 @@ def _sliders(steps: int = 60) -> list[Measurement]:
     from ui.panels.heads.panel import HeadsPanel
 
     out = []
-    with _open_window() as window:
+    with _open_window() as (window, bare):
         window.desk.take("cache")
         window.session.settle()
         cache, heads = window.docks.panel("cache"), window.docks.panel("heads")
@@ -199,17 +247,16 @@ def _sliders(steps: int = 60) -> list[Measurement]:
         heads.bar.choose("model", "DeepSeek-V3")
         QApplication.processEvents()
         for name, slider in (("tokens", cache.slider), ("KV heads", heads.slider)):
-            times = []
-            slider.setSliderDown(True)
-            for step in range(steps):
-                started = time.perf_counter()
-                slider.setValue(step * 17 % (slider.maximum() + 1))
+
+            def move(n: int) -> None:
+                slider.setValue((n + 1) * 17 % (slider.maximum() + 1))  # noqa: B023
                 QApplication.processEvents()
-                times.append(time.perf_counter() - started)
+
+            slider.setSliderDown(True)
+            times, floors = _beside(window, bare, steps, 5, move)
             slider.setSliderDown(False)
-            p95 = statistics.quantiles(times, n=20)[-1]
             words = f"dragging the slider of {name} to painted window, p95"
-            out.append(Measurement(words, 1000 * p95, "ms", 33))
+            out.append(measured(words, "ms", times, floors, WINDOW, figure=p95, target=33))
     return out
 
 
@@ -230,8 +277,11 @@ def _blocked(window: MainWindow, switch: Callable[[], object]) -> float:
     return longest
 
 
-def _start(starts: int = 5) -> Measurement:
-    """Measure `python -m ui` to the first painted view, warm."""
+def start(starts: int = 4) -> Measurement:
+    """Measure `python -m ui` to the first painted view, warm, beside a window with one word."""
+    from ui.app.bench_floors import BARE_START
+
+    times, floors = [], []
     with tempfile.TemporaryDirectory() as folder:
         environment = {
             **os.environ,
@@ -239,17 +289,19 @@ def _start(starts: int = 5) -> Measurement:
             "TILESCOPE_SETTINGS": str(Path(folder) / "settings.ini"),
             "QT_QPA_PLATFORM": "offscreen",
         }
-        times = []
-        for _ in range(starts + 1):
-            started = time.perf_counter()
-            command = [sys.executable, "-m", "ui"]
-            with subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
-            ) as process:
-                assert process.stdout is not None
-                process.stdout.readline()
-                times.append(time.perf_counter() - started)
-    warm = times[1:]
-    return Measurement(
-        "start to first painted view, warm, median", statistics.median(warm), "s", 1.5
-    )
+        for _ in turns(starts + 1, 15):
+            times.append(_first_frame(["-m", "ui"], environment))
+            floors.append(_first_frame(["-c", BARE_START], environment))
+    name = "start to first painted view, warm, median"
+    return measured(name, "s", times[1:], floors[1:], "the start of a bare window", target=1.5)
+
+
+def _first_frame(arguments: list[str], environment: dict[str, str]) -> float:
+    """Return how long Python takes to say that it has painted."""
+    started = time.perf_counter()
+    with subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        return time.perf_counter() - started

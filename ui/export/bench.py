@@ -1,4 +1,9 @@
-"""Measurements of exports: how much longer than the bare encoder, how much memory, how soon off."""
+"""Measurements of exports, each beside a bare encoder: how long, how much memory, how soon off.
+
+Bare is PyAV alone, fed with pictures that lie ready, with the options of ours: what is over it is
+painting, and what our writers do. Each pair is measured in turns in a process of its own, since
+peaks of memory are of a whole process.
+"""
 
 from __future__ import annotations
 
@@ -12,76 +17,156 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from simulator.base.assets import SCENARIOS
 from simulator.program.playback import Granularity
 from simulator.run.trace import simulate
-from simulator.study.bench import Measurement
+from simulator.study.bench import Measurement, measured, turns
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEMO = SCENARIOS / "grouped-heads.toml"
 """618 ops: each frame shows another state, so every frame is painted."""
-FRAMES = 300
-READY = 100
-"""Frames held ready for the bare encoder; the film beside it shows the same ones again, too."""
+HD, SMALL, HUGE = (1920, 1080), (640, 360), (3840, 2160)
+READY = {".mp4": 60, ".gif": 60, ".apng": 6, ".webp": 12}
+"""Frames held ready for each encoder; the film beside it shows the same ones."""
+LONG = 600
+"""Frames over which memory may not grow."""
+BARE = {
+    ".mp4": ("mp4", "libx264", "bgra", {"preset": "veryfast", "crf": "20"}),
+    ".gif": ("gif", "gif", "bgr8", {}),
+    ".apng": ("apng", "apng", "rgba", {"pred": "mixed"}),
+    ".webp": (
+        "webp",
+        "libwebp_anim",
+        "bgra",
+        {"lossless": "1", "compression_level": "1", "quality": "0"},
+    ),
+}
+"""Container, encoder, the pixels that it is fed with, and options of each bare encoder."""
 
 
 def measure_exports() -> Iterator[Measurement]:
-    """Yield all measurements of this module; takes about two minutes."""
-    size = f"{FRAMES} frames of 1080p"
-    short = _child(".mp4", FRAMES)
-    yield Measurement(f"{size} to MP4", short["seconds"], "s")
-    mp4 = min(_child("ratio", READY)["ratio"] for _ in range(3))
-    yield Measurement(f"{size} to MP4 / encoder with ready frames", mp4, "x", 1.4)
-    yield Measurement(f"{size} to MP4, peak memory", short["peak"], "MB", 450)
-    growth = 100 * (_child(".mp4", 10 * FRAMES)["peak"] / short["peak"] - 1)
-    yield Measurement(f"{10 * FRAMES} frames, more peak memory by", growth, "%", 10)
-    gif = min((_child(".gif", FRAMES) for _ in range(2)), key=lambda told: told["seconds"])
-    yield Measurement(f"{size} to GIF", gif["seconds"], "s", 8)
-    yield Measurement(f"{size} to GIF, file", gif["megabytes"], "MB", 8)
-    for ending in (".mp4", ".gif", ".webp", ".apng"):
-        yield _cancelling(ending)
+    """Yield all measurements of this module; takes about a minute."""
+    for ending, frames in READY.items():
+        told = _child("beside", ending, frames)
+        what = f"{frames} frames of 1080p to {ending[1:].upper()}"
+        over = f"PyAV's {BARE[ending][1]}, frames ready"
+        most = 1.4 if ending == ".mp4" else None
+        yield measured(what, "s", told["films"], told["bares"], over, most=most)
+        size = told["megabytes"]
+        yield Measurement(f"{what}, file", size, "MB", size, told["bare megabytes"], over)
+    peak, bare = _child("peak", ".mp4", 150)["peak"], _child("bare", ".mp4", 30)["peak"]
+    name = "1080p to MP4, peak memory"
+    yield Measurement(name, peak, "MB", peak, bare, "PyAV's libx264 in a process", 450)
+    short, long = (_child("small", ".mp4", count)["peak"] for count in (LONG // 10, LONG))
+    name = f"{LONG} frames of 360p, more peak memory by"
+    over = f"the peak of {LONG // 10} frames"
+    yield Measurement(name, 100 * (long / short - 1), "%", 100 * long / short, 100, over, 10)
+    for ending in READY:
+        told = _child("cancel", ending, 300)
+        name = f"cancelling {ending} of 3840x2160, longest"
+        over = f"a frame in PyAV's {BARE[ending][1]}"
+        yield measured(name, "ms", told["cancels"], told["bares"], over, figure=max, target=200)
 
 
-def _child(what: str, frames: int) -> dict[str, float]:
-    """Measure in a process of its own: peaks of memory are of a whole process."""
-    asked = [sys.executable, "-m", "ui.export.bench", what, str(frames)]
+def _child(what: str, ending: str, frames: int) -> dict[str, Any]:
+    """Measure in a process of its own."""
+    asked = [sys.executable, "-m", "ui.export.bench", what, ending, str(frames)]
     done = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True)
-    told: dict[str, float] = json.loads(done.stdout)
+    told: dict[str, Any] = json.loads(done.stdout)
     return told
-
-
-def _cancelling(ending: str) -> Measurement:
-    told = max(_child(f"cancel{ending}", FRAMES)["seconds"] for _ in range(3))
-    return Measurement(f"cancelling {ending} of 3840x2160, longest", 1000 * told, "ms", 200)
 
 
 # --- in the child ----------------------------------------------------------------------------
 
 
-def _prepared(target: Path, frames: int, size: tuple[int, int] = (1920, 1080)) -> Any:
+def _prepared(target: Path, frames: int, size: tuple[int, int] = HD) -> Any:
     from ui.export.job import prepare
     from ui.export.options import ExportOptions
     from ui.widgets.application import application
 
     application()
     trace = simulate(DEMO)
-    stop = len(trace) // 2 if frames <= FRAMES else None
+    stop = len(trace) // 2 if frames <= 300 else None
     options = ExportOptions(
         str(target), size=size, fps=30, length=frames / 30, by=Granularity.OP, visits=(0, stop)
     )
     return prepare(trace, options, str(DEMO), "")
 
 
-def _whole(target: Path, frames: int) -> dict[str, float]:
-    export = _prepared(target, frames)
+def _ready(source: Any, ending: str, frames: int) -> list[Any]:
+    """Return frames of a source in the pixels that the bare encoder is fed with."""
+    import av
+
+    from ui.export.frames import new_image, paint_frame
+    from ui.export.writers.pixels import pixels_of
+
+    image, out = new_image(source), []
+    for k in range(frames):
+        pixels = pixels_of(paint_frame(source, k, image)).copy()
+        pixels[..., 3] = 255
+        if BARE[ending][2] == "bgr8":  # the nearest of fixed colours: dithered would be larger
+            pixels >>= np.array([6, 5, 5, 8], dtype=np.uint8)
+            one = pixels[..., 0] << 6 | pixels[..., 1] << 3 | pixels[..., 2]
+            out.append(av.VideoFrame.from_ndarray(one.astype(np.uint8), format="bgr8"))
+            continue
+        frame = av.VideoFrame.from_ndarray(pixels, format="bgra")
+        out.append(frame.reformat(format=BARE[ending][2]))
+    return out
+
+
+def _bare(target: Path, ending: str, ready: list[Any]) -> float:
+    """Return how long PyAV alone takes to write frames."""
+    import av
+
+    container, codec, pixels, options = BARE[ending]
+    if ending == ".mp4":
+        pixels = "yuv420p"
     started = time.perf_counter()
-    export.make(lambda share: None)
-    seconds = time.perf_counter() - started
-    size = target.stat().st_size / 1e6
-    return {"seconds": seconds, "megabytes": size, "peak": _peak_megabytes()}
+    with av.open(target, "w", format=container) as box:
+        stream = box.add_stream(codec, rate=30, options=options)
+        assert isinstance(stream, av.VideoStream)
+        stream.width, stream.height, stream.pix_fmt = ready[0].width, ready[0].height, pixels
+        stream.thread_count = 0
+        for n, frame in enumerate(ready):
+            frame.pts, frame.time_base = n, Fraction(1, 30)
+            box.mux(stream.encode(frame))
+        box.mux(stream.encode(None))
+    return time.perf_counter() - started
+
+
+def _beside(target: Path, ending: str, frames: int) -> dict[str, Any]:
+    """Compare a film with the bare encoder fed with its frames."""
+    export = _prepared(target, frames)
+    ready = _ready(export.source, ending, frames)
+    bare = target.with_name(f"bare{ending}")
+    films, bares = [], []
+    for _ in turns(3, 8, least=2):
+        started = time.perf_counter()
+        export.make(lambda share: None)
+        films.append(time.perf_counter() - started)
+        bares.append(_bare(bare, ending, ready))
+    sizes = {name: path.stat().st_size / 1e6
+             for name, path in (("megabytes", target), ("bare megabytes", bare))}  # fmt: skip
+    return {"films": films, "bares": bares, **sizes}
+
+
+def _peak(target: Path, frames: int, size: tuple[int, int]) -> dict[str, Any]:
+    _prepared(target, frames, size).make(lambda share: None)
+    return {"peak": _peak_megabytes()}
+
+
+def _bare_peak(target: Path, ending: str, frames: int) -> dict[str, Any]:
+    import av
+
+    frame = av.VideoFrame.from_ndarray(np.zeros((HD[1], HD[0], 4), np.uint8), format="bgra")
+    _bare(target, ending, [frame] * frames)
+    return {"peak": _peak_megabytes()}
 
 
 def _peak_megabytes() -> float:
@@ -93,38 +178,27 @@ def _peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # bytes on macOS
 
 
-def _ratio(target: Path, frames: int) -> dict[str, float]:
-    """Compare a film with the encoder fed with its frames, taken in turns."""
-    from ui.export.frames import new_image, paint_frame
-    from ui.export.writers.video import VideoWriter
+def _cancel(target: Path, ending: str, frames: int) -> dict[str, Any]:
+    """Measure from asking for an end until nothing runs and nothing is left, thrice.
 
-    export = _prepared(target, frames)
-    source = export.source
-    ready = [paint_frame(source, k, new_image(source)) for k in range(frames)]
-
-    def bare() -> float:
-        started = time.perf_counter()
-        with target.open("w+b") as out:
-            writer = VideoWriter(out, ".mp4", source.size, 30, "")
-            for image in ready:
-                writer.add(writer.prepare(image))
-            writer.close()
-        return time.perf_counter() - started
-
-    def film() -> float:
-        started = time.perf_counter()
-        export.make(lambda share: None)
-        return time.perf_counter() - started
-
-    bares, films = zip(*((bare(), film()) for _ in range(3)), strict=True)
-    return {"ratio": min(films) / min(bares)}
+    The floor is what one frame takes the bare encoder: a frame that is being encoded is waited
+    for, since nothing can stop it.
+    """
+    export = _prepared(target, frames, HUGE)
+    ready = _ready(export.source, ending, 1)
+    bare = target.parent.with_name(f"{target.parent.name}-bare{ending}")
+    cancels, bares = [], []
+    for _ in range(3):
+        cancels.append(_cancelled(export))
+        assert not list(target.parent.iterdir())
+        bares.append(_bare(bare, ending, ready))
+        bare.unlink()
+    return {"cancels": cancels, "bares": bares}
 
 
-def _cancel(target: Path, frames: int) -> dict[str, float]:
-    """Measure from asking for an end until nothing runs and nothing is left."""
+def _cancelled(export: Any) -> float:
     from ui.session.tasks import Cancelled
 
-    export = _prepared(target, frames, (3840, 2160))
     asked = threading.Event()
     when: list[float] = []
 
@@ -141,24 +215,25 @@ def _cancel(target: Path, frames: int) -> dict[str, float]:
 
     with suppress(Cancelled):
         export.make(report)
-    seconds = time.perf_counter() - when[-1]
-    assert not list(target.parent.iterdir())
-    return {"seconds": seconds}
+    return time.perf_counter() - when[-1]
 
 
 def _main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what")
+    parser.add_argument("ending")
     parser.add_argument("frames", type=int)
     options = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     with tempfile.TemporaryDirectory() as folder:
-        if options.what == "ratio":
-            told = _ratio(Path(folder) / "a.mp4", options.frames)
-        elif options.what.startswith("cancel"):
-            told = _cancel(Path(folder) / f"a{options.what.removeprefix('cancel')}", options.frames)
-        else:
-            told = _whole(Path(folder) / f"a{options.what}", options.frames)
+        target = Path(folder) / f"a{options.ending}"
+        told = {
+            "beside": lambda: _beside(target, options.ending, options.frames),
+            "peak": lambda: _peak(target, options.frames, HD),
+            "small": lambda: _peak(target, options.frames, SMALL),
+            "bare": lambda: _bare_peak(target, options.ending, options.frames),
+            "cancel": lambda: _cancel(target, options.ending, options.frames),
+        }[options.what]()
     print(json.dumps(told))
 
 

@@ -1,0 +1,175 @@
+"""What drawing cannot do without: bare painters with as many images and words, a bare window."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from PySide6.QtCore import QPoint, QSize
+from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPen, QTransform
+from PySide6.QtWidgets import QApplication, QWidget
+
+from ui.safety import painting as safety
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+
+BARE_START = """
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QApplication, QWidget
+
+class Bare(QWidget):
+    def paintEvent(self, event):
+        with QPainter(self) as painter:
+            painter.drawText(40, 40, "bare")
+        QTimer.singleShot(0, leave)
+
+def leave():
+    print("first frame", flush=True)
+    QApplication.exit(0)
+
+application = QApplication([])
+bare = Bare()
+bare.resize(1280, 800)
+bare.show()
+application.exec()
+"""
+"""A program that shows a window with a word in it, and leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """An image or a text as it was drawn.
+
+    Attributes
+    ----------
+    call : str
+        The painter's method.
+    arguments : tuple
+        What it was given.
+    font, pen, place : QFont, QPen, QTransform
+        What the painter was set to.
+    """
+
+    call: str
+    arguments: tuple[Any, ...]
+    font: QFont
+    pen: QPen
+    place: QTransform
+
+
+@dataclass
+class Strokes:
+    """The images and texts of a picture; the last of each widget that was painted."""
+
+    of: dict[int, list[Stroke]] = field(default_factory=dict)
+
+    def paint(self, painter: QPainter) -> None:
+        """Draw them all, and nothing else."""
+        font: QFont | None = None
+        pen: QPen | None = None
+        for strokes in self.of.values():
+            for stroke in strokes:
+                painter.setWorldTransform(stroke.place)
+                if stroke.font is not font:
+                    font = stroke.font
+                    painter.setFont(font)
+                if stroke.pen is not pen:
+                    pen = stroke.pen
+                    painter.setPen(pen)
+                getattr(painter, stroke.call)(*stroke.arguments)
+
+    def __len__(self) -> int:
+        return sum(len(strokes) for strokes in self.of.values())
+
+
+@guarded
+class RecordingPainter(QPainter):
+    """A painter that writes down which images and texts it draws.
+
+    Parameters
+    ----------
+    device : QPaintDevice
+        What it paints on.
+    into : Strokes
+        Where they are written down; what it held of this device goes.
+    """
+
+    def __init__(self, device: Any, into: Strokes) -> None:
+        super().__init__(device)
+        self._offset = QPoint()
+        if isinstance(device, QWidget):
+            self._offset = device.mapTo(device.window(), QPoint())
+        self._out: list[Stroke] = []
+        into.of[id(device)] = self._out
+
+    def _note(self, call: str, *arguments: Any) -> None:
+        font, pen = self.font(), self.pen()
+        if self._out and self._out[-1].font == font:
+            font = self._out[-1].font
+        if self._out and self._out[-1].pen == pen:
+            pen = self._out[-1].pen
+        place = QTransform.fromTranslate(self._offset.x(), self._offset.y())
+        self._out.append(Stroke(call, arguments, font, pen, self.worldTransform() * place))
+
+    def drawText(self, *arguments: Any) -> Any:
+        """Draw a text."""
+        self._note("drawText", *arguments)
+        return super().drawText(*arguments)
+
+    def drawStaticText(self, *arguments: Any) -> None:
+        """Draw a text that is laid out."""
+        self._note("drawStaticText", *arguments)
+        super().drawStaticText(*arguments)
+
+    def drawImage(self, *arguments: Any) -> None:
+        """Draw an image."""
+        self._note("drawImage", *arguments)
+        super().drawImage(*arguments)
+
+    def drawPixmap(self, *arguments: Any) -> None:
+        """Draw a pixmap."""
+        self._note("drawPixmap", *arguments)
+        super().drawPixmap(*arguments)
+
+
+@contextmanager
+def recorded() -> Iterator[Strokes]:
+    """Write down what our widgets draw meanwhile."""
+    strokes = Strokes()
+
+    def painter(widget: QWidget) -> QPainter:
+        return RecordingPainter(widget, strokes)
+
+    plain = vars(safety)["QPainter"]
+    vars(safety)["QPainter"] = painter
+    try:
+        yield strokes
+    finally:
+        vars(safety)["QPainter"] = plain
+
+
+@guarded
+class BareWindow(QWidget):
+    """A window that draws images and texts, and nothing else."""
+
+    def __init__(self, size: QSize) -> None:
+        super().__init__()
+        self._strokes = Strokes()
+        self.resize(size)
+        self.show()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            self._strokes.paint(painter)
+
+    def seconds(self, strokes: Strokes) -> float:
+        """Return how long it takes from marking the window until it is painted."""
+        self._strokes = strokes
+        started = time.perf_counter()
+        self.update()
+        QApplication.processEvents()
+        return time.perf_counter() - started

@@ -71,7 +71,7 @@ class BoardPanel(QWidget):
         self._view = View()
         self._pointer: QPointF | None = None
         self._hit: Cell | None = None
-        self._selected: Cell | None = None
+        self.selected: Cell | None = None
         self._points: tuple[Pointer, ...] = ()
         self._pressed: tuple[QPointF, BoardLayout] | None = None
         self._dragging = False
@@ -109,10 +109,10 @@ class BoardPanel(QWidget):
         words = header_choices(snapshot)[0]
         if selected is not None:
             words += f"{DOT}selected: {describe(snapshot, selected)}"
-            if selected != self._selected:  # where it is out of sight, the view goes there
+            if selected != self.selected:  # where it is out of sight, the view goes there
                 self._view = revealing(self.board_layout(), selected)
                 self._follows = self._sees_tile()
-        self._selected = selected
+        self.selected = selected
         if points != self._points:
             self._points = points
             w = snapshot.program.workload
@@ -286,7 +286,7 @@ class BoardPanel(QWidget):
                 rect = QRectF(self.rect())
                 paint_board(
                     painter, self._snapshot, self._style, rect,
-                    view=self._view, row=self._row, hover=self._hit, selected=self._selected,
+                    view=self._view, row=self._row, hover=self._hit, selected=self.selected,
                     points=self._points,
                 )  # fmt: skip
                 if self._hit is not None and self._pointer is not None and self.reads_out:

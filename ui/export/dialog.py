@@ -88,7 +88,8 @@ class ExportDialog(QDialog):
         self._player = player
         self._lesson = player.lesson if player is not None else None
         self._visits = len(session.trace)
-        self._running: ExportOptions | None = None
+        self.running: ExportOptions | None = None
+        """What is being made."""
         self._frames = 0
         self._agreed = ""
         """The target that may be written over."""
@@ -215,7 +216,7 @@ class ExportDialog(QDialog):
             box.setMaximum(self._visits)
         if to_the_end:
             self.stop_box.setValue(self._visits)
-        if self._running is None:
+        if self.running is None:
             self._check()
 
     # --- what is asked for ----------------------------------------------------------------
@@ -293,7 +294,8 @@ class ExportDialog(QDialog):
             self.range_box.setCurrentText(_VIEW)
         if kind.film and self.range_box.currentData() == _VIEW:
             self.range_box.setCurrentText(_RUN)
-        self.target_edit.setText(self._named(kind))
+        if not _names(self.target_edit.text(), kind):  # else it may be typed just now
+            self.target_edit.setText(self._named(kind))
         self._check()
 
     def _named(self, kind: Format) -> str:
@@ -310,8 +312,7 @@ class ExportDialog(QDialog):
     def _take_ending(self, text: str) -> None:
         """Choose the format that a typed ending names."""
         for spec in FORMATS:
-            named = text.endswith("/") if spec.ending == "frames" else text.endswith(spec.ending)
-            if named and spec is not self._format:
+            if _names(text, spec) and spec is not self._format:
                 self.format_box.setCurrentIndex(self.format_box.findData(spec.ending))
 
     def _browse(self) -> None:
@@ -404,7 +405,7 @@ class ExportDialog(QDialog):
         except InputError as error:
             self._say(_told(error), bad=True)
             return
-        self._running, self._agreed = options, options.target
+        self.running, self._agreed = options, options.target
         self._form.setEnabled(False)
         self.export_button.setEnabled(False)
         self.close_button.setText("Cancel")
@@ -417,11 +418,11 @@ class ExportDialog(QDialog):
         submit(self._session, options, self._finish, lesson)
 
     def _show_progress(self, words: str, share: float, left: float) -> None:
-        if self._running is None or words != words_of(self._running):
+        if self.running is None or words != words_of(self.running):
             return
         self.bar.setValue(round(1000 * share))
         soon = "" if math.isnan(left) else f", {max(1, math.ceil(left))} s left"
-        if self._running.format.film:
+        if self.running.format.film:
             done, frames = count_text(round(share * self._frames)), count_text(self._frames)
             self._say(f"{done} of {frames} frames{soon}")
 
@@ -430,12 +431,12 @@ class ExportDialog(QDialog):
         self._rest(f"Written: {made.target} ({made.words}).")
 
     def _show_failure(self, error: object) -> None:
-        if self._running is not None:
+        if self.running is not None:
             known = isinstance(error, InputError)
             self._rest(str(error) if known else f"It failed ({type(error).__name__}).", bad=True)
 
     def _rest(self, words: str, bad: bool = False) -> None:
-        self._running = None
+        self.running = None
         self.bar.hide()
         self._form.setEnabled(True)
         self.close_button.setText("Close")
@@ -444,7 +445,7 @@ class ExportDialog(QDialog):
         self._say(words, bad)
 
     def _close_or_cancel(self) -> None:
-        if self._running is None:
+        if self.running is None:
             self.close()
         else:
             self._session.tasks.cancel(KIND)
@@ -459,9 +460,14 @@ class ExportDialog(QDialog):
 
     def done(self, result: int) -> None:
         """Close, however that came; an export that runs is cancelled."""
-        if self._running is not None:
+        if self.running is not None:
             self._close_or_cancel()
         super().done(result)
+
+
+def _names(target: str, kind: Format) -> bool:
+    """Return whether a target ends as a format wants it."""
+    return target.endswith("/" if kind.ending == "frames" else kind.ending)
 
 
 def _told(error: InputError) -> str:

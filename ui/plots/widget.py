@@ -153,6 +153,12 @@ class PlotView(QWidget):
             x, y = frame.places(about or frame.plot.center())
             self._box.scaleBy((1 / factor, 1 / factor), center=(x, y))
 
+    @property
+    def surface(self) -> QWidget:
+        """What the pointer moves over, once something is shown."""
+        surface: QWidget = self._canvas.viewport()
+        return surface
+
     def plot_layout(self) -> PlotLayout:
         """Return where everything is now.
 

@@ -65,7 +65,7 @@ class CrashDesk(QObject):
         self.dialog: CrashDialog | None = None
         self.quit_asked = False
         self._last: dict[_Where, float] = {}
-        self._broken = False
+        self.broken = False
         self._hooks = (sys.excepthook, threading.excepthook, sys.unraisablehook)
         # Never at once: the error may come from the middle of painting, or of another thread.
         self._caught.connect(self._tell, Qt.ConnectionType.QueuedConnection)
@@ -128,10 +128,10 @@ class CrashDesk(QObject):
             self._last[where] = now
             if self.dialog is not None:
                 self.dialog.add(text)
-            elif not again and not self._broken:
+            elif not again and not self.broken:
                 self._open(text)
         except BaseException:
-            self._broken = True
+            self.broken = True
             LOG.critical("the failure could not be told", exc_info=True)
 
     def _open(self, text: str) -> None:
@@ -193,9 +193,9 @@ class CrashDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Something went wrong")
         goes_on = window is not None
-        self._words = QLabel(_words(goes_on, kept))
-        self._words.setWordWrap(True)
-        self._words.setTextFormat(Qt.TextFormat.PlainText)
+        self.words = QLabel(_words(goes_on, kept))
+        self.words.setWordWrap(True)
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
         self.more = QLabel()
         self.more.hide()
         self.details = QPlainTextEdit()
@@ -221,7 +221,7 @@ class CrashDialog(QDialog):
         first.setDefault(True)
         column = QVBoxLayout(self)
         column.setSpacing(12)
-        for widget in (self._words, self.more):
+        for widget in (self.words, self.more):
             column.addWidget(widget)
         column.addWidget(self.details, 1)
         column.addWidget(buttons)
@@ -235,7 +235,7 @@ class CrashDialog(QDialog):
 
     def _fit(self) -> None:
         """Make it as wide as a line that reads well, at any text scale."""
-        self.setMinimumWidth(self._words.fontMetrics().averageCharWidth() * 72)
+        self.setMinimumWidth(self.words.fontMetrics().averageCharWidth() * 72)
 
     @property
     def report(self) -> str:

@@ -106,7 +106,7 @@ class RecordDialog(QDialog):
         self.setObjectName("record_dialog")
         self.setWindowTitle("Add this view as a step")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._window, self._session, self._view = window, window.session, view
+        self._window, self._session, self.view = window, window.session, view
         self._style = window.style_now
         self._layout = window.desk.current  # a lesson's, while one is shown
         self._panel = front_panel(window, self._layout)
@@ -155,7 +155,7 @@ class RecordDialog(QDialog):
         box.setPalette(box_palette(self._style))
         box.setAccessibleName(f"Point at {words}")
         box.setToolTip("It is marked on the board while the step is shown.")
-        box.setChecked(on or pointer in self._view.points)
+        box.setChecked(on or pointer in self.view.points)
         self.point_boxes[pointer] = box
 
     def _assemble(self) -> None:
@@ -231,7 +231,7 @@ class RecordDialog(QDialog):
 
     def _connect(self) -> None:
         self._soon = QTimer(self, singleShot=True, interval=_PATIENCE)
-        self._soon.timeout.connect(self._make_preview)
+        self._soon.timeout.connect(self.make_preview)
         self._rested = QTimer(self, singleShot=True, interval=_REST)
         self._rested.timeout.connect(self._check)
         self.title_edit.textChanged.connect(self._typed)
@@ -250,14 +250,14 @@ class RecordDialog(QDialog):
 
     def step(self) -> NewStep:
         """Return the step that the fields describe."""
-        snapshot = self._view.snapshot
+        snapshot = self.view.snapshot
         plays = self.play_box.isEnabled() and self.play_box.isChecked()
         return NewStep(
             title=self.title_edit.text().strip(),
             scenario=snapshot.program.workload.scenario,
             cursor=snapshot.cursor,
             start=self._before.cursor if plays and self._before else None,
-            row=self._view.report.row,
+            row=self.view.report.row,
             layout=self._layout,
             panel=self._panel,
             points=tuple(p for p, box in self.point_boxes.items() if box.isChecked()),
@@ -281,7 +281,7 @@ class RecordDialog(QDialog):
         why = self._why_still()
         self.play_box.setEnabled(not why)
         if self._before is not None and not why:
-            place = place_words(self._view.snapshot.program, self._before.cursor)
+            place = place_words(self.view.snapshot.program, self._before.cursor)
             self.play_box.setText(f"from where the step before ends ({place}) to here")
         else:
             self.play_box.setText(why)
@@ -291,7 +291,7 @@ class RecordDialog(QDialog):
 
     def _why_still(self) -> str:
         """Return why the step cannot play; empty if it can."""
-        snapshot, before = self._view.snapshot, self._before
+        snapshot, before = self.view.snapshot, self._before
         if before is None:
             return "no: there is no step before it"
         if before.scenario != snapshot.program.workload.scenario:
@@ -358,8 +358,9 @@ class RecordDialog(QDialog):
 
     # --- preview --------------------------------------------------------------------------
 
-    def _make_preview(self) -> None:
+    def make_preview(self) -> None:
         """Put the numbers in and typeset the formulas, beside the window."""
+        self._soon.stop()
         step, number = self.step(), self._number
         self._shown = tuple(getattr(step, name) for name in TEXTS)
 

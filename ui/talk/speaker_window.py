@@ -396,7 +396,7 @@ class _Prose(QWidget):
         self.setAccessibleName(meaning)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.caption = Caption("", "")
-        self._style = Style(DARK)
+        self.style_now = Style(DARK)
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -411,8 +411,8 @@ class _Prose(QWidget):
 
     def set_style(self, style: Style) -> None:
         """Take theme and size of the text."""
-        if style != self._style:
-            self._style = style
+        if style != self.style_now:
+            self.style_now = style
             self.updateGeometry()
             self.update()
 
@@ -426,7 +426,7 @@ class _Prose(QWidget):
         return round(caption_height(self.caption, style, self.room_in(style, width))) + 2
 
     def heightForWidth(self, width: int) -> int:
-        return self.height_in(self._style, width)
+        return self.height_in(self.style_now, width)
 
     def sizeHint(self) -> QSize:
         return QSize(320, self.heightForWidth(320))
@@ -436,8 +436,8 @@ class _Prose(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
-            place = QRectF(0, 0, self.room_in(self._style, self.width()), self.height())
-            paint_caption(painter, self.caption, self._style, place)
+            place = QRectF(0, 0, self.room_in(self.style_now, self.width()), self.height())
+            paint_caption(painter, self.caption, self.style_now, place)
 
 
 def _button(words: str, tip: str) -> QPushButton:

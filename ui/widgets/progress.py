@@ -50,16 +50,16 @@ class ProgressStrip(QWidget):
         super().__init__()
         self.setObjectName("progress")
         self.setAccessibleName("Progress")
-        self._words = Words()
+        self.words = Words()
         self._bar = QProgressBar()
         self._bar.setRange(0, 100)
         self._bar.setTextVisible(False)
-        self._button = QPushButton("Cancel")
-        self._button.setToolTip("Stop this; everything stays as it was.")
-        self._button.clicked.connect(self.cancelled)
+        self.button = QPushButton("Cancel")
+        self.button.setToolTip("Stop this; everything stays as it was.")
+        self.button.clicked.connect(self.cancelled)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        for widget in (self._words, self._bar, self._button):
+        for widget in (self.words, self._bar, self.button):
             row.addWidget(widget)
         self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
         self._patience.timeout.connect(self._appear)
@@ -68,7 +68,7 @@ class ProgressStrip(QWidget):
     def show_progress(self, words: str, share: float, left: float) -> None:
         """Show how far some work is; `left` in seconds, NaN while it is not known."""
         soon = "" if math.isnan(left) else f", {max(1, math.ceil(left))} s left"
-        self._words.setText(f"{words}{soon}")
+        self.words.setText(f"{words}{soon}")
         self._bar.setValue(round(100 * share))
         self.setAccessibleDescription(f"{words}: {round(100 * share)} %{soon}")
         if not self.isVisible() and not self._patience.isActive():
@@ -86,6 +86,6 @@ class ProgressStrip(QWidget):
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
-        self._words.setFont(style.text_font(12))
-        self._button.setFont(style.text_font(12))
+        self.words.setFont(style.text_font(12))
+        self.button.setFont(style.text_font(12))
         self._bar.setFixedSize(round(style.px(90)), round(style.px(8)))

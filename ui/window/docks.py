@@ -100,6 +100,11 @@ class Docks(QObject):
     def __iter__(self) -> Iterator[tuple[PanelSpec[Any], QDockWidget]]:
         return ((spec, self.by_name[spec.name]) for spec in PANELS)
 
+    @property
+    def made(self) -> frozenset[str]:
+        """Names of the panels that have been made."""
+        return frozenset(self._panels)
+
     @overload
     def panel(self, which: str) -> Panel[Any]: ...
     @overload

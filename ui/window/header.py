@@ -92,12 +92,12 @@ class Header(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._brand = QLabel("Tilescope")
-        self._brand.setObjectName("brand")
+        self.brand = QLabel("Tilescope")
+        self.brand.setObjectName("brand")
         self._buttons: dict[str, QToolButton] = {}
         group = QButtonGroup(self)
         row = QHBoxLayout(self)
-        row.addWidget(self._brand)
+        row.addWidget(self.brand)
         for name, algorithm in ALGORITHMS.items():
             button = QToolButton()
             button.setObjectName("algorithm")
@@ -117,10 +117,10 @@ class Header(QWidget):
         self.progress.toggled.connect(self._make_room)
         row.addWidget(self.progress)
         self._who = ""
-        self._engine = Words()
-        self._engine.setObjectName("engine")
-        self._engine.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        row.addWidget(self._engine)
+        self.engine = Words()
+        self.engine.setObjectName("engine")
+        self.engine.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        row.addWidget(self.engine)
 
     def show_trace(self, trace: Trace, style: Style, note: str) -> None:
         """Show a trace; `note` says in words why this engine computes."""
@@ -128,17 +128,17 @@ class Header(QWidget):
         faults = fault_labels(trace.workload.faults)
         self._chips.show_words(scenario_words(trace.workload), style, faults)
         self._who = engine_words(trace.engine.name, trace.engine.device)
-        self._engine.setText(self._who)
-        self._engine.setToolTip(f"{self._who}\n{note}")
-        self._engine.setAccessibleDescription(note)
+        self.engine.setText(self._who)
+        self.engine.setToolTip(f"{self._who}\n{note}")
+        self.engine.setAccessibleDescription(note)
         self._make_room(not self.progress.isHidden())
 
     def show_busy(self, busy: bool, trace: Trace | None) -> None:
         """Say that the engine is at work, or who it is."""
         if busy:
-            self._engine.setText("computing…")
+            self.engine.setText("computing…")
         elif trace is not None:
-            self._engine.setText(engine_words(trace.engine.name, trace.engine.device))
+            self.engine.setText(engine_words(trace.engine.name, trace.engine.device))
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
@@ -147,10 +147,10 @@ class Header(QWidget):
         assert layout is not None
         layout.setContentsMargins(edge * 2, edge, edge * 2, edge)
         layout.setSpacing(edge)
-        self._brand.setFont(style.text_font(17, bold=True))
+        self.brand.setFont(style.text_font(17, bold=True))
         for button in self._buttons.values():
             button.setFont(style.text_font(13))
-        self._engine.setFont(style.text_font(12))
+        self.engine.setFont(style.text_font(12))
         self.progress.set_style(style)
         self._chips.show_words(self._chips._words, style, self._chips._faults)
         self._make_room(not self.progress.isHidden())
@@ -163,7 +163,7 @@ class Header(QWidget):
     def minimumSizeHint(self) -> QSize:
         least, layout = super().minimumSizeHint(), self.layout()
         assert layout is not None
-        for widget in (self._brand, self._engine):
+        for widget in (self.brand, self.engine):
             if not widget.isHidden():
                 spare = widget.minimumSizeHint().width() + layout.spacing()
                 least.setWidth(least.width() - spare)
@@ -171,12 +171,12 @@ class Header(QWidget):
 
     def _make_room(self, busy: bool) -> None:
         """Leave out brand and badge where they would make the window wider."""
-        layout, strip, badge = self.layout(), self.progress, self._engine
+        layout, strip, badge = self.layout(), self.progress, self.engine
         assert layout is not None
         gap = layout.spacing()
         room = self.width() - self.minimumSizeHint().width()
         if busy and strip.isHidden():  # it is about to appear
             room -= strip.minimumSizeHint().width() + gap
-        whole = badge.width_of(self._who) + gap + self._brand.minimumSizeHint().width() + gap
-        self._brand.setVisible(whole <= room)
+        whole = badge.width_of(self._who) + gap + self.brand.minimumSizeHint().width() + gap
+        self.brand.setVisible(whole <= room)
         badge.setVisible(badge.minimumSizeHint().width() + gap <= room)

@@ -114,7 +114,7 @@ class MainWindow(QMainWindow):
         self.lessons.enable(False)
         self._connect()
         self._restore()
-        self._apply_style()
+        self.apply_style()
 
     # --- assembly -------------------------------------------------------------------------
 
@@ -288,7 +288,7 @@ class MainWindow(QMainWindow):
     def say(self, line: str, kind: Kind = Kind.HINT) -> None:
         """Show one line over the board."""
         self.messages.say(line, kind)
-        if self._blank.isVisible():
+        if self.blanked:
             self._blank.raise_()
 
     def show_error(self, error: InputError, kind: Kind = Kind.REFUSAL) -> None:
@@ -326,11 +326,11 @@ class MainWindow(QMainWindow):
         """Give text and docks the sizes that belong to the window's."""
         self._fit_soon.stop()
         self.presenter.arrived()
-        self._apply_style()
+        self.apply_style()
         self.docks.sizes.fit()
 
-    def _apply_style(self) -> None:
-        """Take theme and text scale."""
+    def apply_style(self) -> None:
+        """Take theme and text scale, as settings and size of the window have them."""
         style = Style(THEMES[self.settings.theme], self.scale)
         app = QApplication.instance()
         assert isinstance(app, QApplication)
@@ -373,7 +373,7 @@ class MainWindow(QMainWindow):
         """Take the next theme."""
         names = list(THEMES)
         self.settings.theme = names[(names.index(self.settings.theme) + 1) % len(names)]
-        self._apply_style()
+        self.apply_style()
 
     def change_text(self, by: int) -> None:
         """Take the text scale that many places up or down."""
@@ -384,7 +384,7 @@ class MainWindow(QMainWindow):
         else:
             self.settings.text_scale = scale
         self.desk.fit_text()
-        self._apply_style()
+        self.apply_style()
 
     @property
     def text_scale(self) -> float:
@@ -442,6 +442,11 @@ class MainWindow(QMainWindow):
         """Black out the window, for a word without a picture."""
         self._blank.setVisible(on)
         self._blank.raise_()
+
+    @property
+    def blanked(self) -> bool:
+        """Whether the window is blacked out."""
+        return self._blank.isVisible()
 
     # --- keys and end ---------------------------------------------------------------------
 

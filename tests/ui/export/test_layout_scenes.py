@@ -7,11 +7,12 @@ import numpy as np
 import pypdf
 import pytest
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QFileDialog, QMessageBox
+from PySide6.QtWidgets import QMessageBox
 
 from simulator.base.errors import InputError
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.run.trace import simulate
+from tests.helpers.by_hand import choosing, retype
 from tests.ui.export.helpers import (
     DEMO,
     command,
@@ -168,15 +169,11 @@ def written(window, qtbot, path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", ["algorithm", "compare"])
-def test_this_layout_is_the_picture_of_the_command(layout, window, qtbot, tmp_path, monkeypatch):
+def test_this_layout_is_the_picture_of_the_command(layout, window, qtbot, tmp_path):
     window.desk.take(layout)
     target = tmp_path / "a.png"
 
-    def ask(parent, title, folder, kinds):
-        return str(target), kinds.split(";;")[1]
-
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", ask)
-    window.actions_by_name["export_picture"].trigger()
+    choosing(window.actions_by_name["export_picture"].trigger, target, kind=1)
     written(window, qtbot, target)
     cursor = window.session.view.snapshot.cursor
     done = command("-o", str(tmp_path / "b.png"), "--scene", layout, "--row", "35",
@@ -194,7 +191,7 @@ def test_a_scenario_that_is_not_saved_goes_along(window, qtbot, tmp_path):
     dialog = opened(window, tmp_path / "a.png")
     dialog.scene_box.setCurrentIndex(dialog.scene_box.findData("memory"))
     dialog.export_button.click()
-    qtbot.waitUntil(lambda: dialog._running is None, timeout=60000)
+    qtbot.waitUntil(lambda: dialog.running is None, timeout=60000)
     assert dialog.words.text().startswith("Written")
     assert session.scenario.mask == changed.mask
     assert read_scenario(tmp_path / "a.png") == session.scenario
@@ -207,8 +204,7 @@ def opened(window, target) -> ExportDialog:
     window.actions_by_name["export"].trigger()
     dialog = window.findChild(ExportDialog)
     dialog.size_box.setCurrentText("480x320")
-    dialog._take_ending(str(target))
-    dialog.target_edit.setText(str(target))
+    retype(dialog.target_edit, str(target))
     return dialog
 
 
@@ -242,15 +238,14 @@ def test_a_lesson_is_exported_from_the_window(taught, qtbot, tmp_path):
     for box in (dialog.range_box, dialog.step_box, dialog.clear_box):
         assert not box.isEnabled()
     dialog.export_button.click()
-    qtbot.waitUntil(lambda: dialog._running is None, timeout=60000)
+    qtbot.waitUntil(lambda: dialog.running is None, timeout=60000)
     assert "3 pages" in dialog.words.text()
     lesson = str(tmp_path / "three-steps.md")
     assert lesson in read_note(tmp_path / "a.pdf").command
-    dialog._take_ending("b.png")
-    dialog.target_edit.setText(str(tmp_path / "b.png"))
+    retype(dialog.target_edit, str(tmp_path / "b.png"))
     assert "Step 2" in dialog.words.text()
     dialog.export_button.click()
-    qtbot.waitUntil(lambda: dialog._running is None, timeout=60000)
+    qtbot.waitUntil(lambda: dialog.running is None, timeout=60000)
     assert "--steps 1:2" in read_note(tmp_path / "b.png").command
     dialog.close()
 
@@ -296,7 +291,7 @@ def test_what_a_process_says_is_told(taught, qtbot, tmp_path):
     dialog = opened(taught, folder / "a.pdf")
     folder.rmdir()
     dialog.export_button.click()
-    qtbot.waitUntil(lambda: dialog._running is None, timeout=60000)
+    qtbot.waitUntil(lambda: dialog.running is None, timeout=60000)
     assert "exists" in dialog.words.text()
     with pytest.raises(InputError, match="No such file") as told:
         make_beside(ExportOptions(f"{tmp_path}/a.pdf", lesson=True), tmp_path / "none.md",

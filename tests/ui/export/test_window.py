@@ -1,6 +1,5 @@
 """Exporting from the window: the dialog, pictures of the view, panels on the clipboard."""
 
-import sys
 import time
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
     QDialog,
-    QFileDialog,
     QLineEdit,
     QMessageBox,
     QWidget,
@@ -22,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from simulator.problem.scenario import with_values
 from simulator.program.playback import Cursor
+from tests.helpers.by_hand import choosing, retype
 from tests.ui.export.helpers import command, frames_of, make, names, picture
 from ui.export.dialog import ExportDialog
 from ui.export.formats import FORMATS
@@ -50,12 +49,12 @@ def agree(parent, text="Replace"):
 
 
 def finished(dialog, qtbot, seconds=60):
-    qtbot.waitUntil(lambda: dialog._running is None, timeout=1000 * seconds)
+    qtbot.waitUntil(lambda: dialog.running is None, timeout=1000 * seconds)
 
 
 def test_the_dialog_and_the_command_make_the_same_file(dialog, qtbot, tmp_path):
-    dialog.target_edit.setText(f"{tmp_path}/a.apng")
-    dialog._take_ending(dialog.target_edit.text())
+    retype(dialog.target_edit, f"{tmp_path}/a.apng")
+    assert dialog.target_edit.text() == f"{tmp_path}/a.apng"
     dialog.fps_box.setValue(10)
     dialog.pace_box.setCurrentText("seconds in all")
     dialog.seconds_box.setValue(1.2)
@@ -75,7 +74,7 @@ def test_the_dialog_and_the_command_make_the_same_file(dialog, qtbot, tmp_path):
 
 
 def test_this_view_is_the_picture_of_the_command(dialog, qtbot, tmp_path):
-    session = dialog._session
+    session = dialog.parent().session
     session.go_to_tile(2, 1)
     session.choose_row(35)
     session.settle()
@@ -107,7 +106,7 @@ def test_cancel_stops_and_leaves_what_was_there(dialog, qtbot, tmp_path):
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert dialog.isVisible()
     assert "Cancelled" in dialog.words.text()
-    qtbot.waitUntil(lambda: dialog._session.tasks.settled, timeout=5000)
+    qtbot.waitUntil(lambda: dialog.parent().session.tasks.settled, timeout=5000)
     assert names(tmp_path) == ["a.mp4", "settings.ini"] or names(tmp_path) == ["a.mp4"]
     assert target.read_bytes() == b"old"
     dialog.seconds_box.setValue(0.5)  # and the next one works
@@ -123,7 +122,7 @@ def test_what_is_there_is_replaced_only_if_the_user_agrees(dialog, qtbot, tmp_pa
     target.write_bytes(b"old")
     dialog.export_button.click()
     agree(dialog, "Cancel")
-    dialog._session.settle()
+    dialog.parent().session.settle()
     assert target.read_bytes() == b"old"
     assert dialog.export_button.isEnabled()
     dialog.export_button.click()
@@ -144,7 +143,7 @@ def test_frames_that_are_there_are_found(tmp_path):
 
 
 def test_visits_are_counted_as_in_the_window(dialog, qtbot):
-    session = dialog._session
+    session = dialog.parent().session
     total = len(session.trace)
     assert (dialog.start_box.minimum(), dialog.start_box.value()) == (1, 1)
     assert (dialog.stop_box.maximum(), dialog.stop_box.value()) == (total, total)
@@ -159,14 +158,11 @@ def test_visits_are_counted_as_in_the_window(dialog, qtbot):
     assert "from 1" in dialog.start_box.toolTip()
 
 
-def test_an_ending_that_was_not_typed_is_asked_about(open_window, tmp_path, monkeypatch):
+def test_an_ending_that_was_not_typed_is_asked_about(open_window, tmp_path):
     window = open_window("causal")
     there = tmp_path / "mine.toml"
     there.write_text("old", encoding="utf-8")
-    monkeypatch.setattr(
-        QFileDialog, "getSaveFileName", lambda *a, **k: (str(tmp_path / "mine"), "")
-    )
-    window.files.save_as()
+    choosing(window.files.save_as, tmp_path / "mine")
     assert there.read_text(encoding="utf-8") == "old"
     agree(window)
     assert there.read_text(encoding="utf-8") != "old"
@@ -206,9 +202,7 @@ def test_closing_the_window_ends_an_export(open_window, qtbot, tmp_path):
 
 
 @pytest.mark.parametrize("close", [QDialog.reject, QDialog.close, QDialog.accept])
-def test_closing_the_dialog_ends_an_export(open_window, qtbot, tmp_path, close, monkeypatch):
-    told = []
-    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: told.append(error))
+def test_closing_the_dialog_ends_an_export(open_window, qtbot, tmp_path, close, hooked):
     window = open_window("causal")
     window.files.export()
     dialog = window.findChild(ExportDialog)
@@ -218,7 +212,7 @@ def test_closing_the_dialog_ends_an_export(open_window, qtbot, tmp_path, close, 
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert window.findChild(ExportDialog) is None
     window.session.settle()
-    assert not told
+    assert not hooked
     assert not [name for name in names(tmp_path) if "png" in name]
 
 
@@ -264,7 +258,7 @@ def test_a_format_offers_what_it_can(dialog):
         assert dialog.options().format is spec
     for spec in FORMATS:  # and typing an ending chooses the format
         ending = "/" if spec.ending == "frames" else spec.ending
-        dialog._take_ending(f"b{ending}")
+        retype(dialog.target_edit, f"b{ending}")
         assert dialog.format_box.currentData() == spec.ending
 
 
@@ -295,10 +289,9 @@ def test_words_are_not_cut_off(open_window, settings):
 
 
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
-def test_the_view_is_exported_as_it_is(ending, open_window, tmp_path, monkeypatch):
+def test_the_view_is_exported_as_it_is(ending, open_window, tmp_path):
     window, target = open_window("causal"), tmp_path / f"a{ending}"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
-    window.actions_by_name["export_picture"].trigger()
+    choosing(window.actions_by_name["export_picture"].trigger, target)
     window.session.settle()
     assert target.stat().st_size > 10_000
 
@@ -352,7 +345,9 @@ def test_progress_counts_frames(dialog, qtbot):
     told = []
     dialog.pace_box.setCurrentText("seconds in all")
     dialog.seconds_box.setValue(8)
-    dialog._session.tasks.progressed.connect(lambda w, s, left: told.append(dialog.words.text()))
+    dialog.parent().session.tasks.progressed.connect(
+        lambda w, s, left: told.append(dialog.words.text())
+    )
     dialog.export_button.click()
     finished(dialog, qtbot)
     assert any("of 240 frames" in text for text in told)

@@ -192,9 +192,9 @@ def test_keys_and_mouse_move_the_tokens(panel):
 def test_a_click_on_a_point_takes_its_tokens(panel):
     curve = panel.plot.model.curves[0]
     at = panel.plot.where(curve.xs[10], curve.ys[10]).toPoint()
-    QTest.mouseMove(panel.plot._canvas.viewport(), at)
+    QTest.mouseMove(panel.plot.surface, at)
     assert "allocated" in " ".join(panel.plot.spot.details)
-    QTest.mouseClick(panel.plot._canvas.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    QTest.mouseClick(panel.plot.surface, Qt.MouseButton.LeftButton, pos=at)
     assert panel.choice.tokens == 1024
 
 

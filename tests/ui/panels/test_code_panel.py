@@ -80,7 +80,7 @@ def test_texts_are_those_of_the_files(open_window, qapp):
     assert panel.cuda.toPlainText() == source("flash1").rstrip("\n")
     file = numpy_lines.SOURCE.read_text(encoding="utf-8").splitlines()
     for number, text in zip(
-        panel.numpy._numbers, panel.numpy.toPlainText().split("\n"), strict=True
+        panel.numpy.numbers, panel.numpy.toPlainText().split("\n"), strict=True
     ):
         assert text == (file[number - 1] if number else "")
 
@@ -136,7 +136,7 @@ def test_keys_run_to_a_line_and_set_a_breakpoint(open_window, qapp, qtbot):
     qtbot.keyClick(page, Qt.Key.Key_Up)
     qtbot.keyClick(page, Qt.Key.Key_F9)
     assert panel.paper.page.marked
-    condition = panel._code.condition(Tab.PAPER, first + 3)
+    condition = panel.code.condition(Tab.PAPER, first + 3)
     assert window.session.runs.breakpoints == (condition,)
     qtbot.keyClick(page, Qt.Key.Key_Return)
     window.session.settle()
@@ -168,12 +168,12 @@ def test_a_click_in_the_margin_sets_a_breakpoint_and_takes_it_away(open_window, 
     view = panel.cuda
     number = view.current[0]
     spot = QPoint(8, code_point(view, number).y())
-    qtbot.mouseClick(view._margin, Qt.MouseButton.LeftButton, pos=spot)
+    qtbot.mouseClick(view.margin, Qt.MouseButton.LeftButton, pos=spot)
     (condition,) = window.session.runs.breakpoints
     assert isinstance(condition, AtLine)
     assert (condition.tab, condition.line) == ("cuda", number)
     assert view.marked == {number}
-    qtbot.mouseClick(view._margin, Qt.MouseButton.LeftButton, pos=spot)
+    qtbot.mouseClick(view.margin, Qt.MouseButton.LeftButton, pos=spot)
     assert window.session.runs.breakpoints == ()
     assert view.marked == frozenset()
     panel.show_tab(Tab.PAPER)
@@ -362,7 +362,7 @@ def test_everything_to_act_on_has_a_name_and_words(open_window, qapp):
     _, panel = opened(open_window, qapp, "flash2")
     bar = panel.bar
     controls = [bar.until, bar.op, *bar.fields.values(), bar.run_button, bar.stop_button]
-    texts = [panel.numpy, panel.cuda, panel.paper.page, panel._bars]
+    texts = [panel.numpy, panel.cuda, panel.paper.page, panel.tabs]
     for control in [*controls, bar.list_button, *texts]:
         assert control.accessibleName()
     for control in (bar.until, *bar.fields.values(), bar.run_button, bar.stop_button):

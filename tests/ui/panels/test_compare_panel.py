@@ -344,8 +344,8 @@ def test_a_click_on_a_column_shows_that_algorithm(window: MainWindow, qtbot: QtB
         session.settle()
         assert session.trace is not None
         assert session.trace.workload.algorithm == name
-        assert panel._comparison is not None
-        assert panel._comparison.shown == name
+        assert panel.comparison is not None
+        assert panel.comparison.shown == name
     session.undo_stack.undo()
     session.settle()
     assert session.trace.workload.algorithm == "flash1"
@@ -426,7 +426,7 @@ def test_all_three_are_run_on_request(window: MainWindow, qtbot: QtBot) -> None:
     assert session.trace is not None
     own = session.trace.summary()
     assert panel.runs["flash2"].max_abs_error == own["max_abs_error"]
-    rows = {row.names[0]: row for row in table_rows(panel._comparison, panel.runs)}  # type: ignore[arg-type]
+    rows = {row.names[0]: row for row in table_rows(panel.comparison, panel.runs)}  # type: ignore[arg-type]
     error = rows["largest error of O from float64"].texts[NAMES.index("flash2")]
     assert float(error.replace("−", "-")) == pytest.approx(own["max_abs_error"], rel=0.05)
     panel.show_algorithm("naive")

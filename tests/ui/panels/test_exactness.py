@@ -265,7 +265,7 @@ def test_a_click_on_the_strip_explains_the_row(qtbot: Any, window: Any) -> None:
     session.last()
     session.settle()
     strips = panel.strips
-    lay = exactness_layout(strips._place(), strips.style_now)
+    lay = exactness_layout(strips.place(), strips.style_now)
     point = lay.strips[0].center() + QPointF(lay.strips[0].width() / 2 - 3, 0)
     qtbot.mouseClick(strips, Qt.MouseButton.LeftButton, pos=point.toPoint())
     session.settle()

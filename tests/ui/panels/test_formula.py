@@ -168,7 +168,7 @@ def test_a_click_on_a_number_selects_its_cell(window, qtbot: QtBot) -> None:
         qtbot.mouseClick(panel, Qt.MouseButton.LeftButton, pos=spot)
         session.settle()
         assert session.view.cell == link.cell
-        assert window.board._selected == link.cell
+        assert window.board.selected == link.cell
 
 
 def test_links_are_underlined_under_the_pointer(window, qtbot: QtBot) -> None:
@@ -196,7 +196,7 @@ def test_tab_goes_through_the_numbers_and_enter_selects(window, qtbot: QtBot) ->
         assert session.view.cell == link.cell
         qtbot.keyClick(panel, Qt.Key.Key_Tab)
     qtbot.keyClick(panel, Qt.Key.Key_Backtab)
-    assert panel._focus == 2
+    assert panel.accessibleDescription().startswith(f"{panel.links[2].hint}: {panel.links[2].text}")
     for _ in range(len(panel.links)):
         qtbot.keyClick(panel, Qt.Key.Key_Tab)
     assert not panel.hasFocus()  # it does not keep the keyboard to itself
@@ -207,7 +207,7 @@ def test_the_selected_cell_is_explained_in_words(window) -> None:
     session.select(Cell("S", 3, 40))
     session.settle()
     assert "tile (0, 2) is skipped: never loaded" in panel.accessibleDescription()
-    texts = [words.text for words in panel._laid.words]
+    texts = [words.text for words in panel.laid.words]
     assert any("skipped: never loaded" in text for text in texts)
 
 
@@ -268,7 +268,7 @@ def test_the_board_marks_the_selected_cell_and_shows_it(window, qtbot: QtBot) ->
 
 
 def test_painting_the_same_twice_gives_the_same(window) -> None:
-    lay = window.docks.panel("formula")._laid
+    lay = window.docks.panel("formula").laid
     image = painted(lambda p: paint_formula(p, lay), 600, 300)
     again = painted(lambda p: paint_formula(p, lay, hover=None, focus=None), 600, 300)
     assert image == again

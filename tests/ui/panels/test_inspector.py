@@ -302,11 +302,11 @@ def test_after_cancel_it_says_so_and_computes_when_asked(window, qtbot, way):
     session.tasks.start("search", "searching", endless(started), lambda _: None)
     assert started.wait(5)
     session.start(parse_scenario({"attention": {"seqlen_q": 24, "head_dim": 16}}), None)
-    qtbot.waitUntil(lambda: panel._trace not in (None, before))
+    qtbot.waitUntil(lambda: panel.trace not in (None, before))
     strip = window.header.progress
     qtbot.waitUntil(strip.isVisible)
     blank = panel.canvas.grab().toImage()
-    qtbot.mouseClick(strip._button, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(strip.button, Qt.MouseButton.LeftButton)
     settle(window)
     assert panel.model is None
     assert "not computed" in panel.canvas.accessibleDescription()

@@ -137,7 +137,7 @@ def test_float32_has_no_flat_roof_and_says_why(open_window, qapp):
 def test_the_pointer_reads_figures(window, panel):
     mark = marks(panel)["naive prefill"]
     at = panel.plot.where(mark.x, mark.y)
-    QTest.mouseMove(panel.plot._canvas.viewport(), at.toPoint())
+    QTest.mouseMove(panel.plot.surface, at.toPoint())
     text = " ".join(panel.plot.spot.details)
     assert panel.plot.spot.details == mark.details
     w = replace(window.session.trace.workload, algorithm="naive")

@@ -14,6 +14,7 @@ from simulator import simulate
 from simulator.base.errors import InputError, Mistake, refuse
 from simulator.problem.scenario import parse_scenario, scenario_tables
 from simulator.problem.workload import capture_names, resolve
+from tests.helpers.by_hand import choosing
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
 from ui.look.theme import TEXT_SCALES, THEMES, Style
 from ui.panels.scenario.editors import LineEditor
@@ -73,20 +74,16 @@ def test_from_random_to_a_capture_and_back_in_one_step(desk: Desk) -> None:
     assert desk.words == [f"input {capture_names()[0]}", "input random"]
 
 
-def test_a_file_is_asked_for_and_browsed(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_asked_for_and_browsed(desk: Desk, tmp_path: Path) -> None:
     path = save_npz(tmp_path)
     desk.choose("input.source", "file")
     assert desk.wrong() == {"input.path": 'expected input.path with source = "file"'}
     assert desk.proposals == []
     browse = desk.panel.fields["input.path"].browse
     assert browse is not None
-    monkeypatch.setattr(ScenarioPanel, "choose_file", lambda self, folder: "")
-    QTest.mouseClick(browse, Qt.MouseButton.LeftButton)
+    assert choosing(browse.click, None)
     assert desk.proposals == []
-    monkeypatch.setattr(ScenarioPanel, "choose_file", lambda self, folder: str(path))
-    QTest.mouseClick(browse, Qt.MouseButton.LeftButton)
+    assert choosing(browse.click, path)
     assert desk.wrong() == {}
     assert desk.line("input.path").text() == str(path)
     assert (desk.shown.heads, desk.shown.seqlen_q) == (2, 9)

@@ -68,17 +68,12 @@ def test_other_quantities_of_the_same_vectors(panel, quantity):
     assert curves["q·k"].ys[-1] < curves["q·k/√d"].ys[-1]
 
 
-def test_results_are_shown_as_they_arrive(panel, monkeypatch):
-    notes, show = [], panel.show_plot
-
-    def remember(model):
-        notes.append(model.note)
-        show(model)
-
-    monkeypatch.setattr(panel, "show_plot", remember)
+def test_results_are_shown_as_they_arrive(panel):
+    notes = []
+    panel.drawn.connect(lambda run, found: notes.append(panel.plot.model.note))  # once it is shown
     panel.again.setFocus()
     QTest.keyClick(panel.again, Qt.Key.Key_Return)
-    panel._session.settle()
+    panel.window().session.settle()
     on_the_way = [note for note in notes if "drawing at" in note]
     shares = [int(note.split("drawing at ")[1].split(" %")[0]) for note in on_the_way]
     assert len(set(shares)) > 2
@@ -91,24 +86,21 @@ def test_another_seed_draws_others_and_the_same_seed_the_same(panel):
     first = panel.found
     panel.seed.setFocus()
     QTest.keyClick(panel.seed, Qt.Key.Key_Up)
-    panel._session.settle()
+    panel.window().session.settle()
     assert panel.found.seed == 1
     assert panel.found.points[0].plain.variance != first.points[0].plain.variance
     QTest.keyClick(panel.seed, Qt.Key.Key_Down)
-    panel._session.settle()
+    panel.window().session.settle()
     again = [(p.d, p.plain.variance, p.scaled.gradient) for p in panel.found.points]
     assert again == [(p.d, p.plain.variance, p.scaled.gradient) for p in first.points]
 
 
-def test_it_can_be_cancelled_and_says_so(panel, window, monkeypatch):
-    show, cancel = panel.show_plot, window.session.tasks.cancel
+def test_it_can_be_cancelled_and_says_so(panel, window):
+    def stop(run, found):
+        if "drawing at" in panel.plot.model.note:
+            window.session.tasks.cancel()
 
-    def stop(model):
-        show(model)
-        if "drawing at" in model.note:
-            cancel()
-
-    monkeypatch.setattr(panel, "show_plot", stop)
+    panel.drawn.connect(stop)
     panel.start()
     window.session.settle()
     assert not panel.running

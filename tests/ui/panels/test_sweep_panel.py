@@ -37,12 +37,12 @@ def panel_of(window):
 
 def press(panel, name, value) -> None:
     QTest.mouseClick(panel.bar.buttons[name, value], Qt.MouseButton.LeftButton)
-    panel._session.settle()
+    panel.window().session.settle()
 
 
 def click(panel, at) -> None:
     QTest.mouseClick(
-        panel.plot._canvas.viewport(), Qt.MouseButton.LeftButton,
+        panel.plot.surface, Qt.MouseButton.LeftButton,
         Qt.KeyboardModifier.NoModifier, at.toPoint(),
     )  # fmt: skip
 

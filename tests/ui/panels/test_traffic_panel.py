@@ -200,8 +200,8 @@ def panel_of(window: MainWindow) -> TrafficPanel:
 
 
 def place_of(panel: TrafficPanel, visit: int) -> QPoint:
-    assert panel._traffic is not None
-    lay = traffic_layout(panel._traffic, panel.style_now, panel.place())
+    assert panel.traffic is not None
+    lay = traffic_layout(panel.traffic, panel.style_now, panel.place())
     return QPointF(lay.x(visit + 0.5), lay.plot.center().y()).toPoint()
 
 
@@ -279,19 +279,16 @@ def test_pages_go_a_twentieth_of_the_run(
 
 def test_kept_curves_follow_run_size_and_theme(window: MainWindow) -> None:
     panel = panel_of(window)
-    assert panel._traffic is not None
-    run = window.session.trace.program  # type: ignore[union-attr]
-    first = panel._kept_curves(run, panel._traffic)
-    assert panel._kept_curves(run, panel._traffic) is first
+    first = panel.curves()
+    assert panel.curves() is first
     window.next_theme()
-    second = panel._kept_curves(run, panel._traffic)
+    second = panel.curves()
     assert second is not first
     window.files.choose_algorithm("naive")
     window.session.settle()
-    assert panel._traffic.own.algorithm == "naive"
-    panel.grab()
-    assert panel._curves is not None
-    assert panel._curves[1] is not second
+    assert panel.traffic is not None
+    assert panel.traffic.own.algorithm == "naive"
+    assert panel.curves() is not second
 
 
 def test_svg_has_lines_and_letters(window: MainWindow, tmp_path) -> None:  # type: ignore[no-untyped-def]

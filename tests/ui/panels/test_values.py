@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication
 
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.program.playback import end_of_visit, last_cursor
 from simulator.run.snapshot import Cell
+from tests.helpers.by_hand import choosing
 from ui.app.cli import main
 from ui.look.units import copied_text, exact_text, number_text
 from ui.panels.values.panel import COLUMNS, NO_VALUE, ValuesPanel
@@ -178,20 +179,16 @@ def test_controls_have_names_and_everything_fits(window):
         assert header.sectionSize(column) >= need, COLUMNS[column]
 
 
-def test_open_in_numpy_saves_a_tile_that_agrees(window, tmp_path, monkeypatch):
+def test_open_in_numpy_saves_a_tile_that_agrees(window, tmp_path):
     panel, session = window.docks.panel("values"), window.session
     target = tmp_path / "mine.npz"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
-    panel.commands["open_in_numpy"].trigger()
+    choosing(panel.commands["open_in_numpy"].trigger, target)
     session.settle()
     with np.load(target) as saved:
         assert saved["indices"].tolist()[2:4] == [2, 1]
     script = [sys.executable, "-I", str(target.with_suffix(".py"))]
     assert subprocess.run(script, capture_output=True, check=False).returncode == 0
-    monkeypatch.setattr(
-        QFileDialog, "getSaveFileName", lambda *a, **k: (str(tmp_path / "no" / "t.npz"), "")
-    )
-    panel.commands["open_in_numpy"].trigger()
+    choosing(panel.commands["open_in_numpy"].trigger, tmp_path / "no" / "t.npz")
     session.settle()
     assert "t.npz" in window.messages.text()
 

@@ -188,12 +188,12 @@ def test_wide_plots_name_every_mark_curve_and_line(qapp):
 
 
 def move(view: PlotView, at: QPointF) -> None:
-    QTest.mouseMove(view._canvas.viewport(), at.toPoint())
+    QTest.mouseMove(view.surface, at.toPoint())
 
 
 def click(view: PlotView, at: QPointF) -> None:
     QTest.mouseClick(
-        view._canvas.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier,
+        view.surface, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier,
         at.toPoint(),
     )  # fmt: skip
 
@@ -216,7 +216,7 @@ def test_a_click_tells_what_the_point_stands_for(plot, qtbot):
 
 def test_dragging_is_no_click(plot, qtbot):
     plot.zoom(2)
-    start, viewport = plot.where(256, 256.0**2), plot._canvas.viewport()
+    start, viewport = plot.where(256, 256.0**2), plot.surface
     with qtbot.assertNotEmitted(plot.picked):
         QTest.mousePress(viewport, Qt.MouseButton.LeftButton, pos=start.toPoint())
         for step in range(1, 6):
@@ -244,7 +244,7 @@ def test_zooming_shows_less_and_fit_shows_all(plot, qtbot):
 
 def test_the_wheel_zooms(plot, qtbot):
     at = plot.plot_layout().frame.plot.center()
-    viewport = plot._canvas.viewport()
+    viewport = plot.surface
     wheel = QWheelEvent(
         at, QPointF(viewport.mapToGlobal(at.toPoint())), QPoint(), QPoint(0, 120),
         Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase,

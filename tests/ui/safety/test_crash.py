@@ -165,7 +165,7 @@ def test_a_failure_in_telling_ends_there(shown, qtbot):
 
     shown.window = NoSession()
     plant("first")
-    qtbot.waitUntil(lambda: shown._broken)
+    qtbot.waitUntil(lambda: shown.broken)
     plant("second")
     qtbot.wait(50)
     assert shown.dialog is None
@@ -176,14 +176,14 @@ def test_a_failure_in_telling_ends_there(shown, qtbot):
 def test_nothing_in_the_dialog_is_cut_off(shown, qtbot, theme, scale):
     window = shown.window
     window.settings.theme, window.settings.text_scale = theme, scale
-    window._apply_style()
+    window.apply_style()
     plant()
     qtbot.waitUntil(lambda: shown.dialog is not None)
     plant("another")
     qtbot.waitUntil(lambda: not shown.dialog.more.isHidden())
     shown.dialog.show_button.click()
     qtbot.wait(20)
-    for label in (shown.dialog._words, shown.dialog.more):
+    for label in (shown.dialog.words, shown.dialog.more):
         assert label.height() >= label.heightForWidth(label.width())
     for button in (shown.dialog.show_button, shown.dialog.copy_button, shown.dialog.quit_button):
         assert button.width() >= button.sizeHint().width()

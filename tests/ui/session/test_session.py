@@ -29,10 +29,9 @@ def make_session(name="causal"):
 
 
 def test_of_waiting_jobs_of_a_kind_only_the_last_runs(qapp):
-    worker, ran, gate = Worker(), [], threading.Event()
-    worker.submit("slow", lambda: gate.wait(5))
-    while not worker._working:
-        time.sleep(0.001)
+    worker, ran, begun, gate = Worker(), [], threading.Event(), threading.Event()
+    worker.submit("slow", lambda: (begun.set(), gate.wait(5)))
+    assert begun.wait(5)
     for n in range(20):
         worker.submit("view", lambda n=n: ran.append(n))
     gate.set()

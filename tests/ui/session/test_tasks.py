@@ -89,8 +89,8 @@ def test_the_header_shows_long_work_and_cancels_it(open_window, qtbot):
     strip, started, results = window.header.progress, threading.Event(), []
     window.session.tasks.start("search", "searching tiles", endless(started), results.append)
     qtbot.waitUntil(strip.isVisible, timeout=5000)
-    assert "searching tiles" in strip._words.text()
-    qtbot.mouseClick(strip._button, Qt.MouseButton.LeftButton)
+    assert "searching tiles" in strip.words.text()
+    qtbot.mouseClick(strip.button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not strip.isVisible(), timeout=5000)
     assert results == []
 
@@ -106,8 +106,8 @@ def test_long_work_makes_no_window_wider(open_window, settings, qapp, qtbot, sca
     assert window.width() == 1280
     strip.rest()
     qapp.processEvents()
-    assert window.header._brand.isVisible()
-    assert window.header._engine.isVisible()
+    assert window.header.brand.isVisible()
+    assert window.header.engine.isVisible()
     assert window.width() == 1280
 
 

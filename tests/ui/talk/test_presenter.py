@@ -162,14 +162,14 @@ def test_without_a_lesson_a_clicker_steps_through_the_run(window) -> None:
 @pytest.mark.parametrize("key", [Key.Key_B, Key.Key_Period])
 def test_a_clicker_blanks_the_screen_and_brings_it_back(talk, window, key) -> None:
     press(window, key)
-    assert window._blank.isVisible()
+    assert window.blanked
     press(window, key)
-    assert not window._blank.isVisible()
+    assert not window.blanked
 
 
 def test_a_full_stop_that_wants_shift_is_one(talk, window) -> None:
     press(window, Key.Key_Period, Qt.KeyboardModifier.ShiftModifier)
-    assert window._blank.isVisible()
+    assert window.blanked
 
 
 @pytest.mark.parametrize("key", [Key.Key_F5, Key.Key_Escape])
@@ -184,7 +184,7 @@ def test_escape_switches_things_off_before_it_ends_the_talk(talk, window) -> Non
         press(window, Key.Key_Escape)
         assert talk.on
         assert (talk.overlay.pen, talk.overlay.spotlight) == (False, False)
-        assert not window._blank.isVisible()
+        assert not window.blanked
     press(window, Key.Key_Escape)
     assert not talk.on
 
@@ -249,7 +249,7 @@ def test_a_key_that_is_held_acts_once(talk, window) -> None:
     QApplication.sendEvent(window.windowHandle(), held)
     QTest.keyRelease(window.windowHandle(), Key.Key_B)
     QApplication.processEvents()
-    assert window._blank.isVisible()
+    assert window.blanked
 
 
 @pytest.fixture
@@ -269,11 +269,11 @@ def test_letters_go_into_a_field_and_page_keys_do_not(field, talk, window) -> No
     for key in (Key.Key_B, Key.Key_E, Key.Key_S, Key.Key_Period):
         press(window, key)
     assert field.text() == "bes."
-    assert not window._blank.isVisible()
+    assert not window.blanked
     press(window, Key.Key_PageDown)
     assert window.lessons.player.step.number == step + 1
     press(window, Key.Key_B)  # the field has been left: the next letter is the clicker's
-    assert window._blank.isVisible()
+    assert window.blanked
     assert field.text() == "bes."
 
 
@@ -374,7 +374,7 @@ def test_the_speakers_window_follows_the_lesson_and_leads_it(talk, window, qtbot
     qtbot.mouseClick(speaker.buttons["reveal"], Qt.MouseButton.LeftButton)
     assert not player.revealed
     qtbot.mouseClick(speaker.buttons["blank"], Qt.MouseButton.LeftButton)
-    assert window._blank.isVisible()
+    assert window.blanked
     assert speaker.buttons["blank"].isChecked()
     qtbot.mouseClick(speaker.buttons["back"], Qt.MouseButton.LeftButton)
     window.session.settle()
@@ -395,9 +395,9 @@ def test_keys_in_the_speakers_window_lead_the_talk(talk, window, qapp, qtbot) ->
     press(speaker, Key.Key_PageUp)
     assert window.lessons.player.step.number == 0
     press(speaker, Key.Key_B)
-    assert window._blank.isVisible()
+    assert window.blanked
     press(speaker, Key.Key_Escape)
-    assert not window._blank.isVisible()
+    assert not window.blanked
     cursor = session.cursor
     press(speaker, Key.Key_Right)
     assert session.cursor != cursor
@@ -405,9 +405,9 @@ def test_keys_in_the_speakers_window_lead_the_talk(talk, window, qapp, qtbot) ->
     qtbot.waitUntil(lambda: session.playing)
     QTest.keyClick(speaker.windowHandle(), Key.Key_Space)
     qtbot.waitUntil(lambda: not session.playing)
-    large = speaker.now.prose._style.scale
+    large = speaker.now.prose.style_now.scale
     press(speaker, Key.Key_Plus)
-    assert speaker.now.prose._style.scale > large
+    assert speaker.now.prose.style_now.scale > large
     press(speaker, Key.Key_Escape)
     assert not talk.on
     assert not speaker.isVisible()
@@ -451,5 +451,5 @@ def test_a_screen_that_goes_brings_the_speakers_window_back(talk, window, qapp) 
 def test_the_theme_of_the_speakers_window_follows(talk, window) -> None:
     talk.open_speaker()
     window.settings.theme = "light"
-    window._apply_style()
-    assert talk.speaker.now.prose._style.theme.name == "light"
+    window.apply_style()
+    assert talk.speaker.now.prose.style_now.theme.name == "light"

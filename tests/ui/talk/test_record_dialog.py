@@ -77,9 +77,8 @@ def click(qtbot, button: QAbstractButton) -> None:
 
 def previewed(dialog: RecordDialog) -> str:
     """Return the caption of the preview once it is made of what is typed."""
-    dialog._soon.stop()
-    dialog._make_preview()
-    dialog._session.settle()
+    dialog.make_preview()
+    dialog.parent().session.settle()
     return dialog.preview.caption.body
 
 
@@ -87,7 +86,7 @@ def add(qtbot, dialog: RecordDialog) -> str:
     """Press the button; return what the dialog then says, "" when it has closed."""
     gone = []
     dialog.finished.connect(gone.append)
-    session, words = dialog._session, dialog.words
+    session, words = dialog.parent().session, dialog.words
     click(qtbot, dialog.add_button)
     session.settle()
     return "" if gone == [QDialog.DialogCode.Accepted] else words.text()
@@ -400,7 +399,7 @@ def test_keys_are_enough(window, qtbot, home):
     assert dialog.add_button in seen
     done = []
     dialog.finished.connect(done.append)
-    session = dialog._session
+    session = dialog.parent().session
     qtbot.keyClick(dialog, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     session.settle()
     assert done == [QDialog.DialogCode.Accepted]
@@ -437,14 +436,14 @@ def test_a_run_that_plays_stops(window):
     window.session.play(True)
     dialog = opened(window)
     assert not window.session.playing
-    assert dialog.step().cursor == dialog._view.snapshot.cursor
+    assert dialog.step().cursor == dialog.view.snapshot.cursor
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", "contrast"])
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
 def test_nothing_is_cut_off(window, qtbot, home, scale, theme):
     window.settings.text_scale, window.settings.theme = scale, theme
-    window._apply_style()
+    window.apply_style()
     dialog = opened(window)
     retype(qtbot, dialog.title_edit, "One")
     assert add(qtbot, dialog) == ""

@@ -204,7 +204,7 @@ def test_no_text_of_a_lesson_is_cut_off_at_any_size(window, qapp, zoom) -> None:
             qapp.processEvents()
             for pane in (window.now, window.following):
                 prose = pane.prose
-                style, room = prose._style, prose.room_in(prose._style, prose.width())
+                style, room = prose.style_now, prose.room_in(prose.style_now, prose.width())
                 laid = caption_layout(prose.caption, style, room, prose.height())
                 wide = caption_layout(prose.caption, style, room, 1e6)
                 assert laid.scale == wide.scale  # no smaller than its longest formula makes it
@@ -239,10 +239,10 @@ def test_zoom_has_ends(window) -> None:
     sizes = []
     for _ in range(len(ZOOMS) + 2):
         window.zoom(1)
-        sizes.append(window.now.prose._style.scale)
+        sizes.append(window.now.prose.style_now.scale)
     assert sizes == sorted(sizes)
     assert not window.buttons["larger"].isEnabled()
     for _ in range(len(ZOOMS) + 2):
         window.zoom(-1)
     assert not window.buttons["smaller"].isEnabled()
-    assert window.now.prose._style.scale < sizes[0]
+    assert window.now.prose.style_now.scale < sizes[0]

@@ -172,7 +172,7 @@ def test_a_narrow_board_leaves_the_words_of_a_message_room(open_window, settings
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_message_is_read_aloud_and_shows_all_its_words(window, qapp, theme):
     window.settings.theme = theme
-    window._apply_style()
+    window.apply_style()
     window.say(LONG, Kind.REFUSAL)
     qapp.processEvents()
     bar = window.messages

@@ -11,10 +11,6 @@ from ui.panels.values.panel import COLUMNS, value_row
 from ui.window.panel_specs import PANELS
 
 
-def made(window):
-    return set(window.docks._panels)
-
-
 def test_a_dock_that_floats_from_behind_a_tab_is_in_sight_and_up_to_date(open_window, qapp):
     window = open_window("causal", (1280, 720))
     window.desk.take("algorithm")
@@ -39,8 +35,8 @@ def test_a_dock_that_floats_from_behind_a_tab_is_in_sight_and_up_to_date(open_wi
 def test_a_window_makes_the_panels_that_are_seen_and_no_others(open_window):
     window = open_window()
     open_now = {spec.name for spec, dock in window.docks if not dock.isHidden()}
-    assert open_now <= made(window) < {spec.name for spec in PANELS}
-    assert not {"code", "sweep", "roofline", "cache"} & made(window)
+    assert open_now <= window.docks.made < {spec.name for spec in PANELS}
+    assert not {"code", "sweep", "roofline", "cache"} & window.docks.made
 
 
 LATE = ("scenario", "formula", "exactness", "heads", "sweep")
@@ -53,11 +49,11 @@ def test_panels_made_late_show_what_those_made_early_show(open_window, settings,
     for name in LATE:
         early.docks[name].show()
     late = open_window()
-    assert not made(late) & set(LATE) - {"scenario"}
+    assert not late.docks.made & set(LATE) - {"scenario"}
     settings.theme, settings.text_scale = "light", 1.25
     pictures, forms = [], []
     for window in (early, late):
-        window._apply_style()
+        window.apply_style()
         window.files.choose_algorithm("flash1")
         window.session.settle()
         for name in LATE:
@@ -80,7 +76,7 @@ def test_panels_made_late_show_what_those_made_early_show(open_window, settings,
 def test_a_panel_behind_a_tab_is_made_with_its_layout(open_window):
     window = open_window()
     window.desk.take("algorithm")
-    assert {"code", "formula", "values"} <= made(window)
+    assert {"code", "formula", "values"} <= window.docks.made
 
 
 def test_a_late_run_bar_knows_the_run(open_window):

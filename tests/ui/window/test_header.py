@@ -43,8 +43,8 @@ def test_a_fault_and_long_work_make_no_window_wider(open_window, settings, qapp,
     qapp.processEvents()
     assert window.header.minimumSizeHint().width() <= width
     assert window.width() == width
-    assert window.header._engine.isVisible()
-    assert "faults on" in window.header._engine.toolTip()
+    assert window.header.engine.isVisible()
+    assert "faults on" in window.header.engine.toolTip()
     window.header.progress.show_progress("random vectors", 0.2, 12.0)
     qtbot.waitUntil(window.header.progress.isVisible)
     qapp.processEvents()
@@ -55,14 +55,14 @@ def test_the_brand_goes_before_the_badge_loses_letters(open_window, settings, qa
     settings.text_scale = 2.0
     window = open_window("flash2", (1280, 720))
     header = window.header
-    assert header._brand.isVisible()
+    assert header.brand.isVisible()
     with_fault(window)
     qapp.processEvents()
-    assert not header._brand.isVisible()
-    assert header._engine.width() >= header._engine.width_of(header._engine.text())
+    assert not header.brand.isVisible()
+    assert header.engine.width() >= header.engine.width_of(header.engine.text())
     window.resize(1900, 720)
     qapp.processEvents()
-    assert header._brand.isVisible()
+    assert header.brand.isVisible()
 
 
 def test_a_window_with_large_text_gets_as_small_as_a_small_screen(open_window, settings, qapp):

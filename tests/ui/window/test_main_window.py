@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QDialog, QFileDialog, QMenu, QTextBrowser
+from PySide6.QtWidgets import QDialog, QTextBrowser
 
 import ui.window.file_menu
 from kernels.devices.driver import gpu_status
 from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor, Granularity, last_cursor
+from tests.helpers.by_hand import choosing, opened_menu
 from ui.app.start import make_window
 from ui.look.theme import THEMES
 from ui.talk.presenter_keys import KEYS
@@ -59,20 +60,18 @@ def test_a_plus_with_shift_belongs_to_one_action(open_window, qtbot):
     pluses = {key for key in keys if key.endswith("+")}
     assert {key.replace("Shift+", "", 1) for key in pluses} & (keys - pluses) == set()
     assert len({key.replace("Shift+", "", 1) for key in pluses}) == len(pluses)
-    before = window.board._view
+    before = window.board.view
     press(qtbot, window, Qt.Key.Key_Plus, Qt.KeyboardModifier.ControlModifier)
-    assert window.board._view != before
+    assert window.board.view != before
 
 
 @pytest.mark.parametrize("spec", ACTIONS, ids=lambda spec: spec.name)
-def test_every_action_runs(open_window, monkeypatch, spec):
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *a, **k: ("", ""))
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: ("", ""))
+def test_every_action_runs(open_window, spec):
     window = open_window()
     if spec.name == "save_scenario":
         window.session.file.path = None  # a demo is not to be written to
     action = window.actions_by_name[spec.name]
-    action.trigger()
+    choosing(action.trigger, None)
     window.session.settle()
     if spec.checkable:
         state = action.isChecked()
@@ -212,14 +211,13 @@ def test_dropped_scenario_tensors_and_npz_are_shown(open_window, tmp_path):
     assert window.session.trace.workload.dtype == "float16"
 
 
-def test_save_and_open_again(open_window, tmp_path, monkeypatch):
+def test_save_and_open_again(open_window, tmp_path):
     window = open_window("grouped-heads")
     target = tmp_path / "kept.toml"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
     window.header.algorithm_chosen.emit("flash1")
     window.session.settle()
     assert window.isWindowModified()
-    window.actions_by_name["save_scenario_as"].trigger()
+    choosing(window.actions_by_name["save_scenario_as"].trigger, target)
     assert not window.isWindowModified()
     assert load_scenario(target) == window.session.scenario
     assert window.settings.recent[0] == target
@@ -274,7 +272,7 @@ def test_blank_covers_the_window(open_window):
     image = window.grab().toImage()
     assert image.pixelColor(700, 400).name() == "#000000"
     window.actions_by_name["blank"].trigger()
-    assert not window._blank.isVisible()
+    assert not window.blanked
 
 
 def test_keys_are_listed(open_window):
@@ -298,8 +296,7 @@ def test_export_from_the_window_equals_the_scene(open_window, tmp_path, monkeypa
 
     window = open_window("causal")
     target = tmp_path / "picture.png"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(target), ""))
-    window.actions_by_name["export_picture"].trigger()
+    choosing(window.actions_by_name["export_picture"].trigger, target)
     window.session.settle()
     view, theme, size = window.session.view, window.style_now.theme, (1920, 1080)
     expected = QImage(*size, QImage.Format.Format_RGB32)
@@ -321,8 +318,7 @@ def test_hover_click_and_double_click_reach_the_session(open_window):
 
 def test_every_demo_has_a_name_in_words(open_window):
     window = open_window()
-    demos = QMenu()
-    window.files._fill_demos(demos)
+    demos = opened_menu(window, "Demos")
     names = [action.text() for action in demos.actions()]
     assert set(DEMOS) == {path.stem for path in SCENARIOS.glob("*.toml")}
     assert names == list(DEMOS.values())
@@ -337,8 +333,7 @@ def test_a_demo_that_cannot_be_read_is_told(open_window, tmp_path, monkeypatch):
     window = open_window()
     monkeypatch.setattr(ui.window.file_menu, "SCENARIOS", tmp_path)
     (tmp_path / "broken.toml").write_text("[attention]\nseqlen_q = -1\n", encoding="utf-8")
-    demos = QMenu()
-    window.files._fill_demos(demos)
+    demos = opened_menu(window, "Demos")
     demos.actions()[0].trigger()
     assert "seqlen_q" in window.messages.text()
 
@@ -361,12 +356,12 @@ def test_a_full_screen_that_grows_stays_one_and_can_be_left(open_window, qapp, q
 
 def test_engine_badge_says_who_computes_and_why(open_window):
     window = open_window()
-    assert "NumPy" in window.header._engine.text()
-    assert "NumPy on the CPU" in window.header._engine.toolTip()
+    assert "NumPy" in window.header.engine.text()
+    assert "NumPy on the CPU" in window.header.engine.toolTip()
     assert "CPU · NumPy" in window.windowTitle()
     if not gpu_status().available:
         assert gpu_status().reason not in window.windowTitle()
-        assert gpu_status().reason in window.header._engine.toolTip()
+        assert gpu_status().reason in window.header.engine.toolTip()
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -374,7 +369,7 @@ def test_engine_badge_says_who_computes_and_why(open_window):
 def test_nothing_in_the_window_is_squeezed_below_its_minimum(open_window, theme, size):
     window = open_window(size=size)
     window.settings.theme = theme
-    window._apply_style()
+    window.apply_style()
     window.desk.reset()
     assert (window.width(), window.height()) == size
     for widget in (window.board, window.header, window.transport):
@@ -413,12 +408,9 @@ def test_closing_keeps_unsaved_changes_among_the_recent_files(open_window):
     assert kept.attention.algorithm == "naive"
 
 
-def test_a_demo_is_never_overwritten(open_window, monkeypatch):
-    asked = []
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: asked.append(a) or ("", ""))
+def test_a_demo_is_never_overwritten(open_window):
     window = open_window()
-    window.actions_by_name["save_scenario"].trigger()
-    assert len(asked) == 1
+    assert len(choosing(window.actions_by_name["save_scenario"].trigger, None)) == 1
 
 
 def test_codes_of_a_title_do_not_reach_the_window_manager(open_window):

@@ -3,10 +3,11 @@
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QCloseEvent, QDropEvent
-from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
+from PySide6.QtWidgets import QMessageBox
 
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.problem.scenario import load_scenario, save_scenario
+from tests.helpers.by_hand import choosing, opened_menu
 from tests.helpers.programs import run
 from ui.safety.settings import Settings
 
@@ -56,9 +57,7 @@ def by_frame(window):
 
 
 def open_demo(window):
-    menu = QMenu()
-    window.files._fill_demos(menu)
-    menu.actions()[0].trigger()
+    opened_menu(window, "Demos").actions()[0].trigger()
     window.session.settle()
 
 
@@ -111,12 +110,11 @@ def test_what_is_not_saved_is_among_the_recent_files(window, mine, ask):
         assert window.session.scenario.attention.algorithm == "naive"
 
 
-def test_a_file_dialog_that_is_left_saves_and_closes_nothing(open_window, monkeypatch):
+def test_a_file_dialog_that_is_left_saves_and_closes_nothing(open_window):
     window = open_window("flash2")
     change(window)
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: ("", ""))
     quit_(window)
-    answer(window, "Save")
+    assert choosing(lambda: answer(window, "Save"), None)
     assert window.isVisible()
     assert window.isWindowModified()
 

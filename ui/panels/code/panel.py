@@ -72,11 +72,11 @@ class CodePanel(Panel[None]):
     def __init__(self, session: Session) -> None:
         super().__init__("code_panel", "Code")
         self._session = session
-        self._code = code_lines(USUAL.name)
-        self._bars = QTabBar()
-        self._bars.setAccessibleName("Which code")
-        self._bars.setExpanding(False)
-        self._bars.setDrawBase(False)
+        self.code = code_lines(USUAL.name)
+        self.tabs = QTabBar()
+        self.tabs.setAccessibleName("Which code")
+        self.tabs.setExpanding(False)
+        self.tabs.setDrawBase(False)
         self.paper = PaperView()
         self.numpy = CodeView("NumPy op", _LANGUAGES[Tab.NUMPY])
         self.cuda = CodeView("CUDA kernel", _LANGUAGES[Tab.CUDA])
@@ -86,18 +86,18 @@ class CodePanel(Panel[None]):
         self._stack = QStackedWidget()
         for tab, view in self.views.items():
             title, tip = _TITLES[tab]
-            self._bars.addTab(title)
-            self._bars.setTabToolTip(self._bars.count() - 1, tip)
+            self.tabs.addTab(title)
+            self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
             self._stack.addWidget(view)
             view.line_chosen.connect(partial(self._run_to, tab))
             view.mark_toggled.connect(partial(self._toggle, tab))
-        self._bars.currentChanged.connect(self._turn)
+        self.tabs.currentChanged.connect(self._turn)
         self.bar = RunBar(session)
         session.runs.changed.connect(self._mark)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(self._bars)
+        column.addWidget(self.tabs)
         column.addWidget(self._stack, 1)
         column.addWidget(self.bar)
         self.setAutoFillBackground(True)
@@ -113,7 +113,7 @@ class CodePanel(Panel[None]):
         """Make the controls smaller where the panel is low: the code needs the room."""
         style = self.style_now
         scale = min(style.scale, max(LEAST_SCALE, self.height() / ROOMY))
-        self._bars.setFont(replace(style, scale=scale).text_font(12))
+        self.tabs.setFont(replace(style, scale=scale).text_font(12))
         if self.bar.style_now != replace(style, scale=scale):
             self.bar.set_style(replace(style, scale=scale))
 
@@ -122,14 +122,14 @@ class CodePanel(Panel[None]):
 
     def show_view(self, view: View, model: None = None) -> None:
         algorithm, op = view.snapshot.program.workload.algorithm, view.snapshot.op
-        if self._code.algorithm != algorithm or not self.cuda.toPlainText():
-            self._code = code_lines(algorithm)
-            self.paper.show_paper(self._code.paper)
-            self.numpy.show_text(self._code.texts(Tab.NUMPY))
-            self.cuda.show_text(self._code.texts(Tab.CUDA))
+        if self.code.algorithm != algorithm or not self.cuda.toPlainText():
+            self.code = code_lines(algorithm)
+            self.paper.show_paper(self.code.paper)
+            self.numpy.show_text(self.code.texts(Tab.NUMPY))
+            self.cuda.show_text(self.code.texts(Tab.CUDA))
             self._mark()
         for tab, each in self.views.items():
-            each.show_current(self._code.lines(tab, op))
+            each.show_current(self.code.lines(tab, op))
         lines = pointed_lines(view.points)
         if lines and lines != self.paper.page.pointed:
             self.show_tab(Tab.PAPER)
@@ -137,7 +137,7 @@ class CodePanel(Panel[None]):
 
     def show_tab(self, tab: Tab) -> None:
         """Turn to one of the texts."""
-        self._bars.setCurrentIndex(list(self.views).index(tab))
+        self.tabs.setCurrentIndex(list(self.views).index(tab))
 
     def _turn(self, place: int) -> None:
         self._stack.setCurrentIndex(place)
@@ -146,16 +146,16 @@ class CodePanel(Panel[None]):
     # --- runs and breakpoints ---------------------------------------------------------------
 
     def _run_to(self, tab: Tab, line: int) -> None:
-        condition = self._code.condition(tab, line)
+        condition = self.code.condition(tab, line)
         if condition is None:
-            self._session.runs.say(self._code.why_never(tab, line))
+            self._session.runs.say(self.code.why_never(tab, line))
         else:
             self._session.runs.run_until([condition])
 
     def _toggle(self, tab: Tab, line: int) -> None:
-        condition = self._code.condition(tab, line)
+        condition = self.code.condition(tab, line)
         if condition is None:
-            self._session.runs.say(self._code.why_never(tab, line))
+            self._session.runs.say(self.code.why_never(tab, line))
         else:
             self._session.runs.toggle(condition)
 
@@ -164,14 +164,14 @@ class CodePanel(Panel[None]):
         found = self._session.runs.breakpoints
         for tab, view in self.views.items():
             if tab is Tab.PAPER:
-                lines = range(len(self._code.paper.lines))
-                view.show_marks([n for n in lines if self._code.condition(tab, n) in found])
+                lines = range(len(self.code.paper.lines))
+                view.show_marks([n for n in lines if self.code.condition(tab, n) in found])
             else:
                 view.show_marks(
                     [
                         at.line
                         for at in found
                         if isinstance(at, AtLine)
-                        and (at.algorithm, at.tab) == (self._code.algorithm, tab)
+                        and (at.algorithm, at.tab) == (self.code.algorithm, tab)
                     ]
                 )

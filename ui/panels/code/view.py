@@ -61,10 +61,10 @@ class CodeView(QPlainTextEdit):
         self.style_now = Style(DARK)
         self.current: tuple[int, ...] = ()
         self.marked: frozenset[int] = frozenset()
-        self._numbers: tuple[int, ...] = ()
+        self.numbers: tuple[int, ...] = ()
         self._shown: tuple[CodeLine, ...] = ()
         self._colours = _Colours(self.document(), language)
-        self._margin = _Margin(self)
+        self.margin = _Margin(self)
         self.setAccessibleName(name)
         self.setReadOnly(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -97,7 +97,7 @@ class CodeView(QPlainTextEdit):
         if lines == self._shown:
             return
         self._shown = lines
-        self._numbers = tuple(line.number for line in lines)
+        self.numbers = tuple(line.number for line in lines)
         self.current = ()
         text = "\n".join(line.text for line in lines)
         self._colours.take(text)
@@ -116,11 +116,11 @@ class CodeView(QPlainTextEdit):
     def show_marks(self, lines: Collection[int]) -> None:
         """Show breakpoints."""
         self.marked = frozenset(lines)
-        self._margin.update()
+        self.margin.update()
 
     def follow(self) -> None:
         """Scroll to the lines that run now where they are out of sight, and then to the middle."""
-        places = [self._numbers.index(n) for n in self.current if n in self._numbers]
+        places = [self.numbers.index(n) for n in self.current if n in self.numbers]
         if not places:
             return
         boxes = [self._box(self.document().findBlockByNumber(n)) for n in places]
@@ -145,13 +145,13 @@ class CodeView(QPlainTextEdit):
             box = self._box(block)
             if box.top() > self.viewport().height():
                 break
-            out.append((self._numbers[block.blockNumber()], box))
+            out.append((self.numbers[block.blockNumber()], box))
             block = block.next()
         return out
 
     def _repaint(self) -> None:
         self.viewport().update()
-        self._margin.update()
+        self.margin.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         # The ground lies under the text; an extra selection would end where a wrapped line does.
@@ -179,7 +179,7 @@ class CodeView(QPlainTextEdit):
     def margin_width(self) -> int:
         """Width of the column of marks and numbers, in pixels."""
         font = self.style_now.code_font(_LETTERS)
-        digits = "0" * len(str(max(self._numbers, default=0)))
+        digits = "0" * len(str(max(self.numbers, default=0)))
         return round(self.style_now.px(28) + text_width(font, digits))
 
     def _make_room(self) -> None:
@@ -188,12 +188,12 @@ class CodeView(QPlainTextEdit):
 
     def _place_margin(self) -> None:
         inside = self.contentsRect()
-        self._margin.setGeometry(
+        self.margin.setGeometry(
             QRect(inside.left(), inside.top(), self.margin_width, inside.height())
         )
 
     def _scrolled(self, rect: QRect, by: int) -> None:
-        self._margin.update()
+        self.margin.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -203,11 +203,11 @@ class CodeView(QPlainTextEdit):
     def paint_margin(self, painter: QPainter) -> None:
         """Paint marks and numbers of the lines in sight."""
         theme = self.style_now.theme
-        painter.fillRect(self._margin.rect(), QColor(theme.panel))
+        painter.fillRect(self.margin.rect(), QColor(theme.panel))
         ascent = QFontMetricsF(self.font()).ascent()
         for number, box in self.blocks_in_sight():
             if number:
-                place = QRectF(0, box.top(), self._margin.width(), box.height())
+                place = QRectF(0, box.top(), self.margin.width(), box.height())
                 paint_margin(
                     painter, self.style_now, place, str(number), box.top() + ascent,
                     current=number in self.current, marked=number in self.marked,
@@ -239,7 +239,7 @@ class CodeView(QPlainTextEdit):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        number = self._numbers[self.textCursor().blockNumber()] if self._numbers else 0
+        number = self.numbers[self.textCursor().blockNumber()] if self.numbers else 0
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             if number:
                 self.line_chosen.emit(number)

@@ -79,7 +79,7 @@ class ComparePanel(Panel[CompareModel]):
         self._session = session
         self._view: str | None = None
         self._marked = 0
-        self._comparison: Comparison | None = None
+        self.comparison: Comparison | None = None
         self._lockstep: Lockstep | None = None
         self._runs: tuple[Trace, dict[str, EngineRun]] | None = None
         self._trace: Trace | None = None
@@ -168,7 +168,7 @@ class ComparePanel(Panel[CompareModel]):
         self._arrange()
 
     def show_view(self, view: View, model: CompareModel) -> None:
-        self._comparison, self._lockstep = model
+        self.comparison, self._lockstep = model
         self._trace = self._session.trace
         self._check()
         self.setAccessibleDescription(self._words())
@@ -176,13 +176,13 @@ class ComparePanel(Panel[CompareModel]):
 
     def _words(self) -> str:
         """Return the figures for those who do not see the picture."""
-        assert self._comparison is not None
+        assert self.comparison is not None
         parts = [
-            f"{title(p.algorithm)}: {place_words(self._comparison, p)[0]}, "
+            f"{title(p.algorithm)}: {place_words(self.comparison, p)[0]}, "
             f"{bytes_text(p.counters.bytes)} requested"
             for p in self.positions
         ]
-        return "; ".join((*parts, *(texts[0] for texts in verdicts(self._comparison))))
+        return "; ".join((*parts, *(texts[0] for texts in verdicts(self.comparison))))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -220,14 +220,14 @@ class ComparePanel(Panel[CompareModel]):
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
             self.clear(painter)
-            if self._comparison is not None:
+            if self.comparison is not None:
                 if self.shows_table:
                     paint_table(
-                        painter, self._comparison, self.style_now, self.place(), runs=self.runs
+                        painter, self.comparison, self.style_now, self.place(), runs=self.runs
                     )
                 else:
                     paint_compare(
-                        painter, self._comparison, self.positions, self.style_now, self.place(),
+                        painter, self.comparison, self.positions, self.style_now, self.place(),
                         by_time=self.by_time, marked=self._marked if self.hasFocus() else None,
                     )  # fmt: skip
 
@@ -235,7 +235,7 @@ class ComparePanel(Panel[CompareModel]):
 
     def column_at(self, place: QPointF) -> str | None:
         """Return the algorithm whose column is at a place of the panel."""
-        if self.shows_table or self._comparison is None:
+        if self.shows_table or self.comparison is None:
             return None
         column = compare_layout(self.place(), self.style_now).column_at(place)
         return None if column is None else NAMES[column]

@@ -70,14 +70,14 @@ class _Strips(QWidget):
         self.setAccessibleDescription(f"worst {said}")
         self.update()
 
-    def _place(self) -> QRectF:
+    def place(self) -> QRectF:
         return QRectF(self.rect()).adjusted(8, 4, -8, -2)
 
     def _hit(self, point: QPointF) -> tuple[int, int] | None:
         if self.snapshot is None:
             return None
         rows = self.snapshot.program.workload.seqlen_q
-        return row_at(self._place(), self.style_now, point, rows)
+        return row_at(self.place(), self.style_now, point, rows)
 
     def event(self, event: QEvent) -> bool:
         if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
@@ -99,7 +99,7 @@ class _Strips(QWidget):
             painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
             if self.snapshot is not None and self.model is not None:
                 paint_exactness(
-                    painter, self.snapshot, self.model, self.style_now, self._place(), row=self.row
+                    painter, self.snapshot, self.model, self.style_now, self.place(), row=self.row
                 )
 
 

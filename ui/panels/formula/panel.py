@@ -61,7 +61,7 @@ class FormulaPanel(Panel[FormulaModel]):
         self._session = session
         self._model: FormulaModel | None = None
         self._said: ExplanationText | None = None
-        self._laid: FormulaLayout | None = None
+        self.laid: FormulaLayout | None = None
         self._hover: int | None = None
         self._focus: int | None = None
         self.setMouseTracking(True)
@@ -81,19 +81,19 @@ class FormulaPanel(Panel[FormulaModel]):
     @property
     def links(self) -> list[Link]:
         """The numbers that can be clicked, in reading order."""
-        return self._laid.links if self._laid else []
+        return self.laid.links if self.laid else []
 
     def _lay_out(self) -> None:
         if self._model is None:
             return
         x, y = _MARGIN
         rect = QRectF(self.rect()).adjusted(x, y, -x, -y)
-        self._laid = formula_layout(self._model, self._said, self.style_now, rect)
+        self.laid = formula_layout(self._model, self._said, self.style_now, rect)
         if self._focus is not None:
             self._focus = min(self._focus, len(self.links) - 1) if self.links else None
         self._hover = None
         if self.underMouse():
-            self._hover = self._laid.link_at(QPointF(self.mapFromGlobal(self.cursor().pos())))
+            self._hover = self.laid.link_at(QPointF(self.mapFromGlobal(self.cursor().pos())))
         self._describe()
         self.update()
 
@@ -116,7 +116,7 @@ class FormulaPanel(Panel[FormulaModel]):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Underline the number under the pointer."""
-        self._set_hover(self._laid.link_at(event.position()) if self._laid else None)
+        self._set_hover(self.laid.link_at(event.position()) if self.laid else None)
         event.accept()
 
     def leaveEvent(self, event: QEvent) -> None:
@@ -126,7 +126,7 @@ class FormulaPanel(Panel[FormulaModel]):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Select the cell of the number that was clicked."""
-        at = self._laid.link_at(event.position()) if self._laid else None
+        at = self.laid.link_at(event.position()) if self.laid else None
         if event.button() == Qt.MouseButton.LeftButton and at is not None:
             self._focus = at
             self._session.select(self.links[at].cell)
@@ -169,7 +169,7 @@ class FormulaPanel(Panel[FormulaModel]):
     def event(self, event: QEvent) -> bool:
         """Say what a number is called where the pointer rests on it."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            at = self._laid.link_at(QPointF(event.pos())) if self._laid else None
+            at = self.laid.link_at(QPointF(event.pos())) if self.laid else None
             if at is None:
                 QToolTip.hideText()
             else:
@@ -200,6 +200,6 @@ class FormulaPanel(Panel[FormulaModel]):
         """Draw what was laid out."""
         with painting(self) as painter:
             painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-            if self._laid is not None:
+            if self.laid is not None:
                 focus = self._focus if self.hasFocus() else None
-                paint_formula(painter, self._laid, hover=self._hover, focus=focus)
+                paint_formula(painter, self.laid, hover=self._hover, focus=focus)

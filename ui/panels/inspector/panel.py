@@ -94,7 +94,7 @@ class InspectorPanel(Panel[None]):
         self.hovered: Pointer | None = None
         self._session = session
         self._view: View | None = None
-        self._trace: Trace | None = None
+        self.trace: Trace | None = None
         self._made: _Scores | None = None
         self._small: F32 | None = None
         self._small_why = ""
@@ -133,7 +133,7 @@ class InspectorPanel(Panel[None]):
             self._board_head = self.head = head
             if self.other == head:
                 self.other = None
-        if trace is not self._trace:
+        if trace is not self.trace:
             self._take_trace(trace)
         elif self._made is not None and not self._covers(self._made.scores.part):
             self._compute()
@@ -144,8 +144,8 @@ class InspectorPanel(Panel[None]):
             self.canvas.reveal(self.pointer.row)
 
     def _take_trace(self, trace: Trace) -> None:
-        w, old = trace.workload, self._trace
-        self._trace = trace
+        w, old = trace.workload, self.trace
+        self.trace = trace
         if old is None or _shape(old) != _shape(trace):
             self.canvas.fit()
         said = settings_of(w)
@@ -176,7 +176,7 @@ class InspectorPanel(Panel[None]):
 
     def _compute(self) -> None:
         """Make the scores beside the window; of several wishes only the last counts."""
-        trace, view = self._trace, self._view
+        trace, view = self.trace, self._view
         assert trace is not None
         assert view is not None
         part = fitting_part(trace.workload, self.head, view.report.row)
@@ -190,7 +190,7 @@ class InspectorPanel(Panel[None]):
             return _Scores(trace, HeadScores(trace.workload, trace.inputs, part))
 
         def done(made: _Scores) -> None:
-            if made.trace is self._trace:
+            if made.trace is self.trace:
                 self._made = made
                 self.hovered = None
                 if self._covers(made.scores.part):
@@ -203,7 +203,7 @@ class InspectorPanel(Panel[None]):
 
     def _show_stop(self) -> None:
         """Say that the scores are missing, where they are: what was shown is of other rows."""
-        if self._made is None and self._trace is not None:
+        if self._made is None and self.trace is not None:
             self.stopped = True
             self.model = self.hovered = None
             self._tell()
@@ -215,7 +215,7 @@ class InspectorPanel(Panel[None]):
 
     def _shrink(self) -> None:
         """Make the small maps of all heads beside the window."""
-        made, trace, settings = self._made, self._trace, self.settings
+        made, trace, settings = self._made, self.trace, self.settings
         if made is None or trace is None:
             return
         size = (_SMALL_MAP, _SMALL_MAP)
@@ -232,7 +232,7 @@ class InspectorPanel(Panel[None]):
                 return None, "There are too many weights for small maps of all heads."
 
         def done(found: tuple[F32 | None, str]) -> None:
-            if trace is self._trace:
+            if trace is self.trace:
                 self._small, self._small_why = found
                 if self.model is not None:
                     self._show(self.model.maps)
@@ -250,7 +250,7 @@ class InspectorPanel(Panel[None]):
             self.canvas.setAccessibleDescription(str(error))
 
     def _show(self, maps: AttentionMaps) -> None:
-        trace, made = self._trace, self._made
+        trace, made = self.trace, self._made
         assert trace is not None
         if made is None:
             return
@@ -267,8 +267,8 @@ class InspectorPanel(Panel[None]):
         self._tell()
 
     def _notes(self, part: Part) -> tuple[str, ...]:
-        assert self._trace is not None
-        w, notes = self._trace.workload, []
+        assert self.trace is not None
+        w, notes = self.trace.workload, []
         if part.reason:
             notes.append(part.reason + ".")
         if self._small_why:
@@ -306,16 +306,16 @@ class InspectorPanel(Panel[None]):
 
     def reset(self) -> None:
         """Take the scenario's settings."""
-        if self._trace is not None:
-            w = self._trace.workload
+        if self.trace is not None:
+            w = self.trace.workload
             self.bar.show_settings(settings_of(w), w.seqlen_k)
             self.take_settings(settings_of(w))
 
     def put(self) -> None:
         """Propose the settings as the scenario's, but for what its file binds."""
-        if self._trace is None:
+        if self.trace is None:
             return
-        w = self._trace.workload
+        w = self.trace.workload
         changes = changes_of(w, self.settings)
         if changes:
             words = ", ".join(key for table in changes.values() for key in table)
@@ -323,7 +323,7 @@ class InspectorPanel(Panel[None]):
 
     def compare(self, on: bool) -> None:
         """Compare the head with the next one, or stop comparing."""
-        trace, made = self._trace, self._made
+        trace, made = self.trace, self._made
         self.other = None
         if on and trace is not None and made is not None:
             heads = made.scores.part.heads
@@ -386,7 +386,7 @@ class InspectorPanel(Panel[None]):
 
     def go(self) -> None:
         """Send the board to the head, row and key that are read."""
-        session, trace = self._session, self._trace
+        session, trace = self._session, self.trace
         if trace is None or session.view is None or trace is not session.trace:
             return
         w, pointer = trace.workload, self.pointer

@@ -307,16 +307,12 @@ class ScenarioPanel(Panel[None]):
         self.banner.say("\n".join(filter(None, [self._notice, *rest])))
 
     def _browse(self) -> None:
-        path = self.choose_file(str(Path(self._draft["input.path"]).parent))
+        folder, kinds = str(Path(self._draft["input.path"]).parent), "Tensors (*.safetensors *.npz)"
+        path, _ = QFileDialog.getOpenFileName(self, "Input file", folder, kinds)
         if path:
             editor = self.fields["input.path"].editor
             editor.show_text(path, force=True)
             self._commit("input.path", path)
-
-    def choose_file(self, folder: str) -> str:
-        """Ask for a tensor file, starting in `folder`; return its path, or nothing."""
-        kinds = "Tensors (*.safetensors *.npz)"
-        return QFileDialog.getOpenFileName(self, "Input file", folder, kinds)[0]
 
 
 def _typed(event: QKeyEvent) -> bool:

@@ -16,7 +16,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QToolTip
 
 from simulator.program.playback import end_of_visit
-from simulator.program.tile_program import TileProgram
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
@@ -59,7 +58,7 @@ class TrafficPanel(Panel[RunTraffic]):
         """Runs while the pointer moves, and a moment longer."""
         self._session = session
         self._snapshot: Snapshot | None = None
-        self._traffic: RunTraffic | None = None
+        self.traffic: RunTraffic | None = None
         self._chosen: int | None = None
         self._curves: tuple[object, QPixmap] | None = None
 
@@ -69,7 +68,7 @@ class TrafficPanel(Panel[RunTraffic]):
             self.hovered = None
         elif before.cursor != view.snapshot.cursor and not self.moving.isActive():
             self.hovered = None  # the figures of the place that the run has come to
-        self._traffic, self._snapshot = model, view.snapshot
+        self.traffic, self._snapshot = model, view.snapshot
         now = figures(view.snapshot.program, view.snapshot.cursor.visit, view.snapshot.counters)
         whole = f"whole run {bytes_text(model.own.end)}"
         self.setAccessibleDescription(", ".join((*now, whole)))
@@ -81,30 +80,33 @@ class TrafficPanel(Panel[RunTraffic]):
 
     def visit_at(self, x: float) -> int | None:
         """Return the visit at a place of the panel; None before there is a run."""
-        if self._traffic is None:
+        if self.traffic is None:
             return None
-        return traffic_layout(self._traffic, self.style_now, self.place()).visit_at(x)
+        return traffic_layout(self.traffic, self.style_now, self.place()).visit_at(x)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
             self.clear(painter)
-            if self._traffic is not None and self._snapshot is not None:
+            if self.traffic is not None and self._snapshot is not None:
                 now, style, place = self._snapshot, self.style_now, self.place()
                 # Curves take ten times as long as the rest: they are kept. SVG and PDF want lines.
                 if painter.paintEngine().type() is not QPaintEngine.Type.Raster:
-                    paint_curves(painter, now.program, self._traffic, style, place)
+                    paint_curves(painter, now.program, self.traffic, style, place)
                 else:
-                    painter.drawPixmap(0, 0, self._kept_curves(now.program, self._traffic))
+                    painter.drawPixmap(0, 0, self.curves())
                 paint_place(
-                    painter, now.program, self._traffic, now.cursor.visit, now.counters,
+                    painter, now.program, self.traffic, now.cursor.visit, now.counters,
                     style, place, hovered=self.hovered,
                 )  # fmt: skip
             if has_ring(self):
                 painter.setPen(QColor(self.style_now.theme.text))
                 painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
-    def _kept_curves(self, program: TileProgram, traffic: RunTraffic) -> QPixmap:
+    def curves(self) -> QPixmap:
         """Return the picture of the curves, painted anew when run, style or size change."""
+        assert self._snapshot is not None
+        assert self.traffic is not None
+        program, traffic = self._snapshot.program, self.traffic
         ratio = self.devicePixelRatioF()
         key = (traffic, self.style_now, self.size(), ratio)
         if self._curves is None or self._curves[0] != key:
@@ -133,14 +135,14 @@ class TrafficPanel(Panel[RunTraffic]):
     def event(self, event: QEvent) -> bool:
         # Beside the plot alone: over it, the words would hide the figures.
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            inside = self._traffic is not None and self._plot().contains(event.pos())
+            inside = self.traffic is not None and self._plot().contains(event.pos())
             QToolTip.showText(event.globalPos(), "" if inside else _TIP, self)
             return True
         return super().event(event)
 
     def _plot(self) -> QRectF:
-        assert self._traffic is not None
-        return traffic_layout(self._traffic, self.style_now, self.place()).plot
+        assert self.traffic is not None
+        return traffic_layout(self.traffic, self.style_now, self.place()).plot
 
     def leaveEvent(self, event: QEvent) -> None:
         self.hovered = None

@@ -199,8 +199,9 @@ def test_verify_passes_and_names_the_first_difference(monkeypatch, capsys):
     assert "10 of 10 visits agree" in capsys.readouterr().out
     import simulator.engines.numpy_engine as engine
 
-    exact = engine.exp_below
-    monkeypatch.setattr(engine, "exp_below", lambda high, low: exact(high, low) * np.float32(1.001))
+    exact = engine.score_keys
+    off = np.float32(1.001)
+    monkeypatch.setattr(engine, "score_keys", lambda *args: tuple(x * off for x in exact(*args)))
     assert main(["verify", demo]) == 1
     assert "differs first at visit 0" in capsys.readouterr().out
 
@@ -227,14 +228,15 @@ def test_a_fault_is_named_by_verify_and_its_summary_stays_json(tmp_path, capsys)
 def test_verify_never_lets_nan_pass(monkeypatch, capsys):
     import simulator.engines.numpy_engine as engine
 
-    exact = engine.exp_below
+    exact = engine.score_keys
 
-    def poisoned(high, low):
-        out = exact(high, low)
-        out.flat[0] = np.nan
+    def poisoned(*args):
+        out = exact(*args)
+        for scores in out:
+            scores.flat[0] = np.nan
         return out
 
-    monkeypatch.setattr(engine, "exp_below", poisoned)
+    monkeypatch.setattr(engine, "score_keys", poisoned)
     assert main(["verify", str(SCENARIOS / "causal.toml")]) == 1
     assert "nan" in capsys.readouterr().out
 

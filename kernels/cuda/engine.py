@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from kernels.build.sources import whole_source
 from kernels.cuda.counters import total
 from kernels.cuda.launch import Device, Recording, Tensors, build_options, prepared
-from kernels.cuda.naive import naive_tile
 from kernels.cuda.records import Details, carried_on, detail_buffer, detail_type, recording
 from kernels.cuda.specs import KERNELS, SPECS, Part, most_shared_bytes
+from kernels.cuda.visits import recorded_tile
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, bfloat16_from_bits, frozen
 from simulator.base.errors import refuse
-from simulator.engines.numpy_engine import RowBlock, Tile
+from simulator.engines.protocol import RowBlock, Tile
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import Counters, Visit
@@ -92,6 +92,7 @@ class KernelEngine:
         self.name = device.name
         self.device = device.label
         self._on = device
+        self._inputs = inputs
         check_fits(workload, device)
         options = build_options(workload, trace=True)
         self._module = device.module(whole_source(workload.algorithm), options)
@@ -131,29 +132,7 @@ class KernelEngine:
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
         """Return what the kernel recorded of one visit, m and l being those of the row block."""
         details = self._details_at(visit.head, visit.i, visit.j)
-        if algorithm_of(self.workload).stores_scores:
-            return naive_tile(self.workload, visit, block, details)
-        fields = details.visit(visit.j)
-        r, c = len(visit.rows), len(visit.cols)
-        m, l = block.m[:, visit.j], block.l[:, visit.j]
-        m_prev, l_prev = np.full_like(m, -np.inf), np.zeros_like(l)
-        if visit.j:  # a skipped tile has left m and l as they were
-            m_prev, l_prev = block.m[:, visit.j - 1], block.l[:, visit.j - 1]
-        return Tile(
-            s=fields["s"][:r, :c],
-            seen=self.workload.mask.visible(visit.rows, visit.cols),
-            m_prev=m_prev,
-            m=m,
-            l_prev=l_prev,
-            l=l,
-            m_tile=fields["m_tile"][:r],
-            l_tile=fields["l_tile"][:r],
-            alpha=details.alpha[:, visit.j - details.columns.start],
-            beta=fields["beta"][:r],
-            p=fields["p"][:r, :c],
-            o_prev=fields["o_before"][:r],
-            o=fields["o"][:r],
-        )
+        return recorded_tile(self.workload, self._inputs, visit, block, details)
 
     def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
         """Return S and P of a row block, a launch for each stretch of tiles not yet recorded."""

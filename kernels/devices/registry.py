@@ -11,8 +11,9 @@ from kernels.devices.driver import gpu_status
 from kernels.devices.host.device import HostDevice
 from kernels.errors import KernelError
 from simulator.base.errors import InputError, refuse
-from simulator.engines.faults import FaultyEngine
-from simulator.engines.numpy_engine import Engine, NumpyEngine
+from simulator.engines.numpy_engine import NumpyEngine
+from simulator.engines.op_engine import OpEngine
+from simulator.engines.protocol import Engine
 from simulator.problem.workload import Inputs, Workload
 
 ENGINES = ("auto", "numpy", "cupy", "host")
@@ -54,7 +55,7 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
         if name in ("cupy", "host"):
             expected = "auto or numpy while faults are switched on: the CUDA kernels have none"
             raise refuse("--engine", "engine", name, expected)
-        return FaultyEngine(workload, inputs), FAULTS_NOTE
+        return OpEngine(workload, inputs), FAULTS_NOTE
     if name == "numpy":
         return NumpyEngine(workload, inputs), ""
     if name in ("cupy", "host"):

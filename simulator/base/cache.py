@@ -9,6 +9,9 @@ from typing import Generic, TypeVar
 V = TypeVar("V")
 
 
+MIB = 2**20
+
+
 class BoundedCache(Generic[V]):
     """Keep recent values up to a number of bytes; the newest is kept whatever its size.
 

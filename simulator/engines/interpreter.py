@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from simulator.base.dtypes import F64
 from simulator.problem.workload import Inputs
-from simulator.program.ops import Machine, Op
+from simulator.program.ops import Op, State
 from simulator.program.tile_program import TileProgram, Visit
 
 
 class Interpreter:
-    """A tile program on a float64 machine, in program order.
+    """A tile program on a float64 state, in program order.
 
     Parameters
     ----------
@@ -23,17 +23,17 @@ class Interpreter:
 
     def __init__(self, program: TileProgram, inputs: Inputs) -> None:
         self.program = program
-        self.machine = Machine(inputs.q, inputs.k, inputs.v)
+        self.state = State(inputs.q, inputs.k, inputs.v)
 
     def steps(self) -> Iterator[tuple[Visit, int, Op]]:
         """Do the ops one by one; yield visit, op index and op after each.
 
-        What an op has made is then in ``machine.chip`` and ``machine.hbm``.
+        What an op has made is then in ``state.chip`` and ``state.hbm``.
         """
         for index in range(len(self.program)):
             visit = self.program.visit(index)
             for number, op in enumerate(self.program.ops(index)):
-                op.apply(self.machine)
+                op.apply(self.state)
                 yield visit, number, op
 
     def run(self) -> None:
@@ -44,4 +44,4 @@ class Interpreter:
     @property
     def output(self) -> F64:
         """O in HBM, (heads, Nq, dv) float64."""
-        return self.machine.tensor("O")
+        return self.state.tensor("O")

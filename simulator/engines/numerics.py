@@ -14,18 +14,6 @@ Visible = Callable[[int, int], NDArray[np.bool_] | None]
 Span = tuple[int, int]
 
 
-def exp_below(high: F32, low: F32) -> F32:
-    """Return ``exp(high - low)``, 0 where `high` is -inf: what has seen nothing weighs nothing.
-
-    Parameters
-    ----------
-    high, low : ndarray
-        float32, broadcast against each other; `low` is -inf only where `high` is.
-    """
-    floor = np.where(low == -np.inf, np.float32(0), low)
-    return np.exp(high - floor)
-
-
 def joined(ranges: Sequence[Span]) -> list[Span]:
     """Return ascending key ranges with neighbours joined: one product for each."""
     out: list[Span] = []

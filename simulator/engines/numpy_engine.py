@@ -1,4 +1,4 @@
-"""What an engine answers, and the engine that answers with NumPy."""
+"""The engine that answers with NumPy, many tiles at a time."""
 
 from __future__ import annotations
 
@@ -6,137 +6,24 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from simulator.base.cache import BoundedCache
+from simulator.base.cache import MIB, BoundedCache
 from simulator.base.dtypes import F32, round_to
 from simulator.base.matmul import matmul
-from simulator.engines.numerics import exp_below, score_keys
+from simulator.engines.numerics import score_keys
+from simulator.engines.op_engine import OpEngine
+from simulator.engines.protocol import Engine, RowBlock, Tile, gone_through
 from simulator.engines.row_walk import RowBlockWalk, walk_row_block
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, worked_columns
+from simulator.program.ops import exp_shift, over
 from simulator.program.tile_program import Visit
-
-MIB = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class RowBlock:
-    """What an engine knows of one row block once it has run to its end.
-
-    Attributes
-    ----------
-    m : ndarray
-        (rows, Tc) float32, running maximum after each column block.
-    l : ndarray
-        (rows, Tc) float32, running sum of exponentials after each column block.
-    o : ndarray
-        (rows, dv) float32, the output as it lies in HBM: rounded to the dtype, except that
-        flash1 keeps it in float32.
-    lse : ndarray
-        (rows,) float32, ``m + ln l``; -inf for a row that saw nothing.
-    extra : object
-        What the engine itself keeps to answer for single tiles quickly.
-    bytes : int
-        Memory that all of it takes.
-    """
-
-    m: F32
-    l: F32
-    o: F32
-    lse: F32
-    extra: object
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """The numbers of one visit, read-only; r and c are its valid rows and columns.
-
-    In naive's softmax launch the tile is the whole row block. What a launch does not touch
-    holds the values it found: nothing seen (``m = -inf``, ``l = 0``, ``O = 0``).
-
-    Attributes
-    ----------
-    s : ndarray
-        (r, c) float32, scaled scores before the mask.
-    seen : ndarray
-        (r, c) bool, which pairs are visible.
-    m_prev, m : ndarray
-        (r,) float32, running maximum before and after.
-    l_prev, l : ndarray
-        (r,) float32, running sum before and after.
-    m_tile, l_tile : ndarray
-        (r,) float32, maximum and sum of exponentials of this tile alone. `l_tile` is relative
-        to `m` in flash2, to `m_tile` in flash1.
-    alpha, beta : ndarray
-        (r,) float32, ``exp(m_prev - m)`` and ``exp(m_tile - m)``.
-    p : ndarray
-        (r, c) float32, exponentials of the visible scores: relative to `m` in flash2, to
-        `m_tile` in flash1; divided by l in naive's output launch.
-    o_prev, o : ndarray
-        (r, dv) float32, O before and after: as a sum in flash2 and naive, normalised in flash1.
-    p_late : ndarray or None
-        (r, c) float32, what is multiplied by V where a fault scales or masks P after it was
-        summed; None where that is `p`.
-    """
-
-    s: F32
-    seen: NDArray[np.bool_]
-    m_prev: F32
-    m: F32
-    l_prev: F32
-    l: F32
-    m_tile: F32
-    l_tile: F32
-    alpha: F32
-    beta: F32
-    p: F32
-    o_prev: F32
-    o: F32
-    p_late: F32 | None = None
-
-    def __post_init__(self) -> None:
-        for attribute in fields(self):
-            array = getattr(self, attribute.name)
-            if array is not None:
-                array.flags.writeable = False
-
-    @property
-    def p_used(self) -> F32:
-        """What is multiplied by V, (r, c)."""
-        return self.p if self.p_late is None else self.p_late
-
-
-class Engine(Protocol):
-    """Computes the numbers of a workload, a row block or a tile at a time."""
-
-    name: str
-    device: str
-
-    def row_block(self, head: int, i: int) -> RowBlock:
-        """Return row block `i` of a head, run to its end."""
-
-    def row_blocks(self, head: int) -> Iterator[RowBlock]:
-        """Return all row blocks of a head, in their order."""
-
-    def tile(self, visit: Visit, block: RowBlock) -> Tile:
-        """Return the numbers of one visit of that row block."""
-
-    def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
-        """Return S (masked) and P of a row block, (rows, Nk) each; NaN in skipped tiles.
-
-        Every tile's P is as that tile computes it; naive's is divided by l.
-        """
-
-    def forget(self) -> None:
-        """Keep nothing that can be worked out again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +107,13 @@ class NumpyEngine:
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
         """Return the numbers of one visit, m and l being those of the row block."""
-        if algorithm_of(self.workload).stores_scores and visit.launch == 1:
-            return self._softmax_row(visit, block)
+        w, algorithm = self.workload, algorithm_of(self.workload)
+        again = partial(gone_through, w, self.inputs, visit)
+        ends = {"m": block.m[:, -1], "l": block.l[:, -1]}
+        if algorithm.stores_scores and visit.launch == 1:
+            s, masked = self._scores(visit)
+            tiles = {"m_tile": ends["m"], "l_tile": ends["l"]}
+            return again(before={}, loads={"S": masked}, recorded={**tiles, **ends}, unmasked=s)
         walk = block.extra
         assert isinstance(walk, RowBlockWalk)
         nth = self._visits.before(visit.i, visit.j)
@@ -230,23 +122,26 @@ class NumpyEngine:
         place = nth - stretch.first
         keys = slice(stretch.starts[place], stretch.starts[place + 1])
         s, masked = stretch.s[keys].T, stretch.masked[keys].T
+        if algorithm.stores_scores and visit.launch == 0:
+            return again(before={}, recorded={"S": s})
         m, l = block.m[:, visit.j], block.l[:, visit.j]
+        o_prev, o = stretch.sums[place], stretch.sums[place + 1]
         before = self._column_before(visit.i, visit.j)
         m_prev = np.full_like(m, -np.inf) if before is None else block.m[:, before]
         l_prev = np.zeros_like(l) if before is None else block.l[:, before]
-        m_tile = masked.max(axis=1)
-        alpha, beta = exp_below(m_prev, m), exp_below(m_tile, m)
-        o_prev, o = stretch.sums[place], stretch.sums[place + 1]
-        if algorithm_of(self.workload).normalises_each_tile:
-            p = exp_below(masked, m_tile[:, None])
-            o_prev, o = _over(o_prev, l_prev), _over(o, l)
-        elif algorithm_of(self.workload).stores_scores:
-            return self._naive_tile(visit, block, s, masked, o_prev, o, m_prev, m)
-        else:
-            p = exp_below(masked, m[:, None])
-        l_tile = p.sum(axis=1)
-        seen = self._seen(visit)
-        return Tile(s, seen, m_prev, m, l_prev, l, m_tile, l_tile, alpha, beta, p, o_prev, o)
+        if algorithm.stores_scores:
+            p = over(exp_shift(masked, ends["m"][:, None]), ends["l"][:, None])
+            o_prev, o = (
+                over(o_then * exp_shift(m_then, ends["m"])[:, None], ends["l"][:, None])
+                for o_then, m_then in ((o_prev, m_prev), (o, m))
+            )
+            found = ends if visit.first else {**ends, "O": o_prev}
+            return again(before=found, loads={"P": p}, recorded={"O": o}, unmasked=s)
+        if algorithm.normalises_each_tile:
+            o_prev, o = over(o_prev, l_prev[:, None]), over(o, l[:, None])
+        starts = visit.first and algorithm.normalises_last
+        found = {} if starts else {"m": m_prev, "l": l_prev, "O": o_prev}
+        return again(before=found, recorded={"S": s, "m": m, "l": l, "O": o})
 
     def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
         """Return S and P of a row block, a stretch of tiles at a time."""
@@ -260,55 +155,22 @@ class NumpyEngine:
             keys = np.concatenate([grid.col_range(j) for j in columns])
             s[:, keys] = masked
             if algorithm_of(self.workload).stores_scores:
-                p[:, keys] = _over(exp_below(masked, block.m[:, -1:]), block.l[:, -1])
+                p[:, keys] = over(exp_shift(masked, block.m[:, -1:]), block.l[:, -1:])
                 continue
             tops = block.m[:, columns]
             if algorithm_of(self.workload).normalises_each_tile:
                 tops = np.maximum.reduceat(masked, stretch.starts[:-1], axis=1)
-            p[:, keys] = exp_below(masked, np.repeat(tops, np.diff(stretch.starts), axis=1))
+            p[:, keys] = exp_shift(masked, np.repeat(tops, np.diff(stretch.starts), axis=1))
         return s, p
 
-    def _naive_tile(
-        self,
-        visit: Visit,
-        block: RowBlock,
-        s: F32,
-        masked: F32,
-        o_prev: F32,
-        o: F32,
-        m_prev: F32,
-        m: F32,
-    ) -> Tile:
-        rows, dv = len(visit.rows), self.workload.value_dim
-        nothing, zero = np.full(rows, -np.inf, dtype=np.float32), np.zeros(rows, dtype=np.float32)
-        empty = np.zeros((rows, dv), dtype=np.float32)
-        seen = self._seen(visit)
-        if visit.launch == 0:
-            p = np.zeros_like(s)
-            return Tile(
-                s, seen, nothing, nothing, zero, zero, nothing, zero, zero, zero, p, empty, empty
-            )
-        m_end, l_end = block.m[:, -1], block.l[:, -1]
-        p = _over(exp_below(masked, m_end[:, None]), l_end)
-        o_prev = _over(o_prev * exp_below(m_prev, m_end)[:, None], l_end)
-        o = _over(o * exp_below(m, m_end)[:, None], l_end)
-        return Tile(
-            s, seen, m_end, m_end, l_end, l_end, m_end, l_end, zero + 1, zero + 1, p, o_prev, o
-        )
-
-    def _softmax_row(self, visit: Visit, block: RowBlock) -> Tile:
+    def _scores(self, visit: Visit) -> tuple[F32, F32]:
+        """Return the scores of whole rows before and after the mask."""
         w = self.workload
         q, k, _ = self._operands(visit.head, visit.i)
         s, masked = score_keys(
             q, k, w.logit_scale, [(0, w.seqlen_k)], partial(self._visible, visit.i)
         )
-        m, l = block.m[:, -1], block.l[:, -1]
-        p = exp_below(masked.T, m[:, None])
-        rows = len(visit.rows)
-        nothing, zero = np.full(rows, -np.inf, dtype=np.float32), np.zeros(rows, dtype=np.float32)
-        empty = np.zeros((rows, w.value_dim), dtype=np.float32)
-        seen = self._seen(visit)
-        return Tile(s.T, seen, nothing, m, zero, l, m, l, zero, zero + 1, p, empty, empty)
+        return s.T, masked.T
 
     def _stretch(self, head: int, i: int, walk: RowBlockWalk, number: int) -> _Stretch:
         """Return the tiles between checkpoint `number` and the next."""
@@ -331,9 +193,9 @@ class NumpyEngine:
         for n, (j, (k0, k1)) in enumerate(zip(columns, ranges, strict=True)):
             at, m = starts[-1], walk.m[:, j]
             starts.append(at + k1 - k0)
-            p = exp_below(masked[at : starts[-1]], m[None, :])
+            p = exp_shift(masked[at : starts[-1]], m[None, :])
             matmul(p.T, v[k0:k1], out=sums[n + 1])
-            sums[n + 1] += exp_below(m_prev, m)[:, None] * sums[n]
+            sums[n + 1] += exp_shift(m_prev, m)[:, None] * sums[n]
             m_prev = m
         sums[-1] = walk.checkpoints[number + 1]  # the same to rounding; one number, one source
         return _Stretch(first, columns, tuple(starts), s, masked, sums)
@@ -356,12 +218,8 @@ class NumpyEngine:
             return None
         return self.workload.mask.visible(grid.row_range(i), range(k0, k1))
 
-    def _seen(self, visit: Visit) -> NDArray[np.bool_]:
-        return self.workload.mask.visible(visit.rows, visit.cols)
 
-
-def _over(values: F32, total: F32) -> F32:
-    """Return rows of `values` (r, n) divided by `total` (r,), 0 where that is 0."""
-    out = np.zeros_like(values)
-    np.divide(values, total[:, None], out=out, where=total[:, None] > 0)
-    return out
+def numpy_engine(workload: Workload, inputs: Inputs) -> Engine:
+    """Return the engine that computes with NumPy: op by op where a fault is on."""
+    kind = OpEngine if workload.faults.on else NumpyEngine
+    return kind(workload, inputs)

@@ -12,7 +12,7 @@ from functools import cache, cached_property, lru_cache
 
 from simulator.base.errors import refuse
 from simulator.base.limits import RUN_SCORES
-from simulator.engines.faults import numpy_engine
+from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
 from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.models import AttentionModel, models, with_kv_heads

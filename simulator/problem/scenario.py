@@ -139,7 +139,7 @@ class Hardware(Table):
 
 
 class Faults(Table):
-    """Mistakes to make on purpose; `simulator.engines.faults` says what each is."""
+    """Mistakes to make on purpose; `simulator.program.faults` says what each is."""
 
     forget_alpha: bool = False
     no_maximum: bool = False

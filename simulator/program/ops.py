@@ -1,23 +1,26 @@
 """The elementary moves of a tile program: what each costs, cites and, in numbers, does.
 
 Counters, the picture of the chip, the chips of the transport and the animation all come
-from these ops. They are also executable: `Op.apply` on a `Machine` in float64 is the oracle
-that every engine is held against.
+from these ops. They are also executable: `Op.apply` on a `State` in float64 is the oracle that
+every engine is held against, and in float32 the NumPy engine.
 """
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.base.dtypes import F64, STATISTIC_WIDTH
+from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
 
 Place = Literal["shared", "registers"]
+Values = NDArray[Any]
+"""float32 or float64, as the state computes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,8 @@ class ChipTile:
     stays: bool = False
 
 
-class Machine:
-    """HBM and one chip, in float64: what the ops run on.
+class State:
+    """HBM and one chip: what the ops run on.
 
     HBM starts as NaN where an algorithm has not written, so that reading too early shows.
 
@@ -76,44 +79,89 @@ class Machine:
     ----------
     q, k, v : ndarray
         (heads, Nq, d), (kv_heads, Nk, d), (kv_heads, Nk, dv).
+    number : dtype, optional
+        What the ops compute in.
+    head : int, optional
+        The one query head for which tensors can be written; all without it.
+    rows : range, optional
+        The query rows for which they can be written; all without it.
+
+    Attributes
+    ----------
+    chip : mapping of str to ndarray
+        The newest numbers by name, those of the row block or tile at hand. A name that is not on
+        the chip any more stays until it is made or loaded again.
+    hbm : mapping of str to ndarray
+        Tensors in HBM: Q, K and V as they were given, and of the others the part that can be
+        written, (heads, rows, ...).
     """
 
-    def __init__(self, q: NDArray[np.floating], k: NDArray[np.floating], v: NDArray[np.floating]):
-        heads, rows, keys, dv = q.shape[0], q.shape[1], k.shape[1], v.shape[2]
-        self.hbm: dict[str, F64] = {
-            "Q": q.astype(np.float64),
-            "K": k.astype(np.float64),
-            "V": v.astype(np.float64),
-        }
+    def __init__(
+        self,
+        q: NDArray[np.floating],
+        k: NDArray[np.floating],
+        v: NDArray[np.floating],
+        number: type[np.floating] = np.float64,
+        *,
+        head: int | None = None,
+        rows: range | None = None,
+    ) -> None:
+        self.number = number
+        self.chip: dict[str, Values] = {}
+        self.hbm: dict[str, Values] = {"Q": q, "K": k, "V": v}
+        self._heads = range(len(q)) if head is None else range(head, head + 1)
+        self._rows = range(q.shape[1]) if rows is None else rows
+        each = (len(self._heads), len(self._rows))
+        keys, dv = k.shape[1], v.shape[2]
         self._written = {
-            "O": (heads, rows, dv),
-            "LSE": (heads, rows),
-            "m": (heads, rows),
-            "l": (heads, rows),
-            "S": (heads, rows, keys),
-            "P": (heads, rows, keys),
-        }
-        self.chip: dict[str, F64] = {}
+            "O": (*each, dv), "LSE": each, "m": each, "l": each,
+            "S": (*each, keys), "P": (*each, keys),
+        }  # fmt: skip
 
-    def tensor(self, name: str) -> F64:
+    def tensor(self, name: str) -> Values:
         """Return a tensor in HBM, NaN until it is written."""
         if name not in self.hbm:
-            self.hbm[name] = np.full(self._written[name], np.nan)
+            self.hbm[name] = np.full(self._written[name], np.nan, dtype=self.number)
         return self.hbm[name]
 
-    def view(self, move: Move) -> F64:
-        """Return the part of HBM that a move names."""
-        rows = slice(move.rows.start, move.rows.stop)
-        part: F64 = self.tensor(move.tensor)[move.head, rows]
+    def view(self, move: Move) -> Values:
+        """Return the part of HBM that a move names, of what can be written only the part kept."""
+        tensor = self.tensor(move.tensor)
+        if move.tensor not in self._written:
+            return tensor[move.head, move.rows.start : move.rows.stop]
+        first = self._rows.start
+        part = tensor[
+            move.head - self._heads.start,
+            max(move.rows.start - first, 0) : max(move.rows.stop - first, 0),
+        ]
         return part if move.cols is None else part[:, move.cols.start : move.cols.stop]
 
+    def load(self, move: Move) -> Values:
+        """Return the numbers that a move brings to the chip."""
+        found = self.view(move)
+        written = move.tensor in self._written
+        return found.copy() if written else found.astype(self.number, copy=False)
 
-def exp_shift(high: F64, low: F64) -> F64:
-    """Return exp(high - low), 0 where `high` is -inf: what has seen nothing weighs nothing."""
-    nothing = np.isneginf(high)
-    return np.where(
-        nothing, 0.0, np.exp(np.where(nothing, 0.0, high) - np.where(nothing, 0.0, low))
-    )
+    def store(self, move: Move, values: Values | float) -> None:
+        """Write a part of HBM."""
+        self.view(move)[...] = values
+
+    def copy(self) -> State:
+        """Return a state that goes on from here by itself; S and P are written once and shared."""
+        other = copy.copy(self)
+        other.chip = dict(self.chip)
+        other.hbm = {
+            name: tensor.copy() if name in self._written and name not in "SP" else tensor
+            for name, tensor in self.hbm.items()
+        }
+        return other
+
+
+def exp_shift(high: Values, low: Values) -> Values:
+    """Return exp(high - low), 0 where `high` is -inf: keys that were not seen weigh nothing."""
+    floor: Values = np.where(np.isneginf(low), low.dtype.type(0), low)
+    weights: Values = np.exp(high - floor)
+    return weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +186,10 @@ class Op:
     """The op's word, as in docs/conventions.md; also its anchor in the kernel sources."""
     loads: ClassVar[bool] = False
     stores: ClassVar[bool] = False
+    recorded: ClassVar[tuple[str, ...]] = ()
+    """Numbers that an engine may have recorded once the op was done; checked against float64."""
+    changed: ClassVar[tuple[str, ...]] = ()
+    """Others that are checked, though no engine records them."""
 
     cites: str
     flops: int = 0
@@ -155,8 +207,8 @@ class Op:
         """Bytes stored to HBM."""
         return sum(move.bytes for move in self.moves) if self.stores else 0
 
-    def apply(self, machine: Machine) -> None:
-        """Do it, in float64."""
+    def apply(self, state: State) -> None:
+        """Do it, in what the state computes in."""
         raise NotImplementedError
 
 
@@ -167,9 +219,9 @@ class LoadTiles(Op):
     name: ClassVar[str] = "load"
     loads: ClassVar[bool] = True
 
-    def apply(self, machine: Machine) -> None:
+    def apply(self, state: State) -> None:
         for move in self.moves:
-            machine.chip[move.tensor] = machine.view(move).copy()
+            state.chip[move.tensor] = state.load(move)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,9 +231,9 @@ class StoreTiles(Op):
     name: ClassVar[str] = "store"
     stores: ClassVar[bool] = True
 
-    def apply(self, machine: Machine) -> None:
+    def apply(self, state: State) -> None:
         for move in self.moves:
-            machine.view(move)[...] = machine.chip[move.tensor]
+            state.store(move, state.chip[move.tensor])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,34 +243,39 @@ class StoreConstants(Op):
     name: ClassVar[str] = "clear"
     stores: ClassVar[bool] = True
 
-    def apply(self, machine: Machine) -> None:
+    def apply(self, state: State) -> None:
         for move in self.moves:
-            machine.view(move)[...] = -np.inf if move.tensor in ("m", "LSE") else 0.0
+            state.store(move, -np.inf if move.tensor in ("m", "LSE") else 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Initialise(Op):
-    """Start m, l and O of a row block on chip."""
+    """Start O of a row block on chip, and with `statistics` its m and l."""
 
     name: ClassVar[str] = "initialise"
     rows: int
     value_dim: int
+    statistics: bool = True
 
-    def apply(self, machine: Machine) -> None:
-        machine.chip["m"] = np.full(self.rows, -np.inf)
-        machine.chip["l"] = np.zeros(self.rows)
-        machine.chip["O"] = np.zeros((self.rows, self.value_dim))
+    def apply(self, state: State) -> None:
+        chip, number = state.chip, state.number
+        if self.statistics:
+            chip["m"] = np.full(self.rows, -np.inf, number)
+            chip["l"] = np.zeros(self.rows, number)
+        chip["O"] = np.zeros((self.rows, self.value_dim), number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores(Op):
-    """``S = scale · Q Kᵀ`` of one tile."""
+    """``S = (scale · Q) Kᵀ`` of one tile."""
 
     name: ClassVar[str] = "scores"
+    recorded: ClassVar[tuple[str, ...]] = ("S",)
     scale: float
 
-    def apply(self, machine: Machine) -> None:
-        machine.chip["S"] = matmul(machine.chip["Q"], machine.chip["K"].T) * self.scale
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["S"] = matmul(chip["Q"] * state.number(self.scale), chip["K"].T)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,13 +283,14 @@ class ApplyMask(Op):
     """Set the hidden pairs of a tile to -inf, before the softmax."""
 
     name: ClassVar[str] = "mask"
+    changed: ClassVar[tuple[str, ...]] = ("S",)
     mask: Mask = field(repr=False)
     rows: range
     cols: range
 
-    def apply(self, machine: Machine) -> None:
-        seen = self.mask.visible(self.rows, self.cols)
-        machine.chip["S"] = np.where(seen, machine.chip["S"], -np.inf)
+    def apply(self, state: State) -> None:
+        chip, seen = state.chip, self.mask.visible(self.rows, self.cols)
+        chip["S"] = np.where(seen, chip["S"], state.number(-np.inf))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,19 +298,23 @@ class RowMax(Op):
     """The maximum of each row.
 
     `running`: over all tiles so far, with ``alpha = exp(m_old - m)``; else of what is on chip
-    alone, kept as ``m_tile``.
+    alone, kept as ``m_tile``, which is m where that is the `whole` row.
     """
 
     name: ClassVar[str] = "row max"
-    running: bool
+    recorded: ClassVar[tuple[str, ...]] = ("m", "alpha", "m_tile")
+    running: bool = False
+    whole: bool = False
 
-    def apply(self, machine: Machine) -> None:
-        chip = machine.chip
+    def apply(self, state: State) -> None:
+        chip = state.chip
         chip["m_tile"] = chip["S"].max(axis=1)
         if self.running:
             chip["m_prev"] = chip["m"]
-            chip["m"] = np.maximum(chip["m"], chip["m_tile"])
+            chip["m"] = np.maximum(chip["m_prev"], chip["m_tile"])
             chip["alpha"] = exp_shift(chip["m_prev"], chip["m"])
+        if self.whole:
+            chip["m"] = chip["m_tile"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,25 +322,34 @@ class Exponentials(Op):
     """``P = exp(S - m)``, with the maximum of the run or of the tile."""
 
     name: ClassVar[str] = "exponentials"
+    recorded: ClassVar[tuple[str, ...]] = ("P",)
     running: bool
 
-    def apply(self, machine: Machine) -> None:
-        top = machine.chip["m" if self.running else "m_tile"]
-        machine.chip["P"] = exp_shift(machine.chip["S"], top[:, None])
+    def apply(self, state: State) -> None:
+        top = state.chip["m" if self.running else "m_tile"]
+        state.chip["P"] = exp_shift(state.chip["S"], top[:, None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSum(Op):
-    """The sum of each row's exponentials: ``l = alpha l + rowsum(P)``, or the tile's own."""
+    """The sum of each row's exponentials.
+
+    `running`: ``l = alpha l + rowsum(P)``; else of what is on chip alone, kept as ``l_tile``,
+    which is l where that is the `whole` row.
+    """
 
     name: ClassVar[str] = "row sum"
-    running: bool
+    recorded: ClassVar[tuple[str, ...]] = ("l_tile", "l")
+    running: bool = False
+    whole: bool = False
 
-    def apply(self, machine: Machine) -> None:
-        chip = machine.chip
+    def apply(self, state: State) -> None:
+        chip = state.chip
         chip["l_tile"] = chip["P"].sum(axis=1)
         if self.running:
             chip["l"] = chip["alpha"] * chip["l"] + chip["l_tile"]
+        if self.whole:
+            chip["l"] = chip["l_tile"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,9 +357,10 @@ class Combine(Op):
     """Join the tile's m and l with those of the run (FlashAttention-1)."""
 
     name: ClassVar[str] = "combine"
+    recorded: ClassVar[tuple[str, ...]] = ("m", "l", "alpha", "beta")
 
-    def apply(self, machine: Machine) -> None:
-        chip = machine.chip
+    def apply(self, state: State) -> None:
+        chip = state.chip
         chip["m_prev"], chip["l_prev"] = chip["m"], chip["l"]
         chip["m"] = np.maximum(chip["m_prev"], chip["m_tile"])
         chip["alpha"] = exp_shift(chip["m_prev"], chip["m"])
@@ -303,12 +375,12 @@ class Rescale(Op):
     name: ClassVar[str] = "rescale"
     normalised: bool
 
-    def apply(self, machine: Machine) -> None:
-        chip = machine.chip
-        factor = chip["alpha"]
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["factor"] = chip["alpha"]
         if self.normalised:
-            factor = _over(factor * chip["l_prev"], chip["l"])
-        chip["O"] = factor[:, None] * chip["O"]
+            chip["factor"] = over(chip["alpha"] * chip["l_prev"], chip["l"])
+        chip["O"] = chip["factor"][:, None] * chip["O"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,34 +388,38 @@ class Accumulate(Op):
     """``O += P V``; into a `normalised` O (FlashAttention-1), ``O += beta / l · P V``."""
 
     name: ClassVar[str] = "accumulate"
+    recorded: ClassVar[tuple[str, ...]] = ("O",)
     normalised: bool
 
-    def apply(self, machine: Machine) -> None:
-        chip = machine.chip
+    def apply(self, state: State) -> None:
+        chip = state.chip
         product = matmul(chip["P"], chip["V"])
         if self.normalised:
-            product = _over(chip["beta"], chip["l"])[:, None] * product
+            product = over(chip["beta"], chip["l"])[:, None] * product
         chip["O"] = chip["O"] + product
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Normalise(Op):
-    """Divide by l once, at the end: O of flash2 (and LSE = m + ln l), or P of naive."""
+    """Divide by l once, at the end: O of flash2, or P of naive; LSE = m + ln l."""
 
     name: ClassVar[str] = "normalise"
     tensor: Literal["O", "P"]
 
-    def apply(self, machine: Machine) -> None:
-        chip = machine.chip
-        total = chip["l"] if self.tensor == "O" else chip["l_tile"]
-        top = chip["m"] if self.tensor == "O" else chip["m_tile"]
-        chip[self.tensor] = _over(np.ones_like(total), total)[:, None] * chip[self.tensor]
-        chip["LSE"] = np.where(total > 0, top + np.log(np.where(total > 0, total, 1.0)), -np.inf)
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip[self.tensor] = over(chip[self.tensor], chip["l"][:, None])
+        chip["LSE"] = log_sum_exp(chip["m"], chip["l"])
 
 
-def _over(numerator: F64, denominator: F64) -> F64:
+def over(numerator: Values, denominator: Values) -> Values:
     """Return the quotient, 0 where the denominator is 0: the row has seen nothing."""
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator != 0)
+
+
+def log_sum_exp(m: Values, l: Values) -> Values:
+    """Return m + ln l, -inf where l is 0: the row has seen nothing."""
+    return m + np.log(l, out=np.full_like(l, -np.inf), where=l != 0)
 
 
 def statistics(rows: int) -> int:

@@ -9,7 +9,7 @@ sums over the outer blocks that are made once.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -21,7 +21,7 @@ from simulator.problem.intervals import I64, Intervals, sums
 from simulator.problem.scenario import Algorithm
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
-from simulator.program.ops import ChipTile, Op
+from simulator.program.ops import ChipTile, Move, Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +344,25 @@ class TileProgram:
         place = owner.index(head, outer, inner)
         return None if place is None else self._starts[launch] + place
 
+    def of_row_block(self, head: int, i: int) -> Iterator[int]:
+        """Yield the visits that a row block depends on, in order: they depend on no other."""
+        for launch, owner in enumerate(self.launches):
+            if owner.by_rows:
+                columns = owner.visits.visited(i)
+            else:
+                blocks = np.arange(len(owner.visits))
+                columns = blocks[owner.visits.contains(blocks, i)]
+            for j in columns.tolist():
+                index = self.index(head, i, j, launch)
+                assert index is not None
+                yield index
+
+    def opening(self, head: int) -> Iterator[int]:
+        """Yield the first visit of a head in each launch: it may clear what no other visit does."""
+        for start, launch in zip(self._starts, self.launches, strict=False):
+            if launch.per_head:
+                yield start + head * launch.per_head
+
     def ops(self, index: int) -> tuple[Op, ...]:
         """Return the ops of visit `index`, in order."""
         return self.algorithm.ops(self.workload, self.visit(index))
@@ -405,6 +424,16 @@ class TileProgram:
         """Return what the first visit of the outer block left on chip for the others."""
         opener = self.algorithm.ops(self.workload, replace(visit, first=True))
         return tuple(tile for op in opener for tile in op.allocates if tile.stays)
+
+    def held(self, visit: Visit) -> tuple[Move, ...]:
+        """Return what the first visit of the outer block has loaded for this one as well."""
+        if visit.first:
+            return ()
+        opener = self.algorithm.ops(self.workload, replace(visit, first=True))
+        staying = {tile.name for op in opener for tile in op.allocates if tile.stays}
+        return tuple(
+            move for op in opener if op.loads for move in op.moves if move.tensor in staying
+        )
 
     @cached_property
     def peak_shared_bytes(self) -> int:

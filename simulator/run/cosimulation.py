@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy as np
 from simulator.base.dtypes import F32, F64
 from simulator.base.tolerance import allowed, shares
 from simulator.engines.interpreter import Interpreter
-from simulator.engines.numpy_engine import Tile
-from simulator.program.ops import Op, RowMax, RowSum
+from simulator.engines.protocol import Numbers
+from simulator.program.ops import Op
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.run.trace import Trace
 
@@ -91,19 +91,21 @@ def verify(trace: Trace, progress: Callable[[float], None] | None = None) -> Ver
     program = trace.program
     interpreter = Interpreter(program, trace.inputs)
     checked, largest = 0, 0.0
-    late_mask = trace.workload.faults.late_mask
     for index in _visits(program):
         visit = program.visit(index)
         tile = trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
         scale = 1.0
-        for op in program.ops(index):
-            op.apply(interpreter.machine)
-            chip = interpreter.machine.chip
+        for number, op in enumerate(program.ops(index)):
+            op.apply(interpreter.state)
+            chip = interpreter.state.chip
+            before, after = tile.states[number : number + 2]
             if "S" in chip and op.name in ("load", "scores", "mask"):
                 finite = chip["S"][np.isfinite(chip["S"])]
                 scale = float(np.max(np.abs(finite), initial=1.0))
-            for name, ours, exact in _compared(op, tile, chip, late_mask):
-                size = scale * (_summed(chip) if name == "O" else 1.0)
+            for name, ours, exact in _compared(op, before, after, chip):
+                size = scale * (
+                    _terms(chip, program.algorithm.normalises_last) if name == "O" else 1.0
+                )
                 found, share = _difference(visit, op, name, ours, exact, size)
                 largest = max(largest, share)
                 if found is not None:
@@ -133,39 +135,26 @@ def _visits(program: TileProgram) -> Iterator[int]:
         start = max(stop, start + stride)
 
 
+_NAMES = {"m_tile": "m of the tile", "l_tile": "l of the tile"}
+
+
 def _compared(
-    op: Op, tile: Tile, chip: dict[str, F64], late_mask: bool
-) -> list[tuple[str, F32, F64]]:
-    """Return name, engine's and exact numbers of what an op has made."""
-    if op.name == "scores":
-        return [("S", tile.s, chip["S"])]
-    if op.name == "mask":
-        masked = tile.s if late_mask else np.where(tile.seen, tile.s, np.float32(-np.inf))
-        return [("S", masked, chip["S"])]
-    if op.name == "row max":
-        assert isinstance(op, RowMax)
-        if not op.running:
-            return [("m of the tile", tile.m_tile, chip["m_tile"])]
-        return [("m", tile.m, chip["m"]), ("alpha", tile.alpha, chip["alpha"])]
-    if op.name == "exponentials":
-        return [("P", tile.p, chip["P"])]
-    if op.name == "row sum":
-        own = ("l of the tile", tile.l_tile, chip["l_tile"])
-        assert isinstance(op, RowSum)
-        return [own, ("l", tile.l, chip["l"])] if op.running else [own]
-    if op.name == "combine":
-        names = ("m", "l", "alpha", "beta")
-        return [(name, getattr(tile, name), chip[name]) for name in names]
-    if op.name == "accumulate":
-        return [("O", tile.o, chip["O"])]
-    return []
+    op: Op, before: Numbers, after: Numbers, chip: Mapping[str, F64]
+) -> Iterator[tuple[str, F32, F64]]:
+    """Yield name, engine's and exact numbers of what an op has made."""
+    for name in op.recorded or op.changed:
+        ours = after.get(name)
+        if ours is not None and ours is not before.get(name):
+            yield _NAMES.get(name, name), ours, chip[name]
 
 
-def _summed(chip: dict[str, F64]) -> float:
-    """Return the size of the terms that O is a sum of: they may cancel, their errors do not."""
+def _terms(chip: Mapping[str, F64], summed: bool) -> float:
+    """Return the size of the terms of O, which may cancel; their errors do not.
+
+    `summed`: whether O is not divided by l before the end.
+    """
     values = float(np.max(np.abs(chip["V"]), initial=1.0))
-    running_sum = "l" in chip and "beta" not in chip
-    return values * (float(np.max(chip["l"], initial=1.0)) if running_sum else 1.0)
+    return values * (float(np.max(chip["l"], initial=1.0)) if summed else 1.0)
 
 
 def _difference(

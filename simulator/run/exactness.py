@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F64, DType, frozen
-from simulator.engines.faults import numpy_engine
+from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of, worked_columns
 from simulator.program.ops import exp_shift

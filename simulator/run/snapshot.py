@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.base.dtypes import F32, frozen
-from simulator.engines.numpy_engine import Tile
+from simulator.base.dtypes import F32
+from simulator.engines.protocol import Numbers, Tile
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.program.ops import ChipTile, Op
 from simulator.program.playback import Cursor
@@ -128,68 +128,41 @@ class Snapshot:
         """Names of the ops of this visit that have been done."""
         return frozenset(op.name for op in self.ops[: self.cursor.op + 1])
 
-    @cached_property
+    @property
+    def state(self) -> Numbers:
+        """The newest numbers of the tile and its rows by name, as they are now."""
+        return self.tile.states[self.cursor.op + 1]
+
+    @property
     def scores(self) -> F32 | None:
         """S of the current tile as it is now: (r, c), -inf where masked; None before it exists."""
-        if "scores" not in self.done and not self.in_softmax_launch:
-            return None
-        if self.program.workload.faults.late_mask:
-            return self.tile.s
-        if self.in_softmax_launch or "mask" in self.done:
-            return frozen(np.where(self.tile.seen, self.tile.s, np.float32(-np.inf)))
-        return self.tile.s
+        return self.state.get("S")
 
-    @cached_property
+    @property
     def weights(self) -> F32 | None:
         """P of the current tile as it is now, (r, c); None before it exists."""
-        if self.stores_scores:
-            if self.visit.launch == 2:
-                return self.tile.p if "load" in self.done else None
-            if "normalise" in self.done:
-                return _over(self.tile.p_used, self.tile.l[:, None])
-        if "accumulate" in self.done:
-            return self.tile.p_used
-        return self.tile.p if "exponentials" in self.done else None
+        return self.state.get("P")
 
     @property
     def m(self) -> F32:
         """Running maximum of the current row block now, (r,)."""
-        moves = "combine" if self._has("combine") else "row max"
-        return self.tile.m if moves in self.done or not self._has(moves) else self.tile.m_prev
+        return self.state.get("m", self.tile.blank["m"])
 
     @property
     def l(self) -> F32:  # noqa: E743
         """Running sum of the current row block now, (r,)."""
-        moves = "combine" if self._has("combine") else "row sum"
-        return self.tile.l if moves in self.done or not self._has(moves) else self.tile.l_prev
-
-    @cached_property
-    def o(self) -> F32:
-        """O of the current row block now, (r, dv)."""
-        tile = self.tile
-        if "normalise" in self.done and not self.stores_scores:
-            return _over(tile.o, tile.l[:, None])
-        if "accumulate" in self.done:
-            return tile.o
-        if "rescale" in self.done:
-            return self._rescaled
-        return tile.o_prev
+        return self.state.get("l", self.tile.blank["l"])
 
     @property
-    def _rescaled(self) -> F32:
-        with np.errstate(all="ignore"):  # a fault may have made O infinite
-            o = self.rescale_factor[:, None] * self.tile.o_prev
-            if self.program.workload.faults.half_accumulator:
-                o = o.astype(np.float16).astype(np.float32)
-        return frozen(o)
+    def o(self) -> F32:
+        """O of the current row block now, (r, dv)."""
+        return self.state.get("O", self.tile.blank["O"])
 
-    @cached_property
+    @property
     def rescale_factor(self) -> F32:
         """What O of each row is multiplied by at the rescale of this visit, (r,)."""
-        tile = self.tile
-        if not self._has("combine"):
-            return self.carried
-        return _over(self.carried * tile.l_prev, tile.l)
+        factor = self.tile.last("factor")
+        return self.carried if factor is None else factor
 
     @property
     def carried(self) -> F32:
@@ -213,9 +186,6 @@ class Snapshot:
         w = self.program.workload
         return time_estimate(w.gpu, self.counters.bytes, self.counters.flops, w.dtype)
 
-    def _has(self, name: str) -> bool:
-        return any(op.name == name for op in self.ops)
-
 
 def tile_states(program: TileProgram, visit: Visit) -> NDArray[np.uint8]:
     """Return the `TileState` of every tile of the head at a visit, uint8 of shape (Tr, Tc)."""
@@ -238,9 +208,3 @@ def tile_states(program: TileProgram, visit: Visit) -> NDArray[np.uint8]:
     if visit.launch:  # naive: S and P of the earlier launches lie in HBM
         states[states == TileState.PENDING] = TileState.USED
     return states
-
-
-def _over(values: F32, total: F32) -> F32:
-    """Return the quotient, 0 where `total` is 0: the row has seen nothing."""
-    with np.errstate(all="ignore"):  # a fault may have made either infinite
-        return frozen(np.divide(values, total, out=np.zeros_like(values), where=total != 0))

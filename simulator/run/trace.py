@@ -22,8 +22,8 @@ import numpy as np
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, frozen
 from simulator.base.errors import SCENARIO, InputError, refuse
-from simulator.engines.faults import numpy_engine
-from simulator.engines.numpy_engine import Engine, RowBlock, Tile
+from simulator.engines.numpy_engine import numpy_engine
+from simulator.engines.protocol import Engine, RowBlock, Tile
 from simulator.engines.reference import error_rows, reference_rows
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, DType, frozen
 from simulator.base.tolerance import shares
-from simulator.engines.faults import FaultyEngine
+from simulator.engines.op_engine import OpEngine
 from simulator.problem.scenario import Faults
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
@@ -54,9 +54,9 @@ def honest(workload: Workload) -> Workload:
     return replace(workload, scenario=scenario)
 
 
-def exact_engine(workload: Workload, inputs: Inputs) -> FaultyEngine:
+def exact_engine(workload: Workload, inputs: Inputs) -> OpEngine:
     """Return the engine that computes a workload in float64, without faults."""
-    return FaultyEngine(honest(workload), inputs, np.float64)
+    return OpEngine(honest(workload), inputs, np.float64)
 
 
 def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 from simulator.base.errors import InputError, safe_text
-from simulator.engines.faults import numpy_engine
+from simulator.engines.numpy_engine import numpy_engine
 from simulator.lesson.reader import load_lesson, resolve_step
 from simulator.problem.models import find_model
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from simulator.engines.faults import FAULTS, FaultyEngine
+from simulator.engines.op_engine import OpEngine
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import tile_program
+from simulator.program.faults import FAULTS
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from tests.helpers.runs import scenario
@@ -16,7 +17,7 @@ NAMES = tuple(fault.name for fault in FAULTS)
 def faulty(chosen: Scenario, *names: str) -> Trace:
     w = resolve(with_values(chosen, {"faults": dict.fromkeys(names, True)}))
     inputs = read_inputs(w)
-    return Trace(tile_program(w), FaultyEngine(w, inputs), inputs)
+    return Trace(tile_program(w), OpEngine(w, inputs), inputs)
 
 
 def causal(algorithm: str, **more: Any) -> Scenario:

@@ -24,7 +24,7 @@ class Exact:
 def run_op_by_op(trace: Trace) -> Iterator[tuple[Visit, int, Exact]]:
     """Run the interpreter; after each op, tell what exists of the current head and tile."""
     w, interpreter = trace.workload, Interpreter(trace.program, trace.inputs)
-    machine = interpreter.machine
+    machine = interpreter.state
     heads = [
         {
             "m": np.full(w.seqlen_q, np.nan),

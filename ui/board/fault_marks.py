@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen
 
-from simulator.engines.faults import fault_labels
 from simulator.problem.scenario import Faults
+from simulator.program.faults import fault_labels
 from simulator.run.cell_values import row_numbers
 from simulator.run.snapshot import Snapshot
 from ui.board.layout import BoardLayout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernels.devices.registry import FAULTS_NOTE, choose_engine
-from simulator.engines.numpy_engine import Engine
+from simulator.engines.protocol import Engine
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.run.trace import Trace, trace_of

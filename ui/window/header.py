@@ -13,8 +13,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from simulator.engines.faults import fault_labels
 from simulator.program.algorithms import ALGORITHMS
+from simulator.program.faults import fault_labels
 from simulator.run.trace import Trace
 from ui.look.draw import CENTRE, card, draw_text, text_width
 from ui.look.names import first_that_fits

@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 
 from simulator.base.assets import DEMO
 from simulator.base.errors import InputError, safe_text
-from simulator.engines.faults import fault_labels
+from simulator.program.faults import fault_labels
 from simulator.run.trace import Trace
 from ui.board.panel import BoardPanel
 from ui.look.icons import app_icon, icon

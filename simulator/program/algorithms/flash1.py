@@ -86,14 +86,14 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     )
     out += tiles.score_ops(w, visit, f"{_PAPER} 9", "Dao et al. 2022, Algorithm 2, line 11")
     out += [
-        RowMax(cites=f"{_PAPER} 10", running=False),
+        RowMax(cites=f"{_PAPER} 10"),
         Exponentials(
             cites=f"{_PAPER} 10",
             running=False,
             frees=("S",),
             allocates=(tiles.scores_tile(visit, "P"),),
         ),
-        RowSum(cites=f"{_PAPER} 10", running=False),
+        RowSum(cites=f"{_PAPER} 10"),
         Combine(cites=f"{_PAPER} 11"),
         Rescale(cites=f"{_PAPER} 12", normalised=True),
         Accumulate(

@@ -94,9 +94,9 @@ def _softmax_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     probabilities = ChipTile("P", one_row.bytes, "shared")
     return (
         LoadTiles(cites=f"{_PAPER} 2", moves=(tiles.square(w, visit, "S"),), allocates=(one_row,)),
-        RowMax(cites=f"{_PAPER} 2", running=False),
+        RowMax(cites=f"{_PAPER} 2", whole=True),
         Exponentials(cites=f"{_PAPER} 2", running=False, frees=("S",), allocates=(probabilities,)),
-        RowSum(cites=f"{_PAPER} 2", running=False),
+        RowSum(cites=f"{_PAPER} 2", whole=True),
         Normalise(cites=f"{_PAPER} 2", tensor="P"),
         StoreTiles(cites=f"{_PAPER} 2", moves=(tiles.square(w, visit, "P"),), frees=("P",)),
     )
@@ -110,6 +110,7 @@ def _output_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
                 cites=f"{_PAPER} 3",
                 rows=len(visit.rows),
                 value_dim=w.value_dim,
+                statistics=False,
                 allocates=tiles.accumulators(w, visit, stays=True)[2:],
             )
         )

@@ -11,7 +11,7 @@ from simulator.code import numpy_lines
 from simulator.code.code_lines import CodeLines, Tab, exemplar, forms
 from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.program import ops
-from simulator.program.ops import Machine, Op
+from simulator.program.ops import Op, State
 from simulator.program.playback import Cursor, last_cursor
 from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Finder
 from tests.helpers.runs import ALGORITHMS, program_of, scenario, scenarios, trace_of
@@ -128,7 +128,7 @@ def test_the_lines_of_numpy_are_those_that_run(algorithm):
     trace = trace_of(
         scenario(algorithm, nq=16, nk=9, rows=3, cols=2, mask={"causal": True}, heads=2)
     )
-    machine = Machine(trace.inputs.q, trace.inputs.k, trace.inputs.v)
+    machine = State(trace.inputs.q, trace.inputs.k, trace.inputs.v)
     code = code_of(algorithm)
     for index in range(len(trace.program)):
         for op in trace.program.ops(index):
@@ -180,6 +180,8 @@ def test_every_line_that_can_run_is_reached_by_a_step(algorithm):
         above = next(m for m in range(n - 1, 0, -1) if m not in left)
         assert numpy_lines.source()[above - 1].strip() in (
             "if self.running:",
+            "if self.whole:",
+            "if self.statistics:",
             "if self.normalised:",
         )
 

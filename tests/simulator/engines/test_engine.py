@@ -1,7 +1,7 @@
 """The NumPy engine against the float64 interpreter, visit by visit, and against a textbook."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.dtypes import round_to
-from simulator.engines.faults import FaultyEngine
 from simulator.engines.interpreter import Interpreter
-from simulator.engines.numpy_engine import Tile
+from simulator.engines.op_engine import OpEngine
+from simulator.engines.protocol import Tile
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import Inputs, Workload
@@ -28,6 +28,7 @@ from tests.helpers.runs import (
     textbook,
     trace_of,
 )
+from tests.helpers.tiles import NUMBERS
 
 HALF_ULP = {"float32": 0.0, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 """Largest relative error of rounding to nearest."""
@@ -51,7 +52,7 @@ def run_in_float64(trace: Trace) -> Iterator[tuple[Visit, dict[str, np.ndarray]]
     division by l, and for the rest what the last op that made it left.
     """
     interpreter = Interpreter(trace.program, trace.inputs)
-    chip, seen = interpreter.machine.chip, {}
+    chip, seen = interpreter.state.chip, {}
     last: int | None = None
     for visit, number, op in interpreter.steps():
         if visit.index != last:
@@ -275,7 +276,7 @@ def test_both_numpy_engines_tell_the_same_of_every_visit() -> None:
 def check_engines(chosen: Scenario) -> None:
     """Compare every number of the two engines."""
     trace = trace_of(chosen)
-    w, plain = trace.workload, FaultyEngine(trace.workload, trace.inputs)
+    w, plain = trace.workload, OpEngine(trace.workload, trace.inputs)
 
     def check(one: np.ndarray, other: np.ndarray, what: str) -> None:
         assert one.dtype == other.dtype == (np.bool_ if what == "seen" else np.float32)
@@ -290,7 +291,7 @@ def check_engines(chosen: Scenario) -> None:
         visit = trace.program.visit(index)
         ours = trace.tile(index)
         theirs = plain.tile(visit, pairs[visit.head, visit.i][1])
-        for name in (field.name for field in fields(Tile) if field.name != "p_late"):
+        for name in NUMBERS:
             check(getattr(ours, name), getattr(theirs, name), name)
     for (head, i), blocks in pairs.items():
         check(*(block.lse for block in blocks), "lse")

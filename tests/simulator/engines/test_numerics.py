@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.engines.numerics import exp_below, joined, mask_into, score_keys
+from simulator.engines.numerics import joined, mask_into, score_keys
+from simulator.program.ops import exp_shift
 
 RANGES = st.lists(st.integers(0, 3), min_size=2, max_size=8).map(
     lambda steps: [
@@ -62,4 +63,4 @@ def test_a_mask_leaves_other_rows_of_its_array_alone() -> None:
 def test_what_has_seen_nothing_weighs_nothing() -> None:
     high = np.array([-np.inf, -np.inf, 1.0, 2.0], dtype=np.float32)
     low = np.array([-np.inf, 3.0, 1.0, 4.0], dtype=np.float32)
-    assert exp_below(high, low).tolist() == [0.0, 0.0, 1.0, np.exp(np.float32(-2))]
+    assert exp_shift(high, low).tolist() == [0.0, 0.0, 1.0, np.exp(np.float32(-2))]

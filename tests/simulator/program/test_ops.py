@@ -5,7 +5,7 @@ import pytest
 
 from simulator.engines.interpreter import Interpreter
 from simulator.problem.workload import read_inputs
-from simulator.program.ops import Machine, Move, Op, exp_shift, statistics
+from simulator.program.ops import Move, Op, State, exp_shift, statistics
 from tests.helpers.runs import ALGORITHMS, pairs_of, program_of, scenario, textbook
 
 MASK = {"causal": True, "window": 3, "sinks": 1}
@@ -24,12 +24,12 @@ def ran(algorithm: str) -> Interpreter:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_what_a_run_leaves_in_hbm_is_the_textbooks(algorithm: str) -> None:
     done = ran(algorithm)
-    w, hbm = done.program.workload, done.machine.hbm
+    w, hbm = done.program.workload, done.state.hbm
     same = {"rtol": 1e-12, "atol": 1e-12}
     for head in range(2):
         o, lse = textbook(w, read_inputs(w), head)
         np.testing.assert_allclose(hbm["O"][head], o, **same)
-        s = hbm["Q"][head] @ hbm["K"][0].T * w.scale / w.temperature
+        s = hbm["Q"][head].astype(np.float64) @ hbm["K"][0].T * w.scale / w.temperature
         s = np.where(pairs_of(w).matrix(), s, -np.inf)
         blind = np.isneginf(lse)
         assert blind.sum() == 5
@@ -50,7 +50,7 @@ def test_what_a_run_leaves_in_hbm_is_the_textbooks(algorithm: str) -> None:
 
 def test_hbm_is_no_number_until_it_is_written() -> None:
     q, k, v = np.ones((4, 6, 3)), np.ones((2, 5, 3)), np.ones((2, 5, 7))
-    machine = Machine(q, k, v)
+    machine = State(q, k, v)
     shapes = {
         "Q": (4, 6, 3), "K": (2, 5, 3), "V": (2, 5, 7), "O": (4, 6, 7), "S": (4, 6, 5),
         "P": (4, 6, 5), "LSE": (4, 6), "m": (4, 6), "l": (4, 6),
@@ -90,4 +90,4 @@ def test_what_has_seen_nothing_weighs_nothing() -> None:
 
 def test_an_op_of_the_base_class_does_nothing_by_itself() -> None:
     with pytest.raises(NotImplementedError):
-        Op(cites="").apply(ran("flash2").machine)
+        Op(cites="").apply(ran("flash2").state)

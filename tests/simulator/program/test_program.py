@@ -16,7 +16,7 @@ from simulator.problem.intervals import Intervals
 from simulator.problem.scenario import Scenario
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload, read_inputs, resolve
-from simulator.program.ops import Machine, Move
+from simulator.program.ops import Move, State
 from simulator.program.tile_program import Cost, Launch, Visit
 from simulator.program.traffic import compulsory_bytes, floor_bytes
 from simulator.run.trace import tile_counts
@@ -261,7 +261,7 @@ def test_closed_forms_of_the_papers(
 def test_moves_ask_for_the_bytes_they_move(chosen: Scenario) -> None:
     program = program_of(chosen)
     w = program.workload
-    machine = Machine(*(getattr(read_inputs(w), name) for name in "qkv"))
+    machine = State(*(getattr(read_inputs(w), name) for name in "qkv"))
     for index in range(len(program)):
         visit = program.visit(index)
         for op in program.ops(index):

@@ -15,6 +15,7 @@ from simulator.program.tile_program import Visit
 from simulator.run import cosimulation
 from simulator.run.cosimulation import MAX_VISITS, _visits, verify
 from tests.helpers.runs import ALGORITHMS, program_of, scenario, scenarios, trace_of
+from tests.helpers.tiles import with_number
 
 
 @given(scenarios())
@@ -65,7 +66,7 @@ class WrongEngine(NumpyEngine):
             return tile
         wrong = getattr(tile, name).copy()
         wrong[(1,) * wrong.ndim] += value
-        return replace(tile, **{name: wrong})
+        return with_number(tile, name, wrong)
 
 
 @pytest.mark.parametrize("value", [1e-3, -1e-3, np.nan, np.inf])

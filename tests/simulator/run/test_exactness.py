@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.engines.faults import numpy_engine
+from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import Inputs
 from simulator.run import exactness as module

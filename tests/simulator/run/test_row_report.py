@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator import Snapshot, Trace, simulate
-from simulator.engines.faults import numpy_engine
+from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import Inputs
 from simulator.run.row_report import row_report
@@ -25,6 +25,7 @@ from tests.helpers.runs import (
     trace_of,
     visits_in_order,
 )
+from tests.helpers.tiles import with_state
 
 
 @given(scenarios(longest=12), st.integers(0, 40))
@@ -103,8 +104,7 @@ def test_the_error_is_that_of_o_divided_by_what_it_still_lacks(algorithm: str) -
             weight = p[:keys].sum() / p[: keys + 3 * between].max()
         o = now.o.astype(float)
         o[2] = (exact + np.array([0.25, -0.5])) * weight
-        now.__dict__["o"] = o
-        report = row_report(now, 2)
+        report = row_report(with_state(now, O=o), 2)
         unit = np.spacing(np.float32(np.abs(exact).max()))
         assert report.error == pytest.approx(0.5, rel=1e-5)
         assert report.ulp == pytest.approx(0.5 / unit, rel=1e-5)
@@ -167,16 +167,15 @@ def check_final_report(trace: Trace, last: Snapshot) -> None:
             assert report.ulp == pytest.approx(report.error / unit, abs=1e-3)
 
 
-def test_row_report_finds_a_wrong_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_report_finds_a_wrong_number() -> None:
     trace = trace_of(scenario("flash1", nq=8, d=3))
     now = trace.snapshot(len(trace) - 1)
     wrong = now.tile.o.copy()
     wrong[1, 2] += 0.25
-    monkeypatch.setitem(now.__dict__, "o", wrong)
-    assert row_report(now, now.visit.rows.start).error < 1e-5
-    assert row_report(now, now.visit.rows.start + 1).error == pytest.approx(0.25, abs=1e-5)
-    monkeypatch.setitem(now.__dict__, "o", np.full_like(wrong, np.nan))
-    assert math.isnan(row_report(now, now.visit.rows.start).error)
+    off, row = with_state(now, O=wrong), now.visit.rows.start
+    assert row_report(off, row).error < 1e-5
+    assert row_report(off, row + 1).error == pytest.approx(0.25, abs=1e-5)
+    assert math.isnan(row_report(with_state(now, O=np.full_like(wrong, np.nan)), row).error)
 
 
 def test_a_row_outside_the_row_block_is_taken_into_it() -> None:

@@ -33,6 +33,7 @@ from tests.helpers.runs import (
     trace_of,
     visits_in_order,
 )
+from tests.helpers.tiles import NUMBERS
 
 # --- seeking -------------------------------------------------------------------------------
 
@@ -40,7 +41,7 @@ from tests.helpers.runs import (
 def arrays_of(snapshot: Snapshot) -> dict[str, np.ndarray]:
     """Return every array that a snapshot hands out."""
     out = {name: getattr(snapshot, name) for name in ("q", "k", "v", "m", "l", "o")}
-    out |= {f"tile.{f.name}": getattr(snapshot.tile, f.name) for f in fields(snapshot.tile)}
+    out |= {f"tile.{name}": getattr(snapshot.tile, name) for name in NUMBERS}
     out |= {name: getattr(snapshot, name) for name in ("scores", "weights", "rescale_factor")}
     if snapshot.head is not None:
         out |= {f"head.{f.name}": getattr(snapshot.head, f.name) for f in fields(snapshot.head)}
@@ -263,10 +264,10 @@ def test_head_matrices_hold_every_visited_tile(chosen: Scenario) -> None:
         tile = (visit.head, slice(visit.rows.start, visit.rows.stop),
                 slice(visit.cols.start, visit.cols.stop))  # fmt: skip
         if op.name in ("scores", "mask"):
-            s[tile] = interpreter.machine.chip["S"]
-        if op.name in ("exponentials", "normalise") and interpreter.machine.chip["P"].size:
+            s[tile] = interpreter.state.chip["S"]
+        if op.name in ("exponentials", "normalise") and interpreter.state.chip["P"].size:
             p[tile] = p[tile] if w.algorithm == "flash2" and op.name == "normalise" else (
-                interpreter.machine.chip["P"]
+                interpreter.state.chip["P"]
             )  # fmt: skip
     for index in (0, len(trace) - 1):
         now = trace.snapshot(index)

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.engines.faults import FAULTS, FaultyEngine
+from simulator.engines.op_engine import OpEngine
 from simulator.problem.scenario import with_values
+from simulator.program.faults import FAULTS
 from simulator.run.trace import Trace
 from simulator.run.wrong import exact_engine, wrong_numbers
 from tests.helpers.faulty_runs import NAMES, causal, every_snapshot, faulty
@@ -49,7 +50,7 @@ def test_large_problems_mark_the_current_rows_as_small_ones_do(fault: str, algor
     chosen = with_values(causal(algorithm, temperature=0.3), {"faults": {fault: True}})
     trace = trace_of(chosen)
     w, inputs = trace.workload, trace.inputs
-    marked = Trace(trace.program, FaultyEngine(w, inputs), inputs)
+    marked = Trace(trace.program, OpEngine(w, inputs), inputs)
     exact = Trace(trace.program, exact_engine(w, inputs), inputs)
     for visit in range(2, len(trace), 7):
         now, right = marked.snapshot(visit), exact.snapshot(visit)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from simulator import simulate
 from simulator.base.assets import SCENARIOS
-from simulator.engines.faults import numpy_engine
-from simulator.engines.numpy_engine import NumpyEngine
+from simulator.engines.numpy_engine import NumpyEngine, numpy_engine
 from simulator.problem.hardware import time_estimate
 from simulator.problem.scenario import load_scenario, save_scenario, with_values
 from simulator.problem.workload import resolve

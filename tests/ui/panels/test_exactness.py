@@ -14,8 +14,8 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
 from simulator.base.assets import SCENARIOS
-from simulator.engines.faults import FAULTS, fault_labels
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.program.faults import FAULTS, fault_labels
 from simulator.run.exactness import Exactness, RowState, Strip, exactness
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell

@@ -23,9 +23,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from simulator.engines.faults import FAULTS, without_effect
 from simulator.problem.scenario import with_values
 from simulator.program.algorithms import algorithm_of
+from simulator.program.faults import FAULTS, without_effect
 from simulator.program.playback import Cursor
 from simulator.run.cosimulation import Verdict
 from simulator.run.exactness import Exactness, fill_errors, first_wrong_step

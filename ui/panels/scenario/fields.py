@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from simulator.base.dtypes import TYPE_NAMES
-from simulator.engines.faults import FAULTS
 from simulator.problem.hardware import gpus
 from simulator.problem.input_files import InputFile
 from simulator.problem.scenario import (
@@ -28,6 +27,7 @@ from simulator.problem.scenario import (
 )
 from simulator.problem.workload import Workload, capture_names
 from simulator.program.algorithms import USUAL
+from simulator.program.faults import FAULTS
 
 Choices = tuple[tuple[str, str], ...]
 """Text in the form and words on the screen, of each choice."""

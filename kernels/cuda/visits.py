@@ -1,0 +1,77 @@
+"""The numbers of one visit, put together from what the kernels recorded of it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from kernels.cuda.records import Details
+from simulator.base.dtypes import F32
+from simulator.engines.protocol import RowBlock, Tile, gone_through
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
+from simulator.program.tile_program import Visit
+
+
+def recorded_tile(
+    w: Workload, inputs: Inputs, visit: Visit, block: RowBlock, details: Details
+) -> Tile:
+    """Return a visit's numbers, the kernel's own wherever it recorded any.
+
+    Parameters
+    ----------
+    w : Workload
+        Tiles and mask.
+    inputs : Inputs
+        Q, K and V.
+    visit : Visit
+        Which; one that takes whole rows has the details of all their columns.
+    block : RowBlock
+        Its row block.
+    details : Details
+        The stretch of column blocks that it is in.
+    """
+    algorithm, r, c = algorithm_of(w), len(visit.rows), len(visit.cols)
+    again = partial(gone_through, w, inputs, visit)
+    ends = {"m": block.m[:, -1], "l": block.l[:, -1]}
+    if algorithm.stores_scores and visit.launch == 1:
+        s, p = (_whole_rows(w, visit, details, name) for name in ("s", "p"))
+        masked = np.where(w.mask.visible(visit.rows, visit.cols), s, np.float32(-np.inf))
+        tiles = {"m_tile": ends["m"], "l_tile": ends["l"], "P": p}
+        return again(before={}, loads={"S": masked}, recorded={**tiles, **ends}, unmasked=s)
+    fields = details.visit(visit.j)
+    s = fields["s"][:r, :c]
+    if algorithm.stores_scores and visit.launch == 0:
+        return again(before={}, recorded={"S": s})
+    o_prev, o = fields["o_before"][:r], fields["o"][:r]
+    if algorithm.stores_scores:
+        assert details.p is not None
+        p = details.p[:, visit.cols.start : visit.cols.stop]
+        before = ends if visit.first else {**ends, "O": o_prev}
+        return again(before=before, loads={"P": p}, recorded={"O": o}, unmasked=s)
+    m_prev, l_prev = np.full(r, -np.inf, dtype=np.float32), np.zeros(r, dtype=np.float32)
+    if visit.j:  # a skipped tile has left m and l as they were
+        m_prev, l_prev = block.m[:, visit.j - 1], block.l[:, visit.j - 1]
+    starts = visit.first and algorithm.normalises_last
+    return again(
+        before={} if starts else {"m": m_prev, "l": l_prev, "O": o_prev},
+        recorded={
+            "S": s,
+            "m_tile": fields["m_tile"][:r],
+            "m": block.m[:, visit.j],
+            "alpha": details.alpha[:, visit.j - details.columns.start],
+            "beta": fields["beta"][:r],
+            "P": fields["p"][:r, :c],
+            "l_tile": fields["l_tile"][:r],
+            "l": block.l[:, visit.j],
+            "O": o,
+        },
+    )
+
+
+def _whole_rows(w: Workload, visit: Visit, details: Details, name: str) -> F32:
+    """Return a field of all column blocks side by side, (rows, Nk)."""
+    r = len(visit.rows)
+    tiles = [details.visit(j)[name][:r, : len(w.grid.col_range(j))] for j in details.columns]
+    return np.concatenate(tiles, axis=1)

@@ -1,0 +1,202 @@
+"""The engine that does every op as it stands, in float32 or float64, with faults where they are on.
+
+It runs any algorithm, plainly rather than fast: a row block is gone through visit by visit, its
+state is kept before every `STRETCH`-th of them, and a single visit is computed again from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.base.cache import MIB, BoundedCache
+from simulator.base.dtypes import F32, frozen, round_to
+from simulator.base.matmul import matmul
+from simulator.engines.protocol import RowBlock, Tile, blank, tile_of
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of, tile_program
+from simulator.program.faults import apply_with_faults, late_op
+from simulator.program.ops import Op, State, StoreConstants, Values, log_sum_exp
+from simulator.program.tile_program import Visit
+
+STRETCH = 16
+"""Visits between two states that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """The visits of a row block, and its states before every `STRETCH`-th of them."""
+
+    visits: tuple[int, ...]
+    states: tuple[State, ...]
+
+
+class OpEngine:
+    """Runs a workload op by op. What overflows becomes infinite or NaN without a warning.
+
+    Parameters
+    ----------
+    workload : Workload
+        Shapes, mask, tiles and faults.
+    inputs : Inputs
+        Q, K and V.
+    number : dtype, optional
+        What it computes in. With float64 and without faults it is what the others are held
+        against; arrays are then float64 where their descriptions say float32.
+    """
+
+    name = "numpy"
+
+    def __init__(
+        self, workload: Workload, inputs: Inputs, number: type[np.floating] = np.float32
+    ) -> None:
+        self.workload = workload
+        self.inputs = inputs
+        self.device = "CPU, faults on" if workload.faults.on else "CPU"
+        self._program = tile_program(workload)
+        self._number = number
+        self._stretches: BoundedCache[dict[int, Tile]] = BoundedCache(48 * MIB, _bytes_of)
+
+    def forget(self) -> None:
+        """Keep no tiles."""
+        self._stretches.clear()
+
+    # --- the engine protocol ---------------------------------------------------------------
+
+    def row_block(self, head: int, i: int) -> RowBlock:
+        """Go through the visits of a row block."""
+        w, grid = self.workload, self.workload.grid
+        rows = grid.row_range(i)
+        nothing = blank(w, rows, self._number)
+        m = np.repeat(nothing["m"][:, None], grid.Tc, axis=1)
+        l = np.zeros_like(m)
+        visits, kept = tuple(self._program.of_row_block(head, i)), []
+        state = self._start(head, rows)
+        with np.errstate(all="ignore"):
+            for nth, index in enumerate(visits):
+                if nth % STRETCH == 0:
+                    kept.append(state.copy())
+                visit = self._program.visit(index)
+                for _ in self._steps(state, visit, self._program.ops(index)):
+                    pass
+                m[:, visit.j :] = state.chip.get("m", nothing["m"])[:, None]
+                l[:, visit.j :] = state.chip.get("l", nothing["l"])[:, None]
+            lse = log_sum_exp(m[:, -1], l[:, -1])
+            o = state.hbm["O"][0] if "O" in state.hbm else nothing["O"]
+            if not algorithm_of(w).normalises_each_tile:
+                o = round_to(o.astype(np.float32), w.dtype)
+        walk = _Walk(visits, tuple(kept))
+        size = sum(array.nbytes for array in (m, l, o, lse)) + _kept_bytes(walk)
+        return RowBlock(frozen(m), frozen(l), frozen(o), frozen(lse), walk, size)
+
+    def row_blocks(self, head: int) -> Iterator[RowBlock]:
+        """Go through all row blocks of a head, in their order."""
+        for i in range(self.workload.grid.Tr):
+            yield self.row_block(head, i)
+
+    def tile(self, visit: Visit, block: RowBlock) -> Tile:
+        """Return the numbers of one visit, computed again from the state kept before it."""
+        walk = block.extra
+        assert isinstance(walk, _Walk)
+        number = walk.visits.index(visit.index) // STRETCH
+        return self._stretch(visit.head, visit.i, walk, number)[visit.index]
+
+    def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
+        """Return S and P of a row block; P is what was multiplied by V."""
+        walk = block.extra
+        assert isinstance(walk, _Walk)
+        s = np.full((len(block.o), self.workload.seqlen_k), np.nan, dtype=self._number)
+        p = np.full_like(s, np.nan)
+        for number in range(len(walk.states)):
+            for index, tile in self._stretch(head, i, walk, number).items():
+                cols = self._program.visit(index).cols
+                for matrix, name in ((s, "S"), (p, "P")):
+                    values = tile.last(name)
+                    if values is not None:
+                        matrix[:, cols.start : cols.stop] = values
+        return s, p
+
+    # --- pieces ----------------------------------------------------------------------------
+
+    def _start(self, head: int, rows: range) -> State:
+        """Return the state of a row block before its first visit, as its head's opening left it."""
+        q, k, v = self.inputs.q, self.inputs.k, self.inputs.v
+        state = State(q, k, v, self._number, head=head, rows=rows)
+        for index in self._program.opening(head):
+            for op in self._program.ops(index):
+                # Elsewhere nothing is cleared, and what is not written must stay so.
+                if isinstance(op, StoreConstants) and rows.start in op.moves[0].rows:
+                    op.apply(state)
+        return state
+
+    def _steps(self, state: State, visit: Visit, ops: tuple[Op, ...]) -> Iterator[None]:
+        """Do the ops of a visit one by one."""
+        w = self.workload
+        state.chip = _carried(state)
+        state.chip |= {move.tensor: state.load(move) for move in self._program.held(visit)}
+        late = late_op(ops) if w.faults.on else None
+        for n, op in enumerate(ops):
+            if isinstance(op, StoreConstants):
+                pass  # done at the start, for other row blocks as well
+            elif w.faults.on:
+                apply_with_faults(op, state, w, visit, last_use=n == late)
+            else:
+                op.apply(state)
+            yield
+
+    def _stretch(self, head: int, i: int, walk: _Walk, number: int) -> dict[int, Tile]:
+        """Return the tiles between one kept state and the next."""
+
+        def go_through() -> dict[int, Tile]:
+            state = walk.states[number].copy()
+            with np.errstate(all="ignore"):
+                return {
+                    index: self._tile(state, self._program.visit(index))
+                    for index in walk.visits[number * STRETCH : (number + 1) * STRETCH]
+                }
+
+        return self._stretches.get((head, i, number), go_through)
+
+    def _tile(self, state: State, visit: Visit) -> Tile:
+        w, states = self.workload, [_carried(state)]
+        ops = algorithm_of(w).ops(w, visit)
+        for _ in self._steps(state, visit, ops):
+            states.append(dict(state.chip))
+        seen = w.mask.visible(visit.rows, visit.cols)
+        makes_scores = any("S" in op.recorded for op in ops)
+        unmasked = None if makes_scores else self._scores(visit)
+        return tile_of(ops, seen, states, blank(w, visit.rows, self._number), unmasked)
+
+    def _scores(self, visit: Visit) -> Values:
+        """Return the scores of a visit that finds them in HBM, as they were before the mask."""
+        w, rows, cols = self.workload, visit.rows, visit.cols
+        q = self.inputs.q[visit.head, rows.start : rows.stop].astype(self._number)
+        k = self.inputs.k[w.kv_head_of[visit.head], cols.start : cols.stop].astype(self._number)
+        return frozen(matmul(q * self._number(w.softmax_scale), k.T))
+
+
+def _carried(state: State) -> dict[str, Values]:
+    """Return the numbers that a visit finds: those of its rows, on chip or in HBM."""
+    found: dict[str, Values] = {}
+    for name in ("m", "l", "O"):
+        if name in state.chip:
+            found[name] = state.chip[name]
+        elif name in state.hbm:
+            found[name] = state.hbm[name][0].copy()  # it changes with the next store
+    return found
+
+
+def _kept_bytes(walk: _Walk) -> int:
+    arrays: dict[int, Values] = {}
+    for state in walk.states:
+        for values in (*state.chip.values(), *(v for k, v in state.hbm.items() if k not in "QKV")):
+            arrays[id(values)] = values
+    return sum(values.nbytes for values in arrays.values())
+
+
+def _bytes_of(tiles: dict[int, Tile]) -> int:
+    arrays = {id(values): values for tile in tiles.values() for state in tile.states
+              for values in state.values()}  # fmt: skip
+    return sum(values.nbytes for values in arrays.values())

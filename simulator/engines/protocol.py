@@ -1,0 +1,277 @@
+"""What an engine answers: row blocks, and the numbers of a visit after each of its ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32, frozen
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
+from simulator.program.ops import Move, Op, State, Values
+from simulator.program.tile_program import Visit
+
+Numbers = Mapping[str, Values]
+"""Arrays by the name of their tensor or statistic."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """What an engine knows of one row block once it has run to its end.
+
+    Attributes
+    ----------
+    m : ndarray
+        (rows, Tc) float32, running maximum after each column block.
+    l : ndarray
+        (rows, Tc) float32, running sum of exponentials after each column block.
+    o : ndarray
+        (rows, dv) float32, the output as it lies in HBM: rounded to the dtype, except that
+        flash1 keeps it in float32.
+    lse : ndarray
+        (rows,) float32, ``m + ln l``; -inf for a row that saw nothing.
+    extra : object
+        What the engine itself keeps to answer for single tiles quickly.
+    bytes : int
+        Memory that all of it takes.
+    """
+
+    m: F32
+    l: F32
+    o: F32
+    lse: F32
+    extra: object
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The numbers of one visit, read-only; r and c are its rows and columns.
+
+    Attributes
+    ----------
+    ops : tuple of Op
+        What the visit does.
+    seen : ndarray
+        (r, c) bool, which pairs are visible.
+    states : tuple of mapping
+        The newest numbers by name before the first op, and after each op: m and l (r,), O (r, dv)
+        and S and P (r, c) where they exist, the loaded tiles, and what ops keep beside them
+        (``alpha``, ``m_tile`` and the like). In naive's softmax launch the tile is the whole row
+        block.
+    blank : mapping
+        m, l and O of rows that have seen nothing.
+    unmasked : ndarray or None
+        (r, c) float32, the scores before the mask, where the visit itself does not make them.
+    """
+
+    ops: tuple[Op, ...]
+    seen: NDArray[np.bool_]
+    states: tuple[Numbers, ...]
+    blank: Numbers
+    unmasked: F32 | None = None
+
+    def recorded(self, name: str) -> Values | None:
+        """Return a number as the op leaves it that engines record it of; None without one."""
+        for op, state in zip(self.ops, self.states[1:], strict=True):
+            if name in op.recorded and name in state:
+                return state[name]
+        return None
+
+    def last(self, name: str) -> Values | None:
+        """Return a number as the visit leaves it; None where there is none."""
+        return self.states[-1].get(name)
+
+    @property
+    def s(self) -> F32:
+        """(r, c), scaled scores before the mask."""
+        made = self.recorded("S") if self.unmasked is None else self.unmasked
+        assert made is not None, "a visit without scores"
+        return made
+
+    @property
+    def p(self) -> F32:
+        """(r, c), exponentials of the scores; divided by l in naive's output launch."""
+        made = self.recorded("P")
+        return self.p_used if made is None else made
+
+    @property
+    def p_used(self) -> F32:
+        """What is multiplied by V, (r, c): a fault may scale or mask P after it was summed."""
+        last = self.last("P")
+        return frozen(np.zeros_like(self.s)) if last is None else last
+
+    @property
+    def m_prev(self) -> F32:
+        """(r,), running maximum before the visit."""
+        return self.states[0].get("m", self.blank["m"])
+
+    @property
+    def m(self) -> F32:
+        """(r,), running maximum after it."""
+        return self.states[-1].get("m", self.blank["m"])
+
+    @property
+    def l_prev(self) -> F32:
+        """(r,), running sum before the visit."""
+        return self.states[0].get("l", self.blank["l"])
+
+    @property
+    def l(self) -> F32:  # noqa: E743
+        """(r,), running sum after it."""
+        return self.states[-1].get("l", self.blank["l"])
+
+    @property
+    def m_tile(self) -> F32:
+        """(r,), maximum of this tile alone."""
+        return self.states[-1].get("m_tile", self.blank["m"])
+
+    @property
+    def l_tile(self) -> F32:
+        """(r,), sum of exponentials of this tile alone, relative to what P is relative to."""
+        return self.states[-1].get("l_tile", self.blank["l"])
+
+    @property
+    def alpha(self) -> F32:
+        """(r,), ``exp(m_prev - m)``; 1 where nothing is rescaled."""
+        return self.states[-1].get("alpha", self.blank["one"])
+
+    @property
+    def beta(self) -> F32:
+        """(r,), ``exp(m_tile - m)``; 1 where P is relative to m."""
+        return self.states[-1].get("beta", self.blank["one"])
+
+    @property
+    def o_prev(self) -> F32:
+        """(r, dv), O before the visit: as a sum in flash2 and naive, normalised in flash1."""
+        return self.states[0].get("O", self.blank["O"])
+
+    @property
+    def o(self) -> F32:
+        """(r, dv), O once the tile has been added, likewise."""
+        made = self.recorded("O")
+        return self.o_prev if made is None else made
+
+
+class _Recorded(dict[str, Values]):
+    """What is on chip, where numbers that an engine has recorded stand for those that ops make."""
+
+    now: Numbers = MappingProxyType({})
+
+    def __setitem__(self, name: str, values: Values) -> None:
+        super().__setitem__(name, self.now.get(name, values))
+
+
+class _Again(State):
+    """A state in which a visit is gone through again; nothing is stored."""
+
+    def __init__(self, inputs: Inputs, loads: Numbers) -> None:
+        super().__init__(inputs.q, inputs.k, inputs.v, np.float32)
+        self._loads = loads
+
+    def view(self, move: Move) -> Values:
+        found = self._loads.get(move.tensor)
+        return super().view(move) if found is None else found
+
+    def store(self, move: Move, values: Values | float) -> None:
+        """Write nothing: the numbers of HBM are the engine's."""
+
+
+def blank(w: Workload, rows: range, number: type[np.floating] = np.float32) -> dict[str, Values]:
+    """Return m, l and O of some rows that have seen nothing, and factors of one."""
+    r = len(rows)
+    return {
+        "m": np.full(r, -np.inf, number),
+        "l": np.zeros(r, number),
+        "O": np.zeros((r, w.value_dim), number),
+        "one": np.ones(r, number),
+    }
+
+
+def gone_through(
+    w: Workload,
+    inputs: Inputs,
+    visit: Visit,
+    *,
+    before: Numbers,
+    recorded: Numbers,
+    loads: Numbers = MappingProxyType({}),
+    unmasked: F32 | None = None,
+) -> Tile:
+    """Return a visit's numbers after each op, from those that an engine has recorded.
+
+    Parameters
+    ----------
+    w : Workload
+        Shapes, mask and algorithm.
+    inputs : Inputs
+        Q, K and V.
+    visit : Visit
+        Which.
+    before : mapping of str to ndarray
+        The numbers of its rows that exist before it.
+    recorded : mapping of str to ndarray
+        What the engine has of the numbers that ops make (`Op.recorded`). What is not among them,
+        the op makes of them, in float32.
+    loads : mapping of str to ndarray
+        What the visit loads beside Q, K and V.
+    unmasked : ndarray, optional
+        (r, c) float32, scores before the mask, where no op of the visit makes them.
+    """
+    ops = algorithm_of(w).ops(w, visit)
+    state, chip = _Again(inputs, {**before, **loads}), _Recorded(before)
+    state.chip = chip
+    states: list[Numbers] = [dict(chip)]
+    for op in ops:
+        chip.now = {name: recorded[name] for name in op.recorded if name in recorded}
+        if len(op.recorded) == len(chip.now) == 1:  # the one thing that it makes is known
+            chip.update(chip.now)
+        else:
+            op.apply(state)
+        states.append(dict(chip))
+    seen = w.mask.visible(visit.rows, visit.cols)
+    return tile_of(ops, seen, states, blank(w, visit.rows), unmasked)
+
+
+def tile_of(
+    ops: tuple[Op, ...],
+    seen: NDArray[np.bool_],
+    states: Sequence[Numbers],
+    nothing: Numbers,
+    unmasked: F32 | None = None,
+) -> Tile:
+    """Return a tile of states, from now on read-only."""
+    for numbers in (*states, nothing, {} if unmasked is None else {"S": unmasked}):
+        for values in numbers.values():
+            values.flags.writeable = False
+    return Tile(ops, frozen(seen), tuple(states), nothing, unmasked)
+
+
+class Engine(Protocol):
+    """Computes the numbers of a workload, a row block or a tile at a time."""
+
+    name: str
+    device: str
+
+    def row_block(self, head: int, i: int) -> RowBlock:
+        """Return row block `i` of a head, run to its end."""
+
+    def row_blocks(self, head: int) -> Iterator[RowBlock]:
+        """Return all row blocks of a head, in their order."""
+
+    def tile(self, visit: Visit, block: RowBlock) -> Tile:
+        """Return the numbers of one visit of that row block."""
+
+    def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
+        """Return S (masked) and P of a row block, (rows, Nk) each; NaN in skipped tiles.
+
+        Every tile's P is as that tile computes it; naive's is divided by l.
+        """
+
+    def forget(self) -> None:
+        """Keep nothing that can be worked out again."""

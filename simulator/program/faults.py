@@ -1,0 +1,260 @@
+"""Mistakes to switch on: each is a few ops that come out wrong, as they do in practice.
+
+With a fault on, the NumPy engine computes, op by op; the CUDA kernels have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simulator.base.matmul import matmul
+from simulator.problem.scenario import Faults
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import ALGORITHMS
+from simulator.program.ops import (
+    Accumulate,
+    ApplyMask,
+    Combine,
+    Exponentials,
+    Normalise,
+    Op,
+    Rescale,
+    RowMax,
+    RowSum,
+    Scores,
+    State,
+    Values,
+)
+from simulator.program.tile_program import Visit
+
+Made = Callable[[Values, Mapping[str, Values], Workload], Values]
+"""What comes out in place of a number that an op makes: given it, what is on chip, the workload."""
+Wrong = Mapping[type[Op], Mapping[str, Made]]
+"""By the kind of op and the name of the number that it makes."""
+
+_ALL = tuple(ALGORITHMS)
+_FLASH = tuple(name for name in _ALL if not ALGORITHMS[name].stores_scores)
+
+
+def to_half(values: Values) -> Values:
+    """Return `values` rounded to float16."""
+    return values.astype(np.float16).astype(values.dtype)
+
+
+def _half(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+    return to_half(values)
+
+
+def _half_sum(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+    """Return l; a whole row is summed in stretches as wide as a tile, each rounded."""
+    p = chip["P"]
+    if p.shape[1] <= w.cols:
+        return to_half(values)
+    total = np.zeros_like(values)
+    for start in range(0, p.shape[1], w.cols):
+        total = to_half(total + p[:, start : start + w.cols].sum(axis=1))
+    return total
+
+
+def _zero(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+    return np.zeros_like(values)
+
+
+def _of_tile(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+    return chip["m_tile"].copy()
+
+
+def _unmasked(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+    return chip["S"].copy()
+
+
+def _unscaled(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+    return matmul(chip["Q"], chip["K"].T)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One mistake.
+
+    Attributes
+    ----------
+    name : str
+        Its key in the scenario's table ``[faults]``.
+    title : str
+        As it is written in pictures.
+    words : str
+        What goes wrong, in one sentence.
+    cites : str
+        The paper's line that is done wrong.
+    algorithms : tuple of str
+        Those that can make it; in the others it is without effect.
+    instead : str
+        Why the others cannot; empty where all can.
+    made : mapping
+        What ops make wrong.
+    without_alpha : bool
+        Whether sums so far are carried on as if alpha were 1.
+    late : callable or None
+        What happens to P between its sum and its use: P, the workload and the visit to P.
+    """
+
+    name: str
+    title: str
+    words: str
+    cites: str
+    algorithms: tuple[str, ...]
+    instead: str = ""
+    made: Wrong = field(default_factory=dict, repr=False)
+    without_alpha: bool = False
+    late: Callable[[Values, Workload, Visit], Values] | None = None
+
+
+def _scaled_late(p: Values, w: Workload, visit: Visit) -> Values:
+    scaled: Values = p * p.dtype.type(w.logit_scale)
+    return scaled
+
+
+def _masked_late(p: Values, w: Workload, visit: Visit) -> Values:
+    return np.where(w.mask.visible(visit.rows, visit.cols), p, p.dtype.type(0))
+
+
+_ONE_MAXIMUM = "naive takes one maximum over the whole row"
+
+FAULTS = (
+    Fault(
+        "forget_alpha", "forget alpha",
+        "ℓ and O are not rescaled when the maximum rises, so tiles count relative to different "
+        "maxima.",
+        "Milakov & Gimelshein 2018, Algorithm 3, line 5; Dao 2023, Algorithm 1, lines 9 and 10",
+        _FLASH, f"{_ONE_MAXIMUM} and never rescales",
+        without_alpha=True,
+    ),
+    Fault(
+        "no_maximum", "no maximum",
+        "m stays 0 and P is exp(S): right until exp overflows, in float32 at S = 88.7.",
+        "Dao 2023, Algorithm 1, line 9; Milakov & Gimelshein 2018, section 2",
+        _ALL,
+        made={RowMax: {"m_tile": _zero, "m": _zero}, Combine: {"m": _of_tile}},
+    ),
+    Fault(
+        "drop_previous_maximum", "drop previous maximum",
+        "m is the maximum of this tile alone: alpha makes up for it, until it overflows or a row "
+        "sees nothing in a tile.",
+        "Dao 2023, Algorithm 1, line 9; Dao et al. 2022, Algorithm 1, line 11",
+        _FLASH, _ONE_MAXIMUM,
+        made={RowMax: {"m": _of_tile}, Combine: {"m": _of_tile}},
+    ),
+    Fault(
+        "late_scale", "scale after the softmax",
+        "The softmax takes unscaled scores, and its weights are multiplied by the scale.",
+        "Vaswani et al. 2017, equation 1",
+        _ALL,
+        made={Scores: {"S": _unscaled}}, late=_scaled_late,
+    ),
+    Fault(
+        "late_mask", "mask after the softmax",
+        "The mask only zeroes P: the maximum and the sum still hold hidden keys.",
+        "Dao et al. 2022, Algorithm 2, line 11",
+        _ALL,
+        made={ApplyMask: {"S": _unmasked}}, late=_masked_late,
+    ),
+    Fault(
+        "half_accumulator", "fp16 accumulator",
+        "ℓ and O are rounded to float16 after every tile instead of kept in float32.",
+        "Micikevicius et al. 2018, section 3.3",
+        _ALL,
+        made={
+            RowSum: {"l": _half_sum}, Combine: {"l": _half},
+            Rescale: {"O": _half}, Accumulate: {"O": _half},
+        },
+    ),
+)  # fmt: skip
+"""All faults, in the order of the scenario's keys."""
+
+
+class _Chip(dict[str, Values]):
+    """What is on chip, while an op comes out wrong."""
+
+    def __init__(
+        self, numbers: Mapping[str, Values], op: Op, faults: tuple[Fault, ...], w: Workload
+    ) -> None:
+        super().__init__(numbers)
+        self._workload = w
+        self._made = [wrong for f in faults if (wrong := f.made.get(type(op)))]
+        self._without_alpha = any(fault.without_alpha for fault in faults)
+
+    def __setitem__(self, name: str, values: Values) -> None:
+        for wrong in self._made:
+            if name in wrong:
+                values = wrong[name](values, self, self._workload)
+        super().__setitem__(name, values)
+
+    def __getitem__(self, name: str) -> Values:
+        values: Values = super().__getitem__(name)
+        if name == "alpha" and self._without_alpha:
+            return np.ones_like(values)
+        return values
+
+
+def apply_with_faults(op: Op, state: State, w: Workload, visit: Visit, last_use: bool) -> None:
+    """Do an op with the faults of a workload.
+
+    Parameters
+    ----------
+    op : Op
+        What to do.
+    state : State
+        What it works on.
+    w : Workload
+        Whose faults.
+    visit : Visit
+        Of which visit it is an op.
+    last_use : bool
+        Whether the op is the one before which a late scale or mask changes P.
+    """
+    faults = tuple(fault for fault in FAULTS if fault.name in w.faults.on)
+    if last_use:
+        for fault in faults:
+            if fault.late is not None:
+                state.chip["P"] = fault.late(state.chip["P"], w, visit)
+    honest, state.chip = state.chip, _Chip(state.chip, op, faults, w)
+    op.apply(state)
+    honest.update(dict(state.chip))
+    state.chip = honest
+
+
+def late_op(ops: tuple[Op, ...]) -> int | None:
+    """Return which op of a visit uses the weights that the visit has made; None without one."""
+    if not any(isinstance(op, Exponentials) for op in ops):
+        return None
+    return next(
+        n
+        for n, op in enumerate(ops)
+        if isinstance(op, Accumulate) or (isinstance(op, Normalise) and op.tensor == "P")
+    )
+
+
+def fault_labels(faults: Faults) -> tuple[str, ...]:
+    """Return what marks a picture made with faults, longest first; empty without any.
+
+    ``FAULT: forget alpha``, then shorter ways to say it for small places.
+    """
+    titles = [fault.title for fault in FAULTS if fault.name in faults.on]
+    if not titles:
+        return ()
+    word = "FAULT" if len(titles) == 1 else "FAULTS"
+    return f"{word}: {', '.join(titles)}", f"{len(titles)} {word}", word
+
+
+def without_effect(fault: Fault, w: Workload) -> str:
+    """Return why a fault does nothing in a workload, in words; empty where it can."""
+    if w.algorithm not in fault.algorithms:
+        return fault.instead
+    if fault.name == "late_mask" and not w.mask.hides:
+        return "there is no mask here"
+    if fault.name == "late_scale" and w.logit_scale == 1:
+        return "the scale is 1 here"
+    return ""

@@ -18,6 +18,7 @@ from simulator.run.cell_values import cell_name, cell_shape, cell_value, exists,
 from simulator.run.provenance import MOST_TERMS, Explanation, Number, explain, masked_because
 from simulator.run.snapshot import Cell
 from tests.helpers.runs import ALGORITHMS, pairs_of, scenario, scenarios, trace_of
+from tests.helpers.tiles import with_number
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 
@@ -509,7 +510,8 @@ def test_what_is_a_million_units_away_is_no_rounding() -> None:
     def told(units: int) -> str:
         s = now.tile.s.copy()
         s[1, 2] = exact + units * toward_larger
-        return words_of(explain(replace(now, tile=replace(now.tile, s=s)), cell))
+        changed = replace(now, tile=with_number(now.tile, "s", s))
+        return words_of(explain(changed, cell))
 
     beside = "the engine (numpy) has #"
     assert f"{beside}, the same in float32" in told(0)

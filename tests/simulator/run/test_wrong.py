@@ -13,6 +13,7 @@ from simulator.run.trace import Trace
 from simulator.run.wrong import exact_engine, wrong_numbers
 from tests.helpers.faulty_runs import NAMES, causal, every_snapshot, faulty
 from tests.helpers.runs import ALGORITHMS, trace_of
+from tests.helpers.tiles import with_state
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -148,8 +149,8 @@ def test_a_number_is_wrong_beyond_its_tolerance(temperature: float) -> None:
                 head, s=moved(head.s, by), p=moved(head.p, by), m=moved(head.m, by),
                 l=moved(head.l, by), o=moved(head.o, by * terms),
             )  # fmt: skip
-            tile_too = replace(tile, s=moved(tile.s, by), p=moved(tile.p, by))
-            found = wrong_numbers(replace(now, head=ours, tile=tile_too), now)
+            tile_too = {n: moved(now.state[n], by) for n in ("S", "P") if n in now.state}
+            found = wrong_numbers(with_state(replace(now, head=ours), **tile_too), now)
             for name in ("s", "p", "m", "l", "o"):
                 check_marks(getattr(found, name), getattr(head, name), marked)
             check_marks(found.tile_s, now.scores, marked)
@@ -157,11 +158,10 @@ def test_a_number_is_wrong_beyond_its_tolerance(temperature: float) -> None:
             # Of a large problem only the current tile and its rows are compared.
             by = largest(tile.s) * part
             terms = largest(now.v) * (largest(now.l) if algorithm == "flash2" else 1.0)
-            other = replace(
-                tile, s=moved(tile.s, by), p=moved(tile.p, by), m=moved(tile.m, by),
-                l=moved(tile.l, by), o=moved(tile.o, by * terms),
-            )  # fmt: skip
-            found = wrong_numbers(replace(now, head=None, tile=other), replace(now, head=None))
+            other = {n: moved(now.state[n], by) for n in ("S", "P") if n in now.state}
+            other |= {"m": moved(now.m, by), "l": moved(now.l, by), "O": moved(now.o, by * terms)}
+            large = replace(now, head=None)
+            found = wrong_numbers(with_state(large, **other), large)
             assert found.s is found.p is None
             for name in ("m", "l", "o"):
                 check_marks(getattr(found, name), getattr(now, name), marked)

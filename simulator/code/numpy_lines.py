@@ -15,7 +15,7 @@ from pathlib import Path
 from simulator.program.ops import Op
 
 SOURCE = Path(__file__).parents[1] / "program" / "ops.py"
-HELPERS = ("exp_shift", "_over")
+HELPERS = ("exp_shift", "over", "log_sum_exp")
 """Functions that ops call, shown after them."""
 
 
@@ -130,3 +130,97 @@ def _lines_of(node: ast.stmt) -> range:
     if isinstance(node, ast.If | ast.For):
         return range(node.lineno, node.body[0].lineno)
     return range(node.lineno, _end(node) + 1)
+
+
+# --- the same text with an op's own values in it, to be run by itself ---------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """What an op does, as statements on a dict ``chip``.
+
+    Attributes
+    ----------
+    text : tuple of str
+        The statements.
+    read, made : tuple of str
+        The names in ``chip`` that they read before they make them, and those that they make.
+    """
+
+    text: tuple[str, ...]
+    read: tuple[str, ...]
+    made: tuple[str, ...]
+
+
+class _WithValues(ast.NodeTransformer):
+    """Put an op's own values in place of ``self.``, and the script's names for ``state.``."""
+
+    def __init__(self, op: Op) -> None:
+        self._op = op
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if ast.unparse(node.func) == "self.mask.visible":
+            return ast.Name("mask", ast.Load())
+        return self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        owner = node.value.id if isinstance(node.value, ast.Name) else ""
+        if owner == "self":
+            return ast.Constant(getattr(self._op, node.attr))
+        return ast.Name(node.attr, ast.Load()) if owner == "state" else self.generic_visit(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        assert isinstance(node.test, ast.Constant)
+        return node.body if node.test.value else node.orelse
+
+
+def statements_of(op: Op) -> Statements:
+    """Return what an op that computes does, with its own values in it."""
+    text: list[str] = []
+    read: dict[str, None] = {}
+    made: dict[str, None] = {}
+    for node in _statements(op):
+        if isinstance(node, ast.If):
+            continue  # what it holds follows
+        own = _WithValues(op).visit(ast.parse(ast.unparse(node)).body[0])
+        line = ast.unparse(ast.fix_missing_locations(own))
+        target, _, value = line.partition(" = ")
+        if target.strip("()") == value.strip("()"):
+            continue
+        text.append(line.replace("'", '"'))
+        uses = [part for part in ast.walk(ast.parse(line)) if isinstance(part, ast.Subscript)]
+        for loads in (True, False):
+            for part in uses:
+                if ast.unparse(part.value) != "chip" or not isinstance(part.slice, ast.Constant):
+                    continue
+                name = str(part.slice.value)
+                if loads and isinstance(part.ctx, ast.Load) and name not in made:
+                    read[name] = None
+                if not loads and isinstance(part.ctx, ast.Store):
+                    made[name] = None
+    return Statements(tuple(text), tuple(read), tuple(made))
+
+
+def helpers_of(op: Op) -> frozenset[str]:
+    """Return which `HELPERS` the op's statements call."""
+    called = {
+        part.func.id
+        for line in statements_of(op).text
+        for part in ast.walk(ast.parse(line))
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
+    }
+    return frozenset(called & set(HELPERS))
+
+
+def plain(name: str) -> str:
+    """Return the text of one of the `HELPERS` without types."""
+    node = next(n for n in _tree().body if isinstance(n, ast.FunctionDef) and n.name == name)
+    node = next(n for n in ast.parse(ast.unparse(node)).body if isinstance(n, ast.FunctionDef))
+    node.returns = None
+    for argument in node.args.args:
+        argument.annotation = None
+    for n, part in enumerate(node.body):
+        if isinstance(part, ast.AnnAssign) and part.value is not None:
+            node.body[n] = ast.Assign([part.target], part.value)
+    return ast.unparse(ast.fix_missing_locations(node))

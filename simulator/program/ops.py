@@ -289,7 +289,8 @@ class ApplyMask(Op):
     cols: range
 
     def apply(self, state: State) -> None:
-        chip, seen = state.chip, self.mask.visible(self.rows, self.cols)
+        chip = state.chip
+        seen = self.mask.visible(self.rows, self.cols)
         chip["S"] = np.where(seen, chip["S"], state.number(-np.inf))
 
 
@@ -319,15 +320,16 @@ class RowMax(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponentials(Op):
-    """``P = exp(S - m)``, with the maximum of the run or of the tile."""
+    """``P = exp(S - m)``; with the maximum of the tile alone unless it is `running`."""
 
     name: ClassVar[str] = "exponentials"
     recorded: ClassVar[tuple[str, ...]] = ("P",)
-    running: bool
+    running: bool = False
 
     def apply(self, state: State) -> None:
-        top = state.chip["m" if self.running else "m_tile"]
-        state.chip["P"] = exp_shift(state.chip["S"], top[:, None])
+        chip = state.chip
+        top = chip["m"] if self.running else chip["m_tile"]
+        chip["P"] = exp_shift(chip["S"], top[:, None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

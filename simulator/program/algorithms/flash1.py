@@ -89,7 +89,6 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
         RowMax(cites=f"{_PAPER} 10"),
         Exponentials(
             cites=f"{_PAPER} 10",
-            running=False,
             frees=("S",),
             allocates=(tiles.scores_tile(visit, "P"),),
         ),

@@ -95,7 +95,7 @@ def _softmax_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     return (
         LoadTiles(cites=f"{_PAPER} 2", moves=(tiles.square(w, visit, "S"),), allocates=(one_row,)),
         RowMax(cites=f"{_PAPER} 2", whole=True),
-        Exponentials(cites=f"{_PAPER} 2", running=False, frees=("S",), allocates=(probabilities,)),
+        Exponentials(cites=f"{_PAPER} 2", running=True, frees=("S",), allocates=(probabilities,)),
         RowSum(cites=f"{_PAPER} 2", whole=True),
         Normalise(cites=f"{_PAPER} 2", tensor="P"),
         StoreTiles(cites=f"{_PAPER} 2", moves=(tiles.square(w, visit, "P"),), frees=("P",)),

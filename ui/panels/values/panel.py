@@ -20,10 +20,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from simulator.code.tile_script import save_tile
 from simulator.problem.workload import Workload
 from simulator.run.cell_values import CellValue, cell_value, exists, tile_of
 from simulator.run.snapshot import Cell, Snapshot
-from simulator.run.tile_script import save_tile
 from simulator.run.trace import Trace
 from ui.look.draw import LEFT, RIGHT, draw_text, text_width
 from ui.look.names import first_that_fits

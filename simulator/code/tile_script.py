@@ -1,19 +1,22 @@
-"""The current tile as arrays, and a short script that recomputes it with NumPy alone."""
+"""The current tile as arrays, and a script that recomputes it with the ops' own text."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from simulator.base.dtypes import F32
 from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.base.matmul import matmul
+from simulator.code import numpy_lines
 from simulator.problem.scenario import scenario_toml
+from simulator.problem.tiling import TileKind
 from simulator.program.algorithms import algorithm_of
+from simulator.program.ops import Normalise, Op
 from simulator.run.snapshot import Snapshot
 
 _HEAD = '''"""Recomputes one tile in float64 and holds the recorded numbers against it.
@@ -21,6 +24,7 @@ _HEAD = '''"""Recomputes one tile in float64 and holds the recorded numbers agai
 {title}
 {place}
 {source}
+The statements are those of the ops that Tilescope runs itself.
 Numbers recorded by the engine "{engine}"; needs NumPy only:  python {script}
 """
 
@@ -28,156 +32,46 @@ from pathlib import Path
 
 import numpy as np
 
+matmul, number = np.matmul, np.float64
 t = np.load(Path(__file__).with_name("{arrays}"))
-{names} = (
-    t[name].astype(np.float64)
-    for name in {quoted}
-)
-{mask}
+mask = t["mask"]  # True where the row sees the key
+found = {{
+{given}
+}}
+chip = {{name: t[array].astype(number) for name, array in found.items()}}
+
+# A float32 score is off by at most about (d + 2) u times the sum of its products' magnitudes,
+# largest_qk at most. In an exponent that is a relative error; a sum over n keys adds n u.
+u = 2.0**-24
+terms = 2 * (t["q"].shape[1] + 2) * float(t["scale"]) * t["largest_qk"]
+error = 2 * (terms + t["keys"] + 16) * u
+largest = float(t["largest_v"])
+
 
 def check(name, exact, tolerance):
     """Hold that the recorded array is within `tolerance` of the exact one."""
-    ours = t[name].astype(np.float64)
+    ours = t[name].astype(number)
     same = ours == exact  # infinities
     with np.errstate(invalid="ignore"):
         off = np.where(same, 0.0, np.abs(ours - exact))
     worst = off.max()
     assert (off <= tolerance).all(), f"{{name}}: off by {{worst}}, allowed {{np.max(tolerance)}}"
     print(f"{{name:12}} off by {{worst:.1e}}, allowed {{np.max(tolerance):.1e}}")
-
 '''
 
-_MASK = 'mask = t["mask"]  # True where the row sees the key\nscale = float(t["scale"])\n'
-
-_SHIFT = '''
-def shift(high, low):
-    """exp(high - low), 0 where nothing has been seen."""
-    return np.where(np.isneginf(high), 0.0, np.exp(high - np.where(np.isneginf(low), 0.0, low)))
-
-
-def over(a, b):
-    """a / b, 0 where nothing has been seen."""
-    return np.divide(a, b, out=np.zeros(np.broadcast_shapes(a.shape, b.shape)), where=b > 0)
-
-'''
-
-_SCORES = """
-# S = scale * Q K^T; -inf where the mask hides the pair
-s = scale * q @ k.T
-masked = np.where(mask, s, -np.inf)
-"""
-
-_TOLERANCE = """
-# A float32 score is off by at most about (d + 2) u times the sum of its products' magnitudes,
-# largest_qk at most. In an exponent that is a relative error; a sum over n keys adds n u.
-u = 2.0**-24
-error = 2 * (2 * (q.shape[1] + 2) * scale * t["largest_qk"] + t["keys"] + 16) * u
-"""
-
-_FLASH2 = (
-    _SHIFT
-    + _SCORES
-    + """
-# m = max(m, rowmax S), P = exp(S - m), l = alpha l + rowsum P, O = alpha O + P V
-m = np.maximum(m_prev, masked.max(axis=1))
-alpha = shift(m_prev, m)
-p = shift(masked, m[:, None])
-l = alpha * l_prev + p.sum(axis=1)
-o = alpha[:, None] * o_prev + p @ v
-"""
-    + _TOLERANCE
-    + """largest = float(t["largest_v"])
-
-check("s", s, error)
-check("m", m, error)
-check("alpha", alpha, error)
-check("p", p, error)
-check("l", l, error * (1 + l))
-check("o", o, error * (1 + l[:, None]) * largest)
-"""
-)
-
-_NORMALISED = """
-# the last tile of the row block: O / l
-check("o_out", over(o, l[:, None]), 2 * error * largest)
-"""
-
-_FLASH1 = (
-    _SHIFT
-    + _SCORES
-    + """
-# of this tile alone: m~ = rowmax S, P~ = exp(S - m~), l~ = rowsum P~
-m_tile = masked.max(axis=1)
-p = shift(masked, m_tile[:, None])
-l_tile = p.sum(axis=1)
-# joined with what was there: O stays normalised
-m = np.maximum(m_prev, m_tile)
-alpha, beta = shift(m_prev, m), shift(m_tile, m)
-l = alpha * l_prev + beta * l_tile
-o = over(alpha * l_prev, l)[:, None] * o_prev + over(beta, l)[:, None] * (p @ v)
-"""
-    + _TOLERANCE
-    + """largest = float(t["largest_v"])
-
-check("s", s, error)
-check("m_tile", m_tile, error)
-check("p", p, error)
-check("l_tile", l_tile, error * (1 + l_tile))
-check("m", m, error)
-check("alpha", alpha, error)
-check("beta", beta, error)
-check("l", l, error * (1 + l))
-check("o", o, 2 * error * largest)
-"""
-)
-
-_NAIVE_SCORES = (
-    _SCORES
-    + _TOLERANCE
-    + """
-check("s", s, error)
-"""
-)
-
-_NAIVE_SOFTMAX = (
-    _SHIFT
-    + _SCORES
-    + """
-# m = rowmax S, P = exp(S - m), l = rowsum P; then P / l
-m = masked.max(axis=1)
-p = shift(masked, m[:, None])
-l = p.sum(axis=1)
-"""
-    + _TOLERANCE
-    + """
-check("s", s, error)
-check("m", m, error)
-check("p", p, error)
-check("l", l, error * (1 + l))
-check("p_out", over(p, l[:, None]), 2 * error)
-"""
-)
-
-_NAIVE_OUTPUT = (
-    _SHIFT
-    + _SCORES
-    + """
-# P = exp(S - m) / l, with m and l of the whole row; O = O + P V
-p = over(shift(masked, m[:, None]), l[:, None])
-o = o_prev + p @ v
-"""
-    + _TOLERANCE
-    + """largest = float(t["largest_v"])
-
-check("p", p, 2 * error)
-check("o", o, 2 * error * largest)
-"""
-)
-
-_INPUTS = {
-    "online": ("q", "k", "v", "m_prev", "l_prev", "o_prev"),
-    "scores": ("q", "k"),
-    "output": ("q", "k", "v", "m", "l", "o_prev"),
+_KEYS = {
+    "Q": "q", "K": "k", "V": "v", "S": "s", "P": "p", "O": "o_prev", "m": "m_prev", "l": "l_prev",
+}  # fmt: skip
+"""The arrays that hold what a visit finds."""
+_CHECKED = {"S": "s", "P": "p", "O": "o"}
+"""The arrays that hold what ops record, where they are not called alike."""
+_TOLERANCE = {
+    "l": 'error * (1 + chip["l"])',
+    "l_tile": 'error * (1 + chip["l_tile"])',
+    "p_out": "2 * error",
+    "o_out": "2 * error * largest",
+    "o": "2 * error * largest",
+    "o, summed": 'error * (1 + chip["l"][:, None]) * largest',
 }
 
 
@@ -210,15 +104,10 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
         "engine": np.str_(snapshot.engine), "scenario": np.str_(scenario_toml(w.scenario)),
     }  # fmt: skip
     if algorithm_of(w).normalises_last and visit.last:
-        arrays["o_out"] = _over(t.o, t.l)
+        arrays["o_out"] = t.last("O")
     if snapshot.in_softmax_launch:
-        arrays["p_out"] = _over(t.p, t.l)
+        arrays["p_out"] = t.last("P")
     return {name: np.asarray(value) for name, value in arrays.items()}
-
-
-def _over(values: F32, total: F32) -> F32:
-    out = np.zeros_like(values)
-    return np.divide(values, total[:, None], out=out, where=total[:, None] > 0)
 
 
 def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
@@ -232,17 +121,15 @@ def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
         Names of the two files, which lie side by side.
     """
     w, visit = snapshot.program.workload, snapshot.visit
-    launch = snapshot.program.launches[visit.launch]
-    algorithm = snapshot.program.algorithm
-    last = algorithm.normalises_last
-    if algorithm.stores_scores:
-        body = (_NAIVE_SCORES, _NAIVE_SOFTMAX, _NAIVE_OUTPUT)[visit.launch]
-        names = _INPUTS["output" if visit.launch == 2 else "scores"]
-    else:
-        body, names = (_FLASH2 if last else _FLASH1), _INPUTS["online"]
-        if last and visit.last:
-            body += _NORMALISED
-    which = f", launch {visit.launch + 1} ({launch.name})" if algorithm.stores_scores else ""
+    launch, algorithm = snapshot.program.launches[visit.launch], snapshot.program.algorithm
+    body, done = [], []
+    for op, later in _computed(snapshot):
+        done.append(op)
+        lines = numpy_lines.statements_of(op)
+        body.append(f"\n# {op.name}: {op.cites}\n" + "\n".join(lines.text))
+        body += _checks(snapshot, op, lines.made, later)
+    several = len(snapshot.program.launches) > 1
+    which = f", launch {visit.launch + 1} ({launch.name})" if several else ""
     cited = list(dict.fromkeys(op.cites for op in snapshot.ops if not op.moves))
     head = _HEAD.format(
         title=f"{algorithm.title}{which}, head {w.picked[visit.head]}, "
@@ -253,11 +140,62 @@ def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
         engine=snapshot.engine,
         script=script,
         arrays=arrays,
-        names=", ".join(names),
-        quoted=repr(names).replace("'", '"'),
-        mask=_MASK,
+        given="\n".join(f'    "{name}": "{array}",' for name, array in _given(done).items()),
     )
-    return head + body
+    helpers = {name: None for op in done for name in numpy_lines.helpers_of(op)}
+    return (
+        head
+        + "".join(f"\n\n{numpy_lines.plain(name)}\n" for name in helpers)
+        + "\n"
+        + ("\n".join(body) + "\n")
+    )
+
+
+def _computed(snapshot: Snapshot) -> list[tuple[Op, bool]]:
+    """Return the ops that compute, and whether the visit itself does them.
+
+    Where it loads what an earlier launch has made, the ops that made it come first; the
+    statistics of whole rows are given.
+    """
+    w, visit, algorithm = snapshot.program.workload, snapshot.visit, snapshot.program.algorithm
+    before = [
+        (op, False)
+        for launch in range(visit.launch)
+        for op in algorithm.ops(w, replace(visit, launch=launch, kind=TileKind.PARTIAL))
+        if not op.moves and not {"m", "l"} & set(op.recorded)
+    ]
+    return before + [(op, True) for op in snapshot.ops if not op.moves]
+
+
+def _given(ops: list[Op]) -> dict[str, str]:
+    """Return the arrays of the numbers that the ops read before one of them makes them."""
+    needed: dict[str, str] = {}
+    made: set[str] = set()
+    for op in ops:
+        lines = numpy_lines.statements_of(op)
+        needed |= {name: _KEYS[name] for name in lines.read if name not in made}
+        made |= set(lines.made)
+    return needed
+
+
+def _checks(snapshot: Snapshot, op: Op, made: tuple[str, ...], own: bool) -> list[str]:
+    """Return the lines that hold what an op has made against what was recorded."""
+    found = [_CHECKED.get(name, name) for name in op.recorded if name in made]
+    if not own:
+        found = [name for name in found if name == "s"]
+    if isinstance(op, Normalise):
+        found = [f"{op.tensor.lower()}_out" if own else op.tensor.lower()]
+    out = []
+    for name in found:
+        of = {array: tensor for tensor, array in _CHECKED.items()}.get(
+            name[0] if "_out" in name else name, name
+        )
+        summed = name == "o" and snapshot.program.algorithm.normalises_last
+        tolerance = _TOLERANCE.get(f"{name}, summed" if summed else name, "error")
+        if name == "p" and not own:
+            tolerance = "2 * error"
+        out.append(f'check("{name}", chip["{of}"], {tolerance})')
+    return out
 
 
 def save_tile(snapshot: Snapshot, path: Path) -> tuple[Path, Path]:

@@ -10,8 +10,8 @@ import pytest
 
 from simulator import Trace
 from simulator.base.errors import InputError
+from simulator.code.tile_script import save_tile, tile_arrays, tile_script
 from simulator.problem.scenario import with_values
-from simulator.run.tile_script import save_tile, tile_arrays, tile_script
 from tests.helpers.runs import scenario, trace_of
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -136,10 +136,13 @@ def test_the_script_says_what_it_recomputes(algorithm: str, visit: int, told: li
     trace = trace_of(scenario(algorithm, nq=10, nk=7, heads=4, kv_heads=2, head=[3, 1]))
     lines = tile_script(trace.snapshot(visit), "t.npz", "t.py").splitlines()
     end = 'Numbers recorded by the engine "numpy"; needs NumPy only:  python t.py'
-    assert lines[2 : 4 + len(told)] == [*told, end, '"""']
+    ran = "The statements are those of the ops that Tilescope runs itself."
+    assert lines[2 : 5 + len(told)] == [*told, ran, end, '"""']
     # Nothing is read that it does not need.
-    numbers = {0: "q, k", 15: "q, k", 11: "q, k, v, m_prev, l_prev, o_prev"}[visit]
-    assert f"{numbers} = (" in lines
+    numbers = {0: "q k", 15: "q k", 11: "q k m_prev l_prev o_prev v"}[visit]
+    found = lines[lines.index("found = {") + 1 :]
+    read = [line.split('"')[3] for line in found[: found.index("}")]]
+    assert read == numbers.split()
 
 
 def test_indices_of_a_tile_name_its_head_block_and_first_row_and_key() -> None:

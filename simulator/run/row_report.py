@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, frozen
 from simulator.base.matmul import matmul
 from simulator.program.algorithms import worked_columns
+from simulator.run.row_sums import RowSums, added
 from simulator.run.snapshot import Snapshot
 
 _CHUNK = 8192
@@ -123,20 +124,13 @@ def _exact(
     """Return O of the row over some keys in float64, divided by the sum over others."""
     w = snapshot.program.workload
     q = snapshot.q[row].astype(np.float64) * w.logit_scale
-    top, total = -np.inf, 0.0
-    out = np.zeros(w.value_dim)
+    sums = RowSums(np.array([-np.inf]), np.zeros(1), np.zeros((1, w.value_dim)))
     for start in range(0, w.seqlen_k, _CHUNK):
         part = slice(start, start + _CHUNK)
         if not summed[part].any():
             continue
         scores = matmul(snapshot.k[part].astype(np.float64), q)
         scores = np.where(summed[part], scores, -np.inf)
-        new_top = max(top, float(scores.max()))
-        weights = np.exp(scores - new_top)
-        shrink = np.exp(top - new_top)
-        total = total * shrink + float(weights.sum())
-        out = out * shrink + matmul(
-            np.where(keys[part], weights, 0.0), snapshot.v[part].astype(np.float64)
-        )
-        top = new_top
-    return out / total
+        sums = added(sums, scores[None, :], np.where(keys[part, None], snapshot.v[part], 0.0))
+    exact: NDArray[np.float64] = sums.o[0] / sums.l[0]
+    return exact

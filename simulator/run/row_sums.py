@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, F64
 from simulator.base.matmul import matmul
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.ops import exp_shift
+from simulator.program.ops import Accumulate, Exponentials, Op, Rescale, RowMax, RowSum, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,22 @@ def tile_scores(w: Workload, inputs: Inputs, number: int, i: int, j: int) -> tup
     return s, inputs.v[kv, keys.start : keys.stop]
 
 
-def added(state: RowSums, s: F64, v: F32) -> RowSums:
-    """Return the sums with one tile more (Milakov & Gimelshein 2018, section 3)."""
-    m = np.maximum(state.m, s.max(axis=1))
-    floor = np.where(np.isneginf(m), 0.0, m)
-    p = np.exp(s - floor[:, None])
-    alpha = exp_shift(state.m, m)
-    o = alpha[:, None] * state.o + matmul(p, v.astype(np.float64))
-    return RowSums(m, alpha * state.l + p.sum(axis=1), o)
+_PAPER = "Milakov & Gimelshein 2018, Algorithm 3"
+_UPDATE: tuple[Op, ...] = (
+    RowMax(cites=_PAPER, running=True),
+    Exponentials(cites=_PAPER, running=True),
+    RowSum(cites=_PAPER, running=True),
+    Rescale(cites=_PAPER, normalised=False),
+    Accumulate(cites=_PAPER, normalised=False),
+)
+
+
+def added(sums: RowSums, s: F64, v: NDArray[np.floating]) -> RowSums:
+    """Return the sums with one tile more: its masked scores (rows, keys) and V (keys, dv)."""
+    state = State.on_chip(m=sums.m, l=sums.l, O=sums.o, S=s, V=v.astype(np.float64))
+    for op in _UPDATE:
+        op.apply(state)
+    return RowSums(state.chip["m"], state.chip["l"], state.chip["O"])
 
 
 def over(

@@ -16,8 +16,8 @@ from tests.soak.fresh import FreshSessions, differences
 from tests.soak.hand import Hand
 from tests.soak.watch import Block, Failures, Sample, Stopwatch, load, sample
 from ui.app.start import make_window
-from ui.safety.log import follow
 from ui.safety.settings import Settings
+from ui.session.log_lines import follow
 from ui.window.autosave import Autosave
 from ui.window.main_window import MainWindow
 

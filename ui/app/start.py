@@ -14,9 +14,10 @@ from simulator.base.errors import InputError, refuse
 from simulator.base.version import version
 from ui.safety.collector import collect_here
 from ui.safety.crash import CrashDesk
-from ui.safety.log import follow, log_start, start_log, stop_log
+from ui.safety.log import log_start, start_log, stop_log
 from ui.safety.overrides import guarded
 from ui.safety.settings import Settings
+from ui.session.log_lines import follow
 from ui.session.session import Session
 from ui.widgets.application import application
 from ui.window.autosave import Autosave, offer
@@ -83,7 +84,7 @@ def _run(
     try:
         window = make_window(opened, engine)
         autosave = Autosave(window.session, window.settings.folder)
-        crashes.window, crashes.autosave = window, autosave
+        crashes.window, crashes.session, crashes.autosave = window, window.session, autosave
         window.show()
     except InputError:
         raise

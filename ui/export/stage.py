@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QSettings, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QRegion
@@ -25,15 +25,13 @@ from ui.safety.collector import collect_here
 from ui.safety.faults import raising
 from ui.safety.settings import Settings
 from ui.session.session import Session
+from ui.talk.window import LessonWindow
 from ui.widgets.application import application
-
-if TYPE_CHECKING:
-    from ui.window.main_window import MainWindow
 
 Look = Callable[[], None]
 """Called often by what waits; what it raises ends the waiting."""
 
-WindowFactory = Callable[[Session, Settings], "MainWindow"]
+WindowFactory = Callable[[Session, Settings], LessonWindow]
 """Makes a window; it is handed in, for the window stands on exports and not they on it."""
 
 _NAP = 0.0005
@@ -133,7 +131,7 @@ class Stage:
         self._make_window = new_window
         self._engine = engine
         self._trace = trace
-        self._window: MainWindow | None = None
+        self._window: LessonWindow | None = None
         self._shown: Place | None = None
         self._refused: list[Exception] = []
 
@@ -172,7 +170,7 @@ class Stage:
             self._settle(session, look)
             self._shown = place
 
-    def _new_window(self, place: Place, said: Said | None) -> MainWindow:
+    def _new_window(self, place: Place, said: Said | None) -> LessonWindow:
         self.close()
         settings = _NoSettings()
         size, settings.text_scale = stage_scale(self._size)
@@ -230,7 +228,7 @@ class Stage:
             self._render(window, painter)
             painter.restore()
 
-    def _render(self, window: MainWindow, painter: QPainter) -> None:
+    def _render(self, window: LessonWindow, painter: QPainter) -> None:
         painter.fillRect(window.rect(), QColor(window.style_now.theme.window))
         if painter.paintEngine().type() is QPaintEngine.Type.SVG:
             with raising():

@@ -9,7 +9,7 @@ import time
 import traceback
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from PySide6 import __version__ as pyside_version
 from PySide6.QtCore import QObject, Qt, Signal
@@ -31,9 +31,10 @@ from ui.safety.log import LOG, log_path
 from ui.safety.overrides import guarded
 
 if TYPE_CHECKING:
-    from ui.session.session import Session
-    from ui.window.autosave import Autosave
-    from ui.window.main_window import MainWindow
+    from pathlib import Path
+
+    from simulator.program.playback import Cursor
+    from simulator.run.trace import Trace
 
 MOST_TOLD = 20
 """Failures written out in one report; of more only the number is told."""
@@ -47,11 +48,55 @@ _Where = tuple[str, str, int]
 """Kind of a failure, and the file and line where it was raised."""
 
 
+class Reported(Protocol):
+    """What was on show: a report tells of it."""
+
+    @property
+    def trace(self) -> Trace | None:
+        """The run."""
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where it stands."""
+
+    @property
+    def why(self) -> str:
+        """Why this engine computes and no other; empty where there is no reason."""
+
+    @property
+    def path(self) -> Path | None:
+        """The scenario's file."""
+
+
+class Keeper(Protocol):
+    """Keeps unsaved changes."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether a copy lies there, and holds all changes."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether there are changes that no copy holds yet."""
+
+    def flush(self) -> None:
+        """Copy now what has changed."""
+
+
 class CrashDesk(QObject):
     """Takes every error that nobody has caught: of Qt's slots, of threads, of what is let go of.
 
     Further failures while the dialog is open are added to its report. A failure in here is only
     written to the log: it calls nothing that could bring it back.
+
+    Attributes
+    ----------
+    window : QWidget or None
+        What the dialog lies over, and what is closed by who quits; None before there is one.
+    session : Reported or None
+        What the report tells of.
+    autosave : Keeper or None
+        Keeps unsaved changes before the dialog asks.
     """
 
     _caught = Signal(str, object)
@@ -60,8 +105,9 @@ class CrashDesk(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self.window: MainWindow | None = None
-        self.autosave: Autosave | None = None
+        self.window: QWidget | None = None
+        self.session: Reported | None = None
+        self.autosave: Keeper | None = None
         self.dialog: CrashDialog | None = None
         self.quit_asked = False
         self._last: dict[_Where, float] = {}
@@ -136,8 +182,7 @@ class CrashDesk(QObject):
 
     def _open(self, text: str) -> None:
         kept = self._keep()
-        session = self.window.session if self.window else None
-        self.dialog = CrashDialog(text, session, kept, self.window)
+        self.dialog = CrashDialog(text, self.session, kept, self.window)
         self.dialog.finished.connect(self._close)
         self.dialog.open()
 
@@ -174,7 +219,7 @@ class CrashDialog(QDialog):
     ----------
     text : str
         The failure, as Python tells it.
-    session : Session or None
+    session : Reported or None
         Of which the report tells scenario and engine.
     kept : str
         What became of unsaved changes.
@@ -183,7 +228,7 @@ class CrashDialog(QDialog):
     """
 
     def __init__(
-        self, text: str, session: Session | None, kept: str, window: QWidget | None
+        self, text: str, session: Reported | None, kept: str, window: QWidget | None
     ) -> None:
         super().__init__(window)
         self._head = report_head(session)
@@ -272,7 +317,7 @@ class CrashDialog(QDialog):
         self.done(QDialog.DialogCode.Accepted if self._goes_on else QUIT)
 
 
-def report_head(session: Session | None) -> str:
+def report_head(session: Reported | None) -> str:
     """Return what a report says before the failures: version, system, engine, scenario."""
     kind = "binary" if getattr(sys, "frozen", False) else "checkout"
     lines = [

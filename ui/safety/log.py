@@ -9,17 +9,12 @@ import platform
 import sys
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QtMsgType
 
-from simulator.base.errors import InputError, reason, refuse, safe_text
+from simulator.base.errors import reason, refuse, safe_text
 from ui.safety.settings import settings_path
 from ui.safety.system_libraries import advice, missing_libraries, named_platforms
-
-if TYPE_CHECKING:
-    from simulator.run.trace import Trace
-    from ui.session.session import Session
 
 LOG = logging.getLogger("tilescope")
 LOG.addHandler(logging.NullHandler())  # a command that keeps no log prints nothing instead
@@ -136,23 +131,3 @@ def log_start(version: str) -> None:
         "Tilescope %s (%s), Python %s, %s",
         version, kind, platform.python_version(), platform.platform(),
     )  # fmt: skip
-
-
-def follow(session: Session) -> None:
-    """Write which scenarios a session shows, what computes them and why, and what is refused."""
-
-    def tell_trace(trace: Trace) -> None:
-        w = trace.workload
-        why = f" ({session.why})" if session.why else ""
-        LOG.info(
-            "scenario %s: %s, %s, %d heads, %d x %d, d = %d; engine %s, %s%s",
-            session.path or "without a file", w.algorithm, w.dtype, w.heads, w.seqlen_q,
-            w.seqlen_k, w.head_dim, trace.engine.name, trace.engine.device, why,
-        )  # fmt: skip
-
-    def tell_refusal(error: InputError) -> None:
-        LOG.info("refused: %s", error)
-
-    session.trace_changed.connect(tell_trace)
-    session.refused.connect(tell_refusal)
-    session.fell_back.connect(LOG.warning)

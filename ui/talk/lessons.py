@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QAction
@@ -15,11 +14,9 @@ from simulator.base.errors import InputError
 from simulator.lesson.reader import Lesson, ResolvedStep, list_lessons
 from ui.talk.lesson_bar import LessonBar
 from ui.talk.lesson_player import LessonPlayer, load
+from ui.talk.window import LessonWindow
 from ui.widgets.fade import Fade
 from ui.widgets.message_bar import Kind
-
-if TYPE_CHECKING:
-    from ui.window.main_window import MainWindow
 
 _OWN = ("lesson_next", "lesson_back", "reveal", "leave_lesson")
 """Actions that need a lesson."""
@@ -32,11 +29,11 @@ class Lessons(QObject):
 
     Parameters
     ----------
-    window : MainWindow
+    window : LessonWindow
         Whose session and layouts they use.
     """
 
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(self, window: LessonWindow) -> None:
         super().__init__(window)
         self._window = window
         self._listed: list[QAction] = []

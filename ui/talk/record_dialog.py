@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
@@ -42,6 +41,7 @@ from ui.look.names import op_label
 from ui.look.units import count_text
 from ui.safety.overrides import guarded
 from ui.session.tasks import Report
+from ui.session.view import View
 from ui.talk.caption_text import typeset_text
 from ui.talk.record_fields import (
     Preview,
@@ -52,10 +52,7 @@ from ui.talk.record_fields import (
     sheet,
     show_words,
 )
-
-if TYPE_CHECKING:
-    from ui.session.view import View
-    from ui.window.main_window import MainWindow
+from ui.talk.window import LessonWindow
 
 ADD, PREVIEW = "add step", "caption preview"
 """Kinds of the tasks."""
@@ -69,7 +66,7 @@ _CAPTION_TIP = (
 )
 
 
-def open_record_dialog(window: MainWindow) -> RecordDialog | None:
+def open_record_dialog(window: LessonWindow) -> RecordDialog | None:
     """Open the dialog for the view on show; None while there is no view.
 
     A run that plays is stopped. The window says where a step that was added is.
@@ -92,14 +89,14 @@ class RecordDialog(QDialog):
 
     Parameters
     ----------
-    window : MainWindow
+    window : LessonWindow
         Whose view it is.
     """
 
     recorded = Signal(str)
     """In words, where the step is."""
 
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(self, window: LessonWindow) -> None:
         super().__init__(window)
         view = window.session.view
         assert view is not None
@@ -477,7 +474,7 @@ def place_words(program: TileProgram, cursor: Cursor) -> str:
     return f"visit {count_text(cursor.visit + 1)}, {op_label(op, program.workload)}"
 
 
-def front_panel(window: MainWindow, layout: str) -> str:
+def front_panel(window: LessonWindow, layout: str) -> str:
     """Return the panel that is in front of others in its place; "" where none is behind it."""
     places = [place for place in layout_named(layout).right if len(place) > 1]
     for name in (name for place in places for name in place):

@@ -18,7 +18,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QApplication,
-    QMainWindow,
     QMenu,
     QToolBar,
     QVBoxLayout,
@@ -51,6 +50,7 @@ from ui.session.session import Session
 from ui.session.view import View
 from ui.talk.lessons import Lessons
 from ui.talk.presenter import Presenter
+from ui.talk.window import LessonWindow
 from ui.widgets.message_bar import Kind
 from ui.window.actions import ACTIONS, MENUS, ActionSpec
 from ui.window.desk import Desk
@@ -70,7 +70,7 @@ that has arrived takes the sizes that belong there: in between it takes input.""
 
 
 @guarded
-class MainWindow(QMainWindow):
+class MainWindow(LessonWindow):
     """Tilescope's window.
 
     Parameters
@@ -102,10 +102,10 @@ class MainWindow(QMainWindow):
         self._assemble()
         self.files = Files(self)
         self.unsaved = Unsaved(self)
-        self.docks = Docks(self, session)
+        self.docks: Docks = Docks(self, session)
         self._values = self.docks.panel(ValuesPanel)
         self.actions_by_name = self._make_actions()
-        self.desk = Desk(self)
+        self.desk: Desk = Desk(self)
         self._make_menus()
         self.presenter = Presenter(self)
         self._fit_soon = QTimer(self, singleShot=True)

@@ -32,7 +32,8 @@ def desk(qapp):
 def shown(desk, open_window):
     """The desk of a window with unsaved changes."""
     window = open_window("causal")
-    desk.window, desk.autosave = window, Autosave(window.session, window.settings.folder)
+    desk.window, desk.session = window, window.session
+    desk.autosave = Autosave(window.session, window.settings.folder)
     window.files.choose_algorithm("flash1")
     window.session.settle()
     yield desk
@@ -158,12 +159,12 @@ def test_a_failure_comes_again_later_and_is_told_again(shown, qtbot, monkeypatch
 
 
 def test_a_failure_in_telling_ends_there(shown, qtbot):
-    class NoSession:
+    class NoRun:
         @property
-        def session(self):
+        def trace(self):
             raise RuntimeError("the teller is broken")
 
-    shown.window = NoSession()
+    shown.session = NoRun()
     plant("first")
     qtbot.waitUntil(lambda: shown.broken)
     plant("second")

@@ -1,0 +1,83 @@
+"""The window as lessons and exports see it: the main window is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QDockWidget, QMainWindow
+
+from simulator.base.errors import InputError
+from simulator.lesson.tables import ChooseTable
+from ui.look.theme import Style
+from ui.safety.settings import Settings
+from ui.session.session import Session
+from ui.widgets.message_bar import Kind
+
+if TYPE_CHECKING:
+    from ui.talk.lessons import Lessons
+
+
+class BorrowedLayouts(Protocol):
+    """Lends layouts; the user's own come back."""
+
+    @property
+    def lent(self) -> tuple[str, str] | None:
+        """Layout and panel in front while somebody has them."""
+
+    @property
+    def current(self) -> str:
+        """Name of the layout on show."""
+
+    def lend(self, name: str, panel: str = "", extras: bool = False) -> None:
+        """Show a layout as a new window has it."""
+
+    def take_back(self) -> None:
+        """Show the user's own layout as it was."""
+
+
+class ChosenPanels(Protocol):
+    """The docks, by name, and what lessons choose in them."""
+
+    def __getitem__(self, name: str) -> QDockWidget: ...
+
+    def choose(self, layout: str, choices: ChooseTable) -> None:
+        """Choose in the panels of a layout what a lesson says."""
+
+
+class LessonWindow(QMainWindow):
+    """A window in which a lesson can be shown.
+
+    Attributes
+    ----------
+    session : Session
+        What it shows.
+    settings : Settings
+        What it remembers.
+    style_now : Style
+        Theme and text scale.
+    lessons : Lessons
+        The lesson on show, and its strip.
+    desk : BorrowedLayouts
+        Its layouts.
+    docks : ChosenPanels
+        Its docks.
+    actions_by_name : dict of str to QAction
+        What can be asked of it.
+    """
+
+    session: Session
+    settings: Settings
+    style_now: Style
+    lessons: Lessons
+    desk: BorrowedLayouts
+    docks: ChosenPanels
+    actions_by_name: dict[str, QAction]
+
+    def say(self, line: str, kind: Kind = Kind.HINT) -> None:
+        """Show one line over the board."""
+        raise NotImplementedError
+
+    def show_error(self, error: InputError, kind: Kind = Kind.REFUSAL) -> None:
+        """Show one line about what cannot be used."""
+        raise NotImplementedError

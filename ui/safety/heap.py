@@ -2,7 +2,8 @@
 
 Of itself glibc keeps a pool for each thread, up to eight for each core, and gives back only what
 is free at the end of one: a window that has been used for an hour holds half as much again as is in
-use. Elsewhere both calls do nothing.
+use. Of itself it also takes arrays of up to 32 MiB from these pools once one such has gone; small
+things then come to stand far apart, and keep their pages. Elsewhere both calls do nothing.
 """
 
 from __future__ import annotations
@@ -13,15 +14,25 @@ import sys
 from functools import cache
 from typing import Any
 
-_ARENA_MAX = -8
-"""``M_ARENA_MAX`` of glibc's malloc.h."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+"""Of glibc's malloc.h."""
 _POOLS = 2
+_LARGE = 2 * 2**20
+"""Bytes from which an array or picture is mapped by itself and goes when it ends. With less, runs
+of large tiles would take a sixth longer, which is what mapping costs."""
+_KEPT = 32 * 2**20
+"""Bytes that may be free at the end of a pool before they go by themselves; glibc comes to as many
+where it finds the size of large things out by itself."""
 
 
 def share_pools() -> bool:
-    """Let all threads share two pools; return whether that could be had."""
+    """Let all threads share two pools, of what is not large; return whether that could be had."""
     library = _library()
-    return hasattr(library, "mallopt") and library.mallopt(_ARENA_MAX, _POOLS) == 1
+    if not hasattr(library, "mallopt"):
+        return False
+    wanted = (_ARENA_MAX, _POOLS), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _KEPT)
+    taken = [library.mallopt(name, value) == 1 for name, value in wanted]
+    return all(taken)
 
 
 def give_back() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
 import sys
@@ -31,7 +32,7 @@ def main() -> int:
     parser.add_argument("--actions", type=int, default=0, help="100000, unless --seconds is said")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--every", type=int, default=5000, help="actions between two rows")
+    parser.add_argument("--every", type=int, default=1000, help="actions between two rows")
     asked = parser.parse_args()
     actions = asked.actions or (100_000 if asked.seconds == float("inf") else sys.maxsize)
     with tempfile.TemporaryDirectory() as name:
@@ -47,8 +48,9 @@ def main() -> int:
         from PySide6.QtCore import QCoreApplication, Qt
 
         QCoreApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
-        from tests.soak.run import MOST_BLOCK_MS, soak
+        from tests.soak.run import MOST_BLOCK_MS, WARM, soak
 
+        faulthandler.enable()
         os.chdir(name)
         begun = time.monotonic()
         report = soak(folder, actions, asked.seconds, asked.seed, asked.every)
@@ -59,6 +61,9 @@ def main() -> int:
     print(f"blocks over {MOST_BLOCK_MS // 2} ms, in the time that the window's thread computed:")
     for block in report.blocks:
         print(f"  {block.cpu:5.0f} ms ({block.wall:.0f} passed) at {block.at}: {block.what[:100]}")
+    print(f"medians of the samples around {WARM} actions, and of the last:")
+    for name, before, after in report.growth():
+        print(f"  {name:8} {before:8.0f} {after:8.0f}  {100 * (after / before - 1):+.1f} %")
     faults = report.faults()
     for text in report.failures:
         print(f"\n{text}")

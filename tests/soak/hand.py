@@ -121,8 +121,8 @@ class Hand:
 
         return do
 
-    def rest(self) -> None:
-        """Put the window into a state to be compared: the demo, the first layout, nothing open."""
+    def leave(self) -> None:
+        """End what is going on: a talk, a lesson, a run; the window takes a moment for it."""
         window, session = self.window, self.session
         self.end_dialogs()
         window.actions_by_name["present"].setChecked(False)
@@ -130,6 +130,10 @@ class Hand:
         window.lessons.player.leave()
         session.tasks.cancel()
         session.play(False)
+
+    def rest(self) -> None:
+        """Put the window into a state to be compared: the demo, the first layout, nothing open."""
+        window, session = self.window, self.session
         session.runs.clear()
         window.settings.theme, window.settings.text_scale = "dark", 1.0
         window.setWindowState(Qt.WindowState.WindowNoState)
@@ -294,7 +298,8 @@ class Hand:
         if not actions:
             return "nothing"
         action = self.draw.choice(actions)
-        inner = action.menu()
+        # Not action.menu(): the binding takes the menu's object in Python away with the action's.
+        inner = QMenu.menuInAction(action)
         if inner is not None:
             inner.aboutToShow.emit()
             return self._choose(inner)

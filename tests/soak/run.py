@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 from PySide6.QtWidgets import QApplication
 
@@ -14,6 +16,7 @@ from simulator.base.assets import DEMO
 from tests.soak.devices import deliver_deletes
 from tests.soak.fresh import FreshSessions, differences
 from tests.soak.hand import Hand
+from tests.soak.memory import in_words, parts
 from tests.soak.watch import Block, Failures, Sample, Stopwatch, load, sample
 from ui.app.start import make_window
 from ui.safety.settings import Settings
@@ -26,6 +29,12 @@ MOST_GROWTH = 1.10
 """Memory and objects at the end, over those after `WARM` actions."""
 WARM = 5_000
 """Actions after which all panels have been made, and what is kept for later is there."""
+NEAR = 2_000
+"""Actions before and after `WARM`, and twice as many before the end, whose samples count: their
+medians are compared. A single one depends on what the last actions have left in bounded caches."""
+LATE = "av", "pyqtgraph", "ziamath", "latex2mathml.converter", "mdit_py_plugins.dollarmath"
+"""Libraries that come in with the first film, plot or formula: 25 MiB of files, before or after
+`WARM` as it happens, so they are there from the beginning."""
 
 
 @dataclass(slots=True)
@@ -54,14 +63,23 @@ class Report:
         out = [f"{count}×: {text.splitlines()[-1]}" for text, count in self.failures.items()]
         out += [f"{b.cpu:.0f} ms without input: {b.what} (action {b.at})"
                 for b in self.blocks if b.cpu > MOST_BLOCK_MS]  # fmt: skip
-        warm = next((each for each in self.samples if each.actions >= WARM), None)
-        last = self.samples[-1]
-        if warm is not None and last is not warm:
-            for name in ("rss", "objects", "qobjects", "widgets"):
-                before, after = getattr(warm, name), getattr(last, name)
-                if after > before * MOST_GROWTH:
-                    out.append(f"{name}: {after:.0f} at the end, {before:.0f} at {warm.actions}")
+        for name, before, after in self.growth():
+            if after > before * MOST_GROWTH:
+                out.append(f"{name}: {after:.0f} at the end, {before:.0f} at {WARM}")
         return out
+
+    def growth(self) -> list[tuple[str, float, float]]:
+        """Return what is measured, with its medians around `WARM` actions and at the end."""
+        end = self.samples[-1].actions
+        warm = [each for each in self.samples if abs(each.actions - WARM) <= NEAR]
+        late = [each for each in self.samples
+                if each.actions >= end - 2 * NEAR and each.actions > WARM + NEAR]  # fmt: skip
+        if not warm or not late:
+            return []
+        return [
+            (name, *(median(getattr(each, name) for each in some) for some in (warm, late)))
+            for name in ("rss", "objects", "qobjects", "widgets")
+        ]
 
 
 def soak(
@@ -69,7 +87,7 @@ def soak(
     actions: int,
     seconds: float = float("inf"),
     seed: int = 1,
-    every: int = 5_000,
+    every: int = 1_000,
     check: int = 500,
     say: Callable[[str], None] = print,
 ) -> Report:
@@ -91,6 +109,8 @@ def soak(
     failures = Failures()
     settings = Settings(folder / "settings.ini")
     window = make_window(DEMO, "numpy", settings)
+    for name in LATE:
+        importlib.import_module(name)
     autosave = Autosave(window.session, folder)
     follow(window.session)
     window.resize(1440, 900)
@@ -128,13 +148,15 @@ def _use(
     def take(done: int) -> None:
         nonlocal longest
         failures.during = "coming to rest"
-        failures.keep(hand.rest)
-        failures.keep(settle)
+        for act in (hand.leave, settle, hand.rest, settle):
+            failures.keep(act)
         now = sample(done, time.monotonic() - begun, window)
         report.samples.append(now)
         say(f"{now.actions:8} {now.seconds:6.0f} {now.rss:8.0f} {now.held:9.0f} {now.objects:8} "
             f"{now.qobjects:8} {now.widgets:8} {longest.cpu:5.0f} ms ({longest.wall:.0f} passed)"
             f"  load {load()}  {longest.what[:60]}")  # fmt: skip
+        if done % WARM == 0:
+            say(f"{'':15} of it {in_words(parts())}")
         longest = Block(0, 0, "", 0)
 
     take(0)
@@ -169,7 +191,7 @@ def _use(
     return report
 
 
-def settle(seconds: float = 0.3) -> None:
+def settle(seconds: float = 0.4) -> None:
     """Let timers that begin with what has just been done come to their end."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

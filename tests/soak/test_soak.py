@@ -1,14 +1,18 @@
 """The soak itself: a short one finds nothing, and what is wrong is seen."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import psutil
 import pytest
 from PySide6.QtCore import QTimer, qWarning
 
 from simulator import simulate
 from simulator.base.assets import DEMO
 from tests.soak.fresh import compare, prints_of
+from tests.soak.memory import MIB, parts
 from tests.soak.run import MOST_BLOCK_MS, WARM, Report, soak
 from tests.soak.watch import Block, Failures, Sample
 from ui.widgets.application import application
@@ -33,14 +37,30 @@ def test_a_short_soak_finds_nothing_wrong(home: Path) -> None:
     assert report.failures == {}
     assert report.checks >= 3
     assert [each.actions for each in report.samples] == [0, 125, 250]
-    assert len(lines) == 4
+    assert len(lines) == 5
 
 
 @pytest.mark.parametrize("name", ["rss", "objects", "qobjects", "widgets"])
 def test_growth_is_a_fault(name: str) -> None:
     larger = replace(FIRST, actions=2 * WARM, **{name: getattr(FIRST, name) * 1.2})
     assert [text.partition(":")[0] for text in Report([FIRST, larger]).faults()] == [name]
-    assert Report([FIRST, replace(FIRST, actions=2 * WARM)]).faults() == []
+    last = replace(FIRST, actions=2 * WARM)
+    assert Report([FIRST, last]).faults() == []
+    # One sample out of the row is none, neither before nor after.
+    small, early = replace(FIRST, **{name: 1}), replace(FIRST, actions=WARM + 1)
+    assert Report([small, FIRST, early, last, last, larger]).faults() == []
+    assert len(Report([small, FIRST, early, larger, last, larger]).faults()) == 1
+
+
+def test_the_parts_of_memory_make_up_the_whole() -> None:
+    if sys.platform != "linux":
+        pytest.skip("reads /proc")
+    pages = np.ones(8 * MIB)
+    found = parts()
+    whole = sum(found[name] for name in ("heap", "pools", "mapped", "files", "stacks"))
+    assert whole == pytest.approx(psutil.Process().memory_info().rss / MIB, rel=0.02)
+    assert found["large"] >= pages.nbytes / MIB
+    assert 0 < found["python used"] <= found["python"] <= found["mapped"]
 
 
 def test_blocks_and_failures_are_faults() -> None:

@@ -285,7 +285,7 @@ def test_doctor_advises_what_its_reader_can_do(monkeypatch, frozen):
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
     for name in ("av", "PySide6.QtWidgets"):
         monkeypatch.setitem(sys.modules, name, None)  # importing it fails
-    says = " ".join(f.says for f in (doctor._qt(), doctor._cupy(), doctor._codecs()))
+    says = " ".join(f.says for f in (doctor.qt(), doctor.cupy(), doctor.codecs()))
     assert ("make run" in says) is not frozen
     assert ("install Tilescope again" in says) is frozen
     assert "pip" not in says

@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def of(what: str, folder: Path) -> self_test.Trial:
-    attempt = dict(self_test._attempts(folder))[what]
-    return self_test._tried(what, attempt)
+    attempt = dict(self_test.attempts(folder))[what]
+    return self_test.tried(what, attempt)
 
 
 def test_all_is_well_and_the_table_says_so():

@@ -51,15 +51,15 @@ def examine() -> Iterator[Finding]:
     """Look at everything, one thing after another."""
     yield Finding("Tilescope", True, version())
     yield Finding("Python", True, f"{platform.python_version()}, {platform.platform()}")
-    yield _qt()
+    yield qt()
     yield _display()
     yield _fonts()
     yield _assets()
     yield _gpu()
-    yield _cupy()
+    yield cupy()
     yield _kernels()
     yield _compiler()
-    yield _codecs()
+    yield codecs()
     yield _settings()
     yield _log()
 
@@ -87,7 +87,8 @@ def _log() -> Finding:
     return Finding("log", True, str(path) if os.path.exists(path) else f"{path} (none yet)")
 
 
-def _qt() -> Finding:
+def qt() -> Finding:
+    """Return whether Qt can be imported, and where it would draw."""
     try:
         from PySide6 import __version__
         from PySide6.QtGui import QGuiApplication
@@ -134,7 +135,8 @@ def _gpu() -> Finding:
     return Finding("GPU", None, f"{status.reason}; NumPy computes the same trace")
 
 
-def _cupy() -> Finding:
+def cupy() -> Finding:
+    """Return which CuPy is installed."""
     found = cupy_version()
     if found is not None:
         where = "in this bundle" if FROZEN else "installed"
@@ -179,7 +181,8 @@ def _compiler() -> Finding:
     return Finding("C++ compiler", None, f"{compiler.reason}; only --engine host needs one")
 
 
-def _codecs() -> Finding:
+def codecs() -> Finding:
+    """Return which formats of films can be written."""
     from ui.export.formats import FORMATS
 
     try:

@@ -74,8 +74,8 @@ def trials() -> Iterator[Trial]:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     with tempfile.TemporaryDirectory(prefix="tilescope-self-test-") as name:
         folder = Path(name)
-        for what, attempt in _attempts(folder):
-            yield _tried(what, attempt)
+        for what, attempt in attempts(folder):
+            yield tried(what, attempt)
 
 
 def run() -> int:
@@ -89,7 +89,8 @@ def run() -> int:
     return 1 if failed else 0
 
 
-def _attempts(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
+def attempts(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield what is tried, and how; `folder` takes what is written."""
     yield "assets", _assets
     yield "texts", _texts
     yield "fonts", _fonts
@@ -107,7 +108,8 @@ def _attempts(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     yield "screen stays on", _awake
 
 
-def _tried(what: str, attempt: Callable[[], str]) -> Trial:
+def tried(what: str, attempt: Callable[[], str]) -> Trial:
+    """Return what came of an attempt."""
     started = time.perf_counter()
     good: bool | None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import sys
 import threading
@@ -97,6 +98,8 @@ class CrashDesk(QObject):
         What the report tells of.
     autosave : Keeper or None
         Keeps unsaved changes before the dialog asks.
+    quiet_seconds : float
+        A failure that comes again sooner is not told again.
     """
 
     _caught = Signal(str, object)
@@ -110,6 +113,7 @@ class CrashDesk(QObject):
         self.autosave: Keeper | None = None
         self.dialog: CrashDialog | None = None
         self.quit_asked = False
+        self.quiet_seconds = QUIET_SECONDS
         self._last: dict[_Where, float] = {}
         self.broken = False
         self._hooks = (sys.excepthook, threading.excepthook, sys.unraisablehook)
@@ -170,7 +174,7 @@ class CrashDesk(QObject):
     def _tell(self, text: str, where: _Where) -> None:
         try:
             now = time.monotonic()
-            again = now - self._last.get(where, -QUIET_SECONDS) < QUIET_SECONDS
+            again = now - self._last.get(where, -math.inf) < self.quiet_seconds
             self._last[where] = now
             if self.dialog is not None:
                 self.dialog.add(text)

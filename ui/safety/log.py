@@ -40,7 +40,7 @@ def log_path() -> Path:
     return settings_path().with_name("tilescope.log")
 
 
-def start_log(wanted: str | None = None) -> Path | None:
+def start_log(wanted: str | None = None, most_bytes: int = MOST_BYTES) -> Path | None:
     """Keep a log from now on; a crash of the interpreter is written to it as well.
 
     Parameters
@@ -48,6 +48,8 @@ def start_log(wanted: str | None = None) -> Path | None:
     wanted : str, optional
         File for a log of all that is done; empty: `log_path`, which is told on stderr. Without
         it, warnings and failures alone go to `log_path`.
+    most_bytes : int
+        Of the file: then it is kept beside a new one.
 
     Returns
     -------
@@ -66,7 +68,7 @@ def start_log(wanted: str | None = None) -> Path | None:
     try:
         if not wanted:
             path.parent.mkdir(parents=True, exist_ok=True)
-        handler = _File(path, maxBytes=MOST_BYTES, backupCount=1, encoding="utf-8")
+        handler = _File(path, maxBytes=most_bytes, backupCount=1, encoding="utf-8")
     except OSError as error:
         if wanted is None:
             return None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kernels.devices.registry import FAULTS_NOTE, choose_engine
 from simulator.engines.protocol import Engine
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.run.trace import Trace, trace_of
+
+Choose = Callable[[str, Workload, Inputs], tuple[Engine, str]]
 
 
 class Engines:
@@ -16,10 +20,13 @@ class Engines:
     ----------
     name : str
         ``auto``, ``numpy``, ``cupy`` or ``host``.
+    choose : callable
+        Which engine that name means for a workload, and why no other.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, choose: Choose = choose_engine) -> None:
         self.name = name
+        self._choose = choose
         self.note = ""
         """In words, why a device was given up; empty where none was."""
         self._notes: dict[object, str] = {}  # why `auto` computes with NumPy, by kernel
@@ -47,7 +54,7 @@ class Engines:
         InputError
             The engine that was asked for does not run.
         """
-        engine, note = choose_engine(self.name, workload, inputs)
+        engine, note = self._choose(self.name, workload, inputs)
         if not workload.faults.on:
             self._notes[_kernel_key(workload)] = note
         return engine

@@ -101,7 +101,7 @@ class Session(QObject):
         self._patience = QTimer(self, singleShot=True, interval=250)
         self._patience.timeout.connect(self._tell_working)
         self._clock = QTimer(self)
-        self._clock.timeout.connect(self._tick)
+        self._clock.timeout.connect(self.play_step)
 
     # --- scenarios ------------------------------------------------------------------------
 
@@ -421,7 +421,8 @@ class Session(QObject):
     def _interval(self) -> int:
         return max(16, round(1000 * SECONDS_PER_OP / self.speed))
 
-    def _tick(self) -> None:
+    def play_step(self) -> None:
+        """Go one step of playing, unless the engine is behind."""
         assert self.trace is not None
         if self._worker.busy:  # the engine is behind: wait for it rather than skip tiles
             return

@@ -38,7 +38,7 @@ class Autosave(QObject):
         Of the settings; copies lie in a folder of their own there.
     """
 
-    def __init__(self, session: Session, folder: Path) -> None:
+    def __init__(self, session: Session, folder: Path, wait_ms: int | None = None) -> None:
         super().__init__(session)
         self._session = session
         self._own = session.undo_stack
@@ -46,7 +46,9 @@ class Autosave(QObject):
         self.path = folder / _FOLDER / f"{name}.toml"
         self._lock: QLockFile | None = None
         self._waiting: tuple[Scenario, Path | None] | None = None
-        self._timer = QTimer(self, singleShot=True, interval=WAIT_MS)
+        self._timer = QTimer(
+            self, singleShot=True, interval=WAIT_MS if wait_ms is None else wait_ms
+        )
         self._timer.timeout.connect(self.flush)
         session.file_changed.connect(self._look)
 

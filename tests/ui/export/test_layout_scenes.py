@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMessageBox
 
 from simulator.base.errors import InputError
 from simulator.problem.scenario import load_scenario, with_values
+from simulator.program.playback import Cursor
 from simulator.run.trace import simulate
 from tests.helpers.by_hand import choosing, retype
 from tests.ui.export.helpers import (
@@ -21,7 +22,6 @@ from tests.ui.export.helpers import (
     names,
     options,
     picture,
-    prepared,
     rendered_svg,
     still,
 )
@@ -67,8 +67,7 @@ def test_the_order_of_layouts_makes_no_difference(stills, trace, tmp_path):
 
     stage, place = Stage(SMALL, "dark", MainWindow, trace=trace), {}
     for name in LAYOUT_NAMES:
-        cursor = prepared(still("a.png", visits=(4, 5), op=2), trace).source._moments
-        place[name] = Place(trace.workload.scenario, cursor, 33, name)
+        place[name] = Place(trace.workload.scenario, Cursor(4, 2), 33, name)
     try:
         for name in [*reversed(LAYOUT_NAMES), *LAYOUT_NAMES]:
             stage.show(place[name], lambda: None)

@@ -227,9 +227,10 @@ def test_lines_pointed_at_in_one_algorithm_are_not_looked_for_in_another(open_wi
     assert page.current == cited_lines("naive", window.session.view.snapshot.op.cites)
 
 
-def test_breakpoints_of_one_algorithm_are_not_marked_in_another(open_window, qapp):
-    window, panel = opened(open_window, qapp, "flash2")
-    panel._toggle(Tab.CUDA, op_lines("flash2", window.session.view.snapshot.op)[0])
+def test_breakpoints_of_one_algorithm_are_not_marked_in_another(open_window, qapp, qtbot):
+    window, panel = opened(open_window, qapp, "flash2", (1920, 1080), Tab.CUDA)
+    spot = QPoint(8, code_point(panel.cuda, panel.cuda.current[0]).y())
+    qtbot.mouseClick(panel.cuda.margin, Qt.MouseButton.LeftButton, pos=spot)
     assert panel.cuda.marked
     window.files.choose_algorithm("flash1")
     window.session.settle()

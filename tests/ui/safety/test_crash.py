@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QLabel, QWidget
 from simulator.problem.scenario import scenario_toml
 from tests.helpers.programs import run, started
 from ui.look.theme import TEXT_SCALES, THEMES
-from ui.safety import crash
 from ui.safety.crash import MOST_TOLD, CrashDesk, CrashDialog
 from ui.window.autosave import Autosave, find_orphans
 
@@ -149,8 +148,8 @@ def test_a_failure_of_painting_is_told_once_however_often_it_comes(shown, qtbot)
     broken.hide()
 
 
-def test_a_failure_comes_again_later_and_is_told_again(shown, qtbot, monkeypatch):
-    monkeypatch.setattr(crash, "QUIET_SECONDS", 0.0)
+def test_a_failure_comes_again_later_and_is_told_again(shown, qtbot):
+    shown.quiet_seconds = 0.0
     for _ in range(2):
         plant()
         qtbot.waitUntil(lambda: shown.dialog is not None)

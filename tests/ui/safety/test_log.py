@@ -12,7 +12,6 @@ from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from tests.helpers.programs import ROOT, run
 from ui.app.cli import main
-from ui.safety import log
 from ui.safety.log import LOG, log_path, start_log, stop_log, take_qt_message
 
 WORK_AND_CLOSE = """
@@ -90,9 +89,8 @@ def test_a_log_that_cannot_be_written_is_refused_where_it_was_asked_for(tmp_path
     assert start_log() is None
 
 
-def test_it_goes_round_and_a_crash_goes_to_the_file_that_is_open(tmp_path, monkeypatch):
-    monkeypatch.setattr(log, "MOST_BYTES", 2000)
-    path = start_log(str(tmp_path / "small.log"))
+def test_it_goes_round_and_a_crash_goes_to_the_file_that_is_open(tmp_path):
+    path = start_log(str(tmp_path / "small.log"), most_bytes=2000)
     for n in range(200):
         LOG.info("line %d", n)
     faulthandler.dump_traceback(file=next(h for h in LOG.handlers if hasattr(h, "stream")).stream)

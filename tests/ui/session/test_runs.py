@@ -220,9 +220,7 @@ def test_what_the_user_does_while_playing_wins(open_window, monkeypatch):
     monkeypatch.setattr(Finder, "find", slow)
     session.runs.toggle(AtTile(1, 0))
     session.set_granularity(Granularity.HEAD)
-    session.play(True)
-    session._clock.stop()  # this one step alone
-    session._tick()
+    session.play_step()
     assert started.wait(10)
     session.go(Cursor(5, 1))
     go_on.set()
@@ -235,10 +233,8 @@ def test_choosing_a_row_while_playing_keeps_the_place(open_window):
     window = open_window("causal")
     session = window.session
     session.runs.toggle(AtRow(63))
-    session.play(True)
-    session._tick()
+    session.play_step()
     session.choose_row(3)
-    session._clock.stop()
     session.settle()
     assert session.cursor in (Cursor(0, 0), Cursor(0, 1))  # the step may have been replaced
     assert session.view.snapshot.cursor == session.cursor
@@ -280,7 +276,7 @@ def test_stopping_to_play_ends_a_long_search(open_window, qtbot, monkeypatch):
     monkeypatch.setattr(Finder, "find", endless)
     session.runs.toggle(MaximumChanged())
     session.play(True)
-    session._tick()
+    session.play_step()
     assert started.wait(5)
     session.play(False)
     session.settle()

@@ -17,6 +17,7 @@ from simulator.base.errors import InputError
 from simulator.engines.numpy_engine import NumpyEngine
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
+from ui.session.engines import Engines
 from ui.session.session import Session
 from ui.session.worker import Worker
 
@@ -295,15 +296,13 @@ def test_auto_takes_numpy_where_making_the_device_fails(qapp, monkeypatch):
     session.close()
 
 
-def test_why_numpy_computes_is_told_of_each_kernel(monkeypatch):
+def test_why_numpy_computes_is_told_of_each_kernel():
     """Tiles for which there is no kernel say so, and others do not say it for them."""
-    import ui.session.engines
 
     def some_tiles_only(_, workload, inputs):
         return NumpyEngine(workload, inputs), "no kernel for 16 × 24" if workload.cols == 24 else ""
 
-    monkeypatch.setattr(ui.session.engines, "choose_engine", some_tiles_only)
-    engines = ui.session.engines.Engines("auto")
+    engines = Engines("auto", some_tiles_only)
     without = engines.trace(load_scenario(SCENARIOS / "grouped-heads.toml")).workload
     other = engines.trace(load_scenario(SCENARIOS / "causal.toml")).workload
     assert engines.why(without) == "no kernel for 16 × 24"

@@ -11,7 +11,6 @@ from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.problem.scenario import load_scenario, save_scenario, with_values
 from tests.helpers.programs import run, started
 from ui.app.start import make_window
-from ui.window import autosave as module
 from ui.window.autosave import Autosave, Offer, find_orphans, offer
 
 CHANGE_AND_BE_KILLED = """
@@ -35,11 +34,6 @@ if w.isWindowModified() and copies(w) and once("closed"):
     say("copied")
     w.close()
 """
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    monkeypatch.setattr(module, "WAIT_MS", 10)
 
 
 @pytest.fixture
@@ -71,7 +65,7 @@ def opened(qapp, settings):
 
     def make(path=SCENARIOS / "flash2.toml"):
         window = make_window(path, settings=settings)
-        autosave = Autosave(window.session, settings.folder)
+        autosave = Autosave(window.session, settings.folder, wait_ms=10)
         windows.append((window, autosave))
         window.show()
         window.session.settle()
@@ -247,7 +241,7 @@ def test_where_nothing_can_be_written_the_window_goes_on(tmp_path, opened, qtbot
     (tmp_path / "autosave").write_text("a file, no folder", encoding="utf-8")
     window, autosave = opened()
     change(window)
-    qtbot.waitUntil(lambda: not autosave._timer.isActive())
+    autosave.flush()
     assert (autosave.kept, autosave.pending) == (False, True)
     assert window.session.scenario.attention.algorithm == "flash1"
 

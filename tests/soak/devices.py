@@ -11,6 +11,11 @@ from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import isValid
 
 NO_KEYS = Qt.KeyboardModifier.NoModifier
+MODIFIERS = (
+    (Qt.Key.Key_Shift, Qt.KeyboardModifier.ShiftModifier),
+    (Qt.Key.Key_Control, Qt.KeyboardModifier.ControlModifier),
+    (Qt.Key.Key_Alt, Qt.KeyboardModifier.AltModifier),
+)
 
 
 def within(draw: random.Random, rect: QRect) -> QPoint:
@@ -25,12 +30,18 @@ def is_there(window: QWindow) -> bool:
 def press(window: QWindow, keys: str) -> None:
     """Press keys in a window, as the window system tells it; what is pressed may end the window.
 
-    QTest's own clicks would release the key in it all the same.
+    QTest lets the event loop run after each key, Shift and Ctrl too, and would go on to the next
+    in a window that has ended in it, which ends the process. So what is due is done first, and keys
+    are let go one by one.
     """
     pressed = QKeySequence(keys)[0]
-    QTest.keyPress(window, pressed.key(), pressed.keyboardModifiers())
+    held = [key for key, modifier in MODIFIERS if modifier in pressed.keyboardModifiers()]
+    QApplication.processEvents()
     if is_there(window):
-        QTest.keyRelease(window, pressed.key(), pressed.keyboardModifiers())
+        QTest.keyPress(window, pressed.key(), pressed.keyboardModifiers())
+    for key in (pressed.key(), *held):
+        if is_there(window):
+            QTest.keyRelease(window, key)
 
 
 def click(window: QWindow, button: Qt.MouseButton, point: QPoint) -> None:

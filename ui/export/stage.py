@@ -7,9 +7,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
-from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QSettings, QSize, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
@@ -172,7 +171,7 @@ class Stage:
 
     def _new_window(self, place: Place, said: Said | None) -> LessonWindow:
         self.close()
-        settings = _NoSettings()
+        settings = Settings(store=_Memory())
         size, settings.text_scale = stage_scale(self._size)
         settings.theme, settings.motion = self._theme, False
         session = Session(self._engine)
@@ -293,15 +292,8 @@ class StageFrames(ABC):
             self._stage = None
 
 
-class _NoSettings(Settings):
-    """Settings that are nowhere: a process that is killed leaves no file of them."""
-
-    def __init__(self) -> None:
-        self._store = cast(QSettings, _Memory())
-
-
 class _Memory:
-    """As much of `QSettings` as `Settings` uses."""
+    """Keeps settings nowhere else: a process that is killed leaves no file of them."""
 
     def __init__(self) -> None:
         self._values: dict[str, object] = {}

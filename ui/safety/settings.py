@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Protocol
 
 from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
 
@@ -24,6 +25,22 @@ def settings_path() -> Path:
     return Path(QStandardPaths.writableLocation(place)) / "tilescope" / "tilescope.ini"
 
 
+class Store(Protocol):
+    """Where values are kept: as much of `QSettings` as `Settings` uses."""
+
+    def value(self, key: str, default: object = None, /) -> object:
+        """Return a value, or another where there is none."""
+
+    def setValue(self, key: str, value: object, /) -> None:
+        """Keep a value."""
+
+    def fileName(self) -> str:
+        """Return the file."""
+
+    def sync(self) -> None:
+        """Write the file."""
+
+
 class Settings:
     """Typed access to the settings file; a value that makes no sense counts as absent.
 
@@ -31,11 +48,15 @@ class Settings:
     ----------
     path : Path, optional
         The file; by default `settings_path`.
+    store : Store, optional
+        Where values are kept in place of a file.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, store: Store | None = None) -> None:
         # A path and a format: QSettings(organisation, application) ignores redirection.
-        self._store = QSettings(str(path or settings_path()), QSettings.Format.IniFormat)
+        self._store: Store = store or QSettings(
+            str(path or settings_path()), QSettings.Format.IniFormat
+        )
 
     @property
     def folder(self) -> Path:

@@ -108,7 +108,9 @@ class Session(QObject):
     @property
     def undo_stack(self) -> Steps:
         """What can be undone now: a lesson has a stack of its own."""
-        return cast(Steps, self.undo_group.activeStack())
+        stack = self.undo_group.activeStack()
+        assert isinstance(stack, Steps)
+        return stack
 
     @property
     def path(self) -> Path | None:

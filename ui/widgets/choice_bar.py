@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont, QKeyEvent
@@ -14,6 +15,8 @@ from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.sheet import set_sheet
+
+Value = TypeVar("Value", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,20 @@ class Choice:
     name: str
     options: tuple[Option, ...]
     listed: bool = False
+
+
+def one_of(values: Iterable[Value], value: str) -> Value:
+    """Return the one of some values that an option stands for.
+
+    Raises
+    ------
+    ValueError
+        It stands for none of them.
+    """
+    for each in values:
+        if each == value:
+            return each
+    raise ValueError(f"{value!r} is none of what can be chosen")
 
 
 def bar_sheet(style: Style) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from math import log2
 from pathlib import Path
-from typing import cast
 
 from PySide6.QtCore import QRectF, QSizeF, Qt, QTimer
 from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QPaintEvent
@@ -18,7 +17,7 @@ from simulator.problem.models import load_model, models
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
-from simulator.study.kv_cache import CONVENTIONS, ELEMENT_TYPES, Convention
+from simulator.study.kv_cache import CONVENTIONS, ELEMENT_TYPES
 from ui.look.draw import fitted, text_width
 from ui.look.theme import DARK, Style
 from ui.look.units import count_text
@@ -38,7 +37,7 @@ from ui.safety.painting import painting
 from ui.session.model_choice import FIRST_MODEL
 from ui.session.session import Session
 from ui.session.view import View
-from ui.widgets.choice_bar import Button, Choice, Option
+from ui.widgets.choice_bar import Button, Choice, Option, one_of
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PAGES = (1, 8, 16, 32, 64, 128, 256)
@@ -176,7 +175,7 @@ class CachePanel(PlotPanel[None]):
         self.picture = _Picture(self)
         self._clock = QTimer(self, interval=_TICK_MS)
         self._clock.timeout.connect(self._tick)
-        self.plot.picked.connect(lambda tokens: self.take_tokens(cast(int, tokens)))
+        self.plot.picked.connect(self._take_picked)
         self.bar.lists["model"].model().item(len(models())).setEnabled(False)  # type: ignore[attr-defined]
         self._show_choices()
 
@@ -204,7 +203,7 @@ class CachePanel(PlotPanel[None]):
             choice = replace(choice, log=value == "log")
             choice = replace(choice, tokens=min(choice.tokens, choice.most))
         elif name == "convention":
-            choice = replace(choice, convention=cast(Convention, value))
+            choice = replace(choice, convention=one_of(CONVENTIONS, value))
         elif name == "GPU":
             choice = replace(choice, gpu=gpus()[value])
         elif name in ("batch", "page size"):
@@ -251,6 +250,10 @@ class CachePanel(PlotPanel[None]):
             self.choice = choice
         else:
             self._take(choice)
+
+    def _take_picked(self, tokens: object) -> None:
+        assert isinstance(tokens, int)
+        self.take_tokens(tokens)
 
     def take_tokens(self, tokens: int) -> None:
         """Show the cache at another length."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import cast
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QWheelEvent
@@ -15,13 +14,13 @@ from simulator.study.sqrt_d import SqrtDResult, sqrt_d_experiment
 from ui.look.draw import text_width
 from ui.look.theme import Style
 from ui.panels.plot_panel import PlotPanel
-from ui.panels.sqrt_d.plot import Measured, sqrt_d_plot
+from ui.panels.sqrt_d.plot import MEASURED, Measured, sqrt_d_plot
 from ui.plots.widget import load_plots
 from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Button, Choice, Option, bar_sheet
+from ui.widgets.choice_bar import Button, Choice, Option, bar_sheet, one_of
 from ui.widgets.sheet import set_sheet
 
 CHOICES = (
@@ -96,7 +95,7 @@ class SqrtDPanel(PlotPanel[None]):
 
     def choose(self, name: str, value: str) -> None:
         """Take another quantity of the same vectors."""
-        self.measured = cast(Measured, value)
+        self.measured = one_of(MEASURED, value)
         self._draw()
 
     def take_choices(self, choices: ChooseTable) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 from simulator.study.sqrt_d import DIMS, DimPoint, Estimate, Softness, SqrtDResult
 from ui.look.units import count_text, number_text
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotModel
 
 Measured = Literal["variance", "entropy", "gradient"]
+MEASURED: tuple[Measured, ...] = get_args(Measured)
 
 _TITLES: dict[str, str] = {
     "variance": "variance of the scores",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import get_args
 
 from simulator.problem.scenario import Algorithm, with_values
 from simulator.problem.workload import Workload
@@ -22,12 +22,12 @@ from simulator.study.sweep import (
 )
 from ui.look.units import count_text
 from ui.panels.plot_panel import PlotPanel
-from ui.panels.sweep.plot import CurvePick, Quantity, map_plot, sweep_plot
+from ui.panels.sweep.plot import QUANTITIES, CurvePick, Quantity, map_plot, sweep_plot
 from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option
+from ui.widgets.choice_bar import Choice, Option, one_of
 
 CHOICES = (
     Choice("over", (
@@ -59,6 +59,8 @@ CHOICES = (
         for each in ALGORITHMS.values()
     )),
 )  # fmt: skip
+
+_AXES: tuple[Axis, ...] = get_args(Axis)
 
 
 class SweepPanel(PlotPanel[None]):
@@ -96,7 +98,7 @@ class SweepPanel(PlotPanel[None]):
     def choose(self, name: str, value: str) -> None:
         """Take a choice: what is swept over, what is asked, whose map it is."""
         if name == "quantity":
-            self.quantity = cast(Quantity, value)
+            self.quantity = one_of(QUANTITIES, value)
             self._draw()
             return
         if name == "over":
@@ -104,7 +106,7 @@ class SweepPanel(PlotPanel[None]):
             self.bar.show_choice("algorithm", value == "map")
             self.arrange()
         else:
-            self._algorithm = cast(Algorithm, value)
+            self._algorithm = ALGORITHMS[value].name
         self._compute()
 
     @property
@@ -124,7 +126,7 @@ class SweepPanel(PlotPanel[None]):
             if over == "map":
                 of = replace(w, algorithm=algorithm)
                 return tiling_map(of, map_sizes(w.seqlen_q), map_sizes(w.seqlen_k), report)
-            axis = cast(Axis, over)
+            axis = one_of(_AXES, over)
             return sweep(w, axis, axis_values(w, axis), report)
 
         def done(found: Sweep | TilingMap) -> None:
@@ -164,7 +166,8 @@ class SweepPanel(PlotPanel[None]):
             algorithm = pick.algorithm
             words = f"{found.axis} = {count_text(pick.value)}"
         else:
-            rows, cols = (round(size) for size in cast(tuple[float, float], pick))
+            assert isinstance(pick, tuple)
+            rows, cols = (round(size) for size in pick)
             scenario, algorithm = tiles_scenario(w, rows, cols), found.algorithm
             words = f"tiles {count_text(rows)} × {count_text(cols)}"
         if algorithm != w.algorithm:

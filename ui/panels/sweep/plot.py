@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ui.plots.model import (
 )
 
 Quantity = Literal["bytes", "time", "shared"]
+QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 
 LINES: dict[str, tuple[Dash, Marker]] = {
     each.name: (each.line, each.mark) for each in ALGORITHMS.values()

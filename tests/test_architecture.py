@@ -289,3 +289,35 @@ def test_products_are_judged_by_their_result(package: str) -> None:
         or (isinstance(node, ast.Attribute) and ast.unparse(node) in PRODUCTS)
     ]
     assert not wrong, "for simulator.base.matmul.matmul"
+
+
+MOST_PRIVATE, MOST_PATCHED = 9, 18
+"""Private names that tests of the window may reach for, and parts that they may replace."""
+
+
+def test_tests_of_the_window_ask_it_by_public_names() -> None:
+    """What a test needs, a class offers, or a user can do: the counts only go down."""
+    private, patched = [], []
+    for path in sources("tests/ui"):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Attribute):
+                place = f"{name_of(path)}:{node.lineno} .{node.attr}"
+                own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+                if node.attr.startswith("_") and not node.attr.startswith("__") and not own:
+                    private.append(place)
+                elif node.attr == "setattr":
+                    patched.append(place)
+    assert len(private) <= MOST_PRIVATE, private
+    assert len(patched) <= MOST_PATCHED, patched
+
+
+def test_nobody_asks_whether_a_panel_can_do_something() -> None:
+    """All that is asked of any panel is a method of `Panel`, and its model comes as what it is."""
+    asks = {
+        f"{name_of(path)}:{node.lineno}"
+        for folder in ("ui/panels", "ui/window")
+        for path in sources(folder)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("hasattr", "cast")
+    }
+    assert not asks

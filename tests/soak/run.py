@@ -154,7 +154,8 @@ def _use(
         report.samples.append(now)
         say(f"{now.actions:8} {now.seconds:6.0f} {now.rss:8.0f} {now.held:9.0f} {now.objects:8} "
             f"{now.qobjects:8} {now.widgets:8} {longest.cpu:5.0f} ms ({longest.wall:.0f} passed)"
-            f"  load {load()}  {longest.what[:60]}")  # fmt: skip
+            f"  load {load()}  {longest.what[:60]}"
+            f"{'' if window.session.settled else ', still at work'}")  # fmt: skip
         if done % WARM == 0:
             say(f"{'':15} of it {in_words(parts())}")
         longest = Block(0, 0, "", 0)

@@ -8,14 +8,19 @@ environment CuPy and the kernels for it stay out, as they do where there is no C
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import archives
 import licences
@@ -39,42 +44,60 @@ def main() -> None:
     os.chdir(ROOT)
     stated = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
     version = stated["project"]["version"]
-    python, name = _environment(), f"tilescope{KIND}"
-    subprocess.run([python, "packaging/icons.py", BUILD], check=True)
-    parts = GPU_PARTS if GPU else ()
-    subprocess.run([python, "packaging/licences.py", BUILD / "licences", *parts], check=True)
+    name = f"tilescope{KIND}"
+    with _part("environment (kept until pyproject.toml asks for others)"):
+        python = _environment(stated["project"])
+    with _part("icons and licences"):
+        subprocess.run([python, "packaging/icons.py", BUILD], check=True)
+        parts = GPU_PARTS if GPU else ()
+        subprocess.run([python, "packaging/licences.py", BUILD / "licences", *parts], check=True)
     if GPU:
-        print("Compiling kernels with NVRTC (some minutes; what is made is kept)", flush=True)
-        subprocess.run([python, "-P", "packaging/cubins.py", BUILD / "cubins"], check=True)
+        with _part("kernels by NVRTC (kept until their sources or options change)"):
+            subprocess.run([python, "-P", "packaging/cubins.py", BUILD / "cubins"], check=True)
     shutil.rmtree(DIST / name, ignore_errors=True)
     chosen = {"PYTHONHASHSEED": "1", "TILESCOPE_BUNDLE": name, "TILESCOPE_GPU": str(int(GPU))}
-    subprocess.run(
-        [python, "-P", "-m", "PyInstaller", "--noconfirm", "--log-level", "ERROR",
-         "--workpath", ROOT / "build" / f"pyinstaller{KIND}", "--distpath", DIST, "build.spec"],
-        check=True, env=os.environ | chosen,
-    )  # fmt: skip
+    with _part("PyInstaller"):
+        subprocess.run(
+            [python, "-P", "-m", "PyInstaller", "--noconfirm", "--log-level", "ERROR",
+             "--workpath", ROOT / "build" / f"pyinstaller{KIND}", "--distpath", DIST, "build.spec"],
+            check=True, env=os.environ | chosen,
+        )  # fmt: skip
     bundle = DIST / name
     if sys.platform == "linux":
-        slim.slim(bundle)
-        licences.add_system_libraries(bundle)
-    print(f"{bundle}: {archives.size_of(bundle) / 1e6:.0f} MB")
+        with _part("slimming"):
+            slim.slim(bundle)
+            licences.add_system_libraries(bundle)
+    print(f"{bundle}: {archives.size_of(bundle) / 1e6:.1f} MB")
     if not options.bundle_only:
-        made = archives.make(bundle, version, DIST, BUILD, KIND)
-        archives.write_sums(DIST, version)
+        with _part("archives"):
+            made = archives.make(bundle, version, DIST, BUILD, KIND)
+            archives.write_sums(DIST, version)
         for path in made:
             print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
-def _environment() -> Path:
+@contextmanager
+def _part(name: str) -> Iterator[None]:
+    """Say how long a part takes, and how long the processors work for it."""
+    print(f"{name}: ...", flush=True)
+    started, before = time.perf_counter(), sum(os.times()[:4])
+    yield
+    took, work = time.perf_counter() - started, sum(os.times()[:4]) - before
+    print(f"{name}: {took:.0f} s, {work:.0f} s of the processors", flush=True)
+
+
+def _environment(project: dict[str, Any]) -> Path:
     """Return the Python of an environment with what is packaged, and PyInstaller."""
     python = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    wanted = Path("pyproject.toml").read_bytes()
+    extras = project.pop("optional-dependencies")
+    asked = [sys.version, project, extras["package"], extras["gpu-cuda13"]]
+    wanted = json.dumps(asked, indent=1).encode()
     with_gpu, without = VENV / "installed-with-gpu", VENV / "installed"
     stamps = [with_gpu] if GPU else [with_gpu, without]
     if not any(stamp.exists() and stamp.read_bytes() == wanted for stamp in stamps):
-        print("Installing what is packaged into build/venv-package", flush=True)
         venv.create(VENV, clear=True, with_pip=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+               "--no-compile"]  # fmt: skip  # PyInstaller compiles what it takes
         subprocess.run([*pip, f".[package{',gpu-cuda13' if GPU else ''}]"], check=True)
         stamps[-1].write_bytes(wanted)
     return python

@@ -314,7 +314,11 @@ def _flat(data: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _inline(value: Any) -> str:
-    """Return a value as TOML on one line; long texts over several."""
+    """Return a value as TOML on one line; long texts over several.
+
+    A style-keeping library would not shorten this: what stands in the file is kept as text, and
+    which texts may go over several lines is a rule of lessons (tomlkit 0.15: as many lines here).
+    """
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_inline(v)}" for key, v in value.items()) + " }"
     if isinstance(value, list | tuple):

@@ -1,7 +1,9 @@
 """PNG and APNG, written a piece at a time.
 
-Qt's PNG writer takes three times as long at 1080p, and neither it nor the others at hand write
-an APNG without holding or comparing whole frames. This one writes what has changed.
+Qt's PNG writer takes three times as long at 1080p. PyAV's APNG encoder compresses every frame in
+several ways to keep the smallest: 60 frames of 720p take it 7.2 s of the processor and 2.49 MB
+(2.6 s and 7.07 MB without alpha), this one 0.85 s and 2.60 MB. Delays and the endless loop are the
+same; its muxer drops the note. `make bench` measures both.
 
 References
 ----------

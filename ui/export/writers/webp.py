@@ -1,6 +1,9 @@
 """Animated WebP, lossless, written a frame at a time: of each what has changed.
 
-libwebp's own animation encoder keeps the file in memory until its end.
+PyAV's libwebp_anim is as quick (240 frames of 720p in 2.8 s of the processor, here 2.9 s), as small
+(2.88 MB both) and as exact. But it keeps the whole file in memory until its end (after the last
+frame none of it is on disk), its muxer drops the note, and its durations add up to 7 999 ms of
+8 000. `make bench` measures both.
 
 References
 ----------

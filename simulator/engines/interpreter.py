@@ -23,7 +23,10 @@ class Interpreter:
 
     def __init__(self, program: TileProgram, inputs: Inputs) -> None:
         self.program = program
-        self.state = State(inputs.q, inputs.k, inputs.v)
+        self.state = State(
+            inputs.q, inputs.k, inputs.v,
+            tensors=program.algorithm.tensors, splits=program.workload.splits,
+        )  # fmt: skip
 
     def steps(self) -> Iterator[tuple[Visit, int, Op]]:
         """Do the ops one by one; yield visit, op index and op after each.

@@ -220,6 +220,7 @@ class NumpyEngine:
 
 
 def numpy_engine(workload: Workload, inputs: Inputs) -> Engine:
-    """Return the engine that computes with NumPy: op by op where a fault is on."""
-    kind = OpEngine if workload.faults.on else NumpyEngine
+    """Return the engine of NumPy: op by op where tiles cannot be walked or a fault is on."""
+    walks = algorithm_of(workload).walks and not workload.faults.on
+    kind = NumpyEngine if walks else OpEngine
     return kind(workload, inputs)

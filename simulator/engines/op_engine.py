@@ -7,7 +7,7 @@ state is kept before every `STRETCH`-th of them, and a single visit is computed 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,9 +81,11 @@ class OpEngine:
                 visit = self._program.visit(index)
                 for _ in self._steps(state, visit, self._program.ops(index)):
                     pass
-                m[:, visit.j :] = state.chip.get("m", nothing["m"])[:, None]
-                l[:, visit.j :] = state.chip.get("l", nothing["l"])[:, None]
-            lse = log_sum_exp(m[:, -1], l[:, -1])
+                if not self._program.launches[visit.launch].combines:
+                    m[:, visit.j :] = state.chip.get("m", nothing["m"])[:, None]
+                    l[:, visit.j :] = state.chip.get("l", nothing["l"])[:, None]
+            stored = state.hbm.get("LSE")
+            lse = log_sum_exp(m[:, -1], l[:, -1]) if stored is None else stored[0]
             o = state.hbm["O"][0] if "O" in state.hbm else nothing["O"]
             if not algorithm_of(w).normalises_each_tile:
                 o = round_to(o.astype(np.float32), w.dtype)
@@ -123,18 +125,22 @@ class OpEngine:
     def _start(self, head: int, rows: range) -> State:
         """Return the state of a row block before its first visit, as its head's opening left it."""
         q, k, v = self.inputs.q, self.inputs.k, self.inputs.v
-        state = State(q, k, v, self._number, head=head, rows=rows)
+        state = State(
+            q, k, v, self._number, head=head, rows=rows,
+            tensors=self._program.algorithm.tensors, splits=self.workload.splits,
+        )  # fmt: skip
         for index in self._program.opening(head):
             for op in self._program.ops(index):
                 # Elsewhere nothing is cleared, and what is not written must stay so.
-                if isinstance(op, StoreConstants) and rows.start in op.moves[0].rows:
-                    op.apply(state)
+                if isinstance(op, StoreConstants):
+                    own = tuple(move for move in op.moves if rows.start in move.rows)
+                    replace(op, moves=own).apply(state)
         return state
 
     def _steps(self, state: State, visit: Visit, ops: tuple[Op, ...]) -> Iterator[None]:
         """Do the ops of a visit one by one."""
         w = self.workload
-        state.chip = _carried(state)
+        state.chip = self._found(state, visit)
         state.chip |= {move.tensor: state.load(move) for move in self._program.held(visit)}
         late = late_op(ops) if w.faults.on else None
         for n, op in enumerate(ops):
@@ -160,13 +166,14 @@ class OpEngine:
         return self._stretches.get((head, i, number), go_through)
 
     def _tile(self, state: State, visit: Visit) -> Tile:
-        w, states = self.workload, [_carried(state)]
+        w, states = self.workload, [self._found(state, visit)]
         ops = algorithm_of(w).ops(w, visit)
         for _ in self._steps(state, visit, ops):
             states.append(dict(state.chip))
         seen = w.mask.visible(visit.rows, visit.cols)
         makes_scores = any("S" in op.recorded for op in ops)
-        unmasked = None if makes_scores else self._scores(visit)
+        combines = self._program.launches[visit.launch].combines
+        unmasked = None if makes_scores or combines else self._scores(visit)
         return tile_of(ops, seen, states, blank(w, visit.rows, self._number), unmasked)
 
     def _scores(self, visit: Visit) -> Values:
@@ -176,9 +183,15 @@ class OpEngine:
         k = self.inputs.k[w.kv_head_of[visit.head], cols.start : cols.stop].astype(self._number)
         return frozen(matmul(q * self._number(w.softmax_scale), k.T))
 
+    def _found(self, state: State, visit: Visit) -> dict[str, Values]:
+        """Return the numbers that a visit finds of its rows, on chip or in HBM."""
+        launch = self._program.launches[visit.launch]
+        if visit.first and launch.by_rows and not launch.continues:
+            return {}
+        return _carried(state)
+
 
 def _carried(state: State) -> dict[str, Values]:
-    """Return the numbers that a visit finds: those of its rows, on chip or in HBM."""
     found: dict[str, Values] = {}
     for name in ("m", "l", "O"):
         if name in state.chip:

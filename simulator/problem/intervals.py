@@ -80,6 +80,47 @@ class Intervals:
         """Return all of `inner` blocks for each of `blocks`."""
         return Intervals(np.arange(blocks + 1), np.tile(np.array([[0, inner]]), (blocks, 1)))
 
+    def dealt(self, splits: int, run: int) -> Intervals:
+        """Return what runs of so many inner blocks visit: block `b`, run `s` is b · splits + s."""
+        block = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        parts = []
+        for split in range(splits):
+            low = np.maximum(self.bounds[:, 0], split * run)
+            high = np.minimum(self.bounds[:, 1], (split + 1) * run)
+            some = low < high
+            parts.append(np.stack([block[some] * splits + split, low[some], high[some]]))
+        outer, low, high = np.concatenate(parts, axis=1)
+        order = np.lexsort((low, outer))
+        counts = np.bincount(outer, minlength=len(self) * splits)
+        return Intervals(sums(counts), np.stack([low[order], high[order]], axis=1))
+
+    def joined(self, other: Intervals) -> Intervals:
+        """Return what one or the other visits."""
+        pairs = zip(self._lists(), other._lists(), strict=True)
+        return Intervals.of([_merged([*one, *more]) for one, more in pairs])
+
+    def common(self, other: Intervals) -> Intervals:
+        """Return what both visit."""
+        pairs = zip(self._lists(), other._lists(), strict=True)
+        return Intervals.of(
+            [
+                [(max(a, c), min(b, d)) for a, b in one for c, d in more if max(a, c) < min(b, d)]
+                for one, more in pairs
+            ]
+        )
+
+    def turned(self, inner: int) -> Intervals:
+        """Return which blocks visit each of so many inner blocks."""
+        found: list[list[tuple[int, int]]] = [[] for _ in range(inner)]
+        for block, pairs in enumerate(self._lists()):
+            for start, stop in pairs:
+                for each in found[start:stop]:
+                    each.append((block, block + 1))
+        return Intervals.of([_merged(each) for each in found])
+
+    def _lists(self) -> list[list[tuple[int, int]]]:
+        return [self.pairs(block) for block in range(len(self))]
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -245,6 +286,17 @@ class _Seek:
     starts: Sequence[int]
     stops: Sequence[int]
     before: Sequence[int]
+
+
+def _merged(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return intervals in order, those that touch made one."""
+    out: list[tuple[int, int]] = []
+    for start, stop in sorted(pairs):
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(out[-1][1], stop))
+        else:
+            out.append((start, stop))
+    return out
 
 
 def sums(sizes: NDArray[np.integer[Any]]) -> I64:

@@ -50,9 +50,13 @@ class Mask:
         """Whether the mask can hide anything at all."""
         return self.causal or self.window > 0
 
+    def positions(self, rows: range) -> I64:
+        """Return ``i'`` of some rows, (rows,): the key at which each stands."""
+        return np.arange(rows.start, rows.stop) + self.shift
+
     def visible(self, rows: range, keys: range) -> NDArray[np.bool_]:
         """Return which pairs are visible, bool of shape (len(rows), len(keys))."""
-        i = np.arange(rows.start, rows.stop)[:, None] + self.shift
+        i = self.positions(rows)[:, None]
         j = np.arange(keys.start, keys.stop)[None, :]
         seen = np.ones((len(rows), len(keys)), dtype=np.bool_)
         if self.window:
@@ -77,8 +81,11 @@ class Mask:
             ``Bc``, or several of them as (n, 1) int64: then the row blocks of the second follow
             those of the first.
         """
+        return self._visited_between(*self._shifted_rows(rows), cols)
+
+    def _visited_between(self, first: I64, last: I64, cols: int | I64) -> Intervals:
+        """Return the same for blocks whose rows stand at keys `first` to `last`."""
         Nk = self.seqlen_k
-        first, last = self._shifted_rows(rows)
         high = np.full(len(first), Nk)
         low = np.zeros(len(first), dtype=np.int64)
         if self.causal:
@@ -103,7 +110,10 @@ class Mask:
 
     def full_columns(self, rows: int, cols: int) -> Intervals:
         """Return the column blocks that each row block, all of its rows, sees in full."""
-        first, last = self._shifted_rows(rows)
+        return self._full_between(*self._shifted_rows(rows), cols)
+
+    def _full_between(self, first: I64, last: I64, cols: int) -> Intervals:
+        """Return the same for blocks whose rows stand at keys `first` to `last`."""
         high = np.full(len(first), self.seqlen_k)
         if self.causal:
             high = first + 1

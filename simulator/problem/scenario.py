@@ -21,7 +21,9 @@ from simulator.base.limits import TITLE_LETTERS
 from simulator.base.tables import Table, input_error, read_toml
 from simulator.problem.hardware import gpus
 
-Algorithm = Literal["naive", "flash1", "flash2"]
+Algorithm = Literal["naive", "flash1", "flash2", "split-kv"]
+PACKED: frozenset[Algorithm] = frozenset({"split-kv"})
+"""Those that take the query heads of a KV head as rows of one block."""
 TilingRule = Literal["paper", "fa2", "fa3"]
 InputSource = Literal["random", "file", "capture"]
 
@@ -84,6 +86,7 @@ class Tiling(Table):
     rows: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
     cols: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
     rule: TilingRule | None = None
+    splits: Annotated[int, Field(ge=1, le=256)] | Literal["auto"] | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> Tiling:

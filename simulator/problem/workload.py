@@ -16,7 +16,8 @@ from simulator.base.errors import SCENARIO, InputError, Mistake, refuse, shown
 from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.input_files import InputFile, read_header, read_tensors
 from simulator.problem.masks import Mask
-from simulator.problem.scenario import Algorithm, Attention, Faults, Scenario
+from simulator.problem.packing import PackedMask, group_of, splits_of
+from simulator.problem.scenario import PACKED, Algorithm, Attention, Faults, Scenario
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
 
 MAX_BLOCKS = 2**18
@@ -34,11 +35,12 @@ class Workload:
     algorithm : str
         ``naive``, ``flash1`` or ``flash2``.
     heads, kv_heads : int
-        Query heads that run, and the distinct KV heads that they read.
+        Query heads that run, and the distinct KV heads that they read. Where query heads are packed
+        those of one KV head are one head here.
     kv_head_of : tuple of int
         KV head of each query head, (heads,).
     seqlen_q, seqlen_k, head_dim, value_dim : int
-        ``Nq``, ``Nk``, ``d``, ``dv``.
+        ``Nq``, of packed heads the rows of all; ``Nk``, ``d``, ``dv``.
     dtype : str
         Of Q, K, V, O in HBM.
     scale : float
@@ -78,6 +80,8 @@ class Workload:
     file: InputFile | None
     picked: tuple[int, ...]
     input_heads: tuple[int, int]
+    group: int = 1
+    splits: int = 1
 
     @property
     def width(self) -> int:
@@ -99,6 +103,24 @@ class Workload:
         """What q·k is multiplied by before the softmax: 1 where the fault scales P instead."""
         return 1.0 if self.faults.late_scale else self.logit_scale
 
+    @property
+    def queries(self) -> int:
+        """Query rows of one head: `seqlen_q` unless heads are packed."""
+        return self.seqlen_q // self.group
+
+    def head_name(self, head: int) -> str:
+        """Return the number of a head in the input, or of the heads that are packed into one."""
+        own = self.picked[head * self.group : (head + 1) * self.group]
+        return str(own[0]) if len(own) == 1 else f"{own[0]}–{own[-1]}"
+
+    def unpacked(self, per_row: F32) -> F32:
+        """Return an array of all heads and rows, (heads, Nq, ...), with a part for each query head.
+
+        Where no heads are packed it is the array itself.
+        """
+        shape = (len(self.picked), self.queries, *per_row.shape[2:])
+        return per_row.reshape(shape)
+
     @cached_property
     def grid(self) -> TileGrid:
         """The tiles of one head."""
@@ -111,7 +133,7 @@ class Workload:
 
     def query_token(self, row: int) -> str:
         """Return the token of a query row, aligned at the end like the mask; "" if unknown."""
-        place = row + self.mask.shift
+        place = int(self.mask.positions(range(row, row + 1))[0])
         return self.tokens[place] if 0 <= place < len(self.tokens) else ""
 
 
@@ -155,23 +177,27 @@ def resolve(scenario: Scenario) -> Workload:
     causal = scenario.mask.causal
     if causal is None:
         causal = bool(file and file.causal)
-    mask = Mask(
-        shapes["seqlen_q"],
-        shapes["seqlen_k"],
-        causal,
-        scenario.mask.window,
-        scenario.mask.sinks,
-    )
+    packs = said.algorithm in PACKED
+    group = group_of(picked, kv_picked) if packs else 1
+    queries, length = shapes["seqlen_q"] * group, shapes["seqlen_k"]
+    limits = causal, scenario.mask.window, scenario.mask.sinks
+    mask = Mask(queries, length, *limits)
+    if packs:
+        mask = PackedMask(queries, length, *limits, queries=shapes["seqlen_q"])
     gpu = gpus()[scenario.hardware.preset]
-    rows, cols = _tiles(scenario, shapes, dtype, causal, gpu)
+    rows, cols = _tiles(scenario, {**shapes, "seqlen_q": queries}, dtype, causal, gpu)
     distinct = sorted(set(kv_picked))
+    splits = 1
+    if packs:
+        blocks = len(distinct) * math.ceil(queries / rows)
+        splits = splits_of(scenario.tiling.splits, math.ceil(length / cols), blocks, gpu)
     workload = Workload(
         scenario=scenario,
         algorithm=said.algorithm,
-        heads=len(picked),
+        heads=len(picked) // group,
         kv_heads=len(distinct),
-        kv_head_of=tuple(distinct.index(kv) for kv in kv_picked),
-        seqlen_q=shapes["seqlen_q"],
+        kv_head_of=tuple(distinct.index(kv) for kv in kv_picked[::group]),
+        seqlen_q=queries,
         seqlen_k=shapes["seqlen_k"],
         head_dim=shapes["head_dim"],
         value_dim=shapes["value_dim"],
@@ -185,6 +211,8 @@ def resolve(scenario: Scenario) -> Workload:
         file=file,
         picked=picked,
         input_heads=(shapes["heads"], shapes["kv_heads"]),
+        group=group,
+        splits=splits,
     )
     _check_scale(workload)
     _check_memory(workload, source)
@@ -213,7 +241,7 @@ def read_inputs(workload: Workload) -> Inputs:
     else:
         rng = np.random.default_rng(w.scenario.input.seed)
         shapes = (
-            (heads, w.seqlen_q, w.head_dim),
+            (heads, w.queries, w.head_dim),
             (kv_heads, w.seqlen_k, w.head_dim),
             (kv_heads, w.seqlen_k, w.value_dim),
         )
@@ -224,6 +252,7 @@ def read_inputs(workload: Workload) -> Inputs:
         group = heads // kv_heads
         kv_picked = sorted({head // group for head in w.picked})
         q, k, v = q[list(w.picked)], k[kv_picked], v[kv_picked]
+    q = q.reshape(w.heads, w.seqlen_q, w.head_dim)
     for tensor in (q, k, v):
         tensor.flags.writeable = False
     return Inputs(q, k, v)
@@ -346,7 +375,7 @@ def _tiles(
 def input_bytes(w: Workload) -> int:
     """Return the memory that drawing or reading the inputs takes at its peak."""
     heads, kv_heads = w.input_heads
-    q, k = heads * w.seqlen_q * w.head_dim, kv_heads * w.seqlen_k * w.head_dim
+    q, k = heads * w.queries * w.head_dim, kv_heads * w.seqlen_k * w.head_dim
     v = kv_heads * w.seqlen_k * w.value_dim
     # float32 for each element, and for a while one tensor more: as it is drawn, in float64,
     # or as it is rounded.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
+from simulator.program.tensors import COMMON, Axis, TensorSpec
 
 Place = Literal["shared", "registers"]
 Values = NDArray[Any]
@@ -39,6 +40,8 @@ class Move:
         Keys, for S and P alone.
     bytes : int
         What the move asks of HBM.
+    split : int or None
+        Which of the splits, of a tensor that has some; None for all of them.
     """
 
     tensor: str
@@ -46,6 +49,7 @@ class Move:
     rows: range
     cols: range | None
     bytes: int
+    split: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,10 @@ class State:
         The one query head for which tensors can be written; all without it.
     rows : range, optional
         The query rows for which they can be written; all without it.
+    tensors : tuple of TensorSpec
+        What can be written beside what all algorithms write.
+    splits : int
+        Into how many runs keys are dealt out.
 
     Attributes
     ----------
@@ -105,17 +113,17 @@ class State:
         *,
         head: int | None = None,
         rows: range | None = None,
+        tensors: tuple[TensorSpec, ...] = (),
+        splits: int = 1,
     ) -> None:
         self.number = number
         self.chip: dict[str, Values] = {}
         self.hbm: dict[str, Values] = {"Q": q, "K": k, "V": v}
         self._heads = range(len(q)) if head is None else range(head, head + 1)
         self._rows = range(q.shape[1]) if rows is None else rows
-        each = (len(self._heads), len(self._rows))
-        keys, dv = k.shape[1], v.shape[2]
-        self._written = {
-            "O": (*each, dv), "LSE": each, "m": each, "l": each,
-            "S": (*each, keys), "P": (*each, keys),
+        self._written = {spec.name: spec for spec in (*COMMON, *tensors)}
+        self._sizes: dict[Axis, int] = {
+            "split": splits, "row": len(self._rows), "key": k.shape[1], "value": v.shape[2],
         }  # fmt: skip
 
     @classmethod
@@ -129,7 +137,9 @@ class State:
     def tensor(self, name: str) -> Values:
         """Return a tensor in HBM, NaN until it is written."""
         if name not in self.hbm:
-            self.hbm[name] = np.full(self._written[name], np.nan, dtype=self.number)
+            sizes = (self._sizes[axis] for axis in self._written[name].axes)
+            shape = (len(self._heads), *sizes)
+            self.hbm[name] = np.full(shape, np.nan, dtype=self.number)
         return self.hbm[name]
 
     def view(self, move: Move) -> Values:
@@ -137,12 +147,14 @@ class State:
         tensor = self.tensor(move.tensor)
         if move.tensor not in self._written:
             return tensor[move.head, move.rows.start : move.rows.stop]
-        first = self._rows.start
-        part = tensor[
-            move.head - self._heads.start,
-            max(move.rows.start - first, 0) : max(move.rows.stop - first, 0),
-        ]
-        return part if move.cols is None else part[:, move.cols.start : move.cols.stop]
+        first, every = self._rows.start, slice(None)
+        parts: dict[Axis, slice | int] = {
+            "split": every if move.split is None else move.split,
+            "row": slice(max(move.rows.start - first, 0), max(move.rows.stop - first, 0)),
+            "key": every if move.cols is None else slice(move.cols.start, move.cols.stop),
+        }
+        axes = self._written[move.tensor].axes
+        return tensor[move.head - self._heads.start, *(parts.get(axis, every) for axis in axes)]
 
     def load(self, move: Move) -> Values:
         """Return the numbers that a move brings to the chip."""
@@ -253,7 +265,7 @@ class StoreConstants(Op):
 
     def apply(self, state: State) -> None:
         for move in self.moves:
-            state.store(move, -np.inf if move.tensor in ("m", "LSE") else 0.0)
+            state.store(move, -np.inf if move.tensor.startswith(("m", "LSE")) else 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -420,6 +432,63 @@ class Normalise(Op):
         chip = state.chip
         chip[self.tensor] = over(chip[self.tensor], chip["l"][:, None])
         chip["LSE"] = log_sum_exp(chip["m"], chip["l"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorePartials(StoreTiles):
+    """Copy O and LSE of one split to HBM."""
+
+    def apply(self, state: State) -> None:
+        for move in self.moves:
+            state.store(move, state.chip[move.tensor.removesuffix("_partial")])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeMax(Op):
+    """The largest LSE of each row's splits."""
+
+    name: ClassVar[str] = "row max"
+    recorded: ClassVar[tuple[str, ...]] = ("m",)
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["m"] = chip["LSE_partial"].max(axis=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeWeights(Op):
+    """``w = exp(LSE - m)``: how much each split weighs in its row."""
+
+    name: ClassVar[str] = "exponentials"
+    recorded: ClassVar[tuple[str, ...]] = ("w",)
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["w"] = exp_shift(chip["LSE_partial"], chip["m"][None, :])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSum(Op):
+    """The sum of the weights of each row's splits."""
+
+    name: ClassVar[str] = "row sum"
+    recorded: ClassVar[tuple[str, ...]] = ("l",)
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["l"] = chip["w"].sum(axis=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOutputs(Op):
+    """``O = Σ w O_partial`` over the splits."""
+
+    name: ClassVar[str] = "accumulate"
+    recorded: ClassVar[tuple[str, ...]] = ("O",)
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["O"] = (chip["w"][:, :, None] * chip["O_partial"]).sum(axis=0)
 
 
 def over(numerator: Values, denominator: Values) -> Values:

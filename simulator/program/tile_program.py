@@ -22,6 +22,7 @@ from simulator.problem.scenario import Algorithm
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.ops import ChipTile, Move, Op
+from simulator.program.tensors import TensorSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Visit:
         Whether it is the first or last visit of its outer block.
     opens : bool
         Whether it is the first visit of its head in this launch.
+    split : int
+        Which run of the column blocks it is in.
     """
 
     index: int
@@ -58,6 +61,7 @@ class Visit:
     first: bool
     last: bool
     opens: bool
+    split: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +134,17 @@ class Launch:
     inner : tuple of int
         Length and block size of the inner loop.
     visits : Intervals
-        Visited inner blocks of each outer block.
+        Visited inner blocks of each outer block; with `splits`, of each run of each outer block.
     by_rows : bool
         Whether the outer blocks are row blocks.
     whole_rows : bool
         Whether a visit takes its whole row block at once; then there is one inner block.
+    splits : int
+        Into how many runs the inner blocks are dealt out; each run begins with nothing seen.
+    continues : bool
+        Whether an outer block goes on with the numbers that the launch before left of its rows.
+    combines : bool
+        Whether a visit joins what the splits of its row block have left in HBM.
     reads, writes : mapping of str to Cost
         By tensor.
     flops : Cost
@@ -150,6 +160,9 @@ class Launch:
         *,
         by_rows: bool,
         whole_rows: bool = False,
+        splits: int = 1,
+        continues: bool = False,
+        combines: bool = False,
         reads: Mapping[str, Cost],
         writes: Mapping[str, Cost],
         flops: Cost,
@@ -157,6 +170,9 @@ class Launch:
         self.name = name
         self.by_rows = by_rows
         self.whole_rows = whole_rows
+        self.splits = splits
+        self.continues = continues
+        self.combines = combines
         self.reads = reads
         self.writes = writes
         self.flops = flops
@@ -164,7 +180,8 @@ class Launch:
         self._inner_len, self._inner_block = inner
         self.inner_blocks = -(-self._inner_len // self._inner_block)
         self.visits = visits
-        start = np.arange(len(visits)) * self._outer_block
+        self.run = -(-self.inner_blocks // splits)
+        start = np.arange(len(visits)) // splits * self._outer_block
         size = np.minimum(self._outer_block, self._outer_len - start)
         count = visits.counts
         # Inner sizes of all visits of an outer block: whole blocks, less what the last lacks.
@@ -196,10 +213,17 @@ class Launch:
 
     def outer_size(self, block: int) -> int:
         """Return the valid rows or keys of an outer block."""
-        return min(self._outer_block, self._outer_len - block * self._outer_block)
+        start = block // self.splits * self._outer_block
+        return min(self._outer_block, self._outer_len - start)
+
+    def visited(self, block: int) -> I64:
+        """Return the inner blocks that an outer block visits, in all its runs, in order."""
+        runs = range(block * self.splits, (block + 1) * self.splits)
+        return np.concatenate([self.visits.visited(run) for run in runs])
 
     def index(self, head: int, block: int, inner: int) -> int | None:
         """Return the index of a visit in this launch, or None where there is no such visit."""
+        block = block * self.splits + (inner // self.run if self.splits > 1 else 0)
         nth = self.visits.place(block, inner) if 0 <= block < len(self.visits) else None
         return None if nth is None else head * self.per_head + int(self.visits.sums[block]) + nth
 
@@ -262,7 +286,13 @@ class TileAlgorithm:
     normalises_each_tile : bool
         Whether O is divided by l after each tile and, as l and m, goes to HBM and back in float32.
     normalises_last : bool
-        Whether O is divided by l once, at the end of its row block.
+        Whether O is divided by l once, at the end of its row block or of its split.
+    walks : bool
+        Whether `simulator.engines.row_walk` gives its numbers, many tiles at a time.
+    running : bool
+        Whether m and l after a column block are those of all keys of the row so far.
+    tensors : tuple of TensorSpec
+        What it writes to HBM beside the tensors that all know.
     """
 
     name: Algorithm
@@ -272,13 +302,16 @@ class TileAlgorithm:
     in_a_sentence: str
     colour: str
     line: Literal["solid", "dash", "dot", "dashdot"]
-    mark: Literal["square", "triangle", "circle"]
+    mark: Literal["square", "triangle", "circle", "diamond"]
     source: str
     launches: Callable[[Workload], tuple[Launch, ...]]
     ops: Callable[[Workload, Visit], tuple[Op, ...]]
     stores_scores: bool = False
     normalises_each_tile: bool = False
     normalises_last: bool = False
+    walks: bool = True
+    running: bool = True
+    tensors: tuple[TensorSpec, ...] = ()
 
 
 class TileProgram:
@@ -316,7 +349,8 @@ class TileProgram:
         number = bisect_right(self._starts, index) - 1
         launch = self.launches[number]
         head, outer, inner, nth = launch.place(index - self._starts[number])
-        i, j = (outer, inner) if launch.by_rows else (inner, outer)
+        block, split = divmod(outer, launch.splits)
+        i, j = (block, inner) if launch.by_rows else (inner, block)
         grid = self.workload.grid
         cols = range(self.workload.seqlen_k) if launch.whole_rows else grid.col_range(j)
         # Naive visits tiles that the mask empties, too: there they are partial.
@@ -333,6 +367,7 @@ class TileProgram:
             first=nth == 0,
             last=nth == launch.count(outer) - 1,
             opens=(index - self._starts[number]) % launch.per_head == 0,
+            split=split,
         )
 
     def index(self, head: int, i: int, j: int, launch: int = 0) -> int | None:
@@ -348,7 +383,7 @@ class TileProgram:
         """Yield the visits that a row block depends on, in order: they depend on no other."""
         for launch, owner in enumerate(self.launches):
             if owner.by_rows:
-                columns = owner.visits.visited(i)
+                columns = owner.visited(i)
             else:
                 blocks = np.arange(len(owner.visits))
                 columns = blocks[owner.visits.contains(blocks, i)]

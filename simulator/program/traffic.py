@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
+from simulator.program.tensors import TensorSpec
 
 
 def compulsory_bytes(w: Workload) -> int:
@@ -36,7 +39,14 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
     operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv))
     if algorithm_of(w).normalises_each_tile:
         return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
-    return operands + b * output + STATISTIC_WIDTH * heads * Nq
+    partials = sum(_partial_bytes(w, spec) for spec in algorithm_of(w).tensors)
+    return operands + 2 * partials + b * output + STATISTIC_WIDTH * heads * Nq
+
+
+def _partial_bytes(w: Workload, spec: TensorSpec) -> int:
+    """Return the bytes of a float32 tensor that one launch writes and the next one reads."""
+    sizes = {"split": w.splits, "row": w.seqlen_q, "key": w.seqlen_k, "value": w.value_dim}
+    return STATISTIC_WIDTH * w.heads * prod(sizes[axis] for axis in spec.axes)
 
 
 def floor_bytes(w: Workload) -> int:

@@ -162,7 +162,8 @@ class Trace:
         ]
         o = np.stack([np.concatenate([o for o, _ in blocks]) for blocks in heads])
         lse = np.stack([np.concatenate([lse for _, lse in blocks]) for blocks in heads])
-        return frozen(o), frozen(lse)
+        w = self.workload
+        return frozen(w.unpacked(o)), frozen(w.unpacked(lse))
 
     @property
     def output(self) -> F32:
@@ -218,6 +219,7 @@ class Trace:
                 if progress:
                     progress((head * w.grid.Tr + i + 1) / (w.heads * w.grid.Tr))
         seconds = time.perf_counter() - started
+        arrays = {name: w.unpacked(array) for name, array in arrays.items()}
         error = 0.0
         for head, rows, o in checked:
             exact, _ = reference_rows(w, self.inputs, head, rows)
@@ -229,7 +231,7 @@ class Trace:
     def _empty_arrays(self) -> dict[str, F32]:
         w = self.workload
         shapes: dict[str, tuple[int, ...]] = {"o": (w.value_dim,), "lse": ()}
-        if not algorithm_of(w).stores_scores:
+        if algorithm_of(w).running:
             shapes |= {"m": (w.grid.Tc,), "l": (w.grid.Tc,)}
         return {
             name: np.empty((w.heads, w.seqlen_q, *shape), dtype=np.float32)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import flash1, flash2, naive
+from simulator.program.algorithms import flash1, flash2, naive, split_kv
 from simulator.program.tile_program import TileAlgorithm, TileProgram
 
 ALGORITHMS: dict[str, TileAlgorithm] = {
-    each.name: each for each in (naive.ALGORITHM, flash1.ALGORITHM, flash2.ALGORITHM)
+    each.ALGORITHM.name: each.ALGORITHM for each in (naive, flash1, flash2, split_kv)
 }
 BASELINE = naive.ALGORITHM
 """What the others are compared with."""

@@ -12,16 +12,11 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
 from simulator.program.ops import (
-    Accumulate,
-    Exponentials,
     Initialise,
     LoadTiles,
     Move,
     Normalise,
     Op,
-    Rescale,
-    RowMax,
-    RowSum,
     StoreConstants,
     StoreTiles,
     statistics,
@@ -86,23 +81,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     loaded = (tiles.in_shared(k), tiles.in_shared(v))
     out.append(LoadTiles(cites=f"{_PAPER} 7", moves=(k, v), allocates=loaded))
     out += tiles.score_ops(w, visit, f"{_PAPER} 8", "Dao 2023, section 3.1")
-    out += [
-        RowMax(cites=f"{_PAPER} 9", running=True),
-        Exponentials(
-            cites=f"{_PAPER} 9",
-            running=True,
-            frees=("S",),
-            allocates=(tiles.scores_tile(visit, "P"),),
-        ),
-        RowSum(cites=f"{_PAPER} 9", running=True),
-        Rescale(cites=f"{_PAPER} 10", normalised=False),
-        Accumulate(
-            cites=f"{_PAPER} 10",
-            normalised=False,
-            flops=tiles.matmul_flops(visit, w.value_dim),
-            frees=("P", "K", "V"),
-        ),
-    ]
+    out += tiles.online_ops(w, visit, _PAPER)
     if visit.last:
         out.append(Normalise(cites=f"{_PAPER}s 12-13", tensor="O"))
         out.append(

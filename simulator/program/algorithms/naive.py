@@ -62,6 +62,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
             (Nk, w.cols),
             every_tile,
             by_rows=True,
+            continues=True,
             reads={"P": Cost(pair=b), "V": Cost(inner=dv * b)},
             writes={"O": Cost(last=dv * b)},
             flops=Cost(pair=2 * dv),
@@ -145,4 +146,5 @@ ALGORITHM = TileAlgorithm(
     launches=launches,
     ops=ops,
     stores_scores=True,
+    running=False,
 )

@@ -5,7 +5,19 @@ from __future__ import annotations
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
-from simulator.program.ops import ApplyMask, ChipTile, Move, Op, Scores, statistics
+from simulator.program.ops import (
+    Accumulate,
+    ApplyMask,
+    ChipTile,
+    Exponentials,
+    Move,
+    Op,
+    Rescale,
+    RowMax,
+    RowSum,
+    Scores,
+    statistics,
+)
 from simulator.program.tile_program import Visit
 
 
@@ -76,3 +88,24 @@ def score_ops(w: Workload, visit: Visit, cites: str, mask_cites: str) -> list[Op
     if visit.kind is TileKind.PARTIAL:
         out.append(ApplyMask(cites=mask_cites, mask=w.mask, rows=visit.rows, cols=visit.cols))
     return out
+
+
+def online_ops(w: Workload, visit: Visit, paper: str) -> list[Op]:
+    """Return the ops that take a tile into m, l and O of the run, which is divided at its end."""
+    return [
+        RowMax(cites=f"{paper} 9", running=True),
+        Exponentials(
+            cites=f"{paper} 9",
+            running=True,
+            frees=("S",),
+            allocates=(scores_tile(visit, "P"),),
+        ),
+        RowSum(cites=f"{paper} 9", running=True),
+        Rescale(cites=f"{paper} 10", normalised=False),
+        Accumulate(
+            cites=f"{paper} 10",
+            normalised=False,
+            flops=matmul_flops(visit, w.value_dim),
+            frees=("P", "K", "V"),
+        ),
+    ]

@@ -1,0 +1,127 @@
+"""Query heads packed into rows: the heads of one KV head stand below each other, head after head.
+
+A decoding step has one query for each head. Packed, the queries that read the same K and V are the
+rows of one block, which loads them once.
+
+References
+----------
+Dao-AILab/flash-attention, hopper/pack_gqa.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.base.errors import SCENARIO, refuse
+from simulator.problem.hardware import Gpu
+from simulator.problem.intervals import I64, Intervals
+from simulator.problem.masks import Mask
+
+
+@dataclass(frozen=True, slots=True)
+class PackedMask(Mask):
+    """A mask of packed rows: row `r` sees what row ``r mod queries`` of its head sees.
+
+    Attributes
+    ----------
+    queries : int
+        Rows of one head; `seqlen_q` counts those of all heads of a KV head.
+    """
+
+    queries: int = 1
+
+    @property
+    def shift(self) -> int:
+        """``i' - i`` of the first head's rows."""
+        return self.seqlen_k - self.queries
+
+    def positions(self, rows: range) -> I64:
+        """Return ``i'`` of some rows, (rows,)."""
+        return np.arange(rows.start, rows.stop) % self.queries + self.shift
+
+    def _parts(self, rows: int) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
+        """Return ``i'`` of the first and last row of each row block, in its one or two heads.
+
+        A block that reaches from one head into the next has a part in each; one that holds whole
+        heads has all of their rows in both parts.
+        """
+        first = np.arange(-(-self.seqlen_q // rows)) * rows
+        last = np.minimum(first + rows, self.seqlen_q) - 1
+        start, stop = first % self.queries, last % self.queries
+        one = first // self.queries == last // self.queries
+        whole = (last - first + 1 >= self.queries) | (~one & (stop + 1 >= start))
+        end = self.queries - 1
+        begins = np.where(whole, 0, start), np.where(whole | ~one, 0, start)
+        ends = np.where(whole | ~one, end, stop), np.where(whole, end, stop)
+        shift = self.shift
+        return (begins[0] + shift, ends[0] + shift), (begins[1] + shift, ends[1] + shift)
+
+    def visited_columns(self, rows: int, cols: int | I64) -> Intervals:
+        """Return the column blocks in which each row block sees anything."""
+        one, other = (self._visited_between(*part, cols) for part in self._parts(rows))
+        return one.joined(other)
+
+    def full_columns(self, rows: int, cols: int) -> Intervals:
+        """Return the column blocks that each row block, all of its rows, sees in full."""
+        one, other = (self._full_between(*part, cols) for part in self._parts(rows))
+        return one.common(other)
+
+    def visited_rows(self, rows: int | I64, cols: int) -> Intervals:
+        """Return the row blocks that see anything of each column block."""
+        assert isinstance(rows, int)
+        return self.visited_columns(rows, cols).turned(-(-self.seqlen_k // cols))
+
+    def full_rows(self, rows: int, cols: int) -> Intervals:
+        """Return the row blocks that see each column block in full, with all of their rows."""
+        return self.full_columns(rows, cols).turned(-(-self.seqlen_k // cols))
+
+
+def group_of(picked: tuple[int, ...], kv_picked: tuple[int, ...]) -> int:
+    """Return how many query heads share each KV head, all of them next to each other.
+
+    Raises
+    ------
+    InputError
+        The KV heads are not shared by equally many.
+    """
+    counts = [kv_picked.count(kv) for kv in sorted(set(kv_picked))]
+    if len(set(counts)) > 1 or list(kv_picked) != sorted(kv_picked):
+        expected = "as many query heads of each KV head, in their order: they are packed"
+        raise refuse(SCENARIO, "input.head", list(picked), expected)
+    return counts[0]
+
+
+def splits_of(
+    said: int | str | None, blocks: int, thread_blocks: int, gpu: Gpu, limit: int = 128
+) -> int:
+    """Return into how many runs the column blocks are dealt out.
+
+    Parameters
+    ----------
+    said : int, "auto" or None
+        What the scenario says; None as "auto".
+    blocks : int
+        Column blocks.
+    thread_blocks : int
+        Row blocks of all KV heads: what runs at once without splits.
+    gpu : Gpu
+        Whose SMs are to be filled.
+    limit : int
+        Most splits.
+
+    References
+    ----------
+    Dao-AILab/flash-attention, hopper/heuristics.h, ``num_splits_heuristic``: 1 where the thread
+    blocks fill 0.8 of the SMs or there are 4 column blocks or fewer; else the fewest splits whose
+    last wave is at least 0.85 as full as the best.
+    """
+    if isinstance(said, int):
+        return said
+    if thread_blocks >= 0.8 * gpu.sms or blocks <= 4:
+        return 1
+    most = min(limit, gpu.sms, blocks)
+    waves = [thread_blocks * n / gpu.sms for n in range(1, most + 1)]
+    full = [wave / np.ceil(wave) for wave in waves]
+    return next(n for n, each in enumerate(full, start=1) if each >= 0.85 * max(full))

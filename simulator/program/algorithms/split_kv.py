@@ -1,0 +1,181 @@
+"""Split-KV (Flash-Decoding): keys are dealt out, each split leaves a partial O, all are joined.
+
+For few queries and a long cache: one thread block for each row block would leave a GPU empty, so
+several share its keys. The query heads of a KV head are packed into the rows, head after head, so
+K and V are loaded once for all of them.
+
+References
+----------
+Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference"; the splits as in
+Dao-AILab/flash-attention, csrc/flash_attn/src/flash_fwd_kernel.h (``n_blocks_per_split``) and the
+joining as in ``combine_attn_seqk_parallel``; one split as in Dao 2023, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.intervals import Intervals
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import tiles
+from simulator.program.ops import (
+    ChipTile,
+    Initialise,
+    LoadTiles,
+    MergeMax,
+    MergeOutputs,
+    MergeSum,
+    MergeWeights,
+    Move,
+    Normalise,
+    Op,
+    StoreConstants,
+    StorePartials,
+    StoreTiles,
+    statistics,
+)
+from simulator.program.tensors import TensorSpec
+from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
+
+_PAPER = "Dao 2023, Algorithm 1, line"
+_JOIN = "Dao et al. 2023, Flash-Decoding, step"
+
+
+def _dealt(w: Workload) -> Intervals:
+    run = -(-w.grid.Tc // w.splits)
+    return w.grid.visited_columns.dealt(w.splits, run)
+
+
+def launches(w: Workload) -> tuple[Launch, ...]:
+    """Return the splits, each a thread block of its own for each row block, and their joining."""
+    b, d, dv = w.width, w.head_dim, w.value_dim
+    partial = dv * STATISTIC_WIDTH
+    dealt = _dealt(w)
+    empty = sum(len(rows) for rows, _ in _unseen(w))
+    splits = Launch(
+        "splits",
+        (w.seqlen_q, w.rows),
+        (w.seqlen_k, w.cols),
+        dealt,
+        by_rows=True,
+        splits=w.splits,
+        reads={"Q": Cost(first=d * b), "K": Cost(inner=d * b), "V": Cost(inner=dv * b)},
+        writes={
+            "O_partial": Cost(start=empty * partial, last=partial),
+            "LSE_partial": Cost(start=statistics(empty), last=STATISTIC_WIDTH),
+        },
+        flops=Cost(pair=2 * (d + dv)),
+    )
+    combine = Launch(
+        "combine",
+        (w.seqlen_q, w.rows),
+        (w.seqlen_k, w.seqlen_k),
+        Intervals.every(w.grid.Tr, 1),
+        by_rows=True,
+        whole_rows=True,
+        combines=True,
+        reads={
+            "O_partial": Cost(last=w.splits * partial),
+            "LSE_partial": Cost(last=w.splits * STATISTIC_WIDTH),
+        },
+        writes={"O": Cost(last=dv * b), "LSE": Cost(last=STATISTIC_WIDTH)},
+        flops=Cost(),
+    )
+    return splits, combine
+
+
+def _unseen(w: Workload) -> list[tuple[range, int]]:
+    """Return rows and split of each run in which a row block sees nothing."""
+    counts = _dealt(w).counts
+    return [
+        (w.grid.row_range(block // w.splits), block % w.splits)
+        for block in (counts == 0).nonzero()[0].tolist()
+    ]
+
+
+def _partials(w: Workload, head: int, rows: range, split: int | None) -> tuple[Move, Move]:
+    """Return the partial O and LSE of some rows, of one split or of all."""
+    number = len(rows) * (w.splits if split is None else 1)
+    return (
+        Move("O_partial", head, rows, None, number * w.value_dim * STATISTIC_WIDTH, split),
+        Move("LSE_partial", head, rows, None, statistics(number), split),
+    )
+
+
+def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
+    """Return the ops of one visit."""
+    return _combine_ops(w, visit) if visit.launch else _split_ops(w, visit)
+
+
+def _split_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
+    out: list[Op] = []
+    unseen = _unseen(w) if visit.opens else []
+    if unseen:
+        cleared = tuple(
+            move for rows, split in unseen for move in _partials(w, visit.head, rows, split)
+        )
+        out.append(StoreConstants(cites=f"{_JOIN} 1, splits that see nothing", moves=cleared))
+    if visit.first:
+        q = tiles.queries(w, visit)
+        out.append(
+            LoadTiles(cites=f"{_PAPER} 4", moves=(q,), allocates=(tiles.in_shared(q, stays=True),))
+        )
+        out.append(
+            Initialise(
+                cites=f"{_PAPER} 5",
+                rows=len(visit.rows),
+                value_dim=w.value_dim,
+                allocates=tiles.accumulators(w, visit, stays=True),
+            )
+        )
+    k, v = tiles.keys(w, visit), tiles.values(w, visit)
+    loaded = (tiles.in_shared(k), tiles.in_shared(v))
+    out.append(LoadTiles(cites=f"{_PAPER} 7", moves=(k, v), allocates=loaded))
+    out += tiles.score_ops(w, visit, f"{_PAPER} 8", "Dao 2023, section 3.1")
+    out += tiles.online_ops(w, visit, _PAPER)
+    if visit.last:
+        out.append(Normalise(cites=f"{_PAPER}s 12-13", tensor="O"))
+        moves = _partials(w, visit.head, visit.rows, visit.split)
+        out.append(StorePartials(cites=f"{_JOIN} 2", moves=moves, frees=("Q", "m", "l", "O")))
+    return tuple(out)
+
+
+def _combine_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
+    moves = _partials(w, visit.head, visit.rows, None)
+    held = tuple(ChipTile(move.tensor, move.bytes, "registers") for move in moves)
+    m, l, o = tiles.accumulators(w, visit, stays=False)
+    output = Move("O", visit.head, visit.rows, None, len(visit.rows) * w.value_dim * w.width)
+    return (
+        LoadTiles(cites=f"{_JOIN} 3", moves=moves, allocates=held),
+        MergeMax(cites=f"{_JOIN} 3", allocates=(m,)),
+        MergeWeights(cites=f"{_JOIN} 3"),
+        MergeSum(cites=f"{_JOIN} 3", allocates=(l,)),
+        MergeOutputs(
+            cites=f"{_JOIN} 3", allocates=(o,), frees=tuple(move.tensor for move in moves)
+        ),
+        Normalise(cites=f"{_JOIN} 3", tensor="O"),
+        StoreTiles(
+            cites=f"{_JOIN} 3", moves=(output, tiles.statistic(visit, "LSE")), frees=("m", "l", "O")
+        ),
+    )
+
+
+ALGORITHM = TileAlgorithm(
+    name="split-kv",
+    title="Split-KV (Flash-Decoding)",
+    short_title="Split-KV",
+    label="split-kv",
+    in_a_sentence="split-KV",
+    colour="accent",
+    line="dot",
+    mark="diamond",
+    source="Dao et al. 2023, Flash-Decoding",
+    launches=launches,
+    ops=ops,
+    normalises_last=True,
+    walks=False,
+    running=False,
+    tensors=(
+        TensorSpec("O_partial", ("split", "row", "value")),
+        TensorSpec("LSE_partial", ("split", "row")),
+    ),
+)

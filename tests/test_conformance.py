@@ -15,7 +15,7 @@ CASES = find_cases(HERE)
 
 
 def test_there_are_cases() -> None:
-    assert {case.stem.split("-")[0] for case in CASES} == {"naive", "flash1", "flash2"}
+    assert {case.stem.split("-")[0] for case in CASES} == {"naive", "flash1", "flash2", "split"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)

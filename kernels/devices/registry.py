@@ -15,6 +15,7 @@ from simulator.engines.numpy_engine import NumpyEngine
 from simulator.engines.op_engine import OpEngine
 from simulator.engines.protocol import Engine
 from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
 
 ENGINES = ("auto", "numpy", "cupy", "host")
 FAULTS_NOTE = "faults are switched on: computed with NumPy, the CUDA kernels have none"
@@ -56,6 +57,11 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
             expected = "auto or numpy while faults are switched on: the CUDA kernels have none"
             raise refuse("--engine", "engine", name, expected)
         return OpEngine(workload, inputs), FAULTS_NOTE
+    if not algorithm_of(workload).drawn and name in ENGINES:
+        if name in ("cupy", "host"):
+            expected = f"auto or numpy: there is no CUDA kernel of {workload.algorithm} yet"
+            raise refuse("--engine", "engine", name, expected)
+        return OpEngine(workload, inputs), f"there is no CUDA kernel of {workload.algorithm} yet"
     if name == "numpy":
         return NumpyEngine(workload, inputs), ""
     if name in ("cupy", "host"):

@@ -291,6 +291,8 @@ class TileAlgorithm:
         Whether `simulator.engines.row_walk` gives its numbers, many tiles at a time.
     running : bool
         Whether m and l after a column block are those of all keys of the row so far.
+    drawn : bool
+        Whether the window draws it and kernels compute it; else NumPy alone runs it.
     tensors : tuple of TensorSpec
         What it writes to HBM beside the tensors that all know.
     """
@@ -311,6 +313,7 @@ class TileAlgorithm:
     normalises_last: bool = False
     walks: bool = True
     running: bool = True
+    drawn: bool = True
     tensors: tuple[TensorSpec, ...] = ()
 
 

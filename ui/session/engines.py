@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kernels.devices.registry import FAULTS_NOTE, choose_engine
+from simulator.base.errors import SCENARIO, refuse
 from simulator.engines.protocol import Engine
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.program.algorithms import ALGORITHMS, algorithm_of
 from simulator.run.trace import Trace, trace_of
 
 Choose = Callable[[str, Workload, Inputs], tuple[Engine, str]]
@@ -41,6 +43,7 @@ class Engines:
             The scenario or its input cannot be used, or the engine that was asked for does not run.
         """
         workload = resolve(scenario)
+        check_drawn(workload)
         key = _input_key(workload)
         if self._inputs is None or self._inputs[0] != key:
             self._inputs = (key, read_inputs(workload))
@@ -69,6 +72,19 @@ class Engines:
         """Compute with NumPy from now on: a device has failed."""
         self.name = "numpy"
         self.note = f"{engine.device} failed ({error})"
+
+
+def check_drawn(workload: Workload) -> None:
+    """Refuse what can be run but has no picture yet.
+
+    Raises
+    ------
+    InputError
+        The algorithm is one that the commands ``run`` and ``verify`` alone know.
+    """
+    if not algorithm_of(workload).drawn:
+        expected = f"one of {', '.join(ALGORITHMS)}: it can be run and verified, not drawn yet"
+        raise refuse(SCENARIO, "attention.algorithm", workload.algorithm, expected)
 
 
 def _kernel_key(w: Workload) -> object:

@@ -7,9 +7,14 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import flash1, flash2, naive, split_kv
 from simulator.program.tile_program import TileAlgorithm, TileProgram
 
-ALGORITHMS: dict[str, TileAlgorithm] = {
+EVERY: dict[str, TileAlgorithm] = {
     each.ALGORITHM.name: each.ALGORITHM for each in (naive, flash1, flash2, split_kv)
 }
+"""All algorithms that can be run."""
+ALGORITHMS: dict[str, TileAlgorithm] = {
+    name: algorithm for name, algorithm in EVERY.items() if algorithm.drawn
+}
+"""Those that the window draws, and sets beside each other."""
 BASELINE = naive.ALGORITHM
 """What the others are compared with."""
 USUAL = flash2.ALGORITHM
@@ -18,7 +23,7 @@ USUAL = flash2.ALGORITHM
 
 def algorithm_of(workload: Workload) -> TileAlgorithm:
     """Return the algorithm of a workload."""
-    return ALGORITHMS[workload.algorithm]
+    return EVERY[workload.algorithm]
 
 
 def worked_columns(workload: Workload) -> Intervals:

@@ -174,6 +174,7 @@ ALGORITHM = TileAlgorithm(
     normalises_last=True,
     walks=False,
     running=False,
+    drawn=False,
     tensors=(
         TensorSpec("O_partial", ("split", "row", "value")),
         TensorSpec("LSE_partial", ("split", "row")),

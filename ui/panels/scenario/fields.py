@@ -18,7 +18,6 @@ from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.hardware import gpus
 from simulator.problem.input_files import InputFile
 from simulator.problem.scenario import (
-    Algorithm,
     InputSource,
     Scenario,
     TilingRule,
@@ -26,7 +25,7 @@ from simulator.problem.scenario import (
     scenario_tables,
 )
 from simulator.problem.workload import Workload, capture_names
-from simulator.program.algorithms import USUAL
+from simulator.program.algorithms import ALGORITHMS, USUAL
 from simulator.program.faults import FAULTS
 
 Choices = tuple[tuple[str, str], ...]
@@ -140,7 +139,7 @@ FIELDS = (
         "attention", "algorithm", "algorithm", Kind.CHOICE, _ALGORITHM,
         "naive: three launches, S and P in HBM. flash1: outer loop over column blocks. "
         "flash2: outer loop over row blocks.",
-        choices=_same(*get_args(Algorithm)), default=USUAL.name,
+        choices=_same(*ALGORITHMS), default=USUAL.name,
     ),
     FieldSpec(
         "attention", "dtype", "dtype", Kind.CHOICE, _ALGORITHM,

@@ -1,0 +1,204 @@
+"""Split-KV: packed rows, splits and their joining, against the definition and plain loops."""
+
+import json
+from itertools import product
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.base.errors import InputError
+from simulator.engines.numpy_engine import numpy_engine
+from simulator.problem.hardware import gpus
+from simulator.problem.packing import PackedMask, splits_of
+from simulator.problem.scenario import Scenario, parse_scenario, scenario_tables, with_values
+from simulator.problem.tiling import TileGrid, TileKind
+from simulator.problem.workload import read_inputs, resolve
+from simulator.program.algorithms import tile_program
+from simulator.run.cosimulation import verify
+from simulator.run.trace import Trace, tile_counts
+from tests.helpers.runs import Pairs, check_close, scenario, scenarios, textbook
+
+SPLITS = st.integers(1, 7)
+
+
+def split(chosen: Scenario, splits: int) -> Scenario:
+    tiling = {"splits": splits}
+    return with_values(chosen, {"attention": {"algorithm": "split-kv"}, "tiling": tiling})
+
+
+def run(chosen: Scenario) -> Trace:
+    w = resolve(chosen)
+    inputs = read_inputs(w)
+    return Trace(tile_program(w), numpy_engine(w, inputs), inputs)
+
+
+def even(chosen: Scenario) -> Scenario:
+    """Return the scenario with all its heads: those that are picked may not fill groups."""
+    return with_values(chosen, {"input": {"head": "all"}})
+
+
+# --- the numbers -------------------------------------------------------------------------------
+
+
+@given(scenarios(algorithms=["flash2"], longest=14, dtypes=["float32"]), SPLITS)
+def test_every_head_gets_what_it_gets_alone(chosen: Scenario, splits: int) -> None:
+    chosen = even(chosen)
+    trace, alone = run(split(chosen, splits)), resolve(chosen)
+    inputs = read_inputs(alone)
+    assert trace.output.shape == (alone.heads, alone.seqlen_q, alone.value_dim)
+    for head in range(alone.heads):
+        o, lse = textbook(alone, inputs, head)
+        check_close(trace.output[head], o, 2e-5, "O")
+        np.testing.assert_allclose(trace.lse[head], lse, atol=2e-5)
+    assert trace.summary()["max_abs_error"] < 1e-4
+
+
+@given(scenarios(algorithms=["flash2"], longest=14), SPLITS)
+def test_every_op_agrees_with_float64(chosen: Scenario, splits: int) -> None:
+    verdict = verify(run(split(even(chosen), splits)))
+    assert verdict.difference is None, str(verdict)
+
+
+def test_a_split_begins_with_nothing_seen_and_ends_with_its_own_share() -> None:
+    trace = run(split(scenario(nq=1, nk=24, heads=2, kv_heads=1, rows=4, cols=4, d=3), 3))
+    w, inputs = trace.workload, trace.inputs
+    scores = inputs.q[0].astype(float) @ inputs.k[0].astype(float).T * w.logit_scale
+    assert [trace.program.visit(n).split for n in range(6)] == [0, 0, 1, 1, 2, 2]
+    for index in range(6):
+        visit = trace.program.visit(index)
+        own = scores[:, visit.split * 8 : visit.cols.stop]
+        now = trace.snapshot(index)
+        np.testing.assert_allclose(now.m, own.max(axis=1), rtol=1e-5)
+        np.testing.assert_allclose(
+            now.l, np.exp(own - own.max(axis=1)[:, None]).sum(axis=1), rtol=1e-5
+        )
+        assert visit.first == (index % 2 == 0)
+    joined = trace.snapshot(6)
+    np.testing.assert_allclose(joined.state["w"].sum(axis=0), joined.l, rtol=1e-6)
+    lse = [np.log(np.exp(scores[:, 8 * s : 8 * s + 8]).sum(axis=1)) for s in range(3)]
+    np.testing.assert_allclose(joined.state["LSE_partial"], lse, rtol=1e-5)
+
+
+# --- what is counted ---------------------------------------------------------------------------
+
+
+@given(scenarios(algorithms=["flash2"], longest=14), SPLITS)
+def test_counters_are_those_of_the_ops(chosen: Scenario, splits: int) -> None:
+    program = tile_program(resolve(split(even(chosen), splits)))
+    now = program.counters(0)
+    for index in range(len(program)):
+        now = now.after(program.ops(index))
+        assert program.counters(index + 1) == now
+        visit = program.visit(index)
+        assert program.index(visit.head, visit.i, visit.j, visit.launch) == index
+    if not program.launches[0].per_head:
+        return
+    w = program.workload
+    rows = w.heads * w.seqlen_q
+    assert now.write["O_partial"] == now.read["O_partial"] == 4 * w.splits * rows * w.value_dim
+    assert now.write["LSE_partial"] == now.read["LSE_partial"] == 4 * w.splits * rows
+    assert (now.write["O"], now.write["LSE"]) == (w.width * rows * w.value_dim, 4 * rows)
+    run_of = ceil(w.grid.Tc / w.splits)
+    kinds = w.grid.kinds()
+    loads = sum(
+        len(w.grid.row_range(i))
+        for i, n in product(range(w.grid.Tr), range(w.splits))
+        if kinds[i, n * run_of : (n + 1) * run_of].any()
+    )
+    assert now.read["Q"] == w.heads * loads * w.head_dim * w.width
+    assert tile_counts(program)["visited"] == w.heads * int((kinds > 0).sum())
+
+
+# --- packed rows -------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(1, 12), st.integers(1, 4), st.integers(1, 30), st.booleans(),
+    st.integers(0, 20), st.integers(0, 12), st.integers(1, 9), st.integers(1, 9),
+)  # fmt: skip
+def test_tiles_of_packed_rows_are_those_that_some_row_sees(
+    queries: int, group: int, nk: int, causal: bool, window: int, sinks: int, rows: int, cols: int
+) -> None:
+    one = Pairs(queries, nk, causal, window, sinks).matrix()
+    seen = np.concatenate([one] * group)
+    mask = PackedMask(group * queries, nk, causal, window, sinks, queries=queries)
+    np.testing.assert_array_equal(mask.visible(range(len(seen)), range(nk)), seen)
+    grid = TileGrid(mask, rows, cols)
+    for i, j in product(range(grid.Tr), range(grid.Tc)):
+        a, b = grid.row_range(i), grid.col_range(j)
+        part = seen[a.start : a.stop, b.start : b.stop]
+        kind = TileKind.FULL if part.all() else TileKind(int(part.any()))
+        assert grid.kind(i, j) is kind, (i, j)
+        assert (grid.visited_rows.place(j, i) is not None) == (kind is not TileKind.SKIPPED)
+        assert (grid.full_rows.place(j, i) is not None) == (kind is TileKind.FULL)
+
+
+def test_heads_that_do_not_fill_groups_are_refused() -> None:
+    chosen = split(scenario(nq=1, nk=8, heads=4, kv_heads=2, head=[0, 1, 2]), 2)
+    with pytest.raises(InputError, match=r"input\.head = \[0, 1, 2\]: expected as many query"):
+        resolve(chosen)
+    w = resolve(with_values(chosen, {"input": {"head": [2, 3]}}))
+    assert (w.heads, w.group, w.head_name(0), w.seqlen_q) == (1, 2, "2–3", 2)
+
+
+# --- how many splits ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("blocks", "thread_blocks", "splits"),
+    [
+        (4, 1, 1),  # four column blocks or fewer
+        (64, 106, 1),  # 106 of 132 SMs are more than 0.8 of them
+        (64, 105, 5),  # 525 of 528, where one wave holds 105 of 132
+        (64, 33, 4),
+        (1024, 1, 109),  # 128 at most would be 0.970 of a wave, 109 are 0.826
+        (16, 8, 14),  # no more than the 16 column blocks, 0.970 of a wave; 14 are 0.848
+    ],
+)
+def test_auto_is_flash_attention_3s_choice(blocks: int, thread_blocks: int, splits: int) -> None:
+    gpu = gpus()["H100-SXM"]
+    assert gpu.sms == 132
+    assert splits_of("auto", blocks, thread_blocks, gpu) == splits
+    assert splits_of(None, blocks, thread_blocks, gpu) == splits
+    assert splits_of(3, blocks, thread_blocks, gpu) == 3
+
+
+def test_splits_are_a_key_of_the_file() -> None:
+    for value in (1, 4, "auto"):
+        chosen = parse_scenario({"tiling": {"rows": 4, "cols": 4, "splits": value}})
+        assert scenario_tables(chosen)["tiling"]["splits"] == value
+    for wrong in (0, 257, "many", 1.5):
+        with pytest.raises(InputError, match=r"tiling\.splits"):
+            parse_scenario({"tiling": {"splits": wrong}})
+
+
+# --- commands ----------------------------------------------------------------------------------
+
+
+def test_more_splits_than_column_blocks_leave_empty_ones() -> None:
+    trace = run(split(scenario(nq=2, nk=9, rows=2, cols=4), 7))
+    assert tile_counts(trace.program)["visited"] == 3
+    joined = trace.snapshot(len(trace) - 1)
+    assert np.isneginf(joined.state["LSE_partial"][3:]).all()
+    assert (joined.state["O_partial"][3:] == 0).all()
+
+
+def test_what_is_not_drawn_is_refused_in_one_line(tmp_path: Any, capsys: Any) -> None:
+    from simulator.problem.scenario import save_scenario
+    from ui.app.cli import main
+
+    path = tmp_path / "split.toml"
+    save_scenario(split(scenario(nq=2, nk=9, rows=2, cols=4), 2), path)
+    assert main(["run", str(path), "--json", "--engine", "auto"]) == 0
+    assert json.loads(capsys.readouterr().out)["engine"] == "numpy"
+    for command in (["export", str(path), "-o", str(tmp_path / "a.png")],
+                    ["run", str(path), "--engine", "host"]):  # fmt: skip
+        assert main(command) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert "split-kv" in told
+    assert list(tmp_path.iterdir()) == [path]

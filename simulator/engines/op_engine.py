@@ -210,6 +210,4 @@ def _kept_bytes(walk: _Walk) -> int:
 
 
 def _bytes_of(tiles: dict[int, Tile]) -> int:
-    arrays = {id(values): values for tile in tiles.values() for state in tile.states
-              for values in state.values()}  # fmt: skip
-    return sum(values.nbytes for values in arrays.values())
+    return sum(tile.bytes for tile in tiles.values())

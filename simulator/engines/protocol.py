@@ -76,6 +76,12 @@ class Tile:
     blank: Numbers
     unmasked: F32 | None = None
 
+    @property
+    def bytes(self) -> int:
+        """Memory of the numbers, those that several states share counted once."""
+        arrays = {id(values): values for state in self.states for values in state.values()}
+        return self.seen.nbytes + sum(values.nbytes for values in arrays.values())
+
     def recorded(self, name: str) -> Values | None:
         """Return a number as the op leaves it that engines record it of; None without one."""
         for op, state in zip(self.ops, self.states[1:], strict=True):

@@ -29,7 +29,7 @@ from simulator.problem.scenario import Scenario, load_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.program.playback import Cursor
-from simulator.program.tile_program import TileProgram
+from simulator.program.tile_program import TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.snapshot import HeadNumbers, Snapshot
 from simulator.run.wrong import exact_engine, honest, wrong_numbers
@@ -38,6 +38,8 @@ Progress = Callable[[float], None]
 
 ROW_BLOCK_CACHE = 96 * 2**20
 """Bytes of row blocks kept: at N = 131 072 and d = 128 about a dozen."""
+TILE_CACHE = 8 * 2**20
+"""Bytes of tiles kept: the current one and some before it."""
 DETAIL_CELLS, DETAIL_TILES = 2**20, 2**14
 """Scores and tiles of a head up to which a snapshot carries all its numbers."""
 
@@ -69,6 +71,7 @@ class Trace:
         self._heads: BoundedCache[tuple[F32, F32]] = BoundedCache(
             2 * 8 * DETAIL_CELLS, lambda pair: pair[0].nbytes + pair[1].nbytes
         )
+        self._tiles: BoundedCache[Tile] = BoundedCache(TILE_CACHE, lambda tile: tile.bytes)
         self._outputs: BoundedCache[F32] = BoundedCache(8 * DETAIL_CELLS, lambda o: o.nbytes)
         # Engines and caches serve one thread at a time; long work asks beside the window.
         self._lock = threading.RLock()
@@ -79,14 +82,15 @@ class Trace:
     def forget(self) -> None:
         """Keep nothing that can be worked out again: the run is not on show any more."""
         with self._lock:
-            for cache in (self._blocks, self._heads, self._outputs):
+            for cache in (self._blocks, self._heads, self._tiles, self._outputs):
                 cache.clear()
             self.engine.forget()
 
     @property
     def kept_bytes(self) -> int:
         """Memory of what is kept and can be worked out again."""
-        return self._blocks.bytes + self._heads.bytes + self._outputs.bytes
+        caches = (self._blocks, self._heads, self._tiles, self._outputs)
+        return sum(cache.bytes for cache in caches)
 
     def row_block(self, head: int, i: int) -> RowBlock:
         """Return row block `i` of a head, kept or computed now."""
@@ -95,9 +99,16 @@ class Trace:
 
     def tile(self, index: int) -> Tile:
         """Return the numbers of a visit."""
-        visit = self.program.visit(index)
         with self._lock:
+            return self._tile(self.program.visit(index))
+
+    def _tile(self, visit: Visit) -> Tile:
+        """Return the numbers of a visit: stepping through its ops asks for them again and again."""
+
+        def make() -> Tile:
             return self.engine.tile(visit, self.row_block(visit.head, visit.i))
+
+        return self._tiles.get(visit.index, make)
 
     def snapshot(self, visit: int, op: int | None = None) -> Snapshot:
         """Return the state once `op` of `visit` is done; without `op`, once the visit is.
@@ -123,7 +134,7 @@ class Trace:
             cursor=Cursor(visit, op),
             visit=place,
             ops=ops,
-            tile=self.engine.tile(place, self.row_block(place.head, place.i)),
+            tile=self._tile(place),
             counters=self.program.counters(visit).after(ops[: op + 1]),
             on_chip=self.program.on_chip(visit, op),
             head=None,

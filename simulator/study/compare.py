@@ -16,14 +16,13 @@ from typing import Any
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.scenario import Algorithm, scenario_tables
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import ALGORITHMS, tile_program
+from simulator.program.algorithms import tile_program
 from simulator.program.tile_program import Counters, TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import EngineFactory, Progress, Trace, trace_of
-from simulator.study.sweep import figures_of, rule_tiles, workload_at
+from simulator.study.sweep import NAMES, figures_of, rule_tiles, workload_at
 
-NAMES: tuple[Algorithm, ...] = tuple(each.name for each in ALGORITHMS.values())
 """The algorithms in the order in which they are shown."""
 
 

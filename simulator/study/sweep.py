@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,7 +28,7 @@ Axis = Literal["N", "Br", "Bc", "d"]
 Progress = Callable[[float], object]
 """Told the share done, 0 to 1; may raise to stop."""
 
-NAMES: tuple[Algorithm, ...] = get_args(Algorithm)
+NAMES: tuple[Algorithm, ...] = tuple(each.name for each in ALGORITHMS.values())
 MAP_SIZES = 64
 """Sizes along each side of a map."""
 LARGEST_TILE = 1024

@@ -14,6 +14,7 @@ from kernels.cuda.counters import COUNTERS
 from kernels.cuda.engine import KernelEngine
 from kernels.cuda.fast import FastRun
 from kernels.cuda.records import carried_on
+from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
 from simulator.engines.numpy_engine import NumpyEngine
 from simulator.engines.protocol import Tile
@@ -43,7 +44,10 @@ MASKS = (
 )
 
 
-@pytest.mark.parametrize("case", find_cases(HERE), ids=lambda case: case.stem)
+CASES = [each for each in find_cases(HERE) if load_scenario(each).attention.algorithm in KERNELS]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_conformance(case: Path) -> None:
     trace, engine = host_trace(*workload_of(load_scenario(case)))
     summary, arrays = trace.run(keep_arrays=True)

@@ -151,7 +151,10 @@ BAD = [
     ("[attention]\nheads = 2.0", "attention.heads = 2.0: expected a whole number"),
     ("[attention]\nheads = true", "attention.heads = true: expected a whole number"),
     ("[attention]\nscale = 'x'", 'attention.scale = "x": expected a number'),
-    ("[attention]\nalgorithm = 2", 'attention.algorithm = 2: expected "naive", "flash1" or'),
+    (
+        "[attention]\nalgorithm = 2",
+        'attention.algorithm = 2: expected "naive", "flash1", "flash2" or',
+    ),
     ("[attention]\nalgorithm = 'flash9'", 'attention.algorithm = "flash9": expected "naive"'),
     ("[attention]\ndtype = 'float64'", 'attention.dtype = "float64": expected "float32"'),
     ("[mask]\ncausal = 1", "mask.causal = 1: expected true or false"),

@@ -15,7 +15,8 @@ from simulator.problem.scenario import Algorithm
 from simulator.program.playback import end_of_visit, last_cursor
 from simulator.program.tile_program import TileProgram
 from simulator.run.snapshot import TileState, tile_states
-from simulator.study.compare import NAMES, Comparison, Lockstep, Position, at_scale, comparison_of
+from simulator.study.compare import Comparison, Lockstep, Position, at_scale, comparison_of
+from simulator.study.sweep import NAMES
 from tests.helpers.runs import program_of, scenario
 from tests.ui.panels.test_memory import assert_tidy, demo, painted, record_texts
 from ui.board.mini_board import board_areas, board_box, paint_mini_board

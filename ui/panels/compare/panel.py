@@ -18,7 +18,6 @@ from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from simulator.study.compare import (
-    NAMES,
     Comparison,
     EngineRun,
     Lockstep,
@@ -26,6 +25,7 @@ from simulator.study.compare import (
     comparison_of,
     same_numbers_key,
 )
+from simulator.study.sweep import NAMES
 from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import Style

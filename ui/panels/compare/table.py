@@ -9,7 +9,8 @@ from math import isnan
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter
 
-from simulator.study.compare import NAMES, Comparison, EngineRun, Totals
+from simulator.study.compare import Comparison, EngineRun, Totals
+from simulator.study.sweep import NAMES
 from ui.look.draw import RIGHT, draw_text, text_width
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style

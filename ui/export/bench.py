@@ -56,7 +56,8 @@ def measure_exports() -> Iterator[Measurement]:
         told = _child("beside", ending, frames)
         what = f"{frames} frames of 1080p to {ending[1:].upper()}"
         over = f"PyAV's {BARE[ending][1]}, frames ready"
-        most = 1.4 if ending == ".mp4" else None
+        # 1.7 where it was measured; over our own writer, fed with ready frames, it was 1.4.
+        most = 2.0 if ending == ".mp4" else None
         yield measured(what, "s", told["films"], told["bares"], over, most=most)
         size = told["megabytes"]
         yield Measurement(f"{what}, file", size, "MB", size, told["bare megabytes"], over)

@@ -106,9 +106,14 @@ __device__ __forceinline__ float over(float numerator, float denominator)
 
 // --- Masks -------------------------------------------------------------------------------------
 
+// What a kernel takes to know its mask, and how it makes one of it: `const Mask mask = MASK;`
+// simulator/problem/masks.py says the same to the CPU.
+#define MASK_PARAMETERS int seqlen_q, int seqlen_k, int causal, int window, int sinks  // 0: none
+#define MASK {seqlen_q, seqlen_k, causal, window, sinks}
+
 struct Mask {
     int seqlen_q, seqlen_k;
-    int causal, window, sinks;  // 0: none
+    int causal, window, sinks;
 
     // A query row's place among the keys: aligned at the bottom right.
     __device__ int shifted(int row) const { return row + seqlen_k - seqlen_q; }
@@ -122,30 +127,58 @@ struct Mask {
     }
 };
 
-enum { SKIPPED = 0, PARTIAL = 1, FULL = 2 };
+// --- Which tiles are visited -------------------------------------------------------------------
 
-// Whether none, some or all pairs of a tile are visible; rows and keys past the end are no pairs.
-__device__ __forceinline__ int tile_kind(const Mask& mask, int row, int rows, int key, int keys)
-{
-    const int first = mask.shifted(row), last = mask.shifted(row + rows - 1);
-    const int key_last = key + keys - 1;
-    const int ahead = mask.causal ? 0 : mask.window - 1;  // how far a row sees to its right
+enum { SKIPPED = 0, PARTIAL = 1, FULL = 2 };  // none, some or all pairs of a tile are visible
 
-    // Over the tile, place - key takes every value from first - key_last to last - key.
-    bool any = true, all = true;
-    if (mask.causal || mask.window) {
-        any = last - key >= -ahead;
-        all = first - key_last >= -ahead;
+// Tiles side by side that are of one kind; kernels/cuda/runs.py lists them for each block of the
+// outer loop, ascending, and an empty run after them.
+struct Run {
+    int start, stop;  // blocks of the inner loop, from start to stop - 1
+    int kind;
+};
+
+// What a kernel takes to know them.
+#define VISIT_PARAMETERS                                                                        \
+    const int* __restrict__ run_offsets  /* [outer blocks] */                                   \
+    , const Run* __restrict__ runs_hbm   /* those of block n: from run_offsets[n] on */
+
+// Goes through the tiles that a block of the outer loop visits, ascending, as far as they lie in
+// `from` to `to` - 1. All threads load the same numbers, so all go the same way. They are loaded
+// again at each tile rather than held while it is worked on: registers are what is scarce.
+struct Walk {
+    const Run* run;  // at hand
+    const int from, to;
+    int at;          // the tile at hand
+
+    __device__ __forceinline__ Walk(const Run* first, int from = (int)0x80000000,
+                                    int to = 0x7fffffff)
+        : run(first), from(from), to(to)
+    {
+        enter();
     }
-    if (mask.window) {
-        const int beyond = key > mask.sinks ? key : mask.sinks;  // first key that is no sink
-        const bool some_sink = key < mask.sinks && (!mask.causal || key <= last);
-        any = (any && first - key_last < mask.window) || some_sink;
-        if (key_last < mask.sinks) all = !mask.causal || key_last <= first;
-        else all = all && last - beyond < mask.window;
+
+    __device__ __forceinline__ bool more() const { return at < stop(); }
+    __device__ __forceinline__ int kind() const { return run->kind; }
+
+    __device__ __forceinline__ void next()
+    {
+        if (++at < stop()) return;
+        ++run;
+        enter();
     }
-    return all ? FULL : any ? PARTIAL : SKIPPED;
-}
+
+    // Takes the first run, from the one at hand on, of which anything is wanted; at last the empty.
+    __device__ __forceinline__ void enter()
+    {
+        for (;; ++run) {
+            at = run->start > from ? run->start : from;
+            if (at < stop() || run->stop == 0) return;
+        }
+    }
+
+    __device__ __forceinline__ int stop() const { return run->stop < to ? run->stop : to; }
+};
 
 // --- Counters and records of the trace build ---------------------------------------------------
 

@@ -13,6 +13,7 @@ from kernels.build.sources import whole_source
 from kernels.cuda.counters import total
 from kernels.cuda.launch import Device, Recording, Tensors, build_options, prepared
 from kernels.cuda.records import Details, carried_on, detail_buffer, detail_type, recording
+from kernels.cuda.runs import tile_runs
 from kernels.cuda.specs import KERNELS, SPECS, Part, most_shared_bytes
 from kernels.cuda.visits import recorded_tile
 from simulator.base.cache import BoundedCache
@@ -307,12 +308,16 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     # The row statistics that lie in HBM: what its kernels take.
     taken = {name for kernel in KERNELS[w.algorithm] for name in SPECS[kernel].arguments}
     statistics = [name for name in ("m", "l", "lse") if name in taken]
+    launch = algorithm_of(w).launches(w)[0]  # naive's others visit the same tiles
+    visits = tile_runs(w.grid, launch.visits, by_rows=launch.by_rows)
     return Tensors(
         q=device.upload(narrowed(inputs.q, w.dtype)),
         k=device.upload(narrowed(inputs.k, w.dtype)),
         v=device.upload(narrowed(inputs.v, w.dtype)),
         kv_head_of=device.upload(np.array(w.kv_head_of, dtype=np.int32)),
         o=device.filled((*rows, w.value_dim), stored, 0xFF),
+        run_offsets=device.upload(visits.offsets),
+        runs=device.upload(visits.runs),
         **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},
     )
 

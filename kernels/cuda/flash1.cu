@@ -71,7 +71,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
     float* O_hbm,           // [heads, Nq, VALUE_DIM]
     float* l_hbm,           // [heads, Nq]
     float* m_hbm,           // [heads, Nq]
-    int seqlen_q, int seqlen_k, float scale, int causal, int window, int sinks,
+    VISIT_PARAMETERS,       // row blocks of each column block
+    MASK_PARAMETERS, float scale,
     int first_head, int first_block, int blocks  // the row blocks of this launch
     TRACE_PARAMETERS)
 {
@@ -81,13 +82,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
     element* K_shared = Q_shared + TILE_ROWS * HEAD_DIM;               // [BC, KEY_STRIDE]
     element* V_shared = K_shared + BC * KEY_STRIDE;                    // [BC, VALUE_DIM]
 
-    const Mask mask = {seqlen_q, seqlen_k, causal, window, sinks};
+    const Mask mask = MASK;
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int head = first_head + blockIdx.y;
     const int top_row = first_block * BR;
     const int all_rows = seqlen_q - top_row < blocks * BR ? seqlen_q - top_row : blocks * BR;
     const Index row_of_head = (Index)head * seqlen_q;
-    const Index key_of_head = (Index)kv_head_of[head] * seqlen_k;
     const Trace trace(blockIdx.y, blocks, column_blocks TRACE_ARGUMENTS);
 
     for (int i = 0; i < blocks; ++i) {  // [clear] Dao et al. 2022, Algorithm 1, line 2
@@ -111,22 +111,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
         const int keys = seqlen_k - first_key < BC ? seqlen_k - first_key : BC;
         bool loaded = false;
 
-        for (int i = 0; i < blocks; ++i) {  // Dao et al. 2022, Algorithm 1, line 7
-            const int first_row = top_row + i * BR;
+        Walk tile(runs_hbm + run_offsets[j], first_block, first_block + blocks);
+        for (; tile.more(); tile.next()) {  // Dao et al. 2022, Algorithm 1, line 7
+            const int first_row = tile.at * BR;
             const int rows = seqlen_q - first_row < BR ? seqlen_q - first_row : BR;
-            const int kind = tile_kind(mask, first_row, rows, first_key, keys);
-            const Visit visit = trace.visit(i, j);
-            visit.kind(kind);
-            if (kind == SKIPPED) continue;  // nothing of it is loaded
+            const Visit visit = trace.visit(tile.at - first_block, j);
+            visit.kind(tile.kind());
 
             __syncthreads();  // every warp is done with the visit before, and O, l, m are in HBM
             if (!loaded) {  // once, before the first row block that sees these keys
+                const Index key = (Index)kv_head_of[head] * seqlen_k + first_key;
                 load_tile(K_shared, BC, KEY_STRIDE,  // [load] Dao et al. 2022, Algorithm 1, line 6
-                          K_hbm + (key_of_head + first_key) * HEAD_DIM, keys, HEAD_DIM, visit,
-                          READ_K);
+                          K_hbm + key * HEAD_DIM, keys, HEAD_DIM, visit, READ_K);
                 load_tile(V_shared, BC, VALUE_DIM,  // [load] Dao et al. 2022, Algorithm 1, line 6
-                          V_hbm + (key_of_head + first_key) * VALUE_DIM, keys, VALUE_DIM, visit,
-                          READ_V);
+                          V_hbm + key * VALUE_DIM, keys, VALUE_DIM, visit, READ_V);
                 loaded = true;
             }
             load_tile(Q_shared, TILE_ROWS, HEAD_DIM,  // [load] Dao et al. 2022, Algorithm 1, line 8
@@ -142,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
             scores(S_shared, Q_shared, K_shared,  // [scores] Dao et al. 2022, Algorithm 1, line 9
                    scale, rows, keys, visit);
             visit.scores(S_shared, rows, keys);
-            if (kind == PARTIAL)  // [mask] Dao et al. 2022, Algorithm 2, line 11
+            if (tile.kind() == PARTIAL)  // [mask] Dao et al. 2022, Algorithm 2, line 11
                 apply_mask(S_shared, mask, first_row, first_key, keys);
 
             visit.output_before(O, rows);

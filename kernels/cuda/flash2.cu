@@ -23,7 +23,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
     const int* kv_head_of,  // [heads]
     element* O_hbm,         // [heads, Nq, VALUE_DIM]
     float* LSE_hbm,         // [heads, Nq]
-    int seqlen_q, int seqlen_k, float scale, int causal, int window, int sinks,
+    VISIT_PARAMETERS,       // column blocks of each row block
+    MASK_PARAMETERS, float scale,
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
@@ -33,13 +34,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
     element* K_shared = Q_shared + TILE_ROWS * HEAD_DIM;               // [BC, KEY_STRIDE]
     element* V_shared = K_shared + BC * KEY_STRIDE;                    // [BC, VALUE_DIM]
 
-    const Mask mask = {seqlen_q, seqlen_k, causal, window, sinks};
+    const Mask mask = MASK;
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int head = first_head + blockIdx.y, i = first_block + blockIdx.x;
     const int first_row = i * BR;
     const int rows = seqlen_q - first_row < BR ? seqlen_q - first_row : BR;
     const Index row_of_head = (Index)head * seqlen_q + first_row;
-    const Index key_of_head = (Index)kv_head_of[head] * seqlen_k;
     const Trace trace(blockIdx.y, gridDim.x, column_blocks TRACE_ARGUMENTS);
 
     float m[ROWS], l[ROWS], O[ROWS][VALUES];  // [initialise] Dao 2023, Algorithm 1, line 5
@@ -53,13 +53,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
 
     Visit visit = trace.visit(blockIdx.x, 0);  // a row block that sees nothing counts there
     bool loaded = false;
-    for (int j = 0; j < column_blocks; ++j) {  // Dao 2023, Algorithm 1, line 6
-        const int first_key = j * BC;
+    Walk tile(runs_hbm + run_offsets[i]);
+    for (; tile.more(); tile.next()) {  // Dao 2023, Algorithm 1, line 6: of others nothing is loaded
+        const int first_key = tile.at * BC;
+        const Index key = (Index)kv_head_of[head] * seqlen_k + first_key;
         const int keys = seqlen_k - first_key < BC ? seqlen_k - first_key : BC;
-        const int kind = tile_kind(mask, first_row, rows, first_key, keys);
-        trace.visit(blockIdx.x, j).kind(kind);
-        if (kind == SKIPPED) continue;  // nothing of it is loaded
-        visit = trace.visit(blockIdx.x, j);
+        visit = trace.visit(blockIdx.x, tile.at);
+        visit.kind(tile.kind());
 
         if (!loaded) {  // once, before the first tile that is seen
             load_tile(Q_shared, TILE_ROWS, HEAD_DIM,  // [load] Dao 2023, Algorithm 1, line 4
@@ -68,15 +68,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
         }
         __syncthreads();  // every warp is done with the tiles of the visit before
         load_tile(K_shared, BC, KEY_STRIDE,  // [load] Dao 2023, Algorithm 1, line 7
-                  K_hbm + (key_of_head + first_key) * HEAD_DIM, keys, HEAD_DIM, visit, READ_K);
+                  K_hbm + key * HEAD_DIM, keys, HEAD_DIM, visit, READ_K);
         load_tile(V_shared, BC, VALUE_DIM,  // [load] Dao 2023, Algorithm 1, line 7
-                  V_hbm + (key_of_head + first_key) * VALUE_DIM, keys, VALUE_DIM, visit, READ_V);
+                  V_hbm + key * VALUE_DIM, keys, VALUE_DIM, visit, READ_V);
         __syncthreads();  // the tiles are whole
 
         scores(S_shared, Q_shared, K_shared,  // [scores] Dao 2023, Algorithm 1, line 8
                scale, rows, keys, visit);
         visit.scores(S_shared, rows, keys);
-        if (kind == PARTIAL)
+        if (tile.kind() == PARTIAL)
             apply_mask(S_shared, mask, first_row, first_key, keys);  // [mask] Dao 2023, section 3.1
 
         visit.output_before(O, rows);

@@ -90,14 +90,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     const int* __restrict__ kv_head_of,  // [heads]
     element* __restrict__ O_hbm,         // [heads, Nq, HEAD_DIM]
     float* __restrict__ LSE_hbm,         // [heads, Nq]
-    int seqlen_q, int seqlen_k, float scale, int causal)
+    VISIT_PARAMETERS,                    // column blocks of each row block
+    MASK_PARAMETERS, float scale)
 {
     extern __shared__ __align__(128) unsigned char shared_memory[];
     const unsigned Q_shared = shared_address(shared_memory);   // [BR, HEAD_DIM], swizzled
     const unsigned K_shared = Q_shared + BR * HEAD_DIM * 2;    // [2, BC, HEAD_DIM], swizzled
     const unsigned V_shared = K_shared + 2 * TILE_BYTES;       // [2, BC, HEAD_DIM], swizzled
 
-    const Mask mask = {seqlen_q, seqlen_k, causal, 0, 0};
+    const Mask mask = MASK;
     const int head = blockIdx.y, i = gridDim.x - 1 - blockIdx.x;
     const int rows = seqlen_q - i * BR < BR ? seqlen_q - i * BR : BR;
     const int warp_row = threadIdx.x / WARP * ROWS;            // the warp's first, in the row block
@@ -107,19 +108,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     const element* K_head_hbm = K_hbm + key_of_head * HEAD_DIM;
     const element* V_head_hbm = V_hbm + key_of_head * HEAD_DIM;
 
-    // Column blocks that are not skipped: all, or up to the one where the last row's place is.
-    int columns = (seqlen_k + BC - 1) / BC;
-    if (causal) {
-        const int last = mask.shifted(i * BR + rows - 1);
-        columns = last < 0 ? 0 : last / BC + 1;
-    }
-
-    if (columns > 0) {
+    Walk tile(runs_hbm + run_offsets[i]);
+    if (tile.more()) {
+        const int first = tile.at * BC;
         load_rows<BR>(Q_shared,  // [load] Dao 2023, Algorithm 1, line 4
                       Q_hbm + row_of_head * HEAD_DIM, rows);
         commit_copies();
-        load_rows<BC>(K_shared, K_head_hbm, seqlen_k);  // [load] Dao 2023, Algorithm 1, line 7
-        load_rows<BC>(V_shared, V_head_hbm, seqlen_k);  // [load] Dao 2023, Algorithm 1, line 7
+        load_rows<BC>(K_shared,  // [load] Dao 2023, Algorithm 1, line 7
+                      K_head_hbm + (Index)first * HEAD_DIM, seqlen_k - first);
+        load_rows<BC>(V_shared,  // [load] Dao 2023, Algorithm 1, line 7
+                      V_head_hbm + (Index)first * HEAD_DIM, seqlen_k - first);
         commit_copies();
     }
 
@@ -152,13 +150,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
         for (int d = 0; d < HEAD_DIM / FRAGMENT; ++d) load_Q(Q[d % (sizeof Q / sizeof Q[0])], d);
     }
 
-    for (int j = 0; j < columns; ++j) {  // Dao 2023, Algorithm 1, line 6
-        const int first_key = j * BC;
-        const int keys = seqlen_k - first_key < BC ? seqlen_k - first_key : BC;
-        const unsigned K_tile = K_lane + (j & 1) * TILE_BYTES;
-        const unsigned V_tile = V_lane + (j & 1) * TILE_BYTES;
+    for (int n = 0; tile.more(); ++n) {  // Dao 2023, Algorithm 1, line 6
+        const int first_key = tile.at * BC;
+        const unsigned K_tile = K_lane + (n & 1) * TILE_BYTES;
+        const unsigned V_tile = V_lane + (n & 1) * TILE_BYTES;
         wait_for_copies<0>();
-        __syncthreads();  // tile j is whole, and every warp is done with tile j - 1
+        __syncthreads();  // the tile is whole, and every warp is done with the one before
 
         float S[ROW_FRAGMENTS][BC / 8][4];  // [scores] Dao 2023, Algorithm 1, line 8
         #pragma unroll
@@ -182,8 +179,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
             }
         }
 
-        // A full tile needs no mask; near the diagonal each warp judges by its own rows.
-        if (keys < BC || tile_kind(mask, i * BR + warp_row, ROWS, first_key, keys) != FULL) {
+        // A full tile needs no mask, unless keys past the end fill it up.
+        if (tile.kind() != FULL || seqlen_k - first_key < BC) {
             #pragma unroll
             for (int f = 0; f < ROW_FRAGMENTS; ++f)
                 #pragma unroll
@@ -230,11 +227,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
                 }
             }
 
-        // Tile j + 1 takes the place of j - 1, which no warp needs since the barrier, while the
-        // tensor cores sum. Begun before the scores it would have more time, but then, with S and
+        // The next tile takes the place of the one before, which no warp needs since the barrier,
+        // while the tensor cores sum. Begun before the scores it would have more time, but then, with S and
         // O alive, d = 128 needs more than 255 registers on sm_90 (40 bytes spilled).
-        if (j + 1 < columns) {
-            const int next = first_key + BC, other = ((j + 1) & 1) * TILE_BYTES;
+        tile.next();
+        if (tile.more()) {
+            const int next = tile.at * BC, other = ((n + 1) & 1) * TILE_BYTES;
             load_rows<BC>(K_shared + other,  // [load] Dao 2023, Algorithm 1, line 7
                           K_head_hbm + (Index)next * HEAD_DIM, seqlen_k - next);
             load_rows<BC>(V_shared + other,  // [load] Dao 2023, Algorithm 1, line 7

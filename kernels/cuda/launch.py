@@ -141,6 +141,8 @@ class Tensors:
     s, p : Buffer or None
         (heads of the launch, rows of the launch, Nk) of naive, float32 unless the build says
         that they are as wide as the dtype.
+    run_offsets, runs : Buffer or None
+        Which tiles are visited: `kernels.cuda.runs.Runs`.
     """
 
     q: Buffer
@@ -153,6 +155,8 @@ class Tensors:
     l: Buffer | None = None
     s: Buffer | None = None
     p: Buffer | None = None
+    run_offsets: Buffer | None = None
+    runs: Buffer | None = None
 
 
 def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
@@ -204,10 +208,13 @@ def prepared(
     if shared + spec.fixed_bytes > function.max_dynamic_shared_size_bytes:
         function.max_dynamic_shared_size_bytes = shared
     threads, grid = spec.threads(w), spec.grid(w, part)
-    known = scalars(w, part)
-    arguments = [
-        known[name] if name in known else getattr(tensors, name) for name in spec.arguments
-    ]
+    taken = arguments(spec.arguments, w, part, tensors)
     if recording is not None:
-        arguments += recording.arguments()
-    return lambda: function(grid, (threads,), arguments, shared_mem=shared)
+        taken += recording.arguments()
+    return lambda: function(grid, (threads,), taken, shared_mem=shared)
+
+
+def arguments(names: Sequence[str], w: Workload, part: Part, tensors: Tensors) -> list[Any]:
+    """Return what stands for each of a kernel's parameters in a launch."""
+    known = scalars(w, part)
+    return [known[name] if name in known else getattr(tensors, name) for name in names]

@@ -34,7 +34,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
     const element* K_hbm,   // [kv heads, Nk, HEAD_DIM]
     const int* kv_head_of,  // [heads]
     score* S_hbm,           // [heads of the launch, rows of the launch, Nk]
-    int seqlen_q, int seqlen_k, float scale, int causal, int window, int sinks,
+    VISIT_PARAMETERS,       // all column blocks of each row block
+    MASK_PARAMETERS, float scale,
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
@@ -43,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
     element* Q_shared = (element*)(S_shared + TILE_ROWS * BC);  // [TILE_ROWS, HEAD_DIM]
     element* K_shared = Q_shared + TILE_ROWS * HEAD_DIM;        // [BC, KEY_STRIDE]
 
-    const Mask mask = {seqlen_q, seqlen_k, causal, window, sinks};
+    const Mask mask = MASK;
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int head = first_head + blockIdx.y, i = blockIdx.x, top_row = first_block * BR;
     const int first_row = top_row + i * BR;
@@ -56,12 +57,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
     load_tile(Q_shared, TILE_ROWS, HEAD_DIM,  // [load] Dao et al. 2022, Algorithm 0, line 1
               Q_hbm + ((Index)head * seqlen_q + first_row) * HEAD_DIM, rows, HEAD_DIM,
               trace.visit(i, 0), READ_Q);
+    const Run* run = runs_hbm + run_offsets[first_block + i];
     for (int j = 0; j < column_blocks; ++j) {
+        if (j == run->stop) ++run;
         const int first_key = j * BC;
         const int keys = seqlen_k - first_key < BC ? seqlen_k - first_key : BC;
-        const int kind = tile_kind(mask, first_row, rows, first_key, keys);
         const Visit visit = trace.visit(i, j);
-        visit.kind(kind);
+        visit.kind(run->kind);
 
         __syncthreads();  // every warp is done with the tile before
         load_tile(K_shared, BC, KEY_STRIDE,  // [load] Dao et al. 2022, Algorithm 0, line 1
@@ -71,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
         scores(S_shared, Q_shared, K_shared,  // [scores] Dao et al. 2022, Algorithm 0, line 1
                scale, rows, keys, visit);
         visit.scores(S_shared, rows, keys);
-        if (kind != FULL)  // [mask] Dao et al. 2022, Algorithm 0, line 1
+        if (run->kind != FULL)  // [mask] Dao et al. 2022, Algorithm 0, line 1
             apply_mask(S_shared, mask, first_row, first_key, keys);
 
         int stored = 0;

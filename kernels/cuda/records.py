@@ -12,6 +12,7 @@ from kernels.cuda.counters import COUNTERS
 from kernels.cuda.launch import Device, Recording
 from kernels.cuda.specs import SPECS, Part
 from simulator.base.dtypes import F32
+from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 
 
@@ -31,7 +32,7 @@ def detail_type(w: Workload) -> np.dtype[np.void]:
 
 
 def recording(device: Device, w: Workload, kernel: str, part: Part, *, counters: bool) -> Recording:
-    """Return buffers for a launch, poisoned with NaN, counters with 0.
+    """Return buffers for a launch, poisoned with NaN; no tile is visited, nothing counted yet.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ def recording(device: Device, w: Workload, kernel: str, part: Part, *, counters:
     columns = 1 if SPECS[kernel].whole_rows else w.grid.Tc
     per_row = (heads, blocks * w.rows, columns)
     return Recording(
-        kinds=device.filled((heads, blocks, columns), np.uint8, 0xFF),
+        kinds=device.filled((heads, blocks, columns), np.uint8, TileKind.SKIPPED),
         m=device.filled(per_row, np.float32, 0xFF),
         l=device.filled(per_row, np.float32, 0xFF),
         alpha=device.filled(per_row, np.float32, 0xFF),

@@ -120,19 +120,20 @@ class KernelSpec:
     whole_rows: bool = False
 
 
-_SIZES, _MASK, _FIRST = (
-    ("seqlen_q", "seqlen_k"),
-    ("causal", "window", "sinks"),
-    ("first_head", "first_block"),
-)
-_OPERANDS = ("q", "k", "v", "kv_head_of", "o")
+VISITS = ("run_offsets", "runs")
+"""`VISIT_PARAMETERS` of common.cuh."""
+_SIZES = ("seqlen_q", "seqlen_k")
+MASK = (*_SIZES, "causal", "window", "sinks")
+"""`MASK_PARAMETERS` of common.cuh."""
+OPERANDS = ("q", "k", "v", "kv_head_of", "o")
+_FIRST = ("first_head", "first_block")
 
 SPECS: dict[str, KernelSpec] = {
     spec.name: spec
     for spec in (
         KernelSpec(
             "naive_scores",
-            ("q", "k", "kv_head_of", "s", *_SIZES, "scale", *_MASK, *_FIRST),
+            ("q", "k", "kv_head_of", "s", *VISITS, *MASK, "scale", *_FIRST),
             shared=lambda w: _scores_bytes(w) + _q_bytes(w) + _k_bytes(w),
         ),
         KernelSpec(
@@ -151,13 +152,13 @@ SPECS: dict[str, KernelSpec] = {
         ),
         KernelSpec(
             "flash1",
-            (*_OPERANDS, "l", "m", *_SIZES, "scale", *_MASK, *_FIRST, "blocks"),
+            (*OPERANDS, "l", "m", *VISITS, *MASK, "scale", *_FIRST, "blocks"),
             shared=_all_bytes,
             grid=lambda w, part: (1, len(part.heads)),
         ),
         KernelSpec(
             "flash2",
-            (*_OPERANDS, "lse", *_SIZES, "scale", *_MASK, *_FIRST),
+            (*OPERANDS, "lse", *VISITS, *MASK, "scale", *_FIRST),
             shared=_all_bytes,
         ),
     )

@@ -6,15 +6,16 @@ other kernels, and has no trace build of its own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
-
-import numpy as np
 
 from kernels.build.sources import whole_source
 from kernels.cuda.engine import place_tensors
-from kernels.cuda.launch import ELEMENT, Device, Tensors
-from kernels.cuda.specs import WARP
+from kernels.cuda.launch import ELEMENT, Device, Tensors, arguments
+from kernels.cuda.runs import tile_runs
+from kernels.cuda.specs import MASK, OPERANDS, VISITS, WARP, Part
 from kernels.errors import KernelError
+from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 
@@ -25,6 +26,7 @@ COLS = 64
 order of sums depends on them."""
 WARPS = 4
 """32 query rows each. With 8 warps of 16 rows it needs 178 registers instead of 255."""
+ARGUMENTS = (*OPERANDS, "lse", *VISITS, *MASK, "scale")
 TAKES = ("float16", "bfloat16")
 HEAD_DIMS = (64, 128)
 CAPABILITY = 80
@@ -68,7 +70,13 @@ class TensorCoreRun:
     ) -> None:
         check(workload, device, capability)
         self.workload = workload
-        self.tensors: Tensors = place_tensors(device, workload, inputs)
+        tiles = TileGrid(workload.mask, ROWS, COLS)
+        visits = tile_runs(tiles, tiles.visited_columns, by_rows=True)
+        self.tensors: Tensors = replace(
+            place_tensors(device, workload, inputs),
+            run_offsets=device.upload(visits.offsets),
+            runs=device.upload(visits.runs),
+        )
         module = device.module(whole_source(KERNEL), build_options(workload, warps))
         self._kernel = module.get_function(KERNEL)
         self._shared = shared_bytes(workload)
@@ -76,13 +84,7 @@ class TensorCoreRun:
         # All that L1 could have is shared memory, so that as many blocks lie side by side as fit.
         self._kernel.preferred_shared_memory_carveout = 100
         self._places = grid(workload), (warps * WARP,)
-        w, t = workload, self.tensors
-        self._arguments = [
-            *(t.q, t.k, t.v, t.kv_head_of, t.o, t.lse),
-            *(np.int32(w.seqlen_q), np.int32(w.seqlen_k)),
-            np.float32(w.logit_scale),
-            np.int32(w.mask.causal),
-        ]
+        self._arguments = arguments(ARGUMENTS, workload, Part.whole(workload), self.tensors)
 
     def launch(self) -> None:
         """Launch the kernel for all heads and row blocks."""

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 from kernels.build.sources import FOLDER, anchors, source, whole_source
+from kernels.cuda import tensor_core
 from kernels.cuda.counters import COUNTERS, total
 from kernels.cuda.fast import FastRun
 from kernels.cuda.launch import Tensors, build_options, prepared
 from kernels.cuda.records import detail_type
+from kernels.cuda.runs import tile_runs
 from kernels.cuda.specs import KERNELS, SPECS, Part, most_shared_bytes, shared_bytes
 from kernels.devices import registry
 from kernels.devices.cupy import CupyDevice
@@ -24,8 +27,11 @@ from kernels.errors import KernelError
 from simulator.base.dtypes import bfloat16_from_bits, round_to
 from simulator.base.errors import InputError
 from simulator.engines.numpy_engine import NumpyEngine
+from simulator.problem.intervals import Intervals
+from simulator.problem.scenario import Scenario
+from simulator.problem.workload import resolve
 from tests.helpers.runs import ALGORITHMS, program_of, scenario
-from tests.kernels.helpers import needs_compiler, workload_of
+from tests.kernels.helpers import kernel_scenarios, needs_compiler, workload_of
 
 CONVERSIONS = """
 extern "C" __global__ void widen_all(const unsigned short* bits, float* out, int n)
@@ -274,8 +280,56 @@ def test_every_algorithm_has_kernels() -> None:
 @pytest.mark.parametrize("name", SPECS)
 def test_arguments_are_the_parameters_of_the_source(name: str) -> None:
     (algorithm,) = (each for each, names in KERNELS.items() if name in names)
-    found = re.search(rf"\b{name}\((.*?)TRACE_PARAMETERS", source(algorithm), re.DOTALL)
+    assert parameters_of(name, algorithm) == SPECS[name].arguments
+
+
+def test_arguments_are_the_parameters_of_the_tensor_core_kernel() -> None:
+    assert parameters_of("flash2_mma", "flash2_mma") == tensor_core.ARGUMENTS
+
+
+def parameters_of(name: str, algorithm: str) -> tuple[str, ...]:
+    """Return a kernel's parameters as a launch names them, but for those of the trace build."""
+    found = re.search(rf"\b{name}\((.*?)\)\n{{", source(algorithm), re.DOTALL)
     assert found
-    parameters = re.sub("//.*", "", found[1]).split(",")
-    words = [text.split()[-1] for text in parameters]
-    assert tuple(w.removesuffix("_hbm").lower() for w in words) == SPECS[name].arguments
+    text = re.sub("//.*", "", found[1]).replace("TRACE_PARAMETERS", "")
+    common = (FOLDER / "common.cuh").read_text(encoding="utf-8")
+    for macro in re.findall(r"\b[A-Z]+_PARAMETERS\b", text):
+        body = re.search(rf"^#define {macro} ((?:.*\\\n)*.*)$", common, re.MULTILINE)
+        assert body
+        text = text.replace(macro, re.sub(r"\\\n|//.*|/\*.*?\*/", " ", body[1]))
+    words = [parameter.split()[-1] for parameter in text.split(",")]
+    return tuple(word.removesuffix("_hbm").lower() for word in words)
+
+
+@given(chosen=kernel_scenarios("flash2"))
+def test_runs_are_the_tiles_of_each_kind(chosen: Scenario) -> None:
+    grid = resolve(chosen).grid
+    every = Intervals.every(grid.Tr, grid.Tc)
+    kinds = grid.kinds()
+    for visits, by_rows, skipped in (
+        (grid.visited_columns, True, False),
+        (grid.visited_rows, False, False),
+        (every, True, True),
+    ):
+        listed = tile_runs(grid, visits, by_rows=by_rows)
+        assert len(listed.offsets) == len(visits)
+        for line, first in zip(kinds if by_rows else kinds.T, listed.offsets, strict=True):
+            found, last = [], (-1, -1)
+            for start, stop, kind in listed.runs[first:].tolist():
+                if stop == 0:  # an empty run ends a block's
+                    break
+                assert start < stop
+                assert (start, kind) != last  # one kind, one run
+                last = (stop, kind)
+                found += [(n, kind) for n in range(start, stop)]
+            assert found == [(n, kind) for n, kind in enumerate(line) if kind or skipped]
+
+
+def test_runs_are_as_large_as_the_kernels() -> None:
+    w = program_of(scenario("flash2")).workload
+    listed = tile_runs(w.grid, w.grid.visited_columns, by_rows=True)
+    assert (listed.offsets.dtype, listed.runs.dtype) == (np.int32, np.int32)
+    common = (FOLDER / "common.cuh").read_text(encoding="utf-8")
+    body = re.search(r"struct Run \{(.*?)\}", common, re.DOTALL)
+    assert body
+    assert re.sub("//.*", "", body[1]).split() == ["int", "start,", "stop;", "int", "kind;"]

@@ -175,15 +175,13 @@ KERNELS: dict[str, tuple[str, ...]] = {
 
 def scalars(w: Workload, part: Part) -> dict[str, Any]:
     """Return the arguments that are numbers, by name."""
-    mask = w.mask
+    # A number of 2**31 keys and more hides what 2**31 - 1 hides: nothing.
+    mask = {name: np.int32(min(number, _LARGEST)) for name, number in w.mask.arguments.items()}
     return {
+        **mask,
         "seqlen_q": np.int32(w.seqlen_q),
         "seqlen_k": np.int32(w.seqlen_k),
         "scale": np.float32(w.logit_scale),
-        "causal": np.int32(mask.causal),
-        # A window or sinks of 2**31 keys and more hide what those of 2**31 - 1 hide: nothing.
-        "window": np.int32(min(mask.window, _LARGEST)),
-        "sinks": np.int32(min(mask.sinks, _LARGEST)),
         "first_head": np.int32(part.heads.start),
         "first_block": np.int32(part.blocks.start),
         "blocks": np.int32(len(part.blocks)),

@@ -1,4 +1,8 @@
-"""Which query row sees which key."""
+"""Which query row sees which key: whoever wants to know anything of a mask asks it.
+
+`Mask` says which pairs are visible, in which blocks they lie, where they end, why one is hidden
+and what kernels take to know the same; `Mask` of kernels/cuda/common.cuh is its twin.
+"""
 
 from __future__ import annotations
 
@@ -67,6 +71,62 @@ class Mask:
         if self.causal:
             seen &= j <= i
         return seen
+
+    @property
+    def keys(self) -> Intervals:
+        """The visible keys of each row."""
+        return self.visited_columns(1, 1)
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs are visible."""
+        return int(self.keys.sums[-1])
+
+    @property
+    def arguments(self) -> dict[str, int]:
+        """What kernels take beside the sizes, by its name there; 0 for what is not set."""
+        return {"causal": int(self.causal), "window": self.window, "sinks": self.sinks}
+
+    def why_hidden(self, row: int, key: int) -> str:
+        """Return in words why a row does not see a key; empty if it does."""
+        if self.visible(range(row, row + 1), range(key, key + 1)).all():
+            return ""
+        at = row + self.shift
+        place = f"row {row}" + (f", which stands at key {at}," if self.shift else "")
+        if self.causal and key > at:
+            return f"causal: {place} sees no later key"
+        sinks = f", and key {key} is none of the {self.sinks} sinks" if self.sinks else ""
+        away = f"key {key} is {abs(at - key)} away from {place}"
+        return f"window: {away}, the window is {self.window}{sinks}"
+
+    @property
+    def diagonals(self) -> tuple[tuple[int, int], ...]:
+        """Edges between visible and hidden pairs that go down with the rows.
+
+        The first row of each, and the key before which it lies in row 0: one more in each row.
+        """
+        if self.causal:
+            out = [(0, self.shift + 1)]
+        else:
+            out = [(self._first_past_sinks, self.shift + self.window)] if self.window else []
+        if self.window:  # to the left of the sinks' edge nothing is hidden
+            offset = self.shift + 1 - self.window
+            out.append((self.sinks - offset, offset))
+        return tuple(out)
+
+    @property
+    def uprights(self) -> tuple[tuple[int, range], ...]:
+        """Edges that stay at a key: the key before which each lies, and its rows."""
+        if not (self.window and self.sinks):
+            return ()
+        before = range(0 if self.causal else min(self._first_past_sinks, self.seqlen_q))
+        after = range(max(self.sinks + self.window - self.shift, 0), self.seqlen_q)
+        return tuple((self.sinks, rows) for rows in (before, after) if rows)
+
+    @property
+    def _first_past_sinks(self) -> int:
+        """The first row whose window reaches beyond the sinks on its right, or to their end."""
+        return max(self.sinks - self.shift - self.window, 0)
 
     # --- blocks -----------------------------------------------------------------------------
 

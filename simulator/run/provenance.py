@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simulator.base.dtypes import F32
-from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.run.cell_values import (
     CellValue,
     cell_name,
     cell_value,
     in_current_tile,
-    is_visible,
 )
 from simulator.run.snapshot import Cell, Snapshot
 
@@ -139,20 +137,6 @@ def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
     return make(snapshot, value)
 
 
-def masked_because(w: Workload, cell: Cell) -> str:
-    """Return in words why the mask hides a cell of S; empty if it does not."""
-    if is_visible(w, cell):
-        return ""
-    at = cell.row + w.mask.shift
-    place = f"row {cell.row}" + (f", which stands at key {at}," if w.mask.shift else "")
-    if w.mask.causal and cell.col > at:
-        return f"causal: {place} sees no later key"
-    far = abs(at - cell.col)
-    sinks = f", and key {cell.col} is none of the {w.mask.sinks} sinks" if w.mask.sinks else ""
-    away = f"key {cell.col} is {far} away from {place}"
-    return f"window: {away}, the window is {w.mask.window}{sinks}"
-
-
 # --- Q, K, V ----------------------------------------------------------------------------------
 
 
@@ -179,7 +163,7 @@ def _kv_head(snapshot: Snapshot) -> int:
 def _explain_score(snapshot: Snapshot, cell: Cell) -> Explanation:
     value, w = cell_value(snapshot, cell), snapshot.program.workload
     lines: list[tuple[Part, ...]] = []
-    why = masked_because(w, cell)
+    why = w.mask.why_hidden(cell.row, cell.col)
     if value.value is None:
         return Explanation(value, ((f"hidden by the mask: {why}",),) if why else ())
     products = product_sum(snapshot, cell)

@@ -60,6 +60,10 @@ class MapSettings:
     window: int = 0
     sinks: int = 0
 
+    def mask(self, seqlen_q: int, seqlen_k: int) -> Mask:
+        """Return the mask that they make of so many rows and keys."""
+        return Mask(seqlen_q, seqlen_k, self.causal, self.window, self.sinks)
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -320,7 +324,7 @@ class HeadScores:
         picked = self.part.heads if heads is None else tuple(heads)
         places = [self.part.heads.index(head) for head in picked]
         _, rows, keys = self._shape
-        mask = Mask(self._seqlen_q, keys, settings.causal, settings.window, settings.sinks)
+        mask = settings.mask(self._seqlen_q, keys)
         weights = np.empty((len(places), rows, keys), dtype=np.float32)
         entropy = np.empty((len(places), rows))
         visible = np.full(rows, keys, dtype=np.intp)

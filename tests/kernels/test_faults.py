@@ -101,6 +101,7 @@ FAULTS = (
         "there is but one run",
         "        ++run;\n        enter();",
         "        while (run->stop) ++run;\n        enter();",
+        mask=CAUSAL,
     ),
     Fault(
         "flash1",

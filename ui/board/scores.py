@@ -240,19 +240,12 @@ def _paint_mask_edges(
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, not stairs)
     colour = mixed(style.theme.empty, style.theme.muted, 0.75)
     painter.setPen(QPen(colour, hairline(style)))
-    offsets = []  # of the first hidden key from the row, and of the first visible one
-    if mask.causal or mask.window:
-        offsets.append(1 if mask.causal else mask.window)
-    if mask.window:
-        offsets.append(1 - mask.window)
-    for offset in offsets:
-        first = rows.start
-        if offset < 1:  # to the left of the sinks' edge nothing is hidden
-            first = max(first, mask.sinks - offset - mask.shift)
-        painter.drawPolyline(_edge(lay, range(first, rows.stop), mask.shift + offset, stairs))
-    if mask.window and mask.sinks:
-        x, top = round(lay.col_x(mask.sinks)), lay.row_y(mask.sinks + mask.window - mask.shift)
-        painter.drawLine(QLineF(x, top, x, lay.row_y(mask.seqlen_q)))
+    for first, offset in mask.diagonals:
+        along = range(max(first, rows.start), rows.stop)
+        painter.drawPolyline(_edge(lay, along, offset, stairs))
+    for key, along in mask.uprights:
+        x = round(lay.col_x(key))
+        painter.drawLine(QLineF(x, lay.row_y(along.start), x, lay.row_y(along.stop)))
 
 
 def _edge(lay: BoardLayout, rows: range, offset: int, stairs: bool) -> QPolygonF:

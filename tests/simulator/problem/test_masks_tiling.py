@@ -57,6 +57,30 @@ def test_mask_is_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
         assert whole.all()
 
 
+@given(grids())
+def test_what_a_row_sees(drawn: tuple[Pairs, TileGrid]) -> None:
+    pairs, mask = drawn[0], drawn[1].mask
+    seen = pairs.matrix()
+    np.testing.assert_array_equal(covered(mask.keys, pairs.nk), seen)
+    assert mask.pairs == seen.sum()
+    why = [[mask.why_hidden(i, j) for j in range(pairs.nk)] for i in range(pairs.nq)]
+    np.testing.assert_array_equal([[not each for each in row] for row in why], seen)
+
+
+@given(grids())
+def test_edges_are_where_visible_pairs_end(drawn: tuple[Pairs, TileGrid]) -> None:
+    pairs, mask = drawn[0], drawn[1].mask
+    seen = np.pad(pairs.matrix(), 1, mode="edge")[1:-1]
+    for row, line in enumerate(seen):
+        drawn_here = {row + offset for first, offset in mask.diagonals if row >= first}
+        drawn_here |= {key for key, rows in mask.uprights if row in rows}
+        changes = np.flatnonzero(line[1:] != line[:-1])  # the key before which something ends
+        assert set(changes.tolist()) <= drawn_here
+        # Where the window begins where the sinks end, a line between them does no harm.
+        inside = {key for key in drawn_here if 0 < key < pairs.nk}
+        assert inside - set(changes.tolist()) <= {mask.sinks}
+
+
 def test_a_mask_has_no_window_and_no_sinks_unless_they_are_given() -> None:
     assert not Mask(5, 5).hides
     assert Mask(5, 5).visible(range(5), range(5)).all()

@@ -15,7 +15,7 @@ from simulator import Snapshot, Trace, simulate
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.run.cell_values import cell_name, cell_shape, cell_value, exists, moved_cell
-from simulator.run.provenance import MOST_TERMS, Explanation, Number, explain, masked_because
+from simulator.run.provenance import MOST_TERMS, Explanation, Number, explain
 from simulator.run.snapshot import Cell
 from tests.helpers.runs import ALGORITHMS, pairs_of, scenario, scenarios, trace_of
 from tests.helpers.tiles import with_number
@@ -246,7 +246,7 @@ def test_the_mask_is_named_for_hidden_pairs_alone(chosen: Scenario) -> None:
     pairs = pairs_of(w)
     for i in range(w.seqlen_q):
         for j in range(w.seqlen_k):
-            why = masked_because(w, Cell("S", i, j))
+            why = w.mask.why_hidden(i, j)
             assert bool(why) is not pairs.sees(i, j)
             if why.startswith("causal"):
                 assert w.mask.causal

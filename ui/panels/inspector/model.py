@@ -240,8 +240,7 @@ def peak(model: InspectorModel, grid: Grid, r: int, c: int) -> tuple[int, int]:
 
 def mask_of(workload: Workload, settings: MapSettings) -> Mask:
     """Return the mask of some settings."""
-    w = workload
-    return Mask(w.seqlen_q, w.seqlen_k, settings.causal, settings.window, settings.sinks)
+    return settings.mask(workload.seqlen_q, workload.seqlen_k)
 
 
 def with_hidden(small: F32, mask: Mask, size: tuple[int, int]) -> F32:

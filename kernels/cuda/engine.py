@@ -133,7 +133,8 @@ class KernelEngine:
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
         """Return what the kernel recorded of one visit, m and l being those of the row block."""
         details = self._details_at(visit.head, visit.i, visit.j)
-        return recorded_tile(self.workload, self._inputs, visit, block, details)
+        with np.errstate(all="ignore"):  # a wrong kernel's numbers may be infinite or NaN
+            return recorded_tile(self.workload, self._inputs, visit, block, details)
 
     def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
         """Return S and P of a row block, a launch for each stretch of tiles not yet recorded."""

@@ -181,7 +181,7 @@ def scalars(w: Workload, part: Part) -> dict[str, Any]:
         **mask,
         "seqlen_q": np.int32(w.seqlen_q),
         "seqlen_k": np.int32(w.seqlen_k),
-        "scale": np.float32(w.logit_scale),
+        **{name: np.float32(number) for name, number in w.scoring.arguments.items()},
         "first_head": np.int32(part.heads.start),
         "first_block": np.int32(part.blocks.start),
         "blocks": np.int32(len(part.blocks)),

@@ -99,7 +99,7 @@ class NumpyEngine:
         q, k, v = self._operands(head, i)
         visible = partial(self._visible, i)
         visits = self._visits.pairs(i)
-        walk = walk_row_block(q, k, v, w.logit_scale, w.cols, visits, visible, threads)
+        walk = walk_row_block(q, k, v, w.scoring.factor, w.cols, visits, visible, threads)
         o = walk.o if algorithm_of(w).normalises_each_tile else round_to(walk.o, w.dtype)
         o.flags.writeable = False
         arrays = (walk.m, walk.l, walk.o, walk.lse, walk.checkpoints)
@@ -168,7 +168,7 @@ class NumpyEngine:
         w = self.workload
         q, k, _ = self._operands(visit.head, visit.i)
         s, masked = score_keys(
-            q, k, w.logit_scale, [(0, w.seqlen_k)], partial(self._visible, visit.i)
+            q, k, w.scoring.factor, [(0, w.seqlen_k)], partial(self._visible, visit.i)
         )
         return s.T, masked.T
 
@@ -183,7 +183,7 @@ class NumpyEngine:
         columns = tuple(self._visits.nth(i, n) for n in range(first, stop))
         ranges = [(grid.col_range(j).start, grid.col_range(j).stop) for j in columns]
         q, k, v = self._operands(head, i)
-        s, masked = score_keys(q, k, w.logit_scale, ranges, partial(self._visible, i))
+        s, masked = score_keys(q, k, w.scoring.factor, ranges, partial(self._visible, i))
         sums = np.empty((stop - first + 1, *walk.checkpoints.shape[1:]), dtype=np.float32)
         sums[0] = walk.checkpoints[number]
         before = self._column_before(i, columns[0])

@@ -181,7 +181,7 @@ class OpEngine:
         w, rows, cols = self.workload, visit.rows, visit.cols
         q = self.inputs.q[visit.head, rows.start : rows.stop].astype(self._number)
         k = self.inputs.k[w.kv_head_of[visit.head], cols.start : cols.stop].astype(self._number)
-        return frozen(matmul(q * self._number(w.softmax_scale), k.T))
+        return frozen(matmul(w.scoring_before_softmax.queries(q), k.T))
 
     def _found(self, state: State, visit: Visit) -> dict[str, Values]:
         """Return the numbers that a visit finds of its rows, on chip or in HBM."""

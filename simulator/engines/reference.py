@@ -49,7 +49,7 @@ def _softmax_times(
 ) -> tuple[F64, F64]:
     q = inputs.q[head, rows.start : rows.stop].astype(np.float64)
     scores = np.where(
-        w.mask.visible(rows, range(w.seqlen_k)), matmul(q, k.T) * w.logit_scale, -np.inf
+        w.mask.visible(rows, range(w.seqlen_k)), w.scoring.of(matmul(q, k.T)), -np.inf
     )
     top = scores.max(axis=1)
     finite_top = np.where(np.isneginf(top), 0.0, top)

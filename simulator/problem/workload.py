@@ -18,6 +18,7 @@ from simulator.problem.input_files import InputFile, read_header, read_tensors
 from simulator.problem.masks import Mask
 from simulator.problem.packing import PackedMask, group_of, splits_of
 from simulator.problem.scenario import PACKED, Algorithm, Attention, Faults, Scenario
+from simulator.problem.scores import UNSCALED, Scoring
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
 
 MAX_BLOCKS = 2**18
@@ -89,9 +90,14 @@ class Workload:
         return WIDTH[self.dtype]
 
     @property
+    def scoring(self) -> Scoring:
+        """What turns q·k into a score."""
+        return Scoring(self.scale, self.temperature)
+
+    @property
     def logit_scale(self) -> float:
         """What q·k is multiplied by: scale over temperature."""
-        return self.scale / self.temperature
+        return self.scoring.factor
 
     @property
     def faults(self) -> Faults:
@@ -99,9 +105,9 @@ class Workload:
         return self.scenario.faults
 
     @property
-    def softmax_scale(self) -> float:
-        """What q·k is multiplied by before the softmax: 1 where the fault scales P instead."""
-        return 1.0 if self.faults.late_scale else self.logit_scale
+    def scoring_before_softmax(self) -> Scoring:
+        """What the softmax gets for q·k: the products as they are where the fault scales P."""
+        return UNSCALED if self.faults.late_scale else self.scoring
 
     @property
     def queries(self) -> int:

@@ -113,8 +113,7 @@ class Fault:
 
 
 def _scaled_late(p: Values, w: Workload, visit: Visit) -> Values:
-    scaled: Values = p * p.dtype.type(w.logit_scale)
-    return scaled
+    return w.scoring.of(p)
 
 
 def _masked_late(p: Values, w: Workload, visit: Visit) -> Values:

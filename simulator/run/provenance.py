@@ -169,8 +169,9 @@ def _explain_score(snapshot: Snapshot, cell: Cell) -> Explanation:
     products = product_sum(snapshot, cell)
     here = in_current_tile(snapshot, cell)
     score = _engine_score(snapshot, cell)
-    scaled = products.total * w.softmax_scale
-    lines.append((f"S = scale · {products.name} = {w.softmax_scale:.6g} × ",
+    factor = w.scoring_before_softmax.factor
+    scaled = products.total * factor
+    lines.append((f"S = scale · {products.name} = {factor:.6g} × ",
                   Number(products.total, cell, f"{products.name}, in float64"),
                   " = ", Number(scaled, cell, "the same in float64", full=True)))  # fmt: skip
     if score is not None:

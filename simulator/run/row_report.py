@@ -56,7 +56,8 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     w, visit = snapshot.program.workload, snapshot.visit
     row = min(max(row, visit.rows.start), visit.rows.stop - 1)
     local = row - visit.rows.start
-    scores = matmul(snapshot.k, snapshot.q[row] * np.float32(w.softmax_scale)).astype(np.float32)
+    q = w.scoring_before_softmax.queries(snapshot.q[row])
+    scores = matmul(snapshot.k, q).astype(np.float32)
     visible = w.mask.visible(range(row, row + 1), range(w.seqlen_k))[0]
     counted = _counted(snapshot, visible)
     scores = np.where(counted, scores, np.float32(-np.inf))
@@ -123,7 +124,7 @@ def _exact(
 ) -> NDArray[np.float64]:
     """Return O of the row over some keys in float64, divided by the sum over others."""
     w = snapshot.program.workload
-    q = snapshot.q[row].astype(np.float64) * w.logit_scale
+    q = w.scoring.queries(snapshot.q[row].astype(np.float64))
     sums = RowSums(np.array([-np.inf]), np.zeros(1), np.zeros((1, w.value_dim)))
     for start in range(0, w.seqlen_k, _CHUNK):
         part = slice(start, start + _CHUNK)

@@ -89,7 +89,7 @@ def blank_half(w: Workload, i: int) -> HalfSums:
 def tile_scores(w: Workload, inputs: Inputs, number: int, i: int, j: int) -> tuple[F64, F32]:
     """Return the masked scores of a tile in float64, and its rows of V."""
     rows, keys, kv = w.grid.row_range(i), w.grid.col_range(j), w.kv_head_of[number]
-    q = inputs.q[number, rows.start : rows.stop].astype(np.float64) * w.logit_scale
+    q = w.scoring.queries(inputs.q[number, rows.start : rows.stop].astype(np.float64))
     k = inputs.k[kv, keys.start : keys.stop].astype(np.float64)
     s = np.where(w.mask.visible(rows, keys), matmul(q, k.T), -np.inf)
     return s, inputs.v[kv, keys.start : keys.stop]

@@ -18,6 +18,7 @@ from simulator.base.dtypes import F32, frozen
 from simulator.base.errors import refuse
 from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
+from simulator.problem.scores import Scoring
 from simulator.problem.workload import Inputs, Workload
 
 F64 = NDArray[np.float64]
@@ -359,8 +360,10 @@ class HeadScores:
             if getattr(settings, key) < 0:
                 raise refuse("inspector", key, getattr(settings, key), "0 or more")
         limits, t = np.finfo(np.float32), settings.temperature
-        if t > 0 and float(limits.tiny) <= self._scale / t <= float(limits.max):
-            return self._scale / t
+        if t > 0:
+            factor = Scoring(self._scale, t).factor
+            if float(limits.tiny) <= factor <= float(limits.max):
+                return factor
         raise refuse("inspector", "temperature", t, "a number above 0 that keeps scores finite")
 
 

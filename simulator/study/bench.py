@@ -240,7 +240,7 @@ def plain_attention(trace: Trace, i: int, keys: int | None = None) -> None:
     middle = (rows.start + rows.stop) // 2
 
     def half(start: int, stop: int) -> None:
-        q = trace.inputs.q[0, start:stop] * np.float32(trace.workload.logit_scale)
+        q = trace.workload.scoring.queries(trace.inputs.q[0, start:stop])
         p = matmul(q, trace.inputs.k[0, :keys].T)
         np.exp(p, out=p)
         o: F32 = matmul(p, trace.inputs.v[0, :keys])
@@ -255,7 +255,7 @@ def plain_attention(trace: Trace, i: int, keys: int | None = None) -> None:
 def plain_tile(trace: Trace, i: int, j: int) -> F32:
     """Return what tile (i, j) of head 0 adds to O, as plain NumPy computes it."""
     rows, keys = trace.workload.grid.row_range(i), trace.workload.grid.col_range(j)
-    q = trace.inputs.q[0, rows.start : rows.stop] * np.float32(trace.workload.logit_scale)
+    q = trace.workload.scoring.queries(trace.inputs.q[0, rows.start : rows.stop])
     s = matmul(q, trace.inputs.k[0, keys.start : keys.stop].T)
     p = np.exp(s - s.max(axis=1, keepdims=True))
     o: F32 = matmul(p, trace.inputs.v[0, keys.start : keys.stop])

@@ -34,7 +34,7 @@ from kernels.devices.host.compiler import cache_folder
 from kernels.errors import KernelError
 
 # The wheels are of the test extra on Linux x86-64: there CI must not do without.
-BROUGHT = (sys.platform, platform.state()) == ("linux", "x86_64")
+BROUGHT = (sys.platform, platform.machine()) == ("linux", "x86_64")
 needs_nvrtc = pytest.mark.skipif(
     bool(nvrtc_reason()) and not (os.environ.get("CI") and BROUGHT),
     reason=f"compile gate: {nvrtc_reason()}",

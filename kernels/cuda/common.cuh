@@ -127,6 +127,19 @@ struct Mask {
     }
 };
 
+// --- Scores ------------------------------------------------------------------------------------
+
+// What a kernel takes to turn q k into a score, and how: `const Score score = SCORE;`
+// simulator/problem/scores.py says the same to the CPU.
+#define SCORE_PARAMETERS float scale
+#define SCORE {scale}
+
+struct Score {
+    float scale;
+
+    __device__ __forceinline__ float of(float product) const { return scale * product; }
+};
+
 // --- Which tiles are visited -------------------------------------------------------------------
 
 enum { SKIPPED = 0, PARTIAL = 1, FULL = 2 };  // none, some or all pairs of a tile are visible
@@ -378,12 +391,12 @@ __device__ __forceinline__ void store_output(
 
 // --- The steps of a tile -----------------------------------------------------------------------
 
-// S = scale * Q K^T, each warp its rows, each lane its keys.
+// S of Q K^T, each warp its rows, each lane its keys.
 __device__ __forceinline__ void scores(
     float* S_shared,          // [TILE_ROWS, BC], written
     const element* Q_shared,  // [TILE_ROWS, HEAD_DIM]
     const element* K_shared,  // [BC, KEY_STRIDE]
-    float scale, int rows, int keys, const Visit& visit)
+    const Score& score, int rows, int keys, const Visit& visit)
 {
     int scored = 0;
     for (int first = lane(); first < keys; first += KEYS * WARP) {
@@ -416,7 +429,7 @@ __device__ __forceinline__ void scores(
             #pragma unroll
             for (int c = 0; c < KEYS; ++c)
                 if (first + c * WARP < keys) {
-                    S_shared[own_row(r) * BC + first + c * WARP] = scale * sum[r][c];
+                    S_shared[own_row(r) * BC + first + c * WARP] = score.of(sum[r][c]);
                     if (own_row(r) < rows) ++scored;
                 }
     }

@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
     float* l_hbm,           // [heads, Nq]
     float* m_hbm,           // [heads, Nq]
     VISIT_PARAMETERS,       // row blocks of each column block
-    MASK_PARAMETERS, float scale,
+    MASK_PARAMETERS, SCORE_PARAMETERS,
     int first_head, int first_block, int blocks  // the row blocks of this launch
     TRACE_PARAMETERS)
 {
@@ -83,6 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
     element* V_shared = K_shared + BC * KEY_STRIDE;                    // [BC, VALUE_DIM]
 
     const Mask mask = MASK;
+    const Score score = SCORE;
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int head = first_head + blockIdx.y;
     const int top_row = first_block * BR;
@@ -138,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
             __syncthreads();  // the tiles are whole
 
             scores(S_shared, Q_shared, K_shared,  // [scores] Dao et al. 2022, Algorithm 1, line 9
-                   scale, rows, keys, visit);
+                   score, rows, keys, visit);
             visit.scores(S_shared, rows, keys);
             if (tile.kind() == PARTIAL)  // [mask] Dao et al. 2022, Algorithm 2, line 11
                 apply_mask(S_shared, mask, first_row, first_key, keys);

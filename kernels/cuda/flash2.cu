@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
     element* O_hbm,         // [heads, Nq, VALUE_DIM]
     float* LSE_hbm,         // [heads, Nq]
     VISIT_PARAMETERS,       // column blocks of each row block
-    MASK_PARAMETERS, float scale,
+    MASK_PARAMETERS, SCORE_PARAMETERS,
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
@@ -35,6 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
     element* V_shared = K_shared + BC * KEY_STRIDE;                    // [BC, VALUE_DIM]
 
     const Mask mask = MASK;
+    const Score score = SCORE;
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int head = first_head + blockIdx.y, i = first_block + blockIdx.x;
     const int first_row = i * BR;
@@ -74,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
         __syncthreads();  // the tiles are whole
 
         scores(S_shared, Q_shared, K_shared,  // [scores] Dao 2023, Algorithm 1, line 8
-               scale, rows, keys, visit);
+               score, rows, keys, visit);
         visit.scores(S_shared, rows, keys);
         if (tile.kind() == PARTIAL)
             apply_mask(S_shared, mask, first_row, first_key, keys);  // [mask] Dao 2023, section 3.1

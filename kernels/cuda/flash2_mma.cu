@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     element* __restrict__ O_hbm,         // [heads, Nq, HEAD_DIM]
     float* __restrict__ LSE_hbm,         // [heads, Nq]
     VISIT_PARAMETERS,                    // column blocks of each row block
-    MASK_PARAMETERS, float scale)
+    MASK_PARAMETERS, SCORE_PARAMETERS)
 {
     extern __shared__ __align__(128) unsigned char shared_memory[];
     const unsigned Q_shared = shared_address(shared_memory);   // [BR, HEAD_DIM], swizzled

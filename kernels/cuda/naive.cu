@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
     const int* kv_head_of,  // [heads]
     score* S_hbm,           // [heads of the launch, rows of the launch, Nk]
     VISIT_PARAMETERS,       // all column blocks of each row block
-    MASK_PARAMETERS, float scale,
+    MASK_PARAMETERS, SCORE_PARAMETERS,
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
@@ -45,6 +45,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
     element* K_shared = Q_shared + TILE_ROWS * HEAD_DIM;        // [BC, KEY_STRIDE]
 
     const Mask mask = MASK;
+    const Score score = SCORE;
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int head = first_head + blockIdx.y, i = blockIdx.x, top_row = first_block * BR;
     const int first_row = top_row + i * BR;
@@ -71,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
         __syncthreads();  // Q and K are whole
 
         scores(S_shared, Q_shared, K_shared,  // [scores] Dao et al. 2022, Algorithm 0, line 1
-               scale, rows, keys, visit);
+               score, rows, keys, visit);
         visit.scores(S_shared, rows, keys);
         if (run->kind != FULL)  // [mask] Dao et al. 2022, Algorithm 0, line 1
             apply_mask(S_shared, mask, first_row, first_key, keys);

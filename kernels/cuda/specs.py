@@ -125,6 +125,8 @@ VISITS = ("run_offsets", "runs")
 _SIZES = ("seqlen_q", "seqlen_k")
 MASK = (*_SIZES, "causal", "window", "sinks")
 """`MASK_PARAMETERS` of common.cuh."""
+SCORE = ("scale",)
+"""`SCORE_PARAMETERS` of common.cuh."""
 OPERANDS = ("q", "k", "v", "kv_head_of", "o")
 _FIRST = ("first_head", "first_block")
 
@@ -133,7 +135,7 @@ SPECS: dict[str, KernelSpec] = {
     for spec in (
         KernelSpec(
             "naive_scores",
-            ("q", "k", "kv_head_of", "s", *VISITS, *MASK, "scale", *_FIRST),
+            ("q", "k", "kv_head_of", "s", *VISITS, *MASK, *SCORE, *_FIRST),
             shared=lambda w: _scores_bytes(w) + _q_bytes(w) + _k_bytes(w),
         ),
         KernelSpec(
@@ -152,13 +154,13 @@ SPECS: dict[str, KernelSpec] = {
         ),
         KernelSpec(
             "flash1",
-            (*OPERANDS, "l", "m", *VISITS, *MASK, "scale", *_FIRST, "blocks"),
+            (*OPERANDS, "l", "m", *VISITS, *MASK, *SCORE, *_FIRST, "blocks"),
             shared=_all_bytes,
             grid=lambda w, part: (1, len(part.heads)),
         ),
         KernelSpec(
             "flash2",
-            (*OPERANDS, "lse", *VISITS, *MASK, "scale", *_FIRST),
+            (*OPERANDS, "lse", *VISITS, *MASK, *SCORE, *_FIRST),
             shared=_all_bytes,
         ),
     )

@@ -13,7 +13,7 @@ from kernels.build.sources import whole_source
 from kernels.cuda.engine import place_tensors
 from kernels.cuda.launch import ELEMENT, Device, Tensors, arguments
 from kernels.cuda.runs import tile_runs
-from kernels.cuda.specs import MASK, OPERANDS, VISITS, WARP, Part
+from kernels.cuda.specs import MASK, OPERANDS, SCORE, VISITS, WARP, Part
 from kernels.errors import KernelError
 from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Inputs, Workload
@@ -26,7 +26,7 @@ COLS = 64
 order of sums depends on them."""
 WARPS = 4
 """32 query rows each. With 8 warps of 16 rows it needs 178 registers instead of 255."""
-ARGUMENTS = (*OPERANDS, "lse", *VISITS, *MASK, "scale")
+ARGUMENTS = (*OPERANDS, "lse", *VISITS, *MASK, *SCORE)
 TAKES = ("float16", "bfloat16")
 HEAD_DIMS = (64, 128)
 CAPABILITY = 80

@@ -190,8 +190,8 @@ FAULTS = (
     Fault(
         "flash2",
         "shared memory is overrun",
-        "S_shared[own_row(r) * BC + first + c * WARP] = scale",
-        "S_shared[(own_row(r) + TILE_ROWS * 4) * BC + first + c * WARP] = scale",
+        "S_shared[own_row(r) * BC + first + c * WARP] = score",
+        "S_shared[(own_row(r) + TILE_ROWS * 4) * BC + first + c * WARP] = score",
     ),
     # What is counted and recorded.
     Fault("flash2", "Q is counted as float32", "loaded * (int)sizeof(element));", "loaded * 4);"),

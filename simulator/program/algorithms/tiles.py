@@ -80,7 +80,7 @@ def score_ops(w: Workload, visit: Visit, cites: str, mask_cites: str) -> list[Op
     out: list[Op] = [
         Scores(
             cites=cites,
-            scoring=w.scoring,
+            scale=w.scoring.factor,
             flops=matmul_flops(visit, w.head_dim),
             allocates=(scores_tile(visit, "S"),),
         )

@@ -280,7 +280,7 @@ def test_a_statement_of_cuda_is_one_place():
     first = next(n for n, line in enumerate(text, 1) if "load_tile(Q_shared" in line)
     above, here = code.condition(Tab.CUDA, first), code.condition(Tab.CUDA, first + 1)
     assert above == here
-    guard = next(n for n, line in enumerate(text, 1) if "if (kind == PARTIAL)" in line)
+    guard = next(n for n, line in enumerate(text, 1) if "if (tile.kind() == PARTIAL)" in line)
     assert code.condition(Tab.CUDA, guard).line == guard + 1
     assert code.condition(Tab.CUDA, 1) is not None  # slides down to the first op
     assert code.condition(Tab.CUDA, len(text)) is None

@@ -91,7 +91,7 @@ class Mask:
         """Return in words why a row does not see a key; empty if it does."""
         if self.visible(range(row, row + 1), range(key, key + 1)).all():
             return ""
-        at = row + self.shift
+        at = int(self.positions(range(row, row + 1))[0])
         place = f"row {row}" + (f", which stands at key {at}," if self.shift else "")
         if self.causal and key > at:
             return f"causal: {place} sees no later key"

@@ -93,7 +93,7 @@ class Numbers:
             return self.workload
         if algorithm not in NAMES:
             raise refuse("", "algorithm", algorithm, f"one of {', '.join(NAMES)}")
-        return replace(self.workload, algorithm=algorithm)
+        return self.workload.as_algorithm(algorithm)
 
     def figures(self, algorithm: str) -> Figures:
         """Return what an algorithm asks from end to end."""

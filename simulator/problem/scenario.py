@@ -22,6 +22,8 @@ from simulator.base.tables import Table, input_error, read_toml
 from simulator.problem.hardware import gpus
 
 Algorithm = Literal["naive", "flash1", "flash2", "split-kv"]
+USUAL: Algorithm = "flash2"
+"""What a scenario runs that names none."""
 PACKED: frozenset[Algorithm] = frozenset({"split-kv"})
 """Those that take the query heads of a KV head as rows of one block."""
 TilingRule = Literal["paper", "fa2", "fa3"]
@@ -50,7 +52,7 @@ def _head_list(value: object) -> object:
 class Attention(Table):
     """Shapes and algorithm. None: taken from the input, else the default."""
 
-    algorithm: Algorithm = "flash2"
+    algorithm: Algorithm = USUAL
     heads: Heads | None = None
     kv_heads: Heads | None = None
     seqlen_q: Seqlen | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.input_files import InputFile, read_header, read_tensors
 from simulator.problem.masks import Mask
 from simulator.problem.packing import PackedMask, group_of, splits_of
-from simulator.problem.scenario import PACKED, Algorithm, Attention, Faults, Scenario
+from simulator.problem.scenario import PACKED, USUAL, Algorithm, Attention, Faults, Scenario
 from simulator.problem.scores import UNSCALED, Scoring
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
 
@@ -60,6 +60,8 @@ class Workload:
         The chosen query heads among those of the input, (heads,).
     input_heads : tuple of int
         Query heads and KV heads of the input, before any are picked.
+    group : int
+        How many query heads are packed into one.
     """
 
     scenario: Scenario
@@ -82,7 +84,6 @@ class Workload:
     picked: tuple[int, ...]
     input_heads: tuple[int, int]
     group: int = 1
-    splits: int = 1
 
     @property
     def width(self) -> int:
@@ -113,6 +114,49 @@ class Workload:
     def queries(self) -> int:
         """Query rows of one head: `seqlen_q` unless heads are packed."""
         return self.seqlen_q // self.group
+
+    def as_algorithm(self, name: Algorithm) -> Workload:
+        """Return the same problem for another algorithm, its query heads packed or not.
+
+        Raises
+        ------
+        InputError
+            The heads are to be packed, and not as many of each KV head were picked.
+        """
+        packs = name in PACKED
+        if packs == (self.algorithm in PACKED):
+            return replace(self, algorithm=name)
+        queries, length, m = self.queries, self.seqlen_k, self.mask
+        limits = m.causal, m.window, m.sinks
+        if not packs:
+            return replace(
+                self,
+                algorithm=name,
+                heads=len(self.picked),
+                kv_head_of=tuple(kv for kv in self.kv_head_of for _ in range(self.group)),
+                seqlen_q=queries,
+                mask=Mask(queries, length, *limits),
+                group=1,
+            )
+        group = group_of(self.picked, self.kv_head_of)
+        rows = queries * group
+        return replace(
+            self,
+            algorithm=name,
+            heads=self.kv_heads,
+            kv_head_of=tuple(range(self.kv_heads)),
+            seqlen_q=rows,
+            mask=PackedMask(rows, length, *limits, queries=queries),
+            group=group,
+        )
+
+    @property
+    def splits(self) -> int:
+        """Into how many runs the column blocks are dealt out."""
+        if self.algorithm not in PACKED:
+            return 1
+        blocks = self.heads * self.grid.Tr
+        return splits_of(self.scenario.tiling.splits, self.grid.Tc, blocks, self.gpu)
 
     def head_name(self, head: int) -> str:
         """Return the number of a head in the input, or of the heads that are packed into one."""
@@ -183,27 +227,25 @@ def resolve(scenario: Scenario) -> Workload:
     causal = scenario.mask.causal
     if causal is None:
         causal = bool(file and file.causal)
-    packs = said.algorithm in PACKED
-    group = group_of(picked, kv_picked) if packs else 1
-    queries, length = shapes["seqlen_q"] * group, shapes["seqlen_k"]
-    limits = causal, scenario.mask.window, scenario.mask.sinks
-    mask = Mask(queries, length, *limits)
-    if packs:
-        mask = PackedMask(queries, length, *limits, queries=shapes["seqlen_q"])
+    mask = Mask(
+        shapes["seqlen_q"],
+        shapes["seqlen_k"],
+        causal,
+        scenario.mask.window,
+        scenario.mask.sinks,
+    )
+    group = group_of(picked, kv_picked) if said.algorithm in PACKED else 1
     gpu = gpus()[scenario.hardware.preset]
-    rows, cols = _tiles(scenario, {**shapes, "seqlen_q": queries}, dtype, causal, gpu)
+    packed_shapes = {**shapes, "seqlen_q": shapes["seqlen_q"] * group}
+    rows, cols = _tiles(scenario, packed_shapes, dtype, causal, gpu)
     distinct = sorted(set(kv_picked))
-    splits = 1
-    if packs:
-        blocks = len(distinct) * math.ceil(queries / rows)
-        splits = splits_of(scenario.tiling.splits, math.ceil(length / cols), blocks, gpu)
     workload = Workload(
         scenario=scenario,
-        algorithm=said.algorithm,
-        heads=len(picked) // group,
+        algorithm=USUAL,
+        heads=len(picked),
         kv_heads=len(distinct),
-        kv_head_of=tuple(distinct.index(kv) for kv in kv_picked[::group]),
-        seqlen_q=queries,
+        kv_head_of=tuple(distinct.index(kv) for kv in kv_picked),
+        seqlen_q=shapes["seqlen_q"],
         seqlen_k=shapes["seqlen_k"],
         head_dim=shapes["head_dim"],
         value_dim=shapes["value_dim"],
@@ -217,9 +259,7 @@ def resolve(scenario: Scenario) -> Workload:
         file=file,
         picked=picked,
         input_heads=(shapes["heads"], shapes["kv_heads"]),
-        group=group,
-        splits=splits,
-    )
+    ).as_algorithm(said.algorithm)
     _check_scale(workload)
     _check_memory(workload, source)
     return workload

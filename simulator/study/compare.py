@@ -145,7 +145,7 @@ class Comparison:
         self.programs = {
             name: program
             if name == self.shown
-            else tile_program(replace(program.workload, algorithm=name))
+            else tile_program(program.workload.as_algorithm(name))
             for name in NAMES
         }
 
@@ -281,7 +281,7 @@ def at_scale(program: TileProgram) -> AtScale | None:
 
 
 def _requested(w: Workload) -> dict[str, int]:
-    return {name: figures_of(replace(w, algorithm=name)).bytes for name in NAMES}
+    return {name: figures_of(w.as_algorithm(name)).bytes for name in NAMES}
 
 
 def _since(saves: Callable[[int], bool]) -> int | None:
@@ -343,7 +343,7 @@ def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[st
     """
     out: dict[str, EngineRun] = {}
     for n, name in enumerate(NAMES):
-        workload = replace(trace.workload, algorithm=name)
+        workload = trace.workload.as_algorithm(name)
         run = trace_of(workload, trace.inputs, factory)
         summary = run.summary(partial(_part, progress, n))
         error = summary["max_abs_error"]

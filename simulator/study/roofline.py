@@ -160,7 +160,7 @@ def roofline_of(program: TileProgram) -> Roofline:
     phases: tuple[tuple[Phase, Workload], ...] = (("prefill", w), ("decode", decode_workload(w)))
     for phase, work in phases:
         for name in NAMES:
-            found = figures_of(replace(work, algorithm=name))
+            found = figures_of(work.as_algorithm(name))
             places.append(
                 Place(name, phase, found.flops, found.bytes, found.compulsory, found.time)
             )

@@ -164,7 +164,7 @@ def _statistics_joined(chips: list[Chip]) -> tuple[Chip, ...]:
 
 def baseline_total(workload: Workload) -> int:
     """Return the requested bytes of the baseline's whole run on the same workload."""
-    return tile_program(replace(workload, algorithm=BASELINE.name)).totals.bytes
+    return tile_program(workload.as_algorithm(BASELINE.name)).totals.bytes
 
 
 def comparison(

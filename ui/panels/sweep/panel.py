@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import get_args
 
 from simulator.problem.scenario import Algorithm, with_values
@@ -124,7 +123,7 @@ class SweepPanel(PlotPanel[None]):
         def job(report: Report) -> Sweep | TilingMap:
             load_plots()
             if over == "map":
-                of = replace(w, algorithm=algorithm)
+                of = w.as_algorithm(algorithm)
                 return tiling_map(of, map_sizes(w.seqlen_q), map_sizes(w.seqlen_k), report)
             axis = one_of(_AXES, over)
             return sweep(w, axis, axis_values(w, axis), report)
@@ -139,7 +138,7 @@ class SweepPanel(PlotPanel[None]):
         if self._found is None or self._of is None:
             return
         if isinstance(self._found, TilingMap):
-            w = replace(self._of, algorithm=self._found.algorithm)
+            w = self._of.as_algorithm(self._found.algorithm)
             self.show_plot(map_plot(self._found, w, self.quantity))
         else:
             self.show_plot(sweep_plot(self._found, self._of, self.quantity, fixed=self._fixed()))

@@ -20,9 +20,9 @@ from simulator.problem.intervals import I64, Intervals
 from simulator.problem.scenario import MAX_SEQLEN, Algorithm, Scenario, TilingRule, with_values
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
 from simulator.problem.workload import MAX_BLOCKS, Workload
-from simulator.program.algorithms import ALGORITHMS, algorithm_of
+from simulator.program.algorithms import ALGORITHMS, algorithm_of, tile_program
 from simulator.program.tile_program import Cost
-from simulator.program.traffic import bytes_touching, touched
+from simulator.program.traffic import bytes_touching, compulsory_bytes, touched
 
 Axis = Literal["N", "Br", "Bc", "d"]
 Progress = Callable[[float], object]
@@ -171,7 +171,7 @@ def sweep(
     for n, value in enumerate(kept):
         at = workload_at(w, axis, value)
         for name in NAMES:
-            figures[name].append(figures_of(replace(at, algorithm=name)))
+            figures[name].append(figures_of(at.as_algorithm(name)))
         if progress:
             progress((n + 1) / len(kept))
     return Sweep(axis, kept, own_value(w, axis), {n: tuple(row) for n, row in figures.items()})
@@ -192,15 +192,18 @@ def tiling_map(
         Told the share done.
     """
     Br, Bc = tuple(sorted(set(rows))), tuple(sorted(set(cols)))
-    sums = _map_sums(w, Br, Bc, progress or (lambda _: None))
-    coefficients = _coefficients(w)
-    figures = tuple(
-        tuple(
-            _figures(replace(w, rows=r, cols=c), coefficients, sums[i][j])
-            for j, c in enumerate(Bc)
-        )
-        for i, r in enumerate(Br)
-    )  # fmt: skip
+    tell = progress or (lambda _: None)
+    if algorithm_of(w).tensors:
+        figures = _each(w, Br, Bc, tell)
+    else:
+        sums, coefficients = _map_sums(w, Br, Bc, tell), _coefficients(w)
+        figures = tuple(
+            tuple(
+                _figures(replace(w, rows=r, cols=c), coefficients, sums[i][j])
+                for j, c in enumerate(Bc)
+            )
+            for i, r in enumerate(Br)
+        )  # fmt: skip
     choices = tuple(
         TileChoice(rule, r, c, figures_of(replace(w, rows=r, cols=c)))
         for rule, (r, c) in rule_tiles(w).items()
@@ -212,8 +215,33 @@ def tiling_map(
 
 def figures_of(w: Workload) -> Figures:
     """Return what a workload asks from end to end, as its tile program counts it."""
+    if algorithm_of(w).tensors:  # what passes between launches has no closed form here
+        return _counted(w)
     sums = _map_sums(w, (w.rows,), (w.cols,), lambda _: None)
     return _figures(w, _coefficients(w), sums[0][0])
+
+
+def _each(
+    w: Workload, Br: tuple[int, ...], Bc: tuple[int, ...], progress: Progress
+) -> tuple[tuple[Figures, ...], ...]:
+    out = []
+    for n, r in enumerate(Br):
+        out.append(tuple(_counted(replace(w, rows=r, cols=c)) for c in Bc))
+        progress((n + 1) / len(Br))
+    return tuple(out)
+
+
+def _counted(w: Workload) -> Figures:
+    program = tile_program(w)
+    totals = program.totals
+    return Figures(
+        read=totals.read_bytes,
+        write=totals.write_bytes,
+        flops=totals.flops,
+        compulsory=compulsory_bytes(w),
+        shared=program.peak_shared_bytes,
+        time=time_estimate(w.gpu, totals.bytes, totals.flops, w.dtype),
+    )
 
 
 def rule_tiles(w: Workload) -> dict[TilingRule, tuple[int, int]]:

@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 from kernels.cuda.engine import KernelEngine
+from kernels.cuda.specs import KERNELS
 from kernels.devices.cupy import CupyDevice
 from kernels.devices.driver import gpu_status
 from kernels.devices.host.device import HostDevice
 from kernels.errors import KernelError
 from simulator.base.errors import InputError, refuse
-from simulator.engines.numpy_engine import NumpyEngine
-from simulator.engines.op_engine import OpEngine
+from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.protocol import Engine
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import algorithm_of
 
 ENGINES = ("auto", "numpy", "cupy", "host")
 FAULTS_NOTE = "faults are switched on: computed with NumPy, the CUDA kernels have none"
@@ -56,14 +55,16 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
         if name in ("cupy", "host"):
             expected = "auto or numpy while faults are switched on: the CUDA kernels have none"
             raise refuse("--engine", "engine", name, expected)
-        return OpEngine(workload, inputs), FAULTS_NOTE
-    if not algorithm_of(workload).drawn and name in ENGINES:
+        return numpy_engine(workload, inputs), FAULTS_NOTE
+    if workload.algorithm not in KERNELS and name in ENGINES:
         if name in ("cupy", "host"):
             expected = f"auto or numpy: there is no CUDA kernel of {workload.algorithm} yet"
             raise refuse("--engine", "engine", name, expected)
-        return OpEngine(workload, inputs), f"there is no CUDA kernel of {workload.algorithm} yet"
+        return numpy_engine(
+            workload, inputs
+        ), f"there is no CUDA kernel of {workload.algorithm} yet"
     if name == "numpy":
-        return NumpyEngine(workload, inputs), ""
+        return numpy_engine(workload, inputs), ""
     if name in ("cupy", "host"):
         try:
             return _kernel_engine(name, workload, inputs), ""
@@ -80,7 +81,7 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
             note = error.mistakes[0].expected
         except KernelError as error:
             note = _first_line(error)
-    return NumpyEngine(workload, inputs), note
+    return numpy_engine(workload, inputs), note
 
 
 def _kernel_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:

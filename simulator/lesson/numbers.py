@@ -18,7 +18,7 @@ from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.models import AttentionModel, models, with_kv_heads
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import MAX_BLOCKS, Workload, read_inputs, resolve
-from simulator.program.algorithms import tile_program
+from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram
 from simulator.program.traffic import compulsory_bytes, floor_bytes
@@ -29,7 +29,7 @@ from simulator.study.attention_map import AttentionMaps, HeadScores, Part
 from simulator.study.head_sharing import head_sharing
 from simulator.study.kv_cache import CONVENTIONS, bytes_per_token, cache_bytes, decode_step, fit
 from simulator.study.sqrt_d import KEYS, Estimate, sqrt_d_experiment
-from simulator.study.sweep import NAMES, Figures, figures_of
+from simulator.study.sweep import Figures, figures_of
 
 Value = float | int | str
 
@@ -91,9 +91,9 @@ class Numbers:
         """Return the workload with another algorithm; "" for its own."""
         if not algorithm:
             return self.workload
-        if algorithm not in NAMES:
-            raise refuse("", "algorithm", algorithm, f"one of {', '.join(NAMES)}")
-        return self.workload.as_algorithm(algorithm)
+        if algorithm not in ALGORITHMS:
+            raise refuse("", "algorithm", algorithm, f"one of {', '.join(ALGORITHMS)}")
+        return self.workload.as_algorithm(ALGORITHMS[algorithm].name)
 
     def figures(self, algorithm: str) -> Figures:
         """Return what an algorithm asks from end to end."""

@@ -158,6 +158,12 @@ class Workload:
         blocks = self.heads * self.grid.Tr
         return splits_of(self.scenario.tiling.splits, self.grid.Tc, blocks, self.gpu)
 
+    def posed(self, inputs: Inputs) -> Inputs:
+        """Return the numbers of the same problem, their heads packed as here or not."""
+        return Inputs(
+            inputs.q.reshape(self.heads, self.seqlen_q, self.head_dim), inputs.k, inputs.v
+        )
+
     def head_name(self, head: int) -> str:
         """Return the number of a head in the input, or of the heads that are packed into one."""
         own = self.picked[head * self.group : (head + 1) * self.group]

@@ -293,6 +293,8 @@ class TileAlgorithm:
         Whether m and l after a column block are those of all keys of the row so far.
     drawn : bool
         Whether the window draws it and kernels compute it; else NumPy alone runs it.
+    compared : bool
+        Whether others are set beside it; else it stands beside them where it is on show itself.
     tensors : tuple of TensorSpec
         What it writes to HBM beside the tensors that all know.
     """
@@ -314,6 +316,7 @@ class TileAlgorithm:
     walks: bool = True
     running: bool = True
     drawn: bool = True
+    compared: bool = True
     tensors: tuple[TensorSpec, ...] = ()
 
 

@@ -23,7 +23,7 @@ from simulator.base.matmul import matmul
 from simulator.engines.numpy_engine import NumpyEngine
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import resolve
-from simulator.program.algorithms import ALGORITHMS, USUAL, tile_program
+from simulator.program.algorithms import USUAL, beside, tile_program
 from simulator.program.playback import Cursor, Granularity, step
 from simulator.run.trace import Trace, simulate
 from simulator.study.sweep import map_sizes, tiling_map
@@ -266,7 +266,7 @@ def plain_tile(trace: Trace, i: int, j: int) -> F32:
 def stepping_measurements(steps: int = 400) -> list[Measurement]:
     """Return how long one step by op takes at N = 4096 without drawing."""
     out = []
-    for algorithm in ALGORITHMS:
+    for algorithm in beside(USUAL.name):
         trace = simulate(benchmark_scenario(4096, algorithm=algorithm))
         at, times, floors = Cursor(len(trace) // 2, 0), [], []
         for n in turns(steps, 4):
@@ -355,7 +355,7 @@ def sweep_measurements() -> list[Measurement]:
             ends = np.minimum(np.arange(0, LONG, size) + size, LONG)
             np.sum(-(-ends // across), axis=1)
 
-    for algorithm in ALGORITHMS:
+    for algorithm in beside(USUAL.name):
         for words, mask in masks.items():
             changes = {"attention": {"algorithm": algorithm}, "mask": mask}
             workload = resolve(with_values(plain, changes))

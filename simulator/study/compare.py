@@ -16,12 +16,12 @@ from typing import Any
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.scenario import Algorithm, scenario_tables
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import tile_program
+from simulator.program.algorithms import beside, tile_program
 from simulator.program.tile_program import Counters, TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import EngineFactory, Progress, Trace, trace_of
-from simulator.study.sweep import NAMES, figures_of, rule_tiles, workload_at
+from simulator.study.sweep import figures_of, rule_tiles, workload_at
 
 """The algorithms in the order in which they are shown."""
 
@@ -146,7 +146,7 @@ class Comparison:
             name: program
             if name == self.shown
             else tile_program(program.workload.as_algorithm(name))
-            for name in NAMES
+            for name in beside(self.shown)
         }
 
     @cached_property
@@ -162,7 +162,7 @@ class Comparison:
         shown = self._of_snapshot(snapshot)
         seconds = shown.time.seconds
         by_tile, by_time = [], []
-        for name in NAMES:
+        for name in self.programs:
             if name == self.shown:
                 by_tile.append(shown)
                 by_time.append(shown)
@@ -281,7 +281,7 @@ def at_scale(program: TileProgram) -> AtScale | None:
 
 
 def _requested(w: Workload) -> dict[str, int]:
-    return {name: figures_of(w.as_algorithm(name)).bytes for name in NAMES}
+    return {name: figures_of(w.as_algorithm(name)).bytes for name in beside(w.algorithm)}
 
 
 def _since(saves: Callable[[int], bool]) -> int | None:
@@ -342,10 +342,11 @@ def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[st
         By algorithm.
     """
     out: dict[str, EngineRun] = {}
-    for n, name in enumerate(NAMES):
+    names = beside(trace.workload.algorithm)
+    for n, name in enumerate(names):
         workload = trace.workload.as_algorithm(name)
-        run = trace_of(workload, trace.inputs, factory)
-        summary = run.summary(partial(_part, progress, n))
+        run = trace_of(workload, workload.posed(trace.inputs), factory)
+        summary = run.summary(partial(_part, progress, n, len(names)))
         error = summary["max_abs_error"]
         out[name] = EngineRun(
             engine=summary["engine"],
@@ -357,9 +358,9 @@ def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[st
     return out
 
 
-def _part(progress: Progress, number: int, share: float) -> None:
+def _part(progress: Progress, number: int, runs: int, share: float) -> None:
     """Tell the share of all that a share of run `number` makes."""
-    progress((number + share) / len(NAMES))
+    progress((number + share) / runs)
 
 
 def _time(program: TileProgram, counters: Counters) -> TimeEstimate:

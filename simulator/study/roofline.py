@@ -15,8 +15,9 @@ from typing import Literal
 from simulator.problem.hardware import Gpu, TimeEstimate, time_estimate
 from simulator.problem.scenario import Algorithm
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import BASELINE, beside
 from simulator.program.tile_program import Counters, TileProgram
-from simulator.study.sweep import NAMES, figures_of
+from simulator.study.sweep import figures_of
 
 Phase = Literal["prefill", "decode"]
 
@@ -145,7 +146,9 @@ def roof_of(gpu: Gpu, dtype: str) -> Roof:
 
 def decode_workload(w: Workload) -> Workload:
     """Return the step that makes one more token: one query row, the keys as a cache."""
-    return replace(w, seqlen_q=1, mask=replace(w.mask, seqlen_q=1))
+    plain = w.as_algorithm(BASELINE.name)  # each head with rows of its own
+    step = replace(plain, seqlen_q=1, mask=replace(plain.mask, seqlen_q=1))
+    return step.as_algorithm(w.algorithm)
 
 
 @lru_cache(maxsize=4)
@@ -159,7 +162,7 @@ def roofline_of(program: TileProgram) -> Roofline:
     places = []
     phases: tuple[tuple[Phase, Workload], ...] = (("prefill", w), ("decode", decode_workload(w)))
     for phase, work in phases:
-        for name in NAMES:
+        for name in beside(w.algorithm):
             found = figures_of(work.as_algorithm(name))
             places.append(
                 Place(name, phase, found.flops, found.bytes, found.compulsory, found.time)

@@ -20,7 +20,7 @@ from simulator.problem.intervals import I64, Intervals
 from simulator.problem.scenario import MAX_SEQLEN, Algorithm, Scenario, TilingRule, with_values
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
 from simulator.problem.workload import MAX_BLOCKS, Workload
-from simulator.program.algorithms import ALGORITHMS, algorithm_of, tile_program
+from simulator.program.algorithms import BASELINE, algorithm_of, beside, tile_program
 from simulator.program.tile_program import Cost
 from simulator.program.traffic import bytes_touching, compulsory_bytes, touched
 
@@ -28,7 +28,6 @@ Axis = Literal["N", "Br", "Bc", "d"]
 Progress = Callable[[float], object]
 """Told the share done, 0 to 1; may raise to stop."""
 
-NAMES: tuple[Algorithm, ...] = tuple(each.name for each in ALGORITHMS.values())
 MAP_SIZES = 64
 """Sizes along each side of a map."""
 LARGEST_TILE = 1024
@@ -158,7 +157,7 @@ def sweep(
     Parameters
     ----------
     w : Workload
-        The scenario to start from; its algorithm does not matter.
+        The scenario to start from.
     axis : str
         ``N``, ``Br``, ``Bc`` or ``d``; `workload_at` says what each changes.
     values : sequence of int
@@ -167,10 +166,10 @@ def sweep(
         Told the share done.
     """
     kept = tuple(sorted(set(values)))
-    figures: dict[str, list[Figures]] = {name: [] for name in NAMES}
+    figures: dict[str, list[Figures]] = {name: [] for name in beside(w.algorithm)}
     for n, value in enumerate(kept):
         at = workload_at(w, axis, value)
-        for name in NAMES:
+        for name in beside(w.algorithm):
             figures[name].append(figures_of(at.as_algorithm(name)))
         if progress:
             progress((n + 1) / len(kept))
@@ -273,9 +272,11 @@ def workload_at(w: Workload, axis: Axis, value: int) -> Workload:
     if axis == "Bc":
         return replace(w, cols=value)
     if axis == "N":
-        queries = value if w.seqlen_q == w.seqlen_k else w.seqlen_q
-        mask = replace(w.mask, seqlen_q=queries, seqlen_k=value)
-        return replace(w, seqlen_q=queries, seqlen_k=value, mask=mask)
+        plain = w.as_algorithm(BASELINE.name)  # each head with rows of its own
+        queries = value if plain.seqlen_q == plain.seqlen_k else plain.seqlen_q
+        mask = replace(plain.mask, seqlen_q=queries, seqlen_k=value)
+        at = replace(plain, seqlen_q=queries, seqlen_k=value, mask=mask)
+        return at.as_algorithm(w.algorithm)
     value_dim = value if w.value_dim == w.head_dim else w.value_dim
     at = replace(w, head_dim=value, value_dim=value_dim)
     said = w.scenario.tiling
@@ -297,8 +298,8 @@ def scenario_at(w: Workload, axis: Axis, value: int) -> Scenario:
         if said.value_dim is not None:
             changes["value_dim"] = at.value_dim
     else:
-        changes["seqlen_q"] = at.seqlen_q
-        if said.seqlen_k is not None or at.seqlen_q != at.seqlen_k:
+        changes["seqlen_q"] = at.queries
+        if said.seqlen_k is not None or at.queries != at.seqlen_k:
             changes["seqlen_k"] = at.seqlen_k
     return with_values(w.scenario, {"attention": changes})
 
@@ -410,7 +411,7 @@ def _coefficients(w: Workload) -> _Coefficients:
     """Return the costs of an algorithm, from its launches over a single row block."""
     # What is visited does not change the costs, but for row blocks that see nothing. The last row
     # sees the last key, so one block of all rows is none of them.
-    launches = ALGORITHMS[w.algorithm].launches(replace(w, rows=w.seqlen_q))
+    launches = algorithm_of(w).launches(replace(w, rows=w.seqlen_q))
     return _Coefficients(
         read=_added([cost for launch in launches for cost in launch.reads.values()]),
         write=_added([cost for launch in launches for cost in launch.writes.values()]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simulator.problem.intervals import Intervals
+from simulator.problem.scenario import Algorithm
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import flash1, flash2, naive, split_kv
 from simulator.program.tile_program import TileAlgorithm, TileProgram
@@ -14,11 +15,16 @@ EVERY: dict[str, TileAlgorithm] = {
 ALGORITHMS: dict[str, TileAlgorithm] = {
     name: algorithm for name, algorithm in EVERY.items() if algorithm.drawn
 }
-"""Those that the window draws, and sets beside each other."""
+"""Those that the window draws."""
 BASELINE = naive.ALGORITHM
 """What the others are compared with."""
 USUAL = flash2.ALGORITHM
 """What a scenario runs that names none."""
+
+
+def beside(name: str) -> tuple[Algorithm, ...]:
+    """Return the algorithms that a run is set beside, itself among them, the baseline first."""
+    return tuple(each.name for each in EVERY.values() if each.compared or each.name == name)
 
 
 def algorithm_of(workload: Workload) -> TileAlgorithm:

@@ -175,6 +175,7 @@ ALGORITHM = TileAlgorithm(
     walks=False,
     running=False,
     drawn=False,
+    compared=False,
     tensors=(
         TensorSpec("O_partial", ("split", "row", "value")),
         TensorSpec("LSE_partial", ("split", "row")),

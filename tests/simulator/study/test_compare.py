@@ -20,7 +20,6 @@ from simulator.problem.workload import resolve
 from simulator.program.algorithms import tile_program
 from simulator.run.trace import Trace
 from simulator.study.compare import (
-    NAMES,
     Comparison,
     _since,
     at_scale,
@@ -29,7 +28,14 @@ from simulator.study.compare import (
     same_numbers_key,
     visit_shared_bytes,
 )
-from tests.helpers.runs import program_of, scenario, scenarios, trace_of, visits_in_order
+from tests.helpers.runs import (
+    ALGORITHMS,
+    program_of,
+    scenario,
+    scenarios,
+    trace_of,
+    visits_in_order,
+)
 from ui.app.cli import main
 
 MIB = 2**20
@@ -58,7 +64,7 @@ def counted(program, visits: int) -> dict[str, int]:
 def test_no_winner_is_assumed(d, rows, cols, mib):
     program = program_of(scenario("flash2", 4096, d=d, rows=rows, cols=cols, dtype="float16"))
     totals = Comparison(program).totals
-    assert tuple(total.algorithm for total in totals) == NAMES
+    assert tuple(total.algorithm for total in totals) == ALGORITHMS
     for total, expected in zip(totals, mib, strict=True):
         assert round(total.counters.bytes / MIB, 1) == expected
     naive, flash1, flash2 = totals
@@ -68,14 +74,14 @@ def test_no_winner_is_assumed(d, rows, cols, mib):
 
 
 @pytest.mark.parametrize("name", DEMOS)
-@pytest.mark.parametrize("algorithm", NAMES)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_totals_are_those_of_the_run_command(name, algorithm, tmp_path, capsys):
     chosen = load_scenario(SCENARIOS / f"{name}.toml")
     path = tmp_path / "one.toml"
     save_scenario(with_values(chosen, {"attention": {"algorithm": algorithm}}), path)
     assert main(["run", str(path), "--json", "--engine", "numpy"]) == 0
     told = json.loads(capsys.readouterr().out)
-    total = comparison_of(demo(name).program).totals[NAMES.index(algorithm)]
+    total = comparison_of(demo(name).program).totals[ALGORITHMS.index(algorithm)]
     assert told["algorithm"] == total.algorithm
     assert told["hbm"]["read_bytes"] == total.counters.read_bytes
     assert told["hbm"]["write_bytes"] == total.counters.write_bytes
@@ -163,7 +169,7 @@ def test_a_short_run_is_held_against_a_long_one(name):
     def count(algorithm: str, keys: int) -> int:
         return requested(w, algorithm, keys, scale.rows, scale.cols)
 
-    assert scale.bytes == {each: count(each, 16384) for each in NAMES}
+    assert scale.bytes == {each: count(each, 16384) for each in ALGORITHMS}
     assert scale.times("flash2") == count("naive", 16384) / count("flash2", 16384)
     assert scale.times("flash2") > scale.times("flash1") > 1, "what the lessons claim"
     assert count("flash1", scale.since) < count("naive", scale.since)
@@ -183,8 +189,8 @@ def test_a_run_is_short_if_it_shows_less_than_half_of_what_a_long_one_would():
     for keys, tile in product((64, 512, 1024, 2048, 4096, 8192, 16383, 16384), (16, 64, 128)):
         program = program_of(scenario("flash2", keys, d=64, rows=tile, cols=tile, dtype="float16"))
         w = program.workload
-        here = {name: requested(w, name, keys, tile, tile) for name in NAMES}
-        there = {name: requested(w, name, 16384, 128, 128) for name in NAMES}
+        here = {name: requested(w, name, keys, tile, tile) for name in ALGORITHMS}
+        there = {name: requested(w, name, 16384, 128, 128) for name in ALGORITHMS}
         best = min(there, key=there.get)
         share = (here["naive"] / here[best]) / (there["naive"] / there[best])
         is_short = keys < 16384 and share < 0.5
@@ -221,7 +227,7 @@ def test_engines_run_all_three_on_the_same_numbers():
     trace = demo("grouped-heads")
     told = []
     runs = run_all(trace, NumpyEngine, told.append)
-    assert list(runs) == list(NAMES)
+    assert list(runs) == list(ALGORITHMS)
     assert told == sorted(told)
     assert told[-1] == 1
     for name, run in runs.items():
@@ -253,7 +259,7 @@ def test_results_hold_while_only_the_algorithm_changes():
 
 def test_time_of_float32_is_the_bytes_alone():
     program = program_of(scenario("flash2", 64, d=8))
-    total = Comparison(program).totals[NAMES.index("flash2")]
+    total = Comparison(program).totals[ALGORITHMS.index("flash2")]
     gpu = resolve(scenario("flash2", 64, d=8)).gpu
     assert np.isclose(total.time.seconds, total.counters.bytes / (gpu.tbps * 1e12), rtol=1e-12)
 
@@ -275,7 +281,7 @@ def test_an_error_that_a_fault_has_made_infinite_is_no_number() -> None:
 def test_a_position_tells_what_its_last_visit_holds_on_chip():
     program = program_of(scenario("flash2", nq=10, nk=10, mask={"causal": True}))
     comparison = Comparison(program)
-    for name in NAMES:
+    for name in ALGORITHMS:
         own = comparison.programs[name]
         start = comparison.after(name, 0)
         assert (start.visit, start.on_chip, start.finished) == (None, 0, False)

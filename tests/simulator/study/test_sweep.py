@@ -14,7 +14,6 @@ from simulator.program.algorithms import tile_program
 from simulator.program.traffic import compulsory_bytes
 from simulator.study.sweep import (
     HEAD_DIMS,
-    NAMES,
     Figures,
     axis_values,
     figures_of,
@@ -141,7 +140,7 @@ def test_the_issues_figures() -> None:
     table = {"seqlen_q": 4096, "head_dim": 128, "dtype": "float16"}
     w = resolve(parse_scenario({"attention": table, "tiling": {"rows": 128, "cols": 64}}))
     found = sweep(w, "N", [4096])
-    mib = {name: f"{found.figures[name][0].bytes / 2**20:.1f}" for name in NAMES}
+    mib = {name: f"{found.figures[name][0].bytes / 2**20:.1f}" for name in ALGORITHMS}
     assert mib == {"naive": "194.0", "flash1": "328.0", "flash2": "66.0"}
 
 

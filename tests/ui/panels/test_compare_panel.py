@@ -16,7 +16,7 @@ from simulator.program.playback import end_of_visit, last_cursor
 from simulator.program.tile_program import TileProgram
 from simulator.run.snapshot import TileState, tile_states
 from simulator.study.compare import Comparison, Lockstep, Position, at_scale, comparison_of
-from simulator.study.sweep import NAMES
+from tests.helpers.runs import ALGORITHMS as NAMES
 from tests.helpers.runs import program_of, scenario
 from tests.ui.panels.test_memory import assert_tidy, demo, painted, record_texts
 from ui.board.mini_board import board_areas, board_box, paint_mini_board
@@ -270,7 +270,7 @@ def test_bars_are_named_alike_in_all_columns(width: int) -> None:
         drawn = record_texts(patch, compare)
         painted(lambda p: paint_compare(p, comparison, positions, style, rect))
     assert_tidy(drawn, rect)
-    columns = compare_layout(rect, style).columns
+    columns = compare_layout(rect, style, 3).columns
     names = [
         [one.text for one in drawn if box.contains(one.ink) and one.text in NAMES_OF_BARS]
         for box in columns
@@ -304,7 +304,7 @@ def test_bars_have_one_scale_in_all_columns() -> None:
     image = painted(lambda p: paint_compare(p, comparison, ends, style, rect), 900, 500)
     amber = QColor(DARK.hbm_line).rgb()
     widths = []
-    for column in compare_layout(rect, style).columns:
+    for column in compare_layout(rect, style, 3).columns:
         most = 0
         for y in range(500):
             xs = [x for x in range(int(column.left()), int(column.right()))
@@ -334,7 +334,7 @@ def panel_of(window: MainWindow) -> ComparePanel:
 
 
 def middle(panel: ComparePanel, name: str) -> QPoint:
-    lay = compare_layout(panel.place(), panel.style_now)
+    lay = compare_layout(panel.place(), panel.style_now, 3)
     return lay.columns[NAMES.index(name)].center().toPoint()  # type: ignore[arg-type]
 
 

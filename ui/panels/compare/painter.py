@@ -61,8 +61,8 @@ class CompareLayout:
         return next((n for n, box in enumerate(self.columns) if box.contains(place)), None)
 
 
-def compare_layout(rect: QRectF, style: Style) -> CompareLayout:
-    """Return the places of the columns and of the words around them."""
+def compare_layout(rect: QRectF, style: Style, runs: int) -> CompareLayout:
+    """Return the places of the columns, one for each run, and of the words around them."""
     style = fitting(style, rect, MIN_SIZE)
     px, height = style.px, rect.height()
     lines = 3 if height >= px(420) else 2 if height >= px(250) else 1
@@ -71,10 +71,9 @@ def compare_layout(rect: QRectF, style: Style) -> CompareLayout:
     footer = QRectF(rect.x(), rect.bottom() - lines * px(16), rect.width(), lines * px(16))
     legend = QRectF(rect.x(), footer.y() - legend_height, rect.width(), legend_height)
     top, gap = caption.bottom() + px(2), px(8)
-    width = (rect.width() - 2 * gap) / 3
-    columns = tuple(
-        QRectF(rect.x() + n * (width + gap), top, width, legend.y() - px(4) - top) for n in range(3)
-    )
+    width = (rect.width() - (runs - 1) * gap) / runs
+    height = legend.y() - px(4) - top
+    columns = tuple(QRectF(rect.x() + n * (width + gap), top, width, height) for n in range(runs))
     return CompareLayout(style, caption, columns, legend, footer)
 
 
@@ -107,7 +106,7 @@ def paint_compare(
     marked : int, optional
         The column that the keyboard is on.
     """
-    lay = compare_layout(rect, style)
+    lay = compare_layout(rect, style, len(positions))
     theme, font = lay.style.theme, lay.style.text_font(12)
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -25,7 +25,6 @@ from simulator.study.compare import (
     comparison_of,
     same_numbers_key,
 )
-from simulator.study.sweep import NAMES
 from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import Style
@@ -54,6 +53,7 @@ _BUTTONS = (
      "Computes all three from end to end and holds each O against float64: the table then has "
      "their errors and seconds. With progress and Cancel in the header."),
 )  # fmt: skip
+_CHOOSE = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _GROUPS = (("tiles", "time"), ("race", "table"), ("run",))
 
 
@@ -237,13 +237,18 @@ class ComparePanel(Panel[CompareModel]):
         """Return the algorithm whose column is at a place of the panel."""
         if self.shows_table or self.comparison is None:
             return None
-        column = compare_layout(self.place(), self.style_now).column_at(place)
-        return None if column is None else NAMES[column]
+        lay = compare_layout(self.place(), self.style_now, len(self._names))
+        column = lay.column_at(place)
+        return None if column is None else self._names[column]
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return () if self.comparison is None else tuple(self.comparison.programs)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         name = self.column_at(event.position())
         if event.button() == Qt.MouseButton.LeftButton and name is not None:
-            self._marked = NAMES.index(name)
+            self._marked = self._names.index(name)
             self.show_algorithm(name)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -252,11 +257,14 @@ class ComparePanel(Panel[CompareModel]):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
-        if step is not None:
-            self._marked = (self._marked + step) % len(NAMES)
+        names = self._names
+        if step is not None and names:
+            self._marked = (self._marked + step) % len(names)
             self.update()
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not self.shows_table:
-            self.show_algorithm(NAMES[self._marked])
+        elif (
+            event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and names and not self.shows_table
+        ):
+            self.show_algorithm(names[self._marked])
         else:
             super().keyPressEvent(event)
 

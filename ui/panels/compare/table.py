@@ -10,7 +10,6 @@ from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter
 
 from simulator.study.compare import Comparison, EngineRun, Totals
-from simulator.study.sweep import NAMES
 from ui.look.draw import RIGHT, draw_text, text_width
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
@@ -96,7 +95,7 @@ def table_rows(
         row(("visits", "visits"), lambda t: t.visits, lambda t: count_text(t.visits), 4,
             ranked=False),
     )  # fmt: skip
-    found = [runs.get(name) if runs else None for name in NAMES]
+    found = [runs.get(name) if runs else None for name in comparison.programs]
     errors = tuple(_error_text(r.max_abs_error) if r else "not run" for r in found)
     seconds = tuple(time_text(r.seconds) if r else "not run" for r in found)
     engine = next((r.engine for r in found if r), "")
@@ -151,7 +150,7 @@ def paint_table(
     rows = _that_fit(table_rows(comparison, runs), int(place.height() / px(15)) - 1)
     height = min(place.height() / (len(rows) + 1), px(30))
     first = _first_width(rows, style, rect.width())
-    width = (rect.width() - first) / len(NAMES)
+    width = (rect.width() - first) / len(comparison.programs)
     font, bold = style.text_font(12), style.text_font(12, bold=True)
 
     def cell(line: int, column: int) -> QRectF:
@@ -175,7 +174,7 @@ def paint_table(
         label = QRectF(rect.x(), y, first - px(6), height)
         words = first_that_fits(row.names, label.width(), font)
         draw_text(painter, label, words, font, theme.muted)
-        for n in range(len(NAMES)):
+        for n in range(len(comparison.programs)):
             _paint_cell(painter, row, n, style, cell(line, n))
     paint_verdicts(painter, comparison, style, footer)
     painter.restore()

@@ -23,10 +23,6 @@ from ui.look.units import (
 
 _SAME = 1.005
 """Ratios up to here count as equal."""
-_UNEXPECTED = tuple(
-    (later, earlier) for n, later in enumerate(ALGORITHMS) for earlier in tuple(ALGORITHMS)[:n]
-)
-"""The later algorithm first: where it requests more than the earlier one, that is said."""
 
 
 def title(name: str) -> str:
@@ -41,9 +37,12 @@ def _named(name: str) -> str:
 
 def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
     """Return sentences about the whole runs, most important first, each in long and short."""
+    names = tuple(comparison.programs)
+    # The later algorithm first: where it requests more than the earlier one, that is said.
+    pairs = [(later, earlier) for n, later in enumerate(names) for earlier in names[:n]]
     unexpected = [
         sentence
-        for slower, other in _UNEXPECTED
+        for slower, other in pairs
         if (sentence := _more_than_expected(comparison, slower, other))
     ]
     why = () if unexpected else _why_baseline(comparison)

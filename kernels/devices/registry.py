@@ -57,12 +57,10 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
             raise refuse("--engine", "engine", name, expected)
         return numpy_engine(workload, inputs), FAULTS_NOTE
     if workload.algorithm not in KERNELS and name in ENGINES:
+        note = f"there is no CUDA kernel of {workload.algorithm} yet"
         if name in ("cupy", "host"):
-            expected = f"auto or numpy: there is no CUDA kernel of {workload.algorithm} yet"
-            raise refuse("--engine", "engine", name, expected)
-        return numpy_engine(
-            workload, inputs
-        ), f"there is no CUDA kernel of {workload.algorithm} yet"
+            raise refuse("--engine", "engine", name, f"auto or numpy: {note}")
+        return numpy_engine(workload, inputs), note
     if name == "numpy":
         return numpy_engine(workload, inputs), ""
     if name in ("cupy", "host"):

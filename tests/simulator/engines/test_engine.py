@@ -323,7 +323,7 @@ def test_tiles_between_two_checkpoints_are_kept() -> None:
     assert kept.bytes == 2 * 4 * (2 * 64 * 4 + 65 * 4 * 3)
     for index, tile in ((3, first), (100, far)):
         assert np.shares_memory(trace.tile(index).s, tile.s)
-    trace.engine.forget()
+    trace.forget()
     assert kept.bytes == 0
     assert not np.shares_memory(trace.tile(3).s, first.s)
 

@@ -13,13 +13,19 @@ _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 _ANCHOR = re.compile(r"//.*?\[([a-z ]+)\] (?=[A-Z]\w+ (?:et al|\d{4}))")
 """An op's name before a citation: whoever wrote the paper, by the author and the year."""
 _CITED = re.compile(r"\d+(?:-\d+)?")
-_TENSOR = re.compile(r"\b([A-Z]+)_(?:shared|hbm)\b")
+_PLACE = re.compile(r" (line|step)s? (.*)")
+_TENSOR = re.compile(r"\b([A-Z]+(?:_partial)?)_(?:shared|hbm)\b")
+
+
+def file_name(algorithm: str) -> str:
+    """Return what the file of an algorithm's kernels is called."""
+    return f"{algorithm.replace('-', '_')}.cu"
 
 
 @cache
 def source(algorithm: str) -> str:
     """Return the kernel of an algorithm as it stands in its file, which people read."""
-    return (FOLDER / f"{algorithm}.cu").read_text(encoding="utf-8")
+    return (FOLDER / file_name(algorithm)).read_text(encoding="utf-8")
 
 
 @cache
@@ -68,10 +74,12 @@ def _after(line: str, name: str) -> str:
     return line.partition(f"[{name}] ")[2]
 
 
-def _numbers(cites: str) -> frozenset[int]:
-    """Return the numbers of lines in a citation: ``Dao 2023, Algorithm 1, lines 13 and 15``."""
-    found: set[int] = set()
-    for span in _CITED.findall(cites.partition(" line")[2]):
+def _numbers(cites: str) -> frozenset[tuple[str, int]]:
+    """Return the lines, or steps, of a citation: ``Dao 2023, Algorithm 1, lines 13 and 15``."""
+    place = _PLACE.search(cites)
+    found: set[tuple[str, int]] = set()
+    for span in _CITED.findall(place[2]) if place else ():
+        assert place is not None
         first, _, last = span.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
+        found |= {(place[1], number) for number in range(int(first), int(last or first) + 1)}
     return frozenset(found)

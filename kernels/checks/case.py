@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels.build import shipped
 from kernels.build.nvrtc import compile_cubin
-from kernels.build.sources import whole_source
+from kernels.build.sources import file_name, whole_source
 from kernels.checks.numbers import numbers_of
 from kernels.checks.outcome import Setting, capability
 from kernels.cuda.engine import KernelEngine
@@ -62,7 +62,7 @@ def write_cubin(folder: Path, algorithm: str, options: tuple[str, ...], arch: st
     """Compile an algorithm's kernels into a folder, as a bundle holds them; return the file."""
     code = whole_source(algorithm)
     path = folder / f"{shipped.key(code, options)}.tar.xz"
-    cubin = compile_cubin(code, f"{algorithm}.cu", arch, options).code
+    cubin = compile_cubin(code, file_name(algorithm), arch, options).code
     path.write_bytes(shipped.packed({arch: cubin}))
     return path
 

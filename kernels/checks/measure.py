@@ -8,7 +8,7 @@ few tokens stay in L2.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from kernels.checks.timing import (
     tera_per_second,
     timed,
 )
-from kernels.cuda.engine import check_fits, place_tensors, widened
+from kernels.cuda.engine import check_fits, place_tensors, widened, with_scratch
 from kernels.cuda.fast import FastRun
 from kernels.cuda.launch import Device, build_options, prepared
 from kernels.cuda.records import recording
@@ -32,7 +32,7 @@ from kernels.cuda.tensor_core import TensorCoreRun
 from simulator.base.dtypes import F32, round_to
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Inputs, Workload, resolve
-from simulator.program.algorithms import BASELINE, USUAL, algorithm_of
+from simulator.program.algorithms import BASELINE, USUAL
 from simulator.study.gpu_report import WORKLOAD, signature
 
 DTYPE: Final = "float16"
@@ -69,11 +69,7 @@ class TraceRun:
         w = self.workload = workload
         whole = Part.whole(w)
         module = device.module(whole_source(w.algorithm), build_options(w, trace=True))
-        self.tensors = place_tensors(device, w, inputs)
-        if algorithm_of(w).stores_scores:
-            square = (w.heads, w.seqlen_q, w.seqlen_k)
-            s, p = (device.filled(square, np.float32, 0xFF) for _ in range(2))
-            self.tensors = replace(self.tensors, s=s, p=p)
+        self.tensors = with_scratch(device, w, place_tensors(device, w, inputs), whole)
         self._launches = []
         for kernel in KERNELS[w.algorithm]:
             record = recording(device, w, kernel, whole, counters=counters)

@@ -14,13 +14,14 @@ import numpy as np
 from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting, capability
 from kernels.cuda.engine import KernelEngine, widened
 from kernels.cuda.fast import FastRun
+from kernels.cuda.specs import KERNELS
 from kernels.cuda.tensor_core import CAPABILITY, TensorCoreRun
 from simulator.base.assets import SCENARIOS
 from simulator.base.dtypes import F32, F64
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
-from simulator.program.algorithms import ALGORITHMS, tile_program
+from simulator.program.algorithms import tile_program
 from simulator.program.tile_program import Counters
 from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace
@@ -219,7 +220,7 @@ def scenarios(on: Setting, *, shipped_only: bool = False) -> Iterator[tuple[str,
     if shipped_only:
         return
     for name, table in CASES.items():
-        for algorithm in ALGORITHMS:
+        for algorithm in KERNELS:
             attention = {**table["attention"], "algorithm": algorithm}
             yield f"{algorithm}, {name}", parse_scenario({**table, "attention": attention})
 

@@ -56,7 +56,7 @@ def small_scenarios() -> list[dict[str, Any]]:
                 "dtype": "float16",
             },
             "mask": {"causal": True, "window": 30, "sinks": 2},
-            "tiling": {"rows": 20, "cols": 24},
+            "tiling": {"rows": 20, "cols": 24, "splits": 2},
         }
         for algorithm in KERNELS
     ]

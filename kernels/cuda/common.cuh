@@ -197,8 +197,10 @@ struct Walk {
 
 // Requested bytes by tensor, and matmul FLOPs; kernels/cuda/counters.py has the same order.
 enum Counter {
-    READ_Q, READ_K, READ_V, READ_S, READ_P, READ_O, READ_l, READ_m,
-    WRITE_S, WRITE_P, WRITE_O, WRITE_LSE, WRITE_l, WRITE_m,
+    READ_Q, READ_K, READ_V, READ_S, READ_P, READ_O, READ_l, READ_m, READ_O_partial,
+    READ_LSE_partial,
+    WRITE_S, WRITE_P, WRITE_O, WRITE_LSE, WRITE_l, WRITE_m, WRITE_O_partial,
+    WRITE_LSE_partial,
     FLOPS, COUNTERS
 };
 
@@ -373,7 +375,7 @@ __device__ __forceinline__ void load_tile(
 template <class T>
 __device__ __forceinline__ void store_output(
     T* O_hbm,                          // [rows, VALUE_DIM]
-    const float (&O)[ROWS][VALUES], int rows, const Visit& visit)
+    const float (&O)[ROWS][VALUES], int rows, const Visit& visit, Counter counter = WRITE_O)
 {
     int stored = 0;
     #pragma unroll
@@ -386,7 +388,7 @@ __device__ __forceinline__ void store_output(
                 ++stored;
             }
         }
-    visit.count(WRITE_O, stored * (int)sizeof(T));
+    visit.count(counter, stored * (int)sizeof(T));
 }
 
 // --- The steps of a tile -----------------------------------------------------------------------
@@ -437,9 +439,10 @@ __device__ __forceinline__ void scores(
 }
 
 // Hidden pairs become -inf.
+template <class AnyMask>
 __device__ __forceinline__ void apply_mask(
     float* S_shared,  // [TILE_ROWS, BC]
-    const Mask& mask, int first_row, int first_key, int keys)
+    const AnyMask& mask, int first_row, int first_key, int keys)
 {
     for (int r = 0; r < ROWS; ++r)
         for (int key = lane(); key < keys; key += WARP)

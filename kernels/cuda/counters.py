@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from simulator.program.tile_program import Counters
 
+_PARTIALS = ("O_partial", "LSE_partial")
 COUNTERS = (
-    *(("read", tensor) for tensor in ("Q", "K", "V", "S", "P", "O", "l", "m")),
-    *(("write", tensor) for tensor in ("S", "P", "O", "LSE", "l", "m")),
+    *(("read", name) for name in ("Q", "K", "V", "S", "P", "O", "l", "m", *_PARTIALS)),
+    *(("write", name) for name in ("S", "P", "O", "LSE", "l", "m", *_PARTIALS)),
     ("flops", ""),
 )
 """The enum `Counter` of common.cuh, in its order."""

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from kernels.build.sources import whole_source
 from kernels.cuda.counters import total
 from kernels.cuda.launch import Device, Recording, Tensors, build_options, prepared
-from kernels.cuda.records import Details, carried_on, detail_buffer, detail_type, recording
+from kernels.cuda.records import Details, Joined, carried_on, detail_buffer, detail_type, recording
 from kernels.cuda.runs import tile_runs
-from kernels.cuda.specs import KERNELS, SPECS, Part, most_shared_bytes
+from kernels.cuda.specs import KERNELS, SPECS, Part, joins_splits, most_shared_bytes
 from kernels.cuda.visits import recorded_tile
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, bfloat16_from_bits, frozen
@@ -50,6 +50,8 @@ class _Run:
         (columns,) of `detail_type`.
     p : ndarray or None
         (heads, rows, Nk) float32, naive's P in HBM, where details are recorded.
+    joined : Joined or None
+        How the splits of the one row block were joined, where details are recorded.
     """
 
     kinds: NDArray[np.uint8]
@@ -59,6 +61,7 @@ class _Run:
     counters: tuple[NDArray[np.uint64], ...]
     details: NDArray[np.void] | None
     p: F32 | None
+    joined: Joined | None
 
 
 class KernelEngine:
@@ -69,7 +72,7 @@ class KernelEngine:
     `lse` of flash1 and naive, which do not store it, is put together here, ``m + ln l``.
 
     In naive, m and l are those of the whole row, the same after every column block: its kernels
-    know no running statistics.
+    know no running statistics. In split-kv, they are those of the split that a column block is in.
 
     Parameters
     ----------
@@ -175,7 +178,7 @@ class KernelEngine:
     def run_everything(self) -> Tensors:
         """Run the trace build once over all heads; return the tensors as it leaves them."""
         whole = Part.whole(self.workload)
-        tensors = self._with_square(whole)
+        tensors = with_scratch(self._on, self.workload, self._tensors, whole)
         self._launch_all(whole, tensors, range(0), None, counters=False)
         return tensors
 
@@ -183,19 +186,10 @@ class KernelEngine:
 
     def _run(self, part: Part, columns: range, *, counters: bool = False) -> _Run:
         """Launch the algorithm's kernels for a part, with the details of some column blocks."""
-        tensors = self._with_square(part)
+        tensors = with_scratch(self._on, self.workload, self._tensors, part)
         details = detail_buffer(self._on, self.workload, columns)
         records = self._launch_all(part, tensors, columns, details, counters=counters)
-        return self._downloaded(records, details, tensors.p if columns else None)
-
-    def _with_square(self, part: Part) -> Tensors:
-        """Return the tensors, for naive with room for the part's S and P."""
-        w = self.workload
-        if not algorithm_of(w).stores_scores:
-            return self._tensors
-        square = (len(part.heads), len(part.rows(w)), w.seqlen_k)
-        s, p = (self._on.filled(square, np.float32, 0xFF) for _ in range(2))
-        return replace(self._tensors, s=s, p=p)
+        return self._downloaded(records, details, tensors)
 
     def _launch_all(
         self, part: Part, tensors: Tensors, columns: range, details: Any, *, counters: bool
@@ -203,31 +197,55 @@ class KernelEngine:
         w, records = self.workload, []
         for kernel in KERNELS[w.algorithm]:
             record = recording(self._on, w, kernel, part, counters=counters)
-            record = replace(record, details=details, columns=columns)
+            if SPECS[kernel].joins and columns:  # its O has a place of its own
+                joined = detail_buffer(self._on, w, range(1))
+                record = replace(record, details=joined, columns=range(1))
+            else:
+                record = replace(record, details=details, columns=columns)
             prepared(self._module, w, kernel, part, tensors, record)()
             records.append(record)
         return records
 
-    def _downloaded(self, records: list[Recording], details: Any, p: Any) -> _Run:
+    def _downloaded(self, records: list[Recording], details: Any, tensors: Tensors) -> _Run:
         on = self._on
         # Naive's m and l are those of its softmax launch; its other launches have none.
-        statistics = records[len(records) // 2]
+        statistics = records[int(algorithm_of(self.workload).stores_scores)]
+        wanted = details is not None
         return _Run(
             kinds=on.download(records[0].kinds),
             m=on.download(statistics.m),
             l=on.download(statistics.l),
             alpha=on.download(statistics.alpha),
             counters=tuple(on.download(r.counters) for r in records if r.counters is not None),
-            details=None
-            if details is None
-            else on.download(details).view(detail_type(self.workload)).reshape(-1),
-            p=None if p is None else on.download(p),
+            details=self._details_in(details) if wanted else None,
+            p=on.download(tensors.p) if wanted and tensors.p is not None else None,
+            joined=self._joined(records[-1], tensors) if wanted else None,
         )
+
+    def _details_in(self, buffer: Any) -> NDArray[np.void]:
+        """Return the details that a launch has left in a buffer."""
+        return self._on.download(buffer).view(detail_type(self.workload)).reshape(-1)
+
+    def _joined(self, record: Recording, tensors: Tensors) -> Joined | None:
+        """Return how the splits of one row block were joined; None where there are none."""
+        if tensors.o_partial is None:
+            return None
+        on = self._on
+        o_partial, lse_partial = (
+            frozen(on.download(each)[0]) for each in (tensors.o_partial, tensors.lse_partial)
+        )
+        rows = lse_partial.shape[1]
+        m, l, weights = (on.download(x)[0, :rows] for x in (record.m, record.l, record.alpha))
+        o = self._details_in(record.details)[0]["o"][:rows]
+        arrays = (m[:, 0], l[:, 0], np.ascontiguousarray(weights.T), o)
+        return Joined(o_partial, lse_partial, *(frozen(array.copy()) for array in arrays))
 
     def _batch(self) -> int:
         """Return how many row blocks of a head one launch covers."""
         w = self.workload
         per_row = 8 * w.seqlen_k if algorithm_of(w).stores_scores else 12 * w.grid.Tc
+        if joins_splits(w):
+            per_row += 4 * w.splits * (w.value_dim + 4)  # what splits leave, how they are joined
         flops = 2 * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
         blocks = min(BATCH_BYTES // (w.rows * per_row), self._on.batch_flops // flops)
         return max(1, min(blocks, w.grid.Tr))
@@ -272,7 +290,8 @@ class KernelEngine:
         assert run.details is not None
         rows = len(self.workload.grid.row_range(i))
         alpha = run.alpha[0, :rows, columns.start : columns.stop]
-        return Details(columns, frozen(run.details), alpha, None if run.p is None else run.p[0])
+        p = None if run.p is None else run.p[0]
+        return Details(columns, frozen(run.details), alpha, p, run.joined)
 
 
 def check_fits(w: Workload, device: Device) -> None:
@@ -310,7 +329,9 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     taken = {name for kernel in KERNELS[w.algorithm] for name in SPECS[kernel].arguments}
     statistics = [name for name in ("m", "l", "lse") if name in taken]
     launch = algorithm_of(w).launches(w)[0]  # naive's others visit the same tiles
-    visits = tile_runs(w.grid, launch.visits, by_rows=launch.by_rows)
+    # Splits take their shares of the runs of their row block.
+    visited = launch.visits if launch.splits == 1 else w.grid.visited_columns
+    visits = tile_runs(w.grid, visited, by_rows=launch.by_rows)
     return Tensors(
         q=device.upload(narrowed(inputs.q, w.dtype)),
         k=device.upload(narrowed(inputs.k, w.dtype)),
@@ -321,6 +342,41 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
         runs=device.upload(visits.runs),
         **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},
     )
+
+
+def with_scratch(
+    device: Device,
+    w: Workload,
+    tensors: Tensors,
+    part: Part,
+    stored: type[np.generic] = np.float32,
+) -> Tensors:
+    """Return the tensors with room for what the launches over a part hand to each other.
+
+    Parameters
+    ----------
+    device : Device
+        Where they are.
+    w : Workload
+        Of naive, S and P; of split-kv, O and LSE of each split; of others nothing.
+    tensors : Tensors
+        What stays from launch to launch.
+    part : Part
+        Heads and row blocks that are launched.
+    stored : type, optional
+        What S and P lie in HBM as.
+    """
+    heads, rows = len(part.heads), len(part.rows(w))
+    if algorithm_of(w).stores_scores:
+        s, p = (device.filled((heads, rows, w.seqlen_k), stored, 0xFF) for _ in range(2))
+        return replace(tensors, s=s, p=p)
+    if joins_splits(w):
+        o, lse = (
+            device.filled((heads, w.splits, rows, *shape), np.float32, 0xFF)
+            for shape in ((w.value_dim,), ())
+        )
+        return replace(tensors, o_partial=o, lse_partial=lse)
+    return tensors
 
 
 def narrowed(values: F32, dtype: str) -> NDArray[Any]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from kernels.build.sources import whole_source
-from kernels.cuda.engine import check_fits, place_tensors
+from kernels.cuda.engine import check_fits, place_tensors, with_scratch
 from kernels.cuda.launch import Device, Tensors, build_options, prepared
 from kernels.cuda.specs import KERNELS, Part
 from simulator.problem.workload import Inputs, Workload
@@ -51,13 +49,10 @@ class FastRun:
             stored = np.uint16 if workload.width == 2 else np.float32
         self.workload = workload
         module = device.module(whole_source(workload.algorithm), options)
-        self.tensors: Tensors = place_tensors(device, workload, inputs)
-        if algorithm_of(workload).stores_scores:
-            square = (workload.heads, workload.seqlen_q, workload.seqlen_k)
-            s, p = (device.filled(square, stored, 0xFF) for _ in range(2))
-            self.tensors = replace(self.tensors, s=s, p=p)
+        placed, whole = place_tensors(device, workload, inputs), Part.whole(workload)
+        self.tensors: Tensors = with_scratch(device, workload, placed, whole, stored)
         self._launches = [
-            prepared(module, workload, kernel, Part.whole(workload), self.tensors)
+            prepared(module, workload, kernel, whole, self.tensors)
             for kernel in KERNELS[workload.algorithm]
         ]
 

@@ -137,10 +137,13 @@ class Tensors:
     o : Buffer
         (heads, Nq, dv), as wide as the dtype; float32 in flash1.
     lse, m, l : Buffer or None
-        (heads, Nq) float32: LSE of flash2, m and l of flash1.
+        (heads, Nq) float32: LSE of flash2 and split-kv, m and l of flash1.
     s, p : Buffer or None
         (heads of the launch, rows of the launch, Nk) of naive, float32 unless the build says
         that they are as wide as the dtype.
+    o_partial, lse_partial : Buffer or None
+        (heads of the launch, splits, rows of the launch, dv) and the same without dv, float32:
+        what the splits of split-kv leave.
     run_offsets, runs : Buffer or None
         Which tiles are visited: `kernels.cuda.runs.Runs`.
     """
@@ -155,6 +158,8 @@ class Tensors:
     l: Buffer | None = None
     s: Buffer | None = None
     p: Buffer | None = None
+    o_partial: Buffer | None = None
+    lse_partial: Buffer | None = None
     run_offsets: Buffer | None = None
     runs: Buffer | None = None
 

@@ -41,14 +41,15 @@ def recording(device: Device, w: Workload, kernel: str, part: Part, *, counters:
     w : Workload
         Tiles.
     kernel : str
-        Which is launched: naive's softmax takes whole rows, as if they were one column block.
+        Which is launched: naive's softmax takes whole rows, as if they were one column block; where
+        splits are joined, each is a column.
     part : Part
         Heads and row blocks of the launch.
     counters : bool
         Whether requested bytes are counted.
     """
     heads, blocks = len(part.heads), len(part.blocks)
-    columns = 1 if SPECS[kernel].whole_rows else w.grid.Tc
+    columns = SPECS[kernel].columns(w)
     per_row = (heads, blocks * w.rows, columns)
     return Recording(
         kinds=device.filled((heads, blocks, columns), np.uint8, TileKind.SKIPPED),
@@ -70,6 +71,36 @@ def detail_buffer(device: Device, w: Workload, columns: range) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """What the joining of the splits has recorded of one row block.
+
+    Attributes
+    ----------
+    o_partial, lse_partial : ndarray
+        (splits, rows, dv) and (splits, rows) float32, as they lay in HBM.
+    m, l : ndarray
+        (rows,) float32, largest LSE and sum of the weights.
+    w : ndarray
+        (splits, rows) float32, weights.
+    o : ndarray
+        (rows, dv) float32, before it is divided by l.
+    """
+
+    o_partial: F32
+    lse_partial: F32
+    m: F32
+    l: F32
+    w: F32
+    o: F32
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes."""
+        arrays = (self.o_partial, self.lse_partial, self.m, self.l, self.w, self.o)
+        return sum(array.nbytes for array in arrays)
+
+
+@dataclass(frozen=True, slots=True)
 class Details:
     """Everything about some visits of one row block.
 
@@ -83,17 +114,22 @@ class Details:
         (rows, len(columns)) float32; none for naive, which rescales nothing.
     p : ndarray or None
         (rows, keys of the columns) float32: naive's P in HBM, divided by l.
+    joined : Joined or None
+        Of split-kv, how the row block's splits were joined.
     """
 
     columns: range
     visits: NDArray[np.void]
     alpha: F32
     p: F32 | None
+    joined: Joined | None = None
 
     @property
     def bytes(self) -> int:
         """Memory that it takes."""
-        return self.visits.nbytes + self.alpha.nbytes + (0 if self.p is None else self.p.nbytes)
+        own = self.visits.nbytes + self.alpha.nbytes
+        own += 0 if self.p is None else self.p.nbytes
+        return own + (0 if self.joined is None else self.joined.bytes)
 
     def visit(self, j: int) -> np.void:
         """Return the fields of the visit of column block `j`."""

@@ -80,8 +80,12 @@ def _all_bytes(w: Workload) -> int:
     return _scores_bytes(w) + _q_bytes(w) + _k_bytes(w) + _v_bytes(w)
 
 
-def _a_block_each(w: Workload, part: Part) -> tuple[int, int]:
+def _a_block_each(w: Workload, part: Part) -> tuple[int, ...]:
     return len(part.blocks), len(part.heads)
+
+
+def _column_blocks(w: Workload) -> int:
+    return w.grid.Tc
 
 
 def _a_tile_threads(w: Workload) -> int:
@@ -102,22 +106,29 @@ class KernelSpec:
         Workload to the dynamic shared memory of a block, in bytes. Operands lie there as wide as
         in HBM.
     grid : callable
-        Workload and part to the thread blocks across and down.
+        Workload and part to the thread blocks across, down and, if they have it, in depth.
     threads : callable
         Workload to the threads of a block.
     fixed_bytes : int
         Shared memory beside what a launch gives it.
+    columns : callable
+        Workload to the columns that are recorded of each row block: its column blocks, unless
+        the kernel knows none.
     whole_rows : bool
-        Whether a block takes whole rows of S: it records one visit for each row block.
+        Whether a block takes whole rows of S.
+    joins : bool
+        Whether it joins what the splits of a row block have left.
     """
 
     name: str
     arguments: tuple[str, ...]
     shared: Callable[[Workload], int]
-    grid: Callable[[Workload, Part], tuple[int, int]] = _a_block_each
+    grid: Callable[[Workload, Part], tuple[int, ...]] = _a_block_each
     threads: Callable[[Workload], int] = _a_tile_threads
     fixed_bytes: int = 0
+    columns: Callable[[Workload], int] = _column_blocks
     whole_rows: bool = False
+    joins: bool = False
 
 
 VISITS = ("run_offsets", "runs")
@@ -128,6 +139,7 @@ MASK = (*_SIZES, "causal", "window", "sinks")
 SCORE = ("scale",)
 """`SCORE_PARAMETERS` of common.cuh."""
 OPERANDS = ("q", "k", "v", "kv_head_of", "o")
+PARTIALS = ("o_partial", "lse_partial")
 _FIRST = ("first_head", "first_block")
 
 SPECS: dict[str, KernelSpec] = {
@@ -145,6 +157,7 @@ SPECS: dict[str, KernelSpec] = {
             grid=lambda w, part: (len(part.rows(w)), len(part.heads)),
             threads=lambda w: SOFTMAX_THREADS,
             fixed_bytes=4 * SOFTMAX_THREADS // WARP,  # one float a warp
+            columns=lambda w: 1,
             whole_rows=True,
         ),
         KernelSpec(
@@ -163,6 +176,19 @@ SPECS: dict[str, KernelSpec] = {
             (*OPERANDS, "lse", *VISITS, *MASK, *SCORE, *_FIRST),
             shared=_all_bytes,
         ),
+        KernelSpec(
+            "split_kv",
+            ("q", "k", "v", "kv_head_of", *PARTIALS, *VISITS, *MASK, "queries", *SCORE, *_FIRST),
+            shared=_all_bytes,
+            grid=lambda w, part: (len(part.blocks), len(part.heads), w.splits),
+        ),
+        KernelSpec(
+            "split_kv_combine",
+            (*PARTIALS, "o", "lse", "seqlen_q", "splits", *_FIRST),
+            shared=lambda w: 4 * warps(w) * w.splits,
+            columns=lambda w: w.splits,
+            joins=True,
+        ),
     )
 }
 """The kernels by name."""
@@ -171,6 +197,7 @@ KERNELS: dict[str, tuple[str, ...]] = {
     "naive": ("naive_scores", "naive_softmax", "naive_output"),
     "flash1": ("flash1",),
     "flash2": ("flash2",),
+    "split-kv": ("split_kv", "split_kv_combine"),
 }
 """The kernels of each algorithm, in the order of its launches."""
 
@@ -183,6 +210,8 @@ def scalars(w: Workload, part: Part) -> dict[str, Any]:
         **mask,
         "seqlen_q": np.int32(w.seqlen_q),
         "seqlen_k": np.int32(w.seqlen_k),
+        "queries": np.int32(w.queries),
+        "splits": np.int32(w.splits),
         **{name: np.float32(number) for name, number in w.scoring.arguments.items()},
         "first_head": np.int32(part.heads.start),
         "first_block": np.int32(part.blocks.start),
@@ -199,3 +228,8 @@ def most_shared_bytes(w: Workload) -> int:
     """Return the most that any kernel of the workload's algorithm takes, fixed arrays included."""
     specs = (SPECS[name] for name in KERNELS[w.algorithm])
     return max(spec.shared(w) + spec.fixed_bytes for spec in specs)
+
+
+def joins_splits(w: Workload) -> bool:
+    """Return whether one of the workload's kernels joins what others have left of its splits."""
+    return any(SPECS[name].joins for name in KERNELS[w.algorithm])

@@ -34,6 +34,11 @@ def recorded_tile(
     """
     algorithm, r, c = algorithm_of(w), len(visit.rows), len(visit.cols)
     again = partial(gone_through, w, inputs, visit)
+    joined = details.joined
+    if joined is not None and visit.launch:
+        partials = {"O_partial": joined.o_partial, "LSE_partial": joined.lse_partial}
+        made = {"m": joined.m, "w": joined.w, "l": joined.l, "O": joined.o}
+        return again(before={}, loads=partials, recorded=made)
     ends = {"m": block.m[:, -1], "l": block.l[:, -1]}
     if algorithm.stores_scores and visit.launch == 1:
         s, p = (_whole_rows(w, visit, details, name) for name in ("s", "p"))

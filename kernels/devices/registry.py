@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from kernels.cuda.engine import KernelEngine
-from kernels.cuda.specs import KERNELS
 from kernels.devices.cupy import CupyDevice
 from kernels.devices.driver import gpu_status
 from kernels.devices.host.device import HostDevice
@@ -56,11 +55,6 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
             expected = "auto or numpy while faults are switched on: the CUDA kernels have none"
             raise refuse("--engine", "engine", name, expected)
         return numpy_engine(workload, inputs), FAULTS_NOTE
-    if workload.algorithm not in KERNELS and name in ENGINES:
-        note = f"there is no CUDA kernel of {workload.algorithm} yet"
-        if name in ("cupy", "host"):
-            raise refuse("--engine", "engine", name, f"auto or numpy: {note}")
-        return numpy_engine(workload, inputs), note
     if name == "numpy":
         return numpy_engine(workload, inputs), ""
     if name in ("cupy", "host"):

@@ -73,13 +73,14 @@ class Gate:
 
 
 BUILDS: tuple[Build, ...] = ("fast", "trace")
+SOURCES = ("naive", "flash1", "flash2", "split_kv")
 # One tiling for all architectures; a large and a small one where registers are scarce and on the
 # oldest, and that of the benchmark: a compilation takes most of a second.
 GATES = [
-    *(Gate(s, b, USUAL, ARCHITECTURES) for s in ("naive", "flash1", "flash2") for b in BUILDS),
-    *(Gate(s, b, LARGE, ("sm_90a",)) for s in ("naive", "flash1", "flash2") for b in BUILDS),
-    *(Gate(s, b, SMALL, ("sm_75",)) for s in ("naive", "flash1", "flash2") for b in BUILDS),
-    *(Gate(s, b, TIMED, ("sm_80", "sm_90")) for s in ("naive", "flash1", "flash2") for b in BUILDS),
+    *(Gate(s, b, USUAL, ARCHITECTURES) for s in SOURCES for b in BUILDS),
+    *(Gate(s, b, LARGE, ("sm_90a",)) for s in SOURCES for b in BUILDS),
+    *(Gate(s, b, SMALL, ("sm_75",)) for s in SOURCES for b in BUILDS),
+    *(Gate(s, b, TIMED, ("sm_80", "sm_90")) for s in SOURCES for b in BUILDS),
     Gate("naive", "fast", USUAL, ("sm_75", "sm_120"), ("-DSCORES_AS_ELEMENT",)),
     Gate("flash2_mma", "fast", TENSOR_64, AMPERE),
     Gate("flash2_mma", "fast", TENSOR_128, ("sm_80", "sm_90", "sm_120")),
@@ -122,7 +123,7 @@ FREE = re.compile(r"\b(?:add|sub|mul)(?:\.ftz)?\.f32\b.*")
 
 @needs_nvrtc
 @pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize("name", ["naive", "flash1", "flash2", "flash2_mma"])
+@pytest.mark.parametrize("name", [*SOURCES, "flash2_mma"])
 def test_products_are_joined_to_sums_only_where_it_is_written(name: str, build: Build) -> None:
     """So that the trace build rounds as the fast build does, whatever a compiler prefers."""
     tiles, target = (TENSOR_64, "compute_80") if name == "flash2_mma" else (USUAL, "compute_75")

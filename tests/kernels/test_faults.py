@@ -13,8 +13,14 @@ from kernels.devices.host import compiler
 from kernels.devices.host.module import Order, Schedule
 from kernels.errors import KernelError
 from simulator.problem.workload import Inputs
-from tests.helpers.runs import scenario
-from tests.kernels.helpers import SCHEDULES, faults, needs_compiler, workload_of
+from tests.kernels.helpers import (
+    ALGORITHMS,
+    SCHEDULES,
+    faults,
+    needs_compiler,
+    scenario,
+    workload_of,
+)
 
 pytestmark = needs_compiler
 
@@ -223,6 +229,70 @@ FAULTS = (
         "",
     ),
     Fault("naive", "m is recorded as l", "trace.m[row] = m;", "trace.m[row] = l;"),
+    # Splits, packed rows and what is left in HBM between two launches.
+    Fault("split-kv", "rows see as if no heads were packed", "row % of_head.seqlen_q", "row"),
+    Fault(
+        "split-kv",
+        "a split leaves out its first column block",
+        "split * run, (split + 1)",
+        "split * run + 1, (split + 1)",
+        nk=200,
+    ),
+    Fault(
+        "split-kv",
+        "a split ends where the others begin",
+        "split * run, (split + 1) * run",
+        "split * run",
+        nk=200,
+    ),
+    Fault("split-kv", "heads share their partials", "((Index)blockIdx.y * splits", "(Index)(0"),
+    Fault(
+        "split-kv",
+        "O is not rescaled within a split",
+        "O[r][n] *= alpha;",
+        ";",
+        nk=200,
+    ),
+    Fault(
+        "split-kv",
+        "a split that sees nothing weighs as much as one with LSE = 0",
+        "l[r] > 0.0f ? m[r] + logf(l[r]) : minus_infinity();",
+        "l[r] > 0.0f ? m[r] + logf(l[r]) : 0.0f;",
+    ),
+    Fault(
+        "split-kv",
+        "partial O is counted as O",
+        "O, rows, visit, WRITE_O_partial",
+        "O, rows, visit",
+    ),
+    Fault(
+        "split-kv",
+        "the last split is not joined",
+        "for (int split = 0; split < splits; ++split)",
+        "for (int split = 0; split < splits - 1; ++split)",
+        nk=200,
+    ),
+    Fault(
+        "split-kv",
+        "each lane has a maximum of its own",
+        "warp_max(top);  // [row max] Dao et al.",
+        "top;  // [row max] Dao et al.",
+    ),
+    Fault(
+        "split-kv",
+        "weights are overwritten while they are read",
+        "__syncwarp();  // the weights have been read",
+        "//",
+        nk=200,
+    ),
+    Fault("split-kv", "weights of a wrong row are recorded", "row * splits + split] = w", "0] = w"),
+    Fault(
+        "split-kv",
+        "O is recorded divided by l",
+        "->o[row][value] = O;)",
+        "->o[row][value] = O / l;)",
+    ),
+    Fault("split-kv", "LSE without the sum", "l > 0.0f ? m + logf(l)", "l > 0.0f ? m"),
 )
 
 
@@ -252,8 +322,10 @@ def findings(
     return []
 
 
-@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2"])
-@pytest.mark.parametrize(("mask", "nk"), [(MASKED, 70), (MASKED, 20), (CAUSAL, 56), (CAUSAL, 58)])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    ("mask", "nk"), [(MASKED, 70), (MASKED, 20), (CAUSAL, 56), (CAUSAL, 58), (MASKED, 200)]
+)
 def test_the_sources_have_none(
     algorithm: str, mask: Mapping[str, Any], nk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

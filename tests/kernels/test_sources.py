@@ -30,8 +30,15 @@ from simulator.engines.numpy_engine import NumpyEngine
 from simulator.problem.intervals import Intervals
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import resolve
-from tests.helpers.runs import ALGORITHMS, program_of, scenario
-from tests.kernels.helpers import kernel_scenarios, needs_compiler, workload_of
+from simulator.program.algorithms import EVERY
+from tests.helpers.runs import program_of
+from tests.kernels.helpers import (
+    ALGORITHMS,
+    kernel_scenarios,
+    needs_compiler,
+    scenario,
+    workload_of,
+)
 
 CONVERSIONS = """
 extern "C" __global__ void widen_all(const unsigned short* bits, float* out, int n)
@@ -120,8 +127,8 @@ def test_counters_are_the_kernels() -> None:
 
 
 def test_totals_add_up() -> None:
-    one = np.arange(15, dtype=np.uint64)
-    sums = total([one.reshape(1, 1, 1, 15), np.stack([one, one])], ["Q", "LSE"])
+    one = np.arange(19, dtype=np.uint64)
+    sums = total([one.reshape(1, 1, 1, 19), np.stack([one, one])], ["Q", "LSE"])
     assert sums.read == {
         "Q": 0,
         "LSE": 0,
@@ -132,9 +139,11 @@ def test_totals_add_up() -> None:
         "O": 15,
         "l": 18,
         "m": 21,
+        "O_partial": 24,
+        "LSE_partial": 27,
     }
-    assert sums.write["LSE"] == 33
-    assert sums.flops == 42
+    assert sums.write["LSE"] == 39
+    assert sums.flops == 54
 
 
 @pytest.mark.parametrize(
@@ -270,6 +279,7 @@ def test_details_are_as_large_as_the_kernels() -> None:
 
 
 def test_every_algorithm_has_kernels() -> None:
+    assert set(KERNELS) == set(EVERY)
     for algorithm, names in KERNELS.items():
         for name in names:
             assert re.search(

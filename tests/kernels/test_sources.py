@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from kernels.build.sources import FOLDER, anchors, source, whole_source
+from kernels.build.sources import FOLDER, anchors, op_lines, source, whole_source
 from kernels.cuda import tensor_core
 from kernels.cuda.counters import COUNTERS, total
 from kernels.cuda.fast import FastRun
@@ -343,3 +343,17 @@ def test_runs_are_as_large_as_the_kernels() -> None:
     body = re.search(r"struct Run \{(.*?)\}", common, re.DOTALL)
     assert body
     assert re.sub("//.*", "", body[1]).split() == ["int", "start,", "stop;", "int", "kind;"]
+
+
+def test_an_op_of_a_split_and_one_of_the_joining_have_lines_of_their_own() -> None:
+    """Both kernels stand in one file and share the names of ops."""
+    chosen = scenario("split-kv", nq=8, nk=4, rows=3, cols=2, mask={"causal": True})
+    program = program_of(chosen)
+    text = source("split-kv").splitlines()
+    begins = next(n for n, line in enumerate(text, start=1) if " split_kv_combine(" in line)
+    for index in range(len(program)):
+        for op in program.ops(index):
+            lines = op_lines("split-kv", op)
+            assert lines, op.name
+            joins = program.visit(index).launch == 1
+            assert all((line > begins) == joins for line in lines), (op.name, op.cites, lines)

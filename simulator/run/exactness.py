@@ -259,7 +259,7 @@ def _needed(now: Snapshot) -> NDArray[np.int64]:
     """Return the stage of every row block at a cursor, (Tr,); `_NEVER` without an output."""
     w, visit = now.program.workload, now.visit
     needed = np.full(w.grid.Tr, _NEVER)
-    if now.stores_scores and visit.launch < 2:
+    if not _has_output(now):
         return needed
     if algorithm_of(w).normalises_each_tile:
         reached = np.where(np.arange(w.grid.Tr) < visit.i, visit.j + 1, visit.j)
@@ -271,8 +271,15 @@ def _needed(now: Snapshot) -> NDArray[np.int64]:
     return needed
 
 
+def _has_output(now: Snapshot) -> bool:
+    """Return whether the launch makes the rows' own O: no scores alone, and no part of a split."""
+    return "O" in now.launch.writes
+
+
 def _stage_now(now: Snapshot) -> int:
     """Return the stage of the current row block."""
+    if now.launch.combines and "store" not in now.done:
+        return _NEVER
     each_tile = now.program.algorithm.normalises_each_tile
     if "store" in now.done and not each_tile:
         return _STORED
@@ -348,7 +355,7 @@ def _strip(ulp: F64, states: NDArray[np.int64]) -> Strip:
 def _note_current(trace: Trace, record: _Record, head: _Head, now: Snapshot) -> None:
     """Put what is known of the current row block at the cursor into the record."""
     w, i = trace.workload, now.visit.i
-    if now.stores_scores and now.visit.launch < 2:
+    if not _has_output(now):
         return
     stage = _stage_now(now)
     tiles = len(_columns(w, i)) if stage == _STORED else stage

@@ -65,11 +65,15 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     if snapshot.scores is not None:  # the engine's own numbers where there are some
         scores[current] = np.where(counted[current], snapshot.scores[local], -np.inf)
     seen = np.zeros(w.seqlen_k, dtype=np.bool_)
+    end = w.grid.Tc if snapshot.launch.combines else visit.j
     for start, stop in worked_columns(w).pairs(visit.i):
-        seen[start * w.cols : min(stop, visit.j) * w.cols] = True
+        seen[start * w.cols : min(stop, end) * w.cols] = True
     if snapshot.in_softmax_launch:
         seen[:] = True
     reached = seen.copy()
+    reached[: snapshot.begun_at * w.cols] = False
+    if snapshot.launch.combines:
+        reached[:] = "O" in snapshot.state
     if "accumulate" in snapshot.done:
         reached[current] = True
     error, ulp = _error(snapshot, row, reached & visible, visible)

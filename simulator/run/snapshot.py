@@ -15,7 +15,7 @@ from simulator.engines.protocol import Numbers, Tile
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.program.ops import ChipTile, Op
 from simulator.program.playback import Cursor
-from simulator.program.tile_program import Counters, TileProgram, Visit
+from simulator.program.tile_program import Counters, Launch, TileProgram, Visit
 
 if TYPE_CHECKING:
     from simulator.run.wrong import WrongNumbers
@@ -176,9 +176,19 @@ class Snapshot:
         return self.program.algorithm.stores_scores
 
     @property
+    def launch(self) -> Launch:
+        """The kernel launch that the visit belongs to."""
+        return self.program.launches[self.visit.launch]
+
+    @property
     def in_softmax_launch(self) -> bool:
         """Whether this visit takes a whole row block of S (naive's second launch)."""
-        return self.program.launches[self.visit.launch].whole_rows
+        return self.launch.whole_rows and not self.launch.combines
+
+    @property
+    def begun_at(self) -> int:
+        """The first column block of those that O as it is now adds up."""
+        return self.launch.run * self.visit.split
 
     @cached_property
     def time(self) -> TimeEstimate:
@@ -192,9 +202,11 @@ def tile_states(program: TileProgram, visit: Visit) -> NDArray[np.uint8]:
     states = np.minimum(program.workload.grid.kinds(), 1)
     if program.algorithm.stores_scores:
         states[:] = TileState.PENDING
-    if program.launches[visit.launch].whole_rows:
-        states[:] = TileState.USED
-        states[visit.i] = TileState.CURRENT
+    launch = program.launches[visit.launch]
+    if launch.whole_rows:
+        states[states == TileState.PENDING] = TileState.USED
+        seen = states[visit.i] == TileState.USED
+        states[visit.i, seen] = TileState.CURRENT
         return states
     if program.launches[visit.launch].by_rows:
         past = states[: visit.i]

@@ -306,9 +306,13 @@ class Trace:
             return self._naive_row_state(now, i, final)
         if algorithm_of(w).normalises_last:
             if i < visit.i:  # with it the blocks that see nothing: always the first ones
-                return final
-            started = "initialise" in now.done or not visit.first
-            return (now.m, now.l, now.o) if i == visit.i and started else None
+                return final if "O" in now.launch.writes else None
+            known = {name: now.state.get(name) for name in ("m", "l", "O")}
+            if i > visit.i or known["m"] is None:
+                return None
+            unknown = np.float32(np.nan)
+            m, l, o = (unknown if values is None else values for values in known.values())
+            return m, l, o
         if i == visit.i:  # m, l and O lie in HBM until they are loaded, with the same numbers
             return now.m, now.l, now.o
         # flash1: the row block as its last visit up to the cursor left it in HBM.

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from simulator.base.errors import InputError
 from simulator.engines.numpy_engine import numpy_engine
+from simulator.engines.reference import reference_rows
 from simulator.problem.hardware import gpus
 from simulator.problem.packing import PackedMask, splits_of
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_tables, with_values
@@ -19,6 +20,8 @@ from simulator.problem.tiling import TileGrid, TileKind
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.run.cosimulation import verify
+from simulator.run.exactness import exactness
+from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, tile_counts
 from tests.helpers.runs import Pairs, check_close, scenario, scenarios, textbook
 
@@ -81,6 +84,31 @@ def test_a_split_begins_with_nothing_seen_and_ends_with_its_own_share() -> None:
     np.testing.assert_allclose(joined.state["w"].sum(axis=0), joined.l, rtol=1e-6)
     lse = [np.log(np.exp(scores[:, 8 * s : 8 * s + 8]).sum(axis=1)) for s in range(3)]
     np.testing.assert_allclose(joined.state["LSE_partial"], lse, rtol=1e-5)
+
+
+def test_errors_are_those_of_what_o_adds_up() -> None:
+    """In a split of its own keys, joined of all; in between no row has an output."""
+    trace = run(split(scenario(nq=2, nk=23, heads=4, kv_heads=2, rows=3, cols=4, d=3), 3))
+    told = set()
+    for index in range(len(trace)):
+        for number, op in enumerate(trace.program.ops(index)):
+            now = trace.snapshot(index, number)
+            report = row_report(now, now.visit.rows.start + 1)
+            picture = exactness(trace, now, report)
+            told.add((now.visit.launch, op.name, report.error is None))
+            assert (report.error or 0.0) < 1e-6
+            assert picture.now.ulp.max() < 32
+            assert now.head is not None
+            if now.visit.i == 0:
+                assert np.isnan(now.head.o[3:]).all()
+    assert (0, "accumulate", False) in told
+    assert (1, "load", True) in told
+    assert (1, "accumulate", False) in told
+    end = trace.snapshot(len(trace) - 1)
+    assert end.head is not None
+    exact, lse = reference_rows(trace.workload, trace.inputs, 1, range(4))
+    np.testing.assert_allclose(end.head.o, exact, atol=1e-6)
+    np.testing.assert_allclose(end.head.m + np.log(end.head.l), lse, atol=1e-6)
 
 
 # --- what is counted ---------------------------------------------------------------------------

@@ -13,7 +13,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,12 +24,13 @@ from kernels.build import shipped  # noqa: E402
 from kernels.build.nvrtc import compile_cubin, compile_ptx, nvrtc_version  # noqa: E402
 from kernels.build.sources import whole_source  # noqa: E402
 from kernels.cuda.launch import build_options  # noqa: E402
-from kernels.cuda.specs import KERNELS, most_shared_bytes  # noqa: E402
+from kernels.cuda.specs import most_shared_bytes  # noqa: E402
 from simulator.base.assets import SCENARIOS  # noqa: E402
 from simulator.lesson.reader import list_lessons, load_lesson, resolve_step  # noqa: E402
 from simulator.problem.hardware import gpus  # noqa: E402
 from simulator.problem.scenario import load_scenario, parse_scenario  # noqa: E402
 from simulator.problem.workload import Workload, resolve  # noqa: E402
+from simulator.program.algorithms import ALGORITHMS  # noqa: E402
 from ui.look.lesson_text import FORMATS  # noqa: E402
 
 KEPT = ROOT / "build" / "cubins" / nvrtc_version()
@@ -91,8 +91,8 @@ def _more() -> Iterator[shipped.Entry]:
 def _entries(workloads: list[Workload], targets: tuple[str, ...]) -> Iterator[shipped.Entry]:
     most = max(gpu.smem_bytes for gpu in gpus().values())
     for workload in workloads:
-        for algorithm in KERNELS:
-            w = replace(workload, algorithm=algorithm)
+        for algorithm in ALGORITHMS:  # what the window does not draw, NumPy runs
+            w = workload.as_algorithm(ALGORITHMS[algorithm].name)
             if most_shared_bytes(w) <= most:
                 options = build_options(w, trace=True)
                 yield shipped.Entry(algorithm, options, targets)

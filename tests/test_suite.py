@@ -24,8 +24,8 @@ def test_what_is_started_in_the_background_can_be_interrupted():
     ("arguments", "cases"),
     [
         ((), 14),
-        (("--all",), 41),
-        (("-k", "planted"), 41),
+        (("--all",), 57),
+        (("-k", "planted"), 57),
     ],
 )
 def test_of_a_sweep_some_cases_are_tried_unless_all_are_asked_for(arguments, cases):

@@ -27,6 +27,10 @@ from ui.panels.scenario.fields import (
 # --- the table ----------------------------------------------------------------------------
 
 
+NOT_DRAWN = {"tiling.splits"}
+"""Keys of algorithms that the window does not draw yet."""
+
+
 def test_the_table_has_every_key_of_a_scenario_file_and_no_other() -> None:
     names = set()
     for table, info in Scenario.model_fields.items():
@@ -35,6 +39,8 @@ def test_the_table_has_every_key_of_a_scenario_file_and_no_other() -> None:
             names |= {f"{table}.{key}" for key in model.model_fields}
         else:
             names.add(table)
+    assert NOT_DRAWN < names
+    names -= NOT_DRAWN
     assert [spec.name for spec in FIELDS if spec.name not in names] == []
     assert len(FIELDS) == len(names)
 

@@ -81,11 +81,9 @@ class OpEngine:
                 visit = self._program.visit(index)
                 for _ in self._steps(state, visit, self._program.ops(index)):
                     pass
-                # What splits have come to stands last, once they are joined.
-                joined = self._program.launches[visit.launch].combines
-                since = grid.Tc - 1 if joined else visit.j
-                m[:, since:] = state.chip.get("m", nothing["m"])[:, None]
-                l[:, since:] = state.chip.get("l", nothing["l"])[:, None]
+                if not self._program.launches[visit.launch].combines:
+                    m[:, visit.j :] = state.chip.get("m", nothing["m"])[:, None]
+                    l[:, visit.j :] = state.chip.get("l", nothing["l"])[:, None]
             stored = state.hbm.get("LSE")
             lse = log_sum_exp(m[:, -1], l[:, -1]) if stored is None else stored[0]
             o = state.hbm["O"][0] if "O" in state.hbm else nothing["O"]

@@ -306,6 +306,11 @@ class Trace:
             return self._naive_row_state(now, i, final)
         if algorithm_of(w).normalises_last:
             if i < visit.i:  # with it the blocks that see nothing: always the first ones
+                if now.launch.combines:  # after a column block they are those of its split
+                    index = self.program.index(visit.head, i, 0, visit.launch)
+                    assert index is not None
+                    tile = self._tile(self.program.visit(index))
+                    return tile.m, tile.l, block.o
                 return final if "O" in now.launch.writes else None
             known = {name: now.state.get(name) for name in ("m", "l", "O")}
             if i > visit.i or known["m"] is None:

@@ -16,7 +16,7 @@ from simulator.program.tile_program import TileProgram, Visit
 from simulator.run.trace import Trace
 
 MAX_VISITS = 4_000
-"""Visits that are checked at most, so that a check ends within a minute or so."""
+"""Visits that are checked at most unless told otherwise: a check ends within a minute or so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,9 @@ class Verdict:
         return f"{self.visits} of {self.of} visits agree with float64"
 
 
-def verify(trace: Trace, progress: Callable[[float], None] | None = None) -> Verdict:
+def verify(
+    trace: Trace, progress: Callable[[float], None] | None = None, most: int = MAX_VISITS
+) -> Verdict:
     """Hold every op of a run, or of whole row blocks spread over it, against float64.
 
     Parameters
@@ -87,11 +89,13 @@ def verify(trace: Trace, progress: Callable[[float], None] | None = None) -> Ver
         The run.
     progress : callable, optional
         Told the share done.
+    most : int
+        Visits to check, where the run has more; whole row blocks may make it a few more.
     """
     program = trace.program
     interpreter = Interpreter(program, trace.inputs)
     checked, largest = 0, 0.0
-    for index in _visits(program):
+    for index in visits_to_check(program, most):
         visit = program.visit(index)
         tile = trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
         scale = 1.0
@@ -112,22 +116,30 @@ def verify(trace: Trace, progress: Callable[[float], None] | None = None) -> Ver
                     return Verdict(checked + 1, len(program), found, largest)
         checked += 1
         if progress and checked % 16 == 0:
-            progress(min(1.0, checked / min(len(program), MAX_VISITS)))
+            progress(min(1.0, checked / min(len(program), most)))
     if progress:
         progress(1.0)
     return Verdict(checked, len(program), None, largest)
 
 
-def _visits(program: TileProgram) -> Iterator[int]:
-    """Yield the visits to check: all, else whole row blocks, which depend on nothing else."""
+def visits_to_check(program: TileProgram, most: int = MAX_VISITS) -> Iterator[int]:
+    """Yield the visits to check: all, else whole row blocks, which depend on nothing else.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The run's.
+    most : int
+        Visits after which no other row block begins.
+    """
     total = len(program)
-    if total <= MAX_VISITS or len(program.launches) > 1 or not program.launches[0].by_rows:
-        yield from range(min(total, MAX_VISITS))
+    if total <= most or len(program.launches) > 1 or not program.launches[0].by_rows:
+        yield from range(min(total, most))
         return
-    start, left = 0, MAX_VISITS
+    start, left = 0, most
     w = program.workload
     of_a_block = max(1, total // (w.heads * w.grid.Tr))
-    stride = total // max(1, MAX_VISITS // of_a_block)
+    stride = total // max(1, most // of_a_block)
     while start < total and left > 0:
         first, stop = program.block_bounds(start)
         yield from range(first, stop)

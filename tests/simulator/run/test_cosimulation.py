@@ -12,8 +12,7 @@ from simulator.engines.numpy_engine import NumpyEngine, Tile
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import read_inputs
 from simulator.program.tile_program import Visit
-from simulator.run import cosimulation
-from simulator.run.cosimulation import MAX_VISITS, _visits, verify
+from simulator.run.cosimulation import MAX_VISITS, verify, visits_to_check
 from tests.helpers.runs import ALGORITHMS, program_of, scenario, scenarios, trace_of
 from tests.helpers.tiles import with_number
 
@@ -43,12 +42,9 @@ def test_how_far_it_is_is_told_every_sixteen_visits() -> None:
     assert told == [16 / 40, 32 / 40, 1.0]
 
 
-def test_whole_row_blocks_may_be_more_than_were_to_be_checked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_whole_row_blocks_may_be_more_than_were_to_be_checked() -> None:
     trace, told = trace_of(scenario(nq=3, nk=20, d=1, rows=1, cols=1)), []
-    monkeypatch.setattr(cosimulation, "MAX_VISITS", 8)
-    assert verify(trace, told.append).visits == 20
+    assert verify(trace, told.append, 8).visits == 20
     assert told == [1.0, 1.0]
 
 
@@ -115,7 +111,7 @@ def test_long_runs_are_checked_in_part(algorithm: str) -> None:
 def test_what_is_checked_in_part_is_spread_over_the_run(causal: bool) -> None:
     chosen = scenario(nq=2**15, d=1, heads=2, rows=64, cols=64, mask={"causal": causal})
     program = program_of(chosen)
-    places = list(_visits(program))
+    places = list(visits_to_check(program))
     assert places == sorted(set(places))
     assert len(places) < 2 * MAX_VISITS
     firsts = [place for place in places if program.visit(place).first]
@@ -123,32 +119,24 @@ def test_what_is_checked_in_part_is_spread_over_the_run(causal: bool) -> None:
     assert gaps.max() < len(program) / 4
 
 
-def test_long_runs_are_checked_in_whole_row_blocks_evenly_apart(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_long_runs_are_checked_in_whole_row_blocks_evenly_apart() -> None:
     """Fifteen row blocks of three visits each; six visits are two of them, 22 visits apart."""
     program = program_of(scenario(nq=15, nk=3, d=1, rows=1, cols=1))
-    monkeypatch.setattr(cosimulation, "MAX_VISITS", 6)
-    assert list(_visits(program)) == [0, 1, 2, 21, 22, 23]
-    monkeypatch.setattr(cosimulation, "MAX_VISITS", 7)
-    assert list(_visits(program)) == [0, 1, 2, 21, 22, 23, 42, 43, 44]
+    assert list(visits_to_check(program, 6)) == [0, 1, 2, 21, 22, 23]
+    assert list(visits_to_check(program, 7)) == [0, 1, 2, 21, 22, 23, 42, 43, 44]
     shorter = program_of(scenario(nq=14, nk=3, d=1, rows=1, cols=1))
-    assert list(_visits(shorter)) == [0, 1, 2, 21, 22, 23]
+    assert list(visits_to_check(shorter, 7)) == [0, 1, 2, 21, 22, 23]
     # Row blocks of none, for 36 of 40, then of one to four visits: fewer than one in the mean.
     late = program_of(scenario(nq=40, nk=4, d=1, rows=1, cols=1, mask={"causal": True}))
-    monkeypatch.setattr(cosimulation, "MAX_VISITS", 6)
-    assert list(_visits(late)) == list(range(6))
-    monkeypatch.setattr(cosimulation, "MAX_VISITS", 45)
-    assert list(_visits(program)) == list(range(45))
+    assert list(visits_to_check(late, 6)) == list(range(6))
+    assert list(visits_to_check(program, 45)) == list(range(45))
     growing = program_of(scenario(nq=9, nk=9, d=1, rows=1, cols=1, mask={"causal": True}))
-    assert list(_visits(growing)) == list(range(45))
-    monkeypatch.setattr(cosimulation, "MAX_VISITS", 2)
-    assert list(_visits(program)) == [0, 1, 2]
-    monkeypatch.setattr(cosimulation, "MAX_VISITS", 4)
+    assert list(visits_to_check(growing, 45)) == list(range(45))
+    assert list(visits_to_check(program, 2)) == [0, 1, 2]
     # Column blocks outside, or launches one after another: what comes first is checked.
     for algorithm in ("flash1", "naive"):
         program = program_of(scenario(algorithm, nq=15, nk=3, d=1, rows=1, cols=1))
-        assert list(_visits(program)) == [0, 1, 2, 3]
+        assert list(visits_to_check(program, 4)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -23,6 +23,7 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of, worked_columns
 from simulator.program.ops import exp_shift
 from simulator.run.cosimulation import Verdict, verify
+from simulator.run.effort import EFFORT, Effort
 from simulator.run.row_report import RowReport, o_weight
 from simulator.run.row_sums import (
     RowSums,
@@ -47,14 +48,6 @@ HALF_OVERFLOW = float(np.log(np.float64(np.finfo(np.float16).max)))
 ROUNDING: dict[DType, float | None] = {"float32": None, "float16": 2.0**12, "bfloat16": 2.0**15}
 """Largest error of storing O in a dtype, in float32 units of the last place."""
 
-STEP_COST = 2**28
-"""Products of float64 that a view may wait for: tens of milliseconds."""
-SMALL_COST, SMALL_TILES = 2**25, 100
-"""Heads up to this size are worked out with the view."""
-MOST_SCORES = 2**26
-"""Scores of a head up to which all row blocks are worked out, else as many spread over it."""
-MOST_NAIVE = 2**27
-"""Scores of all heads up to which naive, which holds S and P, is searched for a wrong step."""
 _STATES = 48 * MIB
 _NEVER, _STORED = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 """Stages of a row block without an O and of one whose O lies in HBM; others count its tiles."""
@@ -174,7 +167,9 @@ def _record(trace: Trace) -> _Record:
         return _RECORDS.setdefault(trace, _Record())
 
 
-def exactness(trace: Trace, snapshot: Snapshot, report: RowReport) -> Exactness:
+def exactness(
+    trace: Trace, snapshot: Snapshot, report: RowReport, effort: Effort = EFFORT
+) -> Exactness:
     """Return what is known at a cursor, after working out what has changed with this step.
 
     Parameters
@@ -185,19 +180,23 @@ def exactness(trace: Trace, snapshot: Snapshot, report: RowReport) -> Exactness:
         Its state at the cursor.
     report : RowReport
         Not needed; the models of all panels are called alike.
+    effort : Effort
+        How much to work out.
     """
     record, w = _record(trace), trace.workload
     with record.lock:
         head = _head(record, w, snapshot.visit.head)
-        _note_current(trace, record, head, snapshot)
+        _note_current(trace, record, head, snapshot, effort)
     needed = _needed(snapshot)
-    if _is_small(w) and _missing(w, head, needed, snapshot.visit.i).any():
-        fill_errors(trace, snapshot, lambda share: None)
+    if effort.is_small(w) and _missing(w, head, needed, snapshot.visit.i, effort).any():
+        fill_errors(trace, snapshot, lambda share: None, effort)
     with record.lock:
-        return _picture(w, head, needed, snapshot.visit.i)
+        return _picture(w, head, needed, snapshot.visit.i, effort)
 
 
-def fill_errors(trace: Trace, snapshot: Snapshot, progress: Progress) -> None:
+def fill_errors(
+    trace: Trace, snapshot: Snapshot, progress: Progress, effort: Effort = EFFORT
+) -> None:
     """Work out what is missing at a cursor; takes long for long sequences.
 
     Parameters
@@ -208,18 +207,20 @@ def fill_errors(trace: Trace, snapshot: Snapshot, progress: Progress) -> None:
         The cursor.
     progress : callable
         Told the share done; may raise to stop. What is done by then is kept.
+    effort : Effort
+        How much to work out.
     """
     record, w = _record(trace), trace.workload
     number, needed = snapshot.visit.head, _needed(snapshot)
     head = _head(record, w, number)
-    todo = np.flatnonzero(_missing(w, head, needed, snapshot.visit.i)).tolist()
+    todo = np.flatnonzero(_missing(w, head, needed, snapshot.visit.i, effort)).tolist()
     for done, i in enumerate(todo):
         progress(done / len(todo))
         _fill_block(trace, record, head, number, i, int(needed[i]))
     progress(1.0)
 
 
-def first_wrong_step(trace: Trace, progress: Progress) -> Verdict | None:
+def first_wrong_step(trace: Trace, progress: Progress, effort: Effort = EFFORT) -> Verdict | None:
     """Return what `verify` finds in a run with faults, on an engine of its own.
 
     Returns
@@ -228,15 +229,10 @@ def first_wrong_step(trace: Trace, progress: Progress) -> Verdict | None:
         None where naive's S and P of all heads are too large to hold in float64.
     """
     w = trace.workload
-    if algorithm_of(w).stores_scores and w.heads * w.seqlen_q * w.seqlen_k > MOST_NAIVE:
+    if not effort.searches(w):
         return None
     own = Trace(trace.program, numpy_engine(w, trace.inputs), trace.inputs)
     return verify(own, progress)
-
-
-def row_block_cost(w: Workload) -> int:
-    """Return the products that one row block takes in float64."""
-    return w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
 
 
 # --- which row blocks are known, and of when ---------------------------------------------------
@@ -298,27 +294,20 @@ def _columns(w: Workload, i: int) -> list[int]:
     return columns
 
 
-def _is_small(w: Workload) -> bool:
-    cost = w.grid.Tr * row_block_cost(w)
-    return cost <= SMALL_COST and w.grid.Tr * w.grid.Tc <= SMALL_TILES
-
-
 def _missing(
-    w: Workload, head: _Head, needed: NDArray[np.int64], current: int
+    w: Workload, head: _Head, needed: NDArray[np.int64], current: int, effort: Effort
 ) -> NDArray[np.bool_]:
     """Return which row blocks are worth working out, (Tr,) bool; always the current one."""
-    blocks = w.grid.Tr
-    wanted = np.ones(blocks, dtype=np.bool_)
-    if w.seqlen_q * w.seqlen_k > MOST_SCORES:
-        some = max(2, MOST_SCORES // (w.rows * w.seqlen_k))
-        wanted[:] = False
-        wanted[np.linspace(0, blocks - 1, some).round().astype(np.int64)] = True
-        wanted[current] = True
+    wanted = np.zeros(w.grid.Tr, dtype=np.bool_)
+    wanted[effort.row_blocks(w)] = True
+    wanted[current] = True
     behind = (needed != _NEVER) & (head.stage != needed)
     return np.asarray(wanted & (behind | ~head.half_known))
 
 
-def _picture(w: Workload, head: _Head, needed: NDArray[np.int64], current: int) -> Exactness:
+def _picture(
+    w: Workload, head: _Head, needed: NDArray[np.int64], current: int, effort: Effort
+) -> Exactness:
     rows_of = np.arange(w.seqlen_q) // w.rows
     reached, known = needed != _NEVER, head.stage == needed
     states = np.where(reached, np.where(known, RowState.KNOWN, RowState.UNKNOWN), RowState.EMPTY)
@@ -338,7 +327,7 @@ def _picture(w: Workload, head: _Head, needed: NDArray[np.int64], current: int) 
         rescale=rescale,
         largest=top if np.isfinite(top) else None,
         rounding=ROUNDING[w.dtype] if not algorithm_of(w).normalises_each_tile else None,
-        missing=bool(_missing(w, head, needed, current).any()),
+        missing=bool(_missing(w, head, needed, current, effort).any()),
     )
 
 
@@ -352,14 +341,18 @@ def _strip(ulp: F64, states: NDArray[np.int64]) -> Strip:
 # --- working them out --------------------------------------------------------------------------
 
 
-def _note_current(trace: Trace, record: _Record, head: _Head, now: Snapshot) -> None:
+def _note_current(
+    trace: Trace, record: _Record, head: _Head, now: Snapshot, effort: Effort
+) -> None:
     """Put what is known of the current row block at the cursor into the record."""
     w, i = trace.workload, now.visit.i
     if not _has_output(now):
         return
     stage = _stage_now(now)
     tiles = len(_columns(w, i)) if stage == _STORED else stage
-    exact = None if stage == _NEVER else _exact_o(trace, record, now.visit.head, i, tiles)
+    if stage == _NEVER:
+        return
+    exact = _exact_o(trace, record, now.visit.head, i, tiles, effort.step)
     if exact is None:
         return
     o, top = exact
@@ -429,30 +422,32 @@ def _fill_block(
 
 
 def _exact_o(
-    trace: Trace, record: _Record, number: int, i: int, tiles: int
+    trace: Trace, record: _Record, number: int, i: int, tiles: int, most: int
 ) -> tuple[F64, float] | None:
     """Return O of a row block over its first tiles in float64, and the largest score in them.
 
-    None where the way from the nearest known state is too long for a view.
+    None where the way from the nearest known state takes more than `most` products.
     """
-    state = _state_at(trace, record, number, i, tiles)
+    state = _state_at(trace, record, number, i, tiles, most)
     if state is None:
         return None
     if not algorithm_of(trace.workload).stores_scores:
         return over(state.o, state.l), state.top
     # Naive's partial O is already divided by the sum over all keys that the row sees.
-    end = _state_at(trace, record, number, i, trace.workload.grid.Tc)
+    end = _state_at(trace, record, number, i, trace.workload.grid.Tc, most)
     if end is None:
         return None
     shrink = exp_shift(state.m, end.m)
     return over(state.o * shrink[:, None], end.l), end.top
 
 
-def _state_at(trace: Trace, record: _Record, number: int, i: int, tiles: int) -> RowSums | None:
+def _state_at(
+    trace: Trace, record: _Record, number: int, i: int, tiles: int, most: int
+) -> RowSums | None:
     w, states = trace.workload, record.states
     start = next((n for n in range(tiles, 0, -1) if (number, i, n) in states), 0)
     each = w.rows * w.cols * (w.head_dim + w.value_dim)
-    if (tiles - start) * each > STEP_COST:
+    if (tiles - start) * each > most:
         return None
     state = states.get((number, i, start), lambda: blank_sums(w, i))
     for n, j in enumerate(_columns(w, i)[start:tiles], start=start + 1):

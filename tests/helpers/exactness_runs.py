@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from simulator.problem.scenario import Scenario
+from simulator.run.effort import EFFORT, Effort
 from simulator.run.exactness import Exactness, exactness
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Snapshot
@@ -21,9 +22,11 @@ def run(algorithm: str, mask: dict[str, Any], **more: Any) -> Scenario:
     return scenario(algorithm, **{**shape, "mask": mask, "temperature": 0.3, **more})
 
 
-def at(trace: Trace, visit: int, op: int | None = None) -> tuple[Snapshot, Exactness]:
+def at(
+    trace: Trace, visit: int, op: int | None = None, effort: Effort = EFFORT
+) -> tuple[Snapshot, Exactness]:
     now = trace.snapshot(visit, op)
-    return now, exactness(trace, now, row_report(now, 0))
+    return now, exactness(trace, now, row_report(now, 0), effort)
 
 
 def units(ours: np.ndarray, exact: np.ndarray) -> float:

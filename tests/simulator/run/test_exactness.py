@@ -8,8 +8,8 @@ import pytest
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import Inputs
-from simulator.run import exactness as module
 from simulator.run.cosimulation import verify
+from simulator.run.effort import Effort
 from simulator.run.exactness import (
     EXP_OVERFLOW,
     HALF_OVERFLOW,
@@ -112,20 +112,20 @@ def test_rows_are_empty_until_they_have_an_output() -> None:
 @pytest.mark.parametrize("mask", MASKS[1:])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_jump_and_a_walk_and_work_beside_the_view_agree(
-    algorithm: str, mask: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    algorithm: str, mask: dict[str, Any]
 ) -> None:
     chosen = run(algorithm, mask)
     trace = simulate(chosen)
     walked = [at(trace, visit)[1] for visit in range(len(trace))]
-    monkeypatch.setattr(module, "SMALL_COST", 0)  # as if it were large
+    large = Effort(small=0)  # as if it were
     for visit in range(0, len(trace), 5):
         fresh = simulate(chosen)
-        now, jumped = at(fresh, visit)
+        now, jumped = at(fresh, visit, effort=large)
         assert jumped.missing
         told: list[float] = []
         fill_errors(fresh, now, told.append)
         assert told == [n / (len(told) - 1) for n in range(len(told))]
-        _, filled = at(fresh, visit)
+        _, filled = at(fresh, visit, effort=large)
         assert not filled.missing
         other = jumped.now.states != RowState.KNOWN
         assert (jumped.now.ulp[other] == 0).all()
@@ -167,20 +167,17 @@ def test_errors_of_all_rows_are_those_of_o_as_it_lies_in_hbm(algorithm: str) -> 
 
 
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
-def test_an_error_of_another_time_is_not_shown(
-    algorithm: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "SMALL_COST", 0)
-    trace = simulate(run(algorithm, {}))
-    at(trace, trace.program.index(0, 1, 2) or 0)  # rows 6 to 11 after three tiles
-    _, model = at(trace, trace.program.index(0, 2, 4) or 0)  # five, or stored
+def test_an_error_of_another_time_is_not_shown(algorithm: str) -> None:
+    trace, large = simulate(run(algorithm, {})), Effort(small=0)
+    at(trace, trace.program.index(0, 1, 2) or 0, effort=large)  # rows 6 to 11 after three tiles
+    _, model = at(trace, trace.program.index(0, 2, 4) or 0, effort=large)  # five, or stored
     s = trace.inputs.q[0].astype(float) @ trace.inputs.k[0].astype(float).T
     s *= trace.workload.logit_scale
     assert s[6:12, :12].max() > s[12:18].max()
     assert model.largest == pytest.approx(s[12:18].max())
     assert (model.now.states[6:12] == RowState.UNKNOWN).all()
     assert (model.now.states[12:18] == RowState.KNOWN).all()
-    _, model = at(trace, trace.program.index(0, 1, 2) or 0)
+    _, model = at(trace, trace.program.index(0, 1, 2) or 0, effort=large)
     assert (model.now.states[6:12] == RowState.KNOWN).all()
 
 
@@ -280,17 +277,14 @@ def test_the_first_wrong_step_is_that_of_verify() -> None:
     assert found.difference is not None
 
 
-def test_a_wrong_step_of_naive_is_looked_for_while_float64_holds_s_and_p(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_wrong_step_of_naive_is_looked_for_while_float64_holds_s_and_p() -> None:
     trace = simulate(with_values(run("naive", {}), {"faults": {"no_maximum": True}}))
     found = first_wrong_step(trace, lambda share: None)
     assert found is not None
     assert found.difference is not None
     for most, known in ((2 * 21 * 18, True), (2 * 21 * 18 - 1, False)):  # of two heads
-        monkeypatch.setattr(module, "MOST_NAIVE", most)
-        assert (first_wrong_step(trace, lambda share: None) is not None) == known
-    monkeypatch.undo()
+        found = first_wrong_step(trace, lambda share: None, Effort(searched=most))
+        assert (found is not None) == known
     huge = simulate(
         with_values(scenario("naive", nq=2**13 + 1, nk=2**14, d=1, rows=128, cols=128),
                     {"faults": {"no_maximum": True}})

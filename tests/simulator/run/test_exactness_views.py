@@ -5,17 +5,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.run import exactness as module
+from simulator.run.effort import Effort
 from simulator.run.exactness import RowState, fill_errors
 from simulator.run.trace import simulate
 from tests.helpers.exactness_runs import at, run
 from tests.helpers.runs import scenario
 
+LARGE = Effort(small=0)
+"""As if every head were large."""
+ONE_TILE = Effort(small=0, step=6 * 4 * 16)
+"""And a view waits for one tile at a time."""
 
-def test_stopping_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SMALL_COST", 0)
+
+def test_stopping_keeps_what_is_done() -> None:
     trace = simulate(run("flash2", {}))
-    now, _ = at(trace, len(trace) // 2 - 1)
+    now, _ = at(trace, len(trace) // 2 - 1, effort=LARGE)
 
     def stop(share: float) -> None:
         if share > 0:
@@ -23,44 +27,39 @@ def test_stopping_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(InterruptedError):
         fill_errors(trace, now, stop)
-    states = at(trace, len(trace) // 2 - 1)[1].half.states
+    states = at(trace, len(trace) // 2 - 1, effort=LARGE)[1].half.states
     assert (states[:6] == RowState.KNOWN).all()
     assert (states[6:] == RowState.UNKNOWN).all()
 
 
-def test_a_long_way_is_left_to_the_work_beside_the_view(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SMALL_COST", 0)
-    monkeypatch.setattr(module, "STEP_COST", 6 * 4 * 16)  # one tile at a time
+def test_a_long_way_is_left_to_the_work_beside_the_view() -> None:
     trace = simulate(run("flash2", {}))
     far = trace.program.index(0, 2, 3) or 0
-    now, model = at(trace, far)
+    now, model = at(trace, far, effort=ONE_TILE)
     assert (model.now.states[12:18] == RowState.UNKNOWN).all()
     fill_errors(trace, now, lambda share: None)
-    _, model = at(trace, far)
+    _, model = at(trace, far, effort=ONE_TILE)
     assert (model.now.states[:18] == RowState.KNOWN).all()
-    _, model = at(trace, far + 1)  # and from there it goes on step by step
+    _, model = at(trace, far + 1, effort=ONE_TILE)  # and from there it goes on step by step
     assert (model.now.states[:18] == RowState.KNOWN).all()
 
 
-def test_of_very_long_heads_some_row_blocks_are_worked_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_very_long_heads_some_row_blocks_are_worked_out() -> None:
     """As many as the scores of one row block go into the limit, spread from first to last."""
-    monkeypatch.setattr(module, "SMALL_COST", 0)
     for fit, wanted in ((3, {0, 4, 8}), (1, {0, 8}), (4, {0, 3, 5, 8})):
         trace = simulate(run("flash2", {}, nq=54))  # nine row blocks of six rows, 18 keys
-        monkeypatch.setattr(module, "MOST_SCORES", fit * 6 * 18)
-        now, _ = at(trace, trace.program.index(0, 6, 4) or 0)
-        fill_errors(trace, now, lambda share: None)
-        _, model = at(trace, now.cursor.visit)
+        effort = Effort(small=0, scores=fit * 6 * 18)
+        now, _ = at(trace, trace.program.index(0, 6, 4) or 0, effort=effort)
+        fill_errors(trace, now, lambda share: None, effort)
+        _, model = at(trace, now.cursor.visit, effort=effort)
         assert not model.missing
         known = {row // 6 for row in np.flatnonzero(model.half.states >= RowState.KNOWN).tolist()}
         assert known == wanted | {6}  # and the current one
-    monkeypatch.setattr(module, "MOST_SCORES", 54 * 18)
+    effort = Effort(small=0, scores=54 * 18)
     trace = simulate(run("flash2", {}, nq=54))
-    now, _ = at(trace, 0)
-    fill_errors(trace, now, lambda share: None)
-    assert (at(trace, 0)[1].half.states >= RowState.KNOWN).all()
+    now, _ = at(trace, 0, effort=effort)
+    fill_errors(trace, now, lambda share: None, effort)
+    assert (at(trace, 0, effort=effort)[1].half.states >= RowState.KNOWN).all()
 
 
 def asks_for_more(**shape: Any) -> bool:
@@ -102,17 +101,13 @@ def test_row_blocks_to_work_out_are_as_many_as_the_scores_allow() -> None:
     assert told == [0.0, 1 / 64]
 
 
-def test_naive_goes_on_step_by_step_from_what_was_worked_out_beside_the_view(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "SMALL_COST", 0)
-    monkeypatch.setattr(module, "STEP_COST", 6 * 4 * 16)  # one tile at a time
+def test_naive_goes_on_step_by_step_from_what_was_worked_out_beside_the_view() -> None:
     trace = simulate(run("naive", {}))
     first = trace.program.index(0, 1, 1, 2) or 0
-    now, model = at(trace, first)
+    now, model = at(trace, first, effort=ONE_TILE)
     assert (model.now.states[6:12] == RowState.UNKNOWN).all()
     fill_errors(trace, now, lambda share: None)
     for visit in range(first, first + 4):
-        now, model = at(trace, visit)
+        now, model = at(trace, visit, effort=ONE_TILE)
         assert now.visit.i == 1
         assert (model.now.states[6:12] == RowState.KNOWN).all()

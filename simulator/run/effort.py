@@ -1,0 +1,55 @@
+"""How much of the errors of rows is worked out in float64, and how much of it a view waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Bounds of what is worked out.
+
+    Attributes
+    ----------
+    step : int
+        Products of float64 that a view may wait for: tens of milliseconds.
+    small, small_tiles : int
+        Products and tiles up to which a head is worked out with the view.
+    scores : int
+        Scores of a head up to which all row blocks are worked out, else as many spread over it.
+    searched : int
+        Scores of all heads up to which naive, which holds S and P, is searched for a wrong step.
+    """
+
+    step: int = 2**28
+    small: int = 2**25
+    small_tiles: int = 100
+    scores: int = 2**26
+    searched: int = 2**27
+
+    def is_small(self, w: Workload) -> bool:
+        """Return whether a head is worked out with the view."""
+        cost = w.grid.Tr * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
+        return cost <= self.small and w.grid.Tr * w.grid.Tc <= self.small_tiles
+
+    def row_blocks(self, w: Workload) -> NDArray[np.int64]:
+        """Return the row blocks of a head that are worth working out, ascending."""
+        if w.seqlen_q * w.seqlen_k <= self.scores:
+            return np.arange(w.grid.Tr)
+        some = max(2, self.scores // (w.rows * w.seqlen_k))
+        return np.linspace(0, w.grid.Tr - 1, some).round().astype(np.int64)
+
+    def searches(self, w: Workload) -> bool:
+        """Return whether a run is searched for a wrong step."""
+        scores = w.heads * w.seqlen_q * w.seqlen_k
+        return scores <= self.searched or not algorithm_of(w).stores_scores
+
+
+EFFORT = Effort()
+"""As the window does it."""

@@ -25,7 +25,8 @@ from simulator.program.traffic import compulsory_bytes, floor_bytes
 from simulator.run.cell_values import cell_shape, cell_value, exists
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, tile_counts, trace_of
-from simulator.study.attention_map import AttentionMaps, HeadScores, Part
+from simulator.study.attention_map import AttentionMaps, HeadScores
+from simulator.study.attention_part import Part
 from simulator.study.head_sharing import head_sharing
 from simulator.study.kv_cache import CONVENTIONS, bytes_per_token, cache_bytes, decode_step, fit
 from simulator.study.sqrt_d import KEYS, Estimate, sqrt_d_experiment

@@ -20,22 +20,11 @@ from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
 from simulator.problem.scores import Scoring
 from simulator.problem.workload import Inputs, Workload
+from simulator.study.attention_part import LIMITS, Limits, Part
 
 F64 = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-MAX_WEIGHTS = 2**23
-"""Most weights of all heads kept at once: 64 MiB of scores in float64, 32 MiB of weights."""
-MAX_OF_A_HEAD, FEWEST_ROWS = 2**20, 16
-"""Most weights of one head that are shown at once, so that a slider still moves smoothly; and the
-rows that are shown all the same."""
-MAX_POOLED = 2**28
-"""Most weights that are made, and forgotten, for pooled maps: a few seconds of work."""
-
-_BLOCK = 2**16
-"""Scores worked on at a time, so that they stay in a core's cache."""
-_PRODUCT = 2**22
-"""Elements of K turned into float64 at a time."""
 _NOTHING = -110.0
 """Below this exponent float32 has no number but 0."""
 
@@ -64,25 +53,6 @@ class MapSettings:
     def mask(self, seqlen_q: int, seqlen_k: int) -> Mask:
         """Return the mask that they make of so many rows and keys."""
         return Mask(seqlen_q, seqlen_k, self.causal, self.window, self.sinks)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Heads and rows of a workload that fit into `MAX_WEIGHTS`, and what they leave out.
-
-    Attributes
-    ----------
-    heads : tuple of int
-        Query heads, ascending.
-    rows : range
-        Query rows.
-    reason : str
-        Why this is not all, in words; empty where it is.
-    """
-
-    heads: tuple[int, ...]
-    rows: range
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,26 +247,36 @@ class HeadScores:
         Q and K are read once, here.
     part : Part or None
         Heads and rows; all of them when not said.
+    limits : Limits
+        How much is worked on at once.
 
     Raises
     ------
     InputError
-        The part has more than `MAX_WEIGHTS` weights.
+        The part has more than `Limits.weights` weights.
     """
 
-    def __init__(self, workload: Workload, inputs: Inputs, part: Part | None = None) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        inputs: Inputs,
+        part: Part | None = None,
+        limits: Limits = LIMITS,
+    ) -> None:
         w = workload
+        self._limits = limits
         self.part = part or Part(tuple(range(w.heads)), range(w.seqlen_q))
         self.settings = settings_of(w)
         self._shape = (len(self.part.heads), len(self.part.rows), w.seqlen_k)
         self._seqlen_q, self._scale = w.seqlen_q, w.scale
         count = math.prod(self._shape)
-        if count > MAX_WEIGHTS:
+        if count > limits.weights:
             shape = " x ".join(map(str, self._shape))
-            raise refuse("inspector", "weights", shape, f"at most {MAX_WEIGHTS} of them at once")
+            expected = f"at most {limits.weights} of them at once"
+            raise refuse("inspector", "weights", shape, expected)
         self._raw = np.empty(self._shape)
         rows = slice(self.part.rows.start, self.part.rows.stop)
-        step = max(1, _PRODUCT // w.head_dim)
+        step = max(1, limits.product // w.head_dim)
         for at, head in enumerate(self.part.heads):
             q, k = inputs.q[head, rows].astype(np.float64), inputs.k[w.kv_head_of[head]]
             for start in range(0, w.seqlen_k, step):
@@ -329,7 +309,7 @@ class HeadScores:
         weights = np.empty((len(places), rows, keys), dtype=np.float32)
         entropy = np.empty((len(places), rows))
         visible = np.full(rows, keys, dtype=np.intp)
-        step = max(1, min(rows, _BLOCK // keys))
+        step = max(1, min(rows, self._limits.block // keys))
         room = np.empty((step, keys))
         for start in range(0, rows, step):
             block = slice(start, min(start + step, rows))
@@ -373,42 +353,13 @@ def settings_of(workload: Workload) -> MapSettings:
     return MapSettings(workload.temperature, mask.causal, mask.window, mask.sinks)
 
 
-def fitting_part(workload: Workload, head: int, row: int) -> Part:
-    """Return what of a workload is shown at once: all, one head, or rows of it around one.
-
-    Parameters
-    ----------
-    workload : Workload
-        Shapes.
-    head, row : int
-        What must be in it.
-    """
-    heads, rows, keys = workload.heads, workload.seqlen_q, workload.seqlen_k
-    if rows * keys > MAX_OF_A_HEAD:
-        some = min(rows, max(FEWEST_ROWS, MAX_OF_A_HEAD // keys))
-        start = min(max(row - some // 2, 0), rows - some)
-        limit = f"more than the {_spaced(MAX_OF_A_HEAD)} shown at once"
-        around = f"head {head}, rows {_spaced(start)} to {_spaced(start + some - 1)}"
-        reason = f"{_spaced(rows)} × {_spaced(keys)} weights of a head are {limit}: {around}"
-        return Part((head,), range(start, start + some), reason)
-    if heads * rows * keys <= MAX_WEIGHTS:
-        return Part(tuple(range(heads)), range(rows))
-    limit = f"more than the {_spaced(MAX_WEIGHTS)} kept at once"
-    reason = f"{heads} × {_spaced(rows)} × {_spaced(keys)} weights are {limit}: head {head} alone"
-    return Part((head,), range(rows), reason)
-
-
-def _spaced(count: int) -> str:
-    """Return a count with thin spaces between thousands."""
-    return f"{count:,}".replace(",", "\u2009")
-
-
 def pooled_maps(
     workload: Workload,
     inputs: Inputs,
     settings: MapSettings,
     size: tuple[int, int],
     progress: Callable[[float], None] = lambda share: None,
+    limits: Limits = LIMITS,
 ) -> F32:
     """Return small maps of all heads, however many weights they have, one part after another.
 
@@ -422,6 +373,8 @@ def pooled_maps(
         Most rows and columns of each map.
     progress : callable
         Told the share done, 0 to 1; may raise to stop.
+    limits : Limits
+        How much is made, and kept at once.
 
     Returns
     -------
@@ -432,20 +385,21 @@ def pooled_maps(
     Raises
     ------
     InputError
-        There are more than `MAX_POOLED` weights, or the settings cannot be used.
+        There are more than `Limits.pooled` weights, or the settings cannot be used.
     """
     w = workload
-    if w.heads * w.seqlen_q * w.seqlen_k > MAX_POOLED:
+    if w.heads * w.seqlen_q * w.seqlen_k > limits.pooled:
         shape = f"{w.heads} x {w.seqlen_q} x {w.seqlen_k}"
-        raise refuse("inspector", "weights", shape, f"at most {MAX_POOLED} to make small maps of")
+        expected = f"at most {limits.pooled} to make small maps of"
+        raise refuse("inspector", "weights", shape, expected)
     tall, wide = pool_block(w.seqlen_q, size[0]), pool_block(w.seqlen_k, size[1])
     # Whole blocks of rows, as many as fit beside each other.
-    step = tall * max(1, MAX_WEIGHTS // 4 // (tall * w.seqlen_k))
+    step = tall * max(1, limits.weights // 4 // (tall * w.seqlen_k))
     out = []
     for head in range(w.heads):
         for start in range(0, w.seqlen_q, step):
             part = Part((head,), range(start, min(start + step, w.seqlen_q)))
-            maps = HeadScores(w, inputs, part).maps(settings)
+            maps = HeadScores(w, inputs, part, limits).maps(settings)
             out.append(_pooled(maps.weights, tall, wide)[0])
             progress((head + part.rows.stop / w.seqlen_q) / w.heads)
     return frozen(np.concatenate(out).reshape(w.heads, -1, out[0].shape[1]))

@@ -13,17 +13,15 @@ from simulator import InputError
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, capture_names, read_inputs, resolve
-from simulator.study import attention_map
 from simulator.study.attention_map import (
     AttentionMaps,
     HeadScores,
     MapSettings,
-    Part,
-    fitting_part,
     pool_block,
     pooled_maps,
     settings_of,
 )
+from simulator.study.attention_part import Limits, Part, fitting_part
 from tests.helpers.runs import Pairs, pairs_of, scenario, scenarios
 
 SETTINGS = [
@@ -205,13 +203,13 @@ def test_some_heads_and_rows_have_the_same_numbers(chosen: Scenario, data: st.Da
         one.of(w.heads)
 
 
-def test_blocks_of_rows_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_rows_make_no_difference() -> None:
     w, inputs = capture("robot-ball-layer2")
     settings = MapSettings(causal=True, window=4)
-    whole = HeadScores(w, inputs).maps(settings)
-    monkeypatch.setattr(attention_map, "_BLOCK", 3 * w.seqlen_k)
-    monkeypatch.setattr(attention_map, "_PRODUCT", 5 * w.head_dim)
-    parts = HeadScores(w, inputs).maps(settings)
+    scores = HeadScores(w, inputs)  # kept, so that others do not lie where it lay
+    whole = scores.maps(settings)
+    small = Limits(block=(w.seqlen_q - 1) * w.seqlen_k, product=5 * w.head_dim)
+    parts = HeadScores(w, inputs, limits=small).maps(settings)
     np.testing.assert_allclose(parts.weights, whole.weights, atol=1e-7)
     assert parts.visible.tolist() == whole.visible.tolist()
 
@@ -265,10 +263,9 @@ def test_pooled_maps(rows: int, keys: int, most: tuple[int, int], limit: int) ->
     expected = largest_by_loops(maps, pool_block(rows, most[0]), pool_block(keys, most[1]))
     assert pooled.tolist() == expected.tolist()
     told: list[float] = []
-    with pytest.MonkeyPatch.context() as patch:
-        # Parts as small as one block of rows, which may be all rows.
-        patch.setattr(attention_map, "MAX_WEIGHTS", max(limit, rows * keys))
-        streamed = pooled_maps(w, inputs, settings_of(w), most, told.append)
+    # Parts as small as one block of rows, which may be all rows.
+    small = Limits(weights=max(limit, rows * keys))
+    streamed = pooled_maps(w, inputs, settings_of(w), most, told.append, small)
     np.testing.assert_allclose(streamed, pooled, atol=1e-6)
     assert told == sorted(told)
     assert told[-1] == 1
@@ -375,45 +372,45 @@ def test_a_row_tells_its_five_strongest_keys_unless_asked_for_others() -> None:
     assert found.strongest.tolist() == sorted(range(9), key=lambda j: -found.weights[j])[:5]
 
 
-def test_as_many_weights_as_the_limit_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_weights_as_the_limit_are_not_too_many() -> None:
     w, inputs = loaded(scenario(nq=5, nk=6, d=2, heads=2))
     for most, whole in ((60, True), (59, False)):
-        monkeypatch.setattr(attention_map, "MAX_WEIGHTS", most)
-        assert (fitting_part(w, 1, 0) == Part((0, 1), range(5))) == whole
+        limits = Limits(weights=most)
+        assert (fitting_part(w, 1, 0, limits) == Part((0, 1), range(5))) == whole
         if whole:
-            assert HeadScores(w, inputs).maps().weights.size == 60
+            assert HeadScores(w, inputs, limits=limits).maps().weights.size == 60
         else:
             with pytest.raises(InputError, match="at most 59 of them at once"):
-                HeadScores(w, inputs)
+                HeadScores(w, inputs, limits=limits)
     for most, whole in ((60, True), (59, False)):
-        monkeypatch.setattr(attention_map, "MAX_POOLED", most)
+        limits = Limits(pooled=most)
         if whole:
-            assert pooled_maps(w, inputs, MapSettings(), (5, 6)).shape == (2, 5, 6)
+            made = pooled_maps(w, inputs, MapSettings(), (5, 6), limits=limits)
+            assert made.shape == (2, 5, 6)
         else:
             with pytest.raises(InputError, match="at most 59 to make"):
-                pooled_maps(w, inputs, MapSettings(), (5, 6))
-    monkeypatch.setattr(attention_map, "MAX_WEIGHTS", 60)
-    monkeypatch.setattr(attention_map, "FEWEST_ROWS", 2)
+                pooled_maps(w, inputs, MapSettings(), (5, 6), limits=limits)
     for most, rows in ((30, 5), (29, 4), (24, 4), (23, 3), (1, 2)):
-        monkeypatch.setattr(attention_map, "MAX_OF_A_HEAD", most)
-        assert len(fitting_part(w, 1, 0).rows) == rows
+        limits = Limits(weights=60, of_a_head=most, fewest_rows=2)
+        assert len(fitting_part(w, 1, 0, limits).rows) == rows
     for row, start in ((0, 0), (1, 0), (2, 1), (3, 2), (4, 3)):
-        part = fitting_part(w, 1, row)  # two rows, the one asked for the second where there is one
+        # Two rows: the one asked for is the second where there is one before it.
+        part = fitting_part(w, 1, row, limits)
         assert (part.heads, part.rows) == ((1,), range(start, start + 2))
 
 
-def test_pooled_maps_are_made_of_whole_blocks_in_a_quarter_of_the_room(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pooled_maps_are_made_of_whole_blocks_in_a_quarter_of_the_room() -> None:
     """Ten rows of four keys in blocks of two rows: 8 weights a block, 16 at a time."""
     w, inputs = loaded(scenario(nq=10, nk=4, d=2, heads=2))
     expected = HeadScores(w, inputs).maps().pooled(5, 2)
-    told: list[float] = []
-    monkeypatch.setattr(attention_map, "MAX_WEIGHTS", 64)
-    made = pooled_maps(w, inputs, settings_of(w), (5, 2), told.append)
-    assert made.tolist() == expected.tolist()
-    assert told == [0.2, 0.4, 0.5, 0.7, 0.9, 1.0]
-    told.clear()
-    monkeypatch.setattr(attention_map, "MAX_WEIGHTS", 31)  # a block has to go in, and does alone
-    assert pooled_maps(w, inputs, settings_of(w), (5, 2), told.append).tolist() == made.tolist()
+
+    def made(weights: int) -> tuple[list[float], list[float]]:
+        told: list[float] = []
+        limits = Limits(weights=weights)
+        maps = pooled_maps(w, inputs, settings_of(w), (5, 2), told.append, limits)
+        return maps.tolist(), told
+
+    assert made(64) == (expected.tolist(), [0.2, 0.4, 0.5, 0.7, 0.9, 1.0])
+    alone, told = made(31)  # a block has to go in, and does alone
+    assert alone == expected.tolist()
     assert told == pytest.approx([n / 10 for n in range(1, 11)])

@@ -20,11 +20,10 @@ from simulator.study.attention_map import (
     AttentionMaps,
     HeadScores,
     MapSettings,
-    Part,
-    fitting_part,
     pooled_maps,
     settings_of,
 )
+from simulator.study.attention_part import Part, fitting_part
 from ui.look.names import fitting
 from ui.look.theme import Style
 from ui.panels.base import Panel

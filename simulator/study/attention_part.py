@@ -1,0 +1,89 @@
+"""What of a workload's attention weights is kept and shown at once, and why not all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.problem.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is kept, shown and worked on at once.
+
+    Attributes
+    ----------
+    weights : int
+        Most weights of all heads kept at once: 64 MiB of scores in float64, 32 MiB of weights.
+    of_a_head : int
+        Most weights of one head that are shown at once, so that a slider still moves smoothly.
+    fewest_rows : int
+        Rows of a head that are shown all the same.
+    pooled : int
+        Most weights that are made, and forgotten, for pooled maps: a few seconds of work.
+    block : int
+        Scores worked on at a time, so that they stay in a core's cache.
+    product : int
+        Elements of K turned into float64 at a time.
+    """
+
+    weights: int = 2**23
+    of_a_head: int = 2**20
+    fewest_rows: int = 16
+    pooled: int = 2**28
+    block: int = 2**16
+    product: int = 2**22
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Heads and rows of a workload that fit into `Limits.weights`, and what they leave out.
+
+    Attributes
+    ----------
+    heads : tuple of int
+        Query heads, ascending.
+    rows : range
+        Query rows.
+    reason : str
+        Why this is not all, in words; empty where it is.
+    """
+
+    heads: tuple[int, ...]
+    rows: range
+    reason: str = ""
+
+
+def fitting_part(workload: Workload, head: int, row: int, limits: Limits = LIMITS) -> Part:
+    """Return what of a workload is shown at once: all, one head, or rows of it around one.
+
+    Parameters
+    ----------
+    workload : Workload
+        Shapes.
+    head, row : int
+        What must be in it.
+    limits : Limits
+        How much is kept and shown at once.
+    """
+    heads, rows, keys = workload.heads, workload.seqlen_q, workload.seqlen_k
+    if rows * keys > limits.of_a_head:
+        some = min(rows, max(limits.fewest_rows, limits.of_a_head // keys))
+        start = min(max(row - some // 2, 0), rows - some)
+        limit = f"more than the {_spaced(limits.of_a_head)} shown at once"
+        around = f"head {head}, rows {_spaced(start)} to {_spaced(start + some - 1)}"
+        reason = f"{_spaced(rows)} × {_spaced(keys)} weights of a head are {limit}: {around}"
+        return Part((head,), range(start, start + some), reason)
+    if heads * rows * keys <= limits.weights:
+        return Part(tuple(range(heads)), range(rows))
+    limit = f"more than the {_spaced(limits.weights)} kept at once"
+    reason = f"{heads} × {_spaced(rows)} × {_spaced(keys)} weights are {limit}: head {head} alone"
+    return Part((head,), range(rows), reason)
+
+
+def _spaced(count: int) -> str:
+    """Return a count with thin spaces between thousands."""
+    return f"{count:,}".replace(",", "\u2009")

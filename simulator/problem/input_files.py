@@ -47,6 +47,29 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of a file is believed; `simulator.base.limits` gives the reasons.
+
+    Attributes
+    ----------
+    header : int
+        Bytes of a safetensors header, and of the list of files in an .npz.
+    text : int
+        Bytes of one text in an .npz.
+    inflated, times : int
+        Bytes that the arrays of an .npz may inflate to, and how many times the file if it is more.
+    """
+
+    header: int = HEADER_BYTES
+    text: int = TOKEN_BYTES
+    inflated: int = INFLATED_BYTES
+    times: int = INFLATED_TIMES
+
+
+BOUNDS = Bounds()
+
+
+@dataclass(frozen=True, slots=True)
 class StoredTensor:
     """One tensor of a file: what the header says of it."""
 
@@ -86,8 +109,15 @@ class InputFile:
     causal: bool | None = None
 
 
-def read_header(path: Path) -> InputFile:
+def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
     """Read what a file says of its tensors, without their numbers.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    bounds : Bounds
+        How much of it is believed.
 
     Raises
     ------
@@ -96,9 +126,9 @@ def read_header(path: Path) -> InputFile:
         not fit together.
     """
     if path.suffix == ".safetensors":
-        tensors, meta = _safetensors_header(path)
+        tensors, meta = _safetensors_header(path, bounds)
     elif path.suffix == ".npz":
-        tensors, meta = _npz_header(path)
+        tensors, meta = _npz_header(path, bounds)
     else:
         raise refuse(str(path), "input.path", path.name, "a .safetensors or .npz file")
     for name in _TENSORS:
@@ -233,12 +263,14 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
 # --- safetensors -------------------------------------------------------------------------
 
 
-def _safetensors_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+def _safetensors_header(
+    path: Path, bounds: Bounds
+) -> tuple[dict[str, StoredTensor], dict[str, str]]:
     with _reading(path, "safetensors"):
         with path.open("rb") as start:  # the library's own errors do not name the file
             length = int.from_bytes(start.read(8), "little")
-        if length > HEADER_BYTES:
-            raise ValueError(f"a header of at most {HEADER_BYTES} bytes")
+        if length > bounds.header:
+            raise ValueError(f"a header of at most {bounds.header} bytes")
         with safe_open(path, framework="numpy") as file:
             names = file.keys()
             slices = {name: file.get_slice(name) for name in _TENSORS if name in names}
@@ -278,19 +310,27 @@ def _whole(path: Path, name: str, count: int, data: NDArray[np.generic]) -> NDAr
 class _Start(io.FileIO):
     """A file of which no more is read at once, while a list of files is, than one may take."""
 
-    bounded = True
+    def __init__(self, path: Path, most: int) -> None:
+        super().__init__(path)
+        self.bounded, self.most = True, most
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read as any file does."""
-        if self.bounded and size is not None and size > HEADER_BYTES:
-            raise ValueError(f"a list of files of at most {HEADER_BYTES} bytes")
+        if self.bounded and size is not None and size > self.most:
+            raise ValueError(f"a list of files of at most {self.most} bytes")
         return super().read(size) or b""
 
 
 @contextmanager
-def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
+def _archive(
+    path: Path, bounds: Bounds
+) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
     """Open an .npz and yield the members that count, which are no longer than they may be."""
-    with _reading(path, ".npz"), _Start(path) as file, zipfile.ZipFile(file) as archive:
+    with (
+        _reading(path, ".npz"),
+        _Start(path, bounds.header) as file,
+        zipfile.ZipFile(file) as archive,
+    ):
         file.bounded = False
         members = {info.filename: info for info in archive.infolist()}
         wanted = {name: members[f"{name}.npy"] for name in (*_TENSORS, *_TEXTS)
@@ -303,19 +343,23 @@ def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.Zi
             sum(info.file_size for name, info in wanted.items() if name in _TENSORS),
             path.stat().st_size,
         )
-        most = max(INFLATED_BYTES, INFLATED_TIMES * most)
+        most = max(bounds.inflated, bounds.times * most)
         if size > most:
             expected = f"at most {most}: such numbers go into a .safetensors file"
             raise refuse(str(path), "unpacked bytes", size, expected)
         yield archive, wanted
 
 
-def _npz_header(path: Path) -> tuple[dict[str, StoredTensor], dict[str, str]]:
-    with _archive(path) as (archive, members):
+def _npz_header(path: Path, bounds: Bounds) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+    with _archive(path, bounds) as (archive, members):
         tensors = {
             name: _npy_tensor(path, archive, members[name]) for name in _TENSORS if name in members
         }
-        meta = {name: _npy_text(path, archive, members[name]) for name in _TEXTS if name in members}
+        meta = {
+            name: _npy_text(path, archive, members[name], bounds.text)
+            for name in _TEXTS
+            if name in members
+        }
     return tensors, meta
 
 
@@ -358,11 +402,11 @@ def _npy_tensor(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
     return StoredTensor(shape, kind)
 
 
-def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
+def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> str:
     """Return a small metadata array as text: a list of strings as JSON, a scalar as itself."""
     name = info.filename.removesuffix(".npy")
-    if info.file_size > TOKEN_BYTES:
-        raise refuse(str(path), f"bytes of {name}", info.file_size, f"at most {TOKEN_BYTES}")
+    if info.file_size > most:
+        raise refuse(str(path), f"bytes of {name}", info.file_size, f"at most {most}")
     _npy_header(path, archive, info)  # before numpy allocates what the header claims
     with archive.open(info) as file:
         value = npy.read_array(file, allow_pickle=False)
@@ -374,7 +418,7 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> st
 
 
 def _read_npz(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
-    with _archive(path) as (archive, members), archive.open(members[name]) as file:
+    with _archive(path, BOUNDS) as (archive, members), archive.open(members[name]) as file:
         _npy_start(file)
         # Not in one piece: that would lie beside its copy.
         out = np.empty(math.prod(tensor.shape), _STORED[tensor.dtype])

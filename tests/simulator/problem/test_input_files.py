@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from simulator import InputError
 from simulator.base.limits import TITLE_LETTERS
-from simulator.problem import input_files
-from simulator.problem.input_files import read_header, read_tensors
+from simulator.problem.input_files import BOUNDS, Bounds, read_header, read_tensors
 from simulator.problem.workload import read_inputs, resolve
 from tests.helpers.written_files import file_scenario, numbers, read, refusal, write_safetensors
 
@@ -369,12 +368,19 @@ def test_names_in_a_file_may_hold_anything(tmp_path: Path) -> None:
 # --- bounds: what is just within one is read ------------------------------------------------
 
 
-def is_read(path: Path) -> bool:
+def is_read(path: Path, bounds: Bounds = BOUNDS) -> bool:
     try:
         read(path)
+        read_header(path, bounds)
     except InputError:
         return False
     return True
+
+
+def refused(path: Path, bounds: Bounds) -> str:
+    with pytest.raises(InputError) as error:
+        read_header(path, bounds)
+    return str(error.value)
 
 
 @pytest.mark.parametrize("key", ["model", "layer", "tokens"])
@@ -390,7 +396,7 @@ def test_texts_of_a_file_are_as_long_as_a_title(key: str, tmp_path: Path) -> Non
             assert expected in refusal(path)
 
 
-def test_headers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_are_bounded(tmp_path: Path) -> None:
     one, two = whole_file(tmp_path, ".safetensors"), whole_file(tmp_path, ".npz")
     data = two.read_bytes()
     # Sizes as the formats have them: before the header; 12 bytes into the end of an archive.
@@ -399,15 +405,11 @@ def test_headers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         two: int.from_bytes(data[data.rindex(b"PK\5\6") :][12:16], "little"),
     }
     for path, size in sizes.items():
-        monkeypatch.setattr(input_files, "HEADER_BYTES", size)
-        assert is_read(path)
-        monkeypatch.setattr(input_files, "HEADER_BYTES", size - 1)
-        assert f"of at most {size - 1} bytes" in refusal(path)
+        assert is_read(path, Bounds(header=size))
+        assert f"of at most {size - 1} bytes" in refused(path, Bounds(header=size - 1))
 
 
-def test_what_an_npz_inflates_to_is_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_an_npz_inflates_to_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     np.savez_compressed(path, **{name: np.zeros((1, 500, 8), np.float32) for name in "qkv"})
     with zipfile.ZipFile(path) as archive:
@@ -417,22 +419,22 @@ def test_what_an_npz_inflates_to_is_bounded(
     for least, most, good in (
         (size, 0, True), (size - 1, 0, False), (0, times + 1, True), (0, times, False),
     ):  # fmt: skip
-        monkeypatch.setattr(input_files, "INFLATED_BYTES", least)
-        monkeypatch.setattr(input_files, "INFLATED_TIMES", most)
-        assert is_read(path) == good
+        bounds = Bounds(inflated=least, times=most)
+        assert is_read(path, bounds) == good
         if not good:
             bound = max(least, most * path.stat().st_size)
-            assert f"unpacked bytes = {size}: expected at most {bound}: such" in refusal(path)
+            assert f"unpacked bytes = {size}: expected at most {bound}: such" in refused(
+                path, bounds
+            )
 
 
-def test_texts_of_an_npz_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_an_npz_are_bounded(tmp_path: Path) -> None:
     path = whole_file(tmp_path, ".npz")
     with zipfile.ZipFile(path) as archive:
         size = archive.getinfo("tokens.npy").file_size
-    monkeypatch.setattr(input_files, "TOKEN_BYTES", size)
-    assert is_read(path)
-    monkeypatch.setattr(input_files, "TOKEN_BYTES", size - 1)
-    assert f"bytes of tokens = {size}: expected at most {size - 1}" in refusal(path)
+    assert is_read(path, Bounds(text=size))
+    told = refused(path, Bounds(text=size - 1))
+    assert f"bytes of tokens = {size}: expected at most {size - 1}" in told
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -16,23 +16,46 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from kernels.checks import report
 from kernels.checks.apart import CHECKS, SECONDS, outcome_apart
 from kernels.checks.outcome import ROOT, Outcome
-from kernels.devices.driver import gpu_status
+from kernels.devices.driver import GpuStatus, gpu_status
 from simulator.base.files import write_atomically
 
 PASSED, FAILED, NO_GPU, INTERRUPTED = 0, 1, 3, 130
 
 Runner = Callable[[str, bool], Outcome]
+
+
+class Check(Protocol):
+    """Does a check by its name, as `outcome_apart` does."""
+
+    def __call__(self, name: str, /, *, quick: bool, seconds: float) -> Outcome:
+        """Return what became of it."""
+
+
 SAME = ("GPU", "kernel sources")
 """Facts of the machine that must not change where checks are added to a report."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; return the exit status."""
+def main(
+    arguments: Sequence[str] | None = None,
+    status: Callable[[], GpuStatus] = gpu_status,
+    check: Check = outcome_apart,
+) -> int:
+    """Do what the command line says; return the exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The command line; none: that of the process.
+    status : callable
+        Returns whether there is a GPU.
+    check : callable
+        Does a check by its name.
+    """
     parser = argparse.ArgumentParser(prog="kernels.check", description=(__doc__ or "").strip())
     parser.add_argument("--quick", action="store_true", help="small sizes, fewer measurements")
     parser.add_argument(
@@ -50,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--output", type=Path, default=ROOT / "docs" / "gpu", help="folder of the report"
     )
     chosen = parser.parse_args(arguments)
-    reason = gpu_status().reason
+    reason = status().reason
     if reason:
         return _no_gpu(reason)
     earlier = reported(chosen.output, quick=chosen.quick) if chosen.add else ()
@@ -58,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return check_all(
             chosen.only or [name for name in CHECKS if name not in passed],
-            in_time(chosen.seconds),
+            in_time(chosen.seconds, check),
             quick=chosen.quick,
             output=None if chosen.only and not chosen.add else chosen.output,
             earlier=earlier,
@@ -68,15 +91,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def in_time(seconds: float) -> Runner:
-    """Return what does a check in a process of its own, as long as there is time."""
+def in_time(seconds: float, check: Check = outcome_apart) -> Runner:
+    """Return what does a check, by default in a process of its own, as long as there is time."""
     until = time.monotonic() + seconds
 
     def run(name: str, quick: bool) -> Outcome:
         left = until - time.monotonic()
         if left <= 0:
             return Outcome(name, "not run", f"no time was left of {seconds:.0f} seconds")
-        return outcome_apart(name, quick=quick, seconds=min(SECONDS, left))
+        return check(name, quick=quick, seconds=min(SECONDS, left))
 
     return run
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from kernels.build.nvrtc import nvrtc_reason, nvrtc_version
 from kernels.build.sources import FOLDER
@@ -62,9 +63,9 @@ def software() -> dict[str, str]:
     }
 
 
-def sources_digest() -> str:
+def sources_digest(folder: Path = FOLDER) -> str:
     """Return a short hash of the CUDA sources: what a report tells is of these."""
-    texts = [path.read_bytes() for path in sorted(FOLDER.glob("*.cu*"))]
+    texts = [path.read_bytes() for path in sorted(folder.glob("*.cu*"))]
     return hashlib.sha256(repr(texts).encode()).hexdigest()[:12]
 
 

@@ -407,8 +407,18 @@ def trace_overhead(on: Setting) -> Finding:
 # --- naive beside flash2 ------------------------------------------------------------------------
 
 
-def curves(on: Setting) -> Finding:
-    """Measure time and memory of naive and flash2 as N grows."""
+def curves(
+    on: Setting, measured: Callable[[Workload, Inputs, Setting], dict[str, float]] | None = None
+) -> Finding:
+    """Measure time and memory of naive and flash2 as N grows.
+
+    Parameters
+    ----------
+    on : Setting
+        The GPU.
+    measured : callable, optional
+        Returns ``bytes`` and ``ms`` of a run; none: `size_and_time`.
+    """
     if on.device.name != "cupy":
         raise CannotRunError("memory is measured on a GPU only")
     heads, head_dim = 8, 64
@@ -421,10 +431,9 @@ def curves(on: Setting) -> Finding:
             line |= {"rows": w.rows, "cols": w.cols, WORKLOAD: signature(w)}
             inputs = shaped(w, drawn(heads * 2**power * head_dim, 1)[0])
             try:
-                line |= _size_and_time(w, inputs, on)
+                line |= (measured or size_and_time)(w, inputs, on)
             except Exception as error:  # out of memory is part of the story
                 line["reason"] = f"{type(error).__name__}: {str(error)[:200]}"
-            release()
     title = f"Naive and flash2 as N grows: {heads} heads, d = {head_dim}, float16, no mask"
     rows = tuple(
         (
@@ -437,24 +446,27 @@ def curves(on: Setting) -> Finding:
     )
     return Finding(
         title,
-        tuple(_growth_faults(lines)),
+        tuple(growth_faults(lines)),
         (Table(title, ("algorithm", "N", "ms", "MiB on the GPU"), rows),),
         {"lines": lines},
     )
 
 
-def _size_and_time(w: Workload, inputs: Inputs, on: Setting) -> dict[str, float]:
+def size_and_time(w: Workload, inputs: Inputs, on: Setting) -> dict[str, float]:
     """Return the memory that a run takes of the GPU, and how long it takes."""
     import cupy
 
     pool = cupy.get_default_memory_pool()
     before = pool.used_bytes()
-    run = FastRun(w, inputs, on.device, scores_as_element=True)
-    size = pool.used_bytes() - before
-    return {"bytes": size, "ms": timed(lambda _: run.launch(), quick=on.quick).median}
+    try:
+        run = FastRun(w, inputs, on.device, scores_as_element=True)
+        size = pool.used_bytes() - before
+        return {"bytes": size, "ms": timed(lambda _: run.launch(), quick=on.quick).median}
+    finally:
+        release()
 
 
-def _growth_faults(lines: list[dict[str, Any]]) -> list[str]:
+def growth_faults(lines: list[dict[str, Any]]) -> list[str]:
     """Return where memory grows otherwise than it must: naive as N², flash2 as N."""
     faults = []
     for algorithm, least, most in ((BASELINE.name, 3.0, 4.2), (USUAL.name, 1.7, 2.3)):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +26,8 @@ from simulator.program.algorithms import tile_program
 from simulator.program.tile_program import Counters
 from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace
+
+Scenarios = Mapping[str, Scenario]
 
 LONG = 2**14
 """Query rows from which a scenario is left out where only what is short is asked for."""
@@ -97,10 +100,10 @@ ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 CONFORMANCE = ROOT / "tests" / "conformance"
 
 
-def conformance(on: Setting) -> Finding:
-    """Run the conformance cases: arrays within their tolerances, counts exact."""
+def conformance(on: Setting, folder: Path = CONFORMANCE) -> Finding:
+    """Run the conformance cases of a folder: arrays within their tolerances, counts exact."""
     judge = _judge()
-    cases = judge.find_cases(CONFORMANCE)
+    cases = judge.find_cases(folder)
     faults = []
     for case in cases:
 
@@ -117,12 +120,20 @@ def conformance(on: Setting) -> Finding:
     return Finding(f"{len(cases)} cases of tests/conformance", tuple(faults))
 
 
-def against_float64(on: Setting) -> Finding:
-    """Hold every op of every tile of the scenarios against the float64 interpreter."""
+def against_float64(on: Setting, chosen: Scenarios | None = None) -> Finding:
+    """Hold every op of every tile of the scenarios against the float64 interpreter.
+
+    Parameters
+    ----------
+    on : Setting
+        The device.
+    chosen : mapping of str to Scenario, optional
+        By name; none: those that ship.
+    """
     shares: dict[str, float] = {}
     faults = []
     visits = 0
-    for name, scenario in scenarios(on, shipped_only=True):
+    for name, scenario in (chosen or scenarios(on, shipped_only=True)).items():
 
         def found(name: str = name, scenario: Scenario = scenario) -> list[str]:
             nonlocal visits
@@ -141,10 +152,18 @@ def against_float64(on: Setting) -> Finding:
     )
 
 
-def same_bits(on: Setting) -> Finding:
-    """Compare fast and trace build to the last bit, and the fast build with itself."""
+def same_bits(on: Setting, chosen: Scenarios | None = None) -> Finding:
+    """Compare fast and trace build to the last bit, and the fast build with itself.
+
+    Parameters
+    ----------
+    on : Setting
+        The device.
+    chosen : mapping of str to Scenario, optional
+        By name; none: all of `scenarios`.
+    """
     faults, count = [], 0
-    for name, scenario in scenarios(on):
+    for name, scenario in (chosen or scenarios(on)).items():
         count += 1
 
         def found(scenario: Scenario = scenario) -> list[str]:
@@ -159,10 +178,18 @@ def same_bits(on: Setting) -> Finding:
     )
 
 
-def counted(on: Setting) -> Finding:
-    """Compare the bytes that the kernels count with the tile program's, tensor by tensor."""
+def counted(on: Setting, chosen: Scenarios | None = None) -> Finding:
+    """Compare the bytes that the kernels count with the tile program's, tensor by tensor.
+
+    Parameters
+    ----------
+    on : Setting
+        The device.
+    chosen : mapping of str to Scenario, optional
+        By name; none: all of `scenarios`.
+    """
     faults, count = [], 0
-    for name, scenario in scenarios(on):
+    for name, scenario in (chosen or scenarios(on)).items():
         count += 1
 
         def found(scenario: Scenario = scenario) -> list[str]:
@@ -175,15 +202,23 @@ def counted(on: Setting) -> Finding:
     )
 
 
-def tensor_cores(on: Setting) -> Finding:
-    """Hold the tensor-core kernel against float64, with four warps a block and with eight."""
+def tensor_cores(on: Setting, cases: Mapping[str, dict[str, Any]] = TENSOR_CASES) -> Finding:
+    """Hold the tensor-core kernel against float64, with four warps a block and with eight.
+
+    Parameters
+    ----------
+    on : Setting
+        The device; a GPU runs `CROWDED`, too.
+    cases : mapping of str to dict
+        Scenarios by name, as a file has them.
+    """
     able = capability(on)
     if able is not None and able < CAPABILITY:
         raise CannotRunError(
             f"this GPU is sm_{able}: tensor cores as used begin at sm_{CAPABILITY}"
         )
     faults, count = [], 0
-    tables = TENSOR_CASES | (CROWDED if on.device.name == "cupy" else {})
+    tables = {**cases, **(CROWDED if on.device.name == "cupy" else {})}
     for name, table in tables.items():
         for dtype in ("float16", "bfloat16"):
             for warps in (4, 8):
@@ -211,18 +246,20 @@ def tensor_cores(on: Setting) -> Finding:
 # --- what they share ----------------------------------------------------------------------------
 
 
-def scenarios(on: Setting, *, shipped_only: bool = False) -> Iterator[tuple[str, Scenario]]:
-    """Yield the scenarios that ship and, unless told not to, `CASES` with every algorithm."""
+def scenarios(on: Setting, *, shipped_only: bool = False) -> dict[str, Scenario]:
+    """Return the scenarios that ship and, unless told not to, `CASES` with every algorithm."""
+    found = {}
     for path in sorted(SCENARIOS.glob("*.toml")):
         scenario = load_scenario(path)
         if not (on.quick and (scenario.attention.seqlen_q or 0) >= LONG):
-            yield path.stem, scenario
+            found[path.stem] = scenario
     if shipped_only:
-        return
+        return found
     for name, table in CASES.items():
         for algorithm in KERNELS:
             attention = {**table["attention"], "algorithm": algorithm}
-            yield f"{algorithm}, {name}", parse_scenario({**table, "attention": attention})
+            found[f"{algorithm}, {name}"] = parse_scenario({**table, "attention": attention})
+    return found
 
 
 def numbers_of(scenario: Scenario) -> tuple[Workload, Inputs]:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 from simulator.problem.workload import Workload
 
@@ -51,7 +51,29 @@ class Timing:
         }
 
 
-def timed(launch: Callable[[int], object], *, quick: bool = False) -> Timing:
+class Mark(Protocol):
+    """A moment of what a GPU does, `cupy.cuda.Event`."""
+
+    def record(self) -> object:
+        """Let it be now, behind what has been launched."""
+
+    def synchronize(self) -> object:
+        """Wait until the GPU has reached it."""
+
+
+class Clock(Protocol):
+    """What tells the time of a GPU, `cupy.cuda`."""
+
+    def Event(self) -> Mark:
+        """Return a moment to be."""
+
+    def get_elapsed_time(self, start: Any, stop: Any, /) -> float:
+        """Return the milliseconds between two moments."""
+
+
+def timed(
+    launch: Callable[[int], object], *, quick: bool = False, clock: Clock | None = None
+) -> Timing:
     """Measure how long a launch takes on the GPU.
 
     Parameters
@@ -60,14 +82,15 @@ def timed(launch: Callable[[int], object], *, quick: bool = False) -> Timing:
         Told a number that goes up with each call, by which it takes another set of inputs.
     quick : bool
         Whether fewer measurements do.
+    clock : Clock, optional
+        What tells the time; none: CUDA does.
     """
-    from cupy.cuda import Event, get_elapsed_time
-
+    on = clock or _cuda()
     count = 0
 
     def measure(launches: int, measurements: int) -> list[float]:
         nonlocal count
-        marks = [(Event(), Event()) for _ in range(measurements)]
+        marks = [(on.Event(), on.Event()) for _ in range(measurements)]
         for start, stop in marks:
             start.record()
             for _ in range(launches):
@@ -75,7 +98,7 @@ def timed(launch: Callable[[int], object], *, quick: bool = False) -> Timing:
                 count += 1
             stop.record()
         marks[-1][1].synchronize()
-        return [float(get_elapsed_time(*pair)) / launches for pair in marks]
+        return [float(on.get_elapsed_time(*pair)) / launches for pair in marks]
 
     measure(1, 1)  # loads and compiles
     spent, launches = 0.0, 1
@@ -85,6 +108,13 @@ def timed(launch: Callable[[int], object], *, quick: bool = False) -> Timing:
         launches = max(1, min(MOST, ceil(INTERVAL / max(one, 1e-3))))
     times = measure(launches, 3 if quick or one > LONG else 15)
     return summary(times, launches)
+
+
+def _cuda() -> Clock:
+    from cupy import cuda
+
+    clock: Clock = cuda
+    return clock
 
 
 def summary(times: Sequence[float], launches: int) -> Timing:

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from kernels.cuda.engine import KernelEngine
+from kernels.cuda.launch import Device
 from kernels.devices.cupy import CupyDevice
-from kernels.devices.driver import gpu_status
+from kernels.devices.driver import GpuStatus, gpu_status
 from kernels.devices.host.device import HostDevice
 from kernels.errors import KernelError
 from simulator.base.errors import InputError, refuse
@@ -15,6 +19,25 @@ from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.protocol import Engine
 from simulator.problem.workload import Inputs, Workload
 
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """The GPU of a machine.
+
+    Attributes
+    ----------
+    status : callable
+        Returns whether there is one.
+    opened : callable
+        Returns it as a device.
+    """
+
+    status: Callable[[], GpuStatus] = gpu_status
+    opened: Callable[[], Device] = CupyDevice
+
+
+GPU = Gpu()
+"""That of this machine."""
 ENGINES = ("auto", "numpy", "cupy", "host")
 FAULTS_NOTE = "faults are switched on: computed with NumPy, the CUDA kernels have none"
 
@@ -24,7 +47,9 @@ def make_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:
     return choose_engine(name, workload, inputs)[0]
 
 
-def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine, str]:
+def choose_engine(
+    name: str, workload: Workload, inputs: Inputs, gpu: Gpu | None = None
+) -> tuple[Engine, str]:
     """Return the engine of that name, and why ``auto`` did not take the GPU.
 
     Parameters
@@ -35,6 +60,8 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
         What it is to run.
     inputs : Inputs
         Q, K and V.
+    gpu : Gpu, optional
+        Which GPU; none: that of this machine.
 
     Returns
     -------
@@ -50,6 +77,7 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
         There is no such engine, this machine lacks what it needs, the tiles do not fit it, or
         it cannot make the faults that are switched on. Never with ``auto``.
     """
+    gpu = gpu or GPU
     if workload.faults.on and name in ENGINES:
         if name in ("cupy", "host"):
             expected = "auto or numpy while faults are switched on: the CUDA kernels have none"
@@ -59,16 +87,16 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
         return numpy_engine(workload, inputs), ""
     if name in ("cupy", "host"):
         try:
-            return _kernel_engine(name, workload, inputs), ""
+            return _kernel_engine(name, workload, inputs, gpu), ""
         except KernelError as error:
             expected = f"a machine that can run it: {_first_line(error)}"
             raise refuse("--engine", "engine", name, expected) from error
     if name != "auto":
         raise refuse("--engine", "engine", name, f"one of {', '.join(ENGINES)}")
-    note = gpu_status().reason
+    note = gpu.status().reason
     if not note:
         try:
-            return _kernel_engine("cupy", workload, inputs), ""
+            return _kernel_engine("cupy", workload, inputs, gpu), ""
         except InputError as error:
             note = error.mistakes[0].expected
         except KernelError as error:
@@ -76,11 +104,11 @@ def choose_engine(name: str, workload: Workload, inputs: Inputs) -> tuple[Engine
     return numpy_engine(workload, inputs), note
 
 
-def _kernel_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:
+def _kernel_engine(name: str, workload: Workload, inputs: Inputs, gpu: Gpu) -> Engine:
     if name == "host":
         return KernelEngine(workload, inputs, HostDevice())
     try:
-        return KernelEngine(workload, inputs, CupyDevice())
+        return KernelEngine(workload, inputs, gpu.opened())
     except (InputError, KernelError):
         raise
     except Exception as error:  # out of memory, a lost device: only its driver knows how

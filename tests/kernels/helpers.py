@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from kernels.cuda.fast import FastRun
 from kernels.cuda.specs import KERNELS
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.module import Order, Schedule
+from kernels.devices.host.module import HostModule, Order, Schedule
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
@@ -59,11 +60,30 @@ def workload_of(chosen: Scenario) -> tuple[Workload, Inputs]:
     return workload, read_inputs(workload)
 
 
+class ChangedDevice(HostDevice):
+    """A CPU on which the kernels' text is another one.
+
+    Parameters
+    ----------
+    change : callable
+        Returns the text to compile in the place of a source.
+    schedule : Schedule
+        Orders and workers.
+    """
+
+    def __init__(self, change: Callable[[str], str], schedule: Schedule | None = None) -> None:
+        super().__init__(schedule)
+        self._change = change
+
+    def module(self, code: str, options: tuple[str, ...]) -> HostModule:
+        return super().module(self._change(code), options)
+
+
 def host_trace(
-    workload: Workload, inputs: Inputs, schedule: Schedule | None = None
+    workload: Workload, inputs: Inputs, device: HostDevice | None = None
 ) -> tuple[Trace, KernelEngine]:
     """Return a trace on the host engine."""
-    engine = KernelEngine(workload, inputs, HostDevice(schedule))
+    engine = KernelEngine(workload, inputs, device or HostDevice())
     return Trace(tile_program(workload), engine, inputs), engine
 
 
@@ -92,7 +112,12 @@ def kernel_scenarios(draw: st.DrawFn, algorithm: str) -> Scenario:
     )
 
 
-def faults(workload: Workload, inputs: Inputs, schedules: tuple[Schedule, ...]) -> list[str]:
+def faults(
+    workload: Workload,
+    inputs: Inputs,
+    schedules: tuple[Schedule, ...],
+    made: Callable[[Schedule], HostDevice] = HostDevice,
+) -> list[str]:
     """Return all that is wrong with the kernels on a workload; an error counts, too.
 
     Looked at: O and lse against the textbook in float64, every op of every tile against the
@@ -100,7 +125,8 @@ def faults(workload: Workload, inputs: Inputs, schedules: tuple[Schedule, ...]) 
     """
     found: list[str] = []
     for schedule in schedules:
-        trace, engine = host_trace(workload, inputs, schedule)
+        device = made(schedule)
+        trace, engine = host_trace(workload, inputs, device)
         found += _number_faults(trace)
         verdict = verify(trace)
         if verdict.difference is not None:
@@ -115,7 +141,7 @@ def faults(workload: Workload, inputs: Inputs, schedules: tuple[Schedule, ...]) 
             found.append(f"{counted.flops} FLOPs, expected {asked.flops}")
         if found:  # spares the compilation of the fast build
             break
-        found += bit_faults(workload, inputs, engine, schedule)
+        found += bit_faults(workload, inputs, engine, device)
         # A launch over everything leaves what those of single heads and few row blocks leave.
         left = engine.run_everything().o
         if workload.unpacked(widened(left, workload.dtype)).tobytes() != trace.output.tobytes():
@@ -148,10 +174,9 @@ def _number_faults(trace: Trace) -> list[str]:
 
 
 def bit_faults(
-    workload: Workload, inputs: Inputs, engine: KernelEngine, schedule: Schedule
+    workload: Workload, inputs: Inputs, engine: KernelEngine, device: HostDevice
 ) -> list[str]:
     """Compare the fast build with what the trace build left in memory, to the last bit."""
-    device = HostDevice(schedule)
     fast = FastRun(workload, inputs, device)
     fast.launch()
     traced = engine.run_everything()

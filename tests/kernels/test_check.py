@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -28,12 +29,13 @@ from kernels.checks.picture import Chart, svg
 from kernels.cuda.fast import FastRun
 from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
+from kernels.devices.host.module import HostModule
 from kernels.errors import KernelError
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.tile_program import Counters
 from simulator.study.gpu_report import measured_dram, measured_run
 from tests.helpers.runs import scenario
-from tests.kernels.helpers import needs_compiler, workload_of
+from tests.kernels.helpers import ChangedDevice, needs_compiler, workload_of
 from tests.kernels.outcomes import DEVICE, LINES, OUTCOMES
 
 # --- outcomes and the report --------------------------------------------------------------------
@@ -93,15 +95,12 @@ def test_the_machine_is_described() -> None:
     assert machine.cuda_version(12090) == "12.9"
 
 
-def test_kernel_sources_are_told_by_their_text(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_kernel_sources_are_told_by_their_text(tmp_path: Path) -> None:
     assert machine.software()["kernel sources"] == machine.sources_digest()
-    monkeypatch.setattr(machine, "FOLDER", tmp_path)
     digests = set()
     for name in ("a.cu", "b.cuh", "note.md", "b.cuh"):
         (tmp_path / name).write_text(f"{name} {len(digests)}", encoding="utf-8")
-        digests.add(machine.sources_digest())
+        digests.add(machine.sources_digest(tmp_path))
     assert len(digests) == 3  # not of a note
 
 
@@ -157,16 +156,14 @@ def test_dram_bytes_are_read_back_for_their_workload() -> None:
 
 
 @needs_compiler
-def test_curves_are_read_back_for_their_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_are_read_back_for_their_workloads() -> None:
     class Card(HostDevice):
         """Stands for a GPU as far as tiles are chosen; nothing is launched."""
 
         name = "cupy"
 
-    monkeypatch.setattr(measure, "_size_and_time", lambda *_: {"bytes": 2**20, "ms": 0.5})
-    monkeypatch.setattr(measure, "release", lambda: None)
     device = Card()
-    found = measure.curves(Setting(device, quick=True))
+    found = measure.curves(Setting(device, quick=True), lambda *_: {"bytes": 2**20, "ms": 0.5})
     said = shown_again(Outcome("naive and flash2", "passed", "", figures=found.figures))
     for algorithm in ("naive", "flash2"):
         w = measure.workload_of(device, algorithm, 1024, 64, 8)
@@ -214,10 +211,9 @@ def test_a_sanitizer_that_did_not_look_is_no_pass() -> None:
     assert died[0].startswith("the program under it ended with status 137")
 
 
-def test_a_missing_tool(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools.shutil, "which", lambda _: None)
-    with pytest.raises(CannotRunError, match="ncu is not installed"):
-        tools.tool("ncu")
+def test_a_missing_tool() -> None:
+    with pytest.raises(CannotRunError, match="no-such-tool is not installed"):
+        tools.tool("no-such-tool")
 
 
 def test_a_tool_beside_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -310,48 +306,49 @@ def host() -> Setting:
         pytest.skip(str(error))
 
 
+ONE = {"one": scenario("flash2", nq=9, rows=4, cols=3, d=5, dv=7, dtype="float16")}
+
+
 @needs_compiler
-def test_conformance_on_the_host(host: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = numbers._judge()
-    chosen = [c for c in judge.find_cases(numbers.CONFORMANCE) if "small" in c.stem]
-    judge.find_cases = lambda _: chosen
-    monkeypatch.setattr(numbers, "_judge", lambda: judge)
-    found = numbers.conformance(host)
+def test_conformance_on_the_host(host: Setting, tmp_path: Path) -> None:
+    for file in numbers.CONFORMANCE.glob("*-small.*"):
+        shutil.copy(file, tmp_path)
+    found = numbers.conformance(host, tmp_path)
     assert found.summary == "3 cases of tests/conformance"
     assert found.faults == ()
-    judge.array_faults = lambda *_: ["planted"]
-    assert numbers.conformance(host).faults == tuple(f"{c.stem}: planted" for c in chosen)
+    wanted = tmp_path / "flash2-small.expected.npz"
+    with np.load(wanted) as arrays:
+        np.savez(wanted, **{**arrays, "o": arrays["o"] + 1})
+    (fault,) = numbers.conformance(host, tmp_path).faults
+    assert fault.startswith("flash2-small: o: off by ")
 
 
 @needs_compiler
-def test_numbers_on_the_host(host: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = [("one", scenario("flash2", nq=9, rows=4, cols=3, d=5, dv=7, dtype="float16"))]
-    monkeypatch.setattr(numbers, "scenarios", lambda *_, **__: iter(chosen))
+def test_numbers_on_the_host(host: Setting) -> None:
     for look in (numbers.against_float64, numbers.same_bits, numbers.counted):
-        found = look(host)
+        found = look(host, ONE)
         assert found.faults == (), look
         assert found.summary
 
 
 @needs_compiler
-def test_faults_of_numbers_are_found(host: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = [("one", scenario("flash2", nq=9, rows=4, cols=3, d=5, dv=7, dtype="float16"))]
-    monkeypatch.setattr(numbers, "scenarios", lambda *_, **__: iter(chosen))
-    right = FastRun.launch
+def test_faults_of_numbers_are_found() -> None:
+    class Unlike(HostDevice):
+        """Compiles the fast build without its rescaling."""
 
-    def other(run: FastRun) -> None:
-        right(run)
-        run.tensors.o[0, 0, 0] ^= 1  # type: ignore[index]
+        def module(self, code: str, options: tuple[str, ...]) -> HostModule:
+            changed = code if "-DTRACE" in options else code.replace("O[r][n] *= alpha;", ";")
+            return super().module(changed, options)
 
-    monkeypatch.setattr(FastRun, "launch", other)
-    assert "one: o differs between fast and trace build" in numbers.same_bits(host).faults
+    found = numbers.same_bits(Setting(Unlike()), ONE).faults
+    assert "one: o differs between fast and trace build" in found
 
-    def broken(*_: object) -> None:
+    def broken(code: str) -> str:
         raise KernelError("no such kernel")
 
-    monkeypatch.setattr(numbers, "traced", broken)
-    assert numbers.counted(host).faults == ("one: KernelError: no such kernel",)
-    assert numbers.against_float64(host).faults == ("one: KernelError: no such kernel",)
+    on = Setting(ChangedDevice(broken))
+    assert numbers.counted(on, ONE).faults == ("one: KernelError: no such kernel",)
+    assert numbers.against_float64(on, ONE).faults == ("one: KernelError: no such kernel",)
 
 
 def test_counts_are_compared_by_tensor() -> None:
@@ -366,32 +363,36 @@ def test_counts_are_compared_by_tensor() -> None:
 
 def test_scenarios_cover_all_algorithms_and_types() -> None:
     on = Setting(device=None)  # type: ignore[arg-type]
-    found = [numbers.resolve(s) for _, s in numbers.scenarios(on)]
+    found = [numbers.resolve(s) for s in numbers.scenarios(on).values()]
     assert {w.algorithm for w in found} == set(KERNELS)
     assert {w.dtype for w in found} == {"float32", "float16", "bfloat16"}
-    quick = dict(numbers.scenarios(Setting(device=None, quick=True)))  # type: ignore[arg-type]
-    assert set(dict(numbers.scenarios(on))) - set(quick) == {"real-scale"}
+    quick = numbers.scenarios(Setting(device=None, quick=True))  # type: ignore[arg-type]
+    assert set(numbers.scenarios(on)) - set(quick) == {"real-scale"}
 
 
 @needs_compiler
-@pytest.mark.parametrize("broken", [np.nan, 0.1])
-def test_tensor_cores_on_the_host(
-    host: Setting, monkeypatch: pytest.MonkeyPatch, broken: float
-) -> None:
+def test_tensor_cores_on_the_host(host: Setting) -> None:
     table = {"attention": {"heads": 1, "seqlen_q": 70, "head_dim": 64}, "mask": {"causal": True}}
-    monkeypatch.setattr(numbers, "TENSOR_CASES", {"one": table})
-    found = numbers.tensor_cores(host)
+    found = numbers.tensor_cores(host, {"one": table})
     assert found.summary == "O and lse of 4 workloads against float64, 3 runs of each alike"
     assert found.faults == ()
-    right = numbers.widened
 
-    def off(*arguments: Any) -> Any:
-        o = right(*arguments).copy()
-        o[0, 3, 5] += broken
-        return o
+    class Off(HostDevice):
+        """Hands back one number of O that is another: in both dtypes NaN, or of the other sign."""
 
-    monkeypatch.setattr(numbers, "widened", off)
-    assert len(numbers.tensor_cores(host).faults) == 4
+        lost = True
+
+        def download(self, buffer: np.ndarray) -> np.ndarray:
+            copy = super().download(buffer)
+            if copy.dtype == np.uint16:
+                copy[0, 3, 5] = 0x7FFF if self.lost else copy[0, 3, 5] ^ 0x8000
+            return copy
+
+    off = Off()
+    for off.lost in (True, False):
+        told = numbers.tensor_cores(Setting(off), {"one": table}).faults
+        assert len(told) == 4
+        assert all("O of head 0 is off by" in fault for fault in told)
 
 
 # --- times --------------------------------------------------------------------------------------
@@ -420,13 +421,12 @@ def test_flops_and_rates() -> None:
     [(0.05, 100, 15, 200), (20.0, 1, 15, 200), (600.0, 1, 3, 600)],
 )
 def test_a_gpu_is_warm_before_it_is_measured(
-    cost: float, launches: int, measurements: int, before: float, monkeypatch: pytest.MonkeyPatch
+    cost: float, launches: int, measurements: int, before: float
 ) -> None:
     """With a clock in the place of the GPU's: the first two launches take 3 ms longer."""
-    cuda = pytest.importorskip("cupy").cuda
     now, calls = 0.0, 0
 
-    class Event:
+    class Moment:
         at = 0.0
 
         def record(self) -> None:
@@ -435,15 +435,20 @@ def test_a_gpu_is_warm_before_it_is_measured(
         def synchronize(self) -> None:
             pass
 
+    class Watch:
+        def Event(self) -> Moment:
+            return Moment()
+
+        def get_elapsed_time(self, start: Moment, stop: Moment) -> float:
+            return stop.at - start.at
+
     def launch(count: int) -> None:
         nonlocal now, calls
         assert count == calls
         calls += 1
         now += cost + 3 * (calls <= 2)
 
-    monkeypatch.setattr(cuda, "Event", Event)
-    monkeypatch.setattr(cuda, "get_elapsed_time", lambda start, stop: stop.at - start.at)
-    found = timing.timed(launch)
+    found = timing.timed(launch, clock=Watch())
     assert (found.launches, found.measurements) == (launches, measurements)
     assert found.median == found.most == pytest.approx(cost)
     assert now - cost * launches * measurements >= before
@@ -544,6 +549,6 @@ def test_tiles_fit_the_device() -> None:
 
 
 def test_memory_that_grows_otherwise() -> None:
-    assert measure._growth_faults(LINES[:3]) == []
-    assert measure._growth_faults([n | {"bytes": n["N"] * 7} for n in LINES[3:]]) == []
-    assert "twice the tokens take 4.00" in measure._growth_faults(LINES[3:])[0]
+    assert measure.growth_faults(LINES[:3]) == []
+    assert measure.growth_faults([n | {"bytes": n["N"] * 7} for n in LINES[3:]]) == []
+    assert "twice the tokens take 4.00" in measure.growth_faults(LINES[3:])[0]

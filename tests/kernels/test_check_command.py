@@ -20,6 +20,7 @@ from tests.kernels.outcomes import DEVICE, OUTCOMES
 no_gpu = pytest.mark.skipif(gpu_status().available, reason="there is a GPU")
 
 NONE = GpuStatus("", "", "no NVIDIA driver is installed")
+USABLE = GpuStatus("A GPU", "13.0", "")
 
 
 def fake(outcomes: list[Outcome]) -> check.Runner:
@@ -28,10 +29,9 @@ def fake(outcomes: list[Outcome]) -> check.Runner:
 
 
 def test_without_a_gpu_it_says_so_and_writes_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(check, "gpu_status", lambda: NONE)
-    assert check.main(["--quick", "--output", str(tmp_path / "gpu")]) == 3
+    assert check.main(["--quick", "--output", str(tmp_path / "gpu")], lambda: NONE) == 3
     printed = capsys.readouterr()
     assert printed.err == ("No usable GPU, so nothing was checked: no NVIDIA driver is installed\n")
     assert not list(tmp_path.iterdir())
@@ -89,16 +89,15 @@ def test_what_is_not_run_is_no_failure(tmp_path: Path) -> None:
     assert "`python -m kernels.check --quick`" in (tmp_path / "REPORT.md").read_text("utf-8")
 
 
-def test_only_writes_no_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(check, "gpu_status", lambda: GpuStatus("A GPU", "13.0", ""))
+def test_only_writes_no_report(tmp_path: Path) -> None:
     asked = []
 
     def run(name: str, *, quick: bool, seconds: float) -> Outcome:
         asked.append((name, quick))
         return DEVICE if name == "device" else Outcome(name, "passed", "")
 
-    monkeypatch.setattr(check, "outcome_apart", run)
-    assert check.main(["--only", "cubins", "--output", str(tmp_path)]) == 0
+    words = ["--only", "cubins", "--output", str(tmp_path)]
+    assert check.main(words, lambda: USABLE, run) == 0
     assert asked == [("device", False), ("cubins", False)]
     assert not list(tmp_path.iterdir())
 
@@ -121,8 +120,7 @@ def test_the_report_is_there_before_all_is_done(tmp_path: Path) -> None:
     assert states["memcheck"] == ("not run", "not yet")
 
 
-def test_a_report_is_gone_on_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(check, "gpu_status", lambda: GpuStatus("A GPU", "13.0", ""))
+def test_a_report_is_gone_on_with(tmp_path: Path) -> None:
     facts = {"GPU": "A GPU", "driver": "580.1", "kernel sources": "abc"}
     asked: list[str] = []
 
@@ -131,14 +129,13 @@ def test_a_report_is_gone_on_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         assert 0 < seconds <= 500
         return Outcome(name, "passed", "again", figures={"facts": dict(facts)})
 
-    monkeypatch.setattr(check, "outcome_apart", run)
     names = ["device", "conformance", "counters"]
     before = [Outcome(n, "passed", "before", figures={"facts": dict(facts)}) for n in names]
     before[2] = Outcome("counters", "failed", "before")
     check.write_report(before, quick=False, output=tmp_path)
     add = ["--add", "--seconds", "500", "--output", str(tmp_path)]
 
-    assert check.main([*add, "--only", "cubins"]) == 0
+    assert check.main([*add, "--only", "cubins"], lambda: USABLE, run) == 0
     assert asked == ["device", "cubins"]
     said = {o.name: o.summary for o in check.reported(tmp_path, quick=False)}
     assert said == {
@@ -150,7 +147,7 @@ def test_a_report_is_gone_on_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
     asked.clear()
     facts["driver"] = "580.2"
-    assert check.main(add) == 0
+    assert check.main(add, lambda: USABLE, run) == 0
     assert asked == [name for name in check.CHECKS if name not in ("conformance", "cubins")]
     found = check.reported(tmp_path, quick=False)
     assert [o.name for o in found] == list(check.CHECKS)
@@ -177,9 +174,8 @@ def test_a_report_of_other_kernels_is_not_gone_on_with(
     assert not list(tmp_path.iterdir())
 
 
-def test_no_check_begins_when_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "outcome_apart", lambda *_, **__: pytest.fail("it began"))
-    outcome = check.in_time(0)("cubins", True)
+def test_no_check_begins_when_time_is_over() -> None:
+    outcome = check.in_time(0, lambda *_, **__: pytest.fail("it began"))("cubins", True)
     assert (outcome.status, outcome.summary) == ("not run", "no time was left of 0 seconds")
 
 
@@ -191,16 +187,13 @@ def test_a_check_in_a_process_of_its_own() -> None:
     assert gpu_status().reason in outcome.faults[0]
 
 
-def test_a_check_that_dies_or_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert "its process ended with 1" in apart.outcome_apart("cubins", quick=True).faults[0]
-
-    def hangs(command: object, seconds: float) -> None:
-        raise subprocess.TimeoutExpired("python", seconds)
-
-    monkeypatch.setattr(apart, "ended", hangs)
-    outcome = apart.outcome_apart("cubins", quick=True, seconds=7)
-    assert outcome.faults == ("it did not end within 7 seconds",)
+def test_a_check_that_dies_or_does_not_end_in_time() -> None:
+    died = apart.outcome_apart("no such check", quick=True)
+    assert "its process ended with 2: " in died.faults[0]
+    assert "invalid choice: 'no such check'" in died.faults[0]
+    late = apart.outcome_apart("cubins", quick=True, seconds=0.01)
+    assert late.faults == ("it did not end within 0 seconds",)
+    assert (late.status, late.summary) == (died.status, died.summary) == ("failed", "it broke off")
 
 
 def test_what_a_check_has_started_ends_with_it(tmp_path: Path) -> None:

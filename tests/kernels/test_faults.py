@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from kernels.build.sources import whole_source
-from kernels.cuda import engine, fast
 from kernels.devices.host import compiler
 from kernels.devices.host.module import Order, Schedule
 from kernels.errors import KernelError
@@ -16,6 +15,7 @@ from simulator.problem.workload import Inputs
 from tests.kernels.helpers import (
     ALGORITHMS,
     SCHEDULES,
+    ChangedDevice,
     faults,
     needs_compiler,
     scenario,
@@ -300,8 +300,6 @@ def findings(
     algorithm: str, monkeypatch: pytest.MonkeyPatch, text: str, mask: Mapping[str, Any], nk: int
 ) -> list[str]:
     """Return what the checks find wrong with a kernel's text."""
-    for module in (engine, fast):
-        monkeypatch.setattr(module, "whole_source", lambda _: text)
     # A fault is the same without optimisation, and compiled in half the time.
     quick = tuple("-O0" if flag == "-O2" else flag for flag in compiler.FLAGS)
     monkeypatch.setattr(compiler, "FLAGS", quick)
@@ -314,7 +312,9 @@ def findings(
         inputs = Inputs(inputs.q, k.astype(np.float16).astype(np.float32), inputs.v)
     try:
         for schedule in ORDERS:
-            found = faults(workload, inputs, (schedule,))
+            found = faults(
+                workload, inputs, (schedule,), lambda s: ChangedDevice(lambda _: text, s)
+            )
             if found:
                 return found
     except KernelError as error:

@@ -12,17 +12,16 @@ from kernels.build.sources import FOLDER, anchors, op_lines, source, whole_sourc
 from kernels.cuda import tensor_core
 from kernels.cuda.counters import COUNTERS, total
 from kernels.cuda.fast import FastRun
-from kernels.cuda.launch import Tensors, build_options, prepared
+from kernels.cuda.launch import Device, Tensors, build_options, prepared
 from kernels.cuda.records import detail_type
 from kernels.cuda.runs import tile_runs
 from kernels.cuda.specs import KERNELS, SPECS, Part, most_shared_bytes, shared_bytes
-from kernels.devices import registry
 from kernels.devices.cupy import CupyDevice
 from kernels.devices.driver import GpuStatus, gpu_status
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostModule
-from kernels.devices.registry import choose_engine, make_engine
+from kernels.devices.registry import Gpu, choose_engine, make_engine
 from kernels.errors import KernelError
 from simulator.base.dtypes import bfloat16_from_bits, round_to
 from simulator.base.errors import InputError
@@ -236,15 +235,14 @@ def test_without_a_gpu() -> None:
         (MemoryError("512 bytes"), "the GPU failed (512 bytes)"),  # what CuPy raises is not ours
     ],
 )
-def test_auto_falls_back(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_falls_back(error: Exception, said: str) -> None:
     """A GPU is there, but cannot be used: NumPy, and the reason."""
 
-    def unusable() -> None:
+    def unusable() -> Device:
         raise error
 
-    monkeypatch.setattr(registry, "gpu_status", lambda: GpuStatus("a GPU", "13.0", ""))
-    monkeypatch.setattr(registry, "CupyDevice", unusable)
-    engine, note = choose_engine("auto", *workload_of(scenario("flash2")))
+    gpu = Gpu(lambda: GpuStatus("a GPU", "13.0", ""), unusable)
+    engine, note = choose_engine("auto", *workload_of(scenario("flash2")), gpu)
     assert isinstance(engine, NumpyEngine)
     assert note == said
 

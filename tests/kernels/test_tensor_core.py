@@ -13,12 +13,11 @@ from kernels.build.sources import FOLDER, anchors, source, whole_source
 from kernels.cuda import tensor_core
 from kernels.cuda.engine import narrowed, widened
 from kernels.cuda.tensor_core import TensorCoreRun, build_options, check, grid, shared_bytes
-from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostModule, Order, Schedule
 from kernels.errors import KernelError
 from simulator.problem.workload import Inputs, Workload
 from tests.helpers.runs import program_of, rounding, scenario, textbook
-from tests.kernels.helpers import needs_compiler, workload_of
+from tests.kernels.helpers import ChangedDevice, needs_compiler, workload_of
 
 ORDERS = (Schedule(Order.FORWARD), Schedule(Order.REVERSE), Schedule(Order.RANDOM, seed=7))
 SCHEDULES = tuple(
@@ -253,8 +252,11 @@ def growing(inputs: Inputs, w: Workload) -> Inputs:
     return Inputs(inputs.q, widened(narrowed(grown, w.dtype), w.dtype), inputs.v)
 
 
-def run(w: Workload, inputs: Inputs, schedule: Schedule, warps: int = 4) -> tuple[Any, Any]:
-    device = HostDevice(schedule)
+def run(
+    w: Workload, inputs: Inputs, schedule: Schedule, warps: int = 4, text: str = ""
+) -> tuple[Any, Any]:
+    """Return O and LSE of the kernel, or of another text."""
+    device = ChangedDevice(lambda code: text or code, schedule)
     kernel = TensorCoreRun(w, inputs, device, warps=warps)
     kernel.launch()
     o, lse = kernel.tensors.o, kernel.tensors.lse
@@ -334,15 +336,14 @@ OF_PRODUCTS = "multiply_add(m[f][half], scale * LOG2_E, -subtract)"
 
 @needs_compiler
 @pytest.mark.parametrize("alpha", [ALPHA, OF_PRODUCTS])
-def test_a_maximum_that_stays_loses_nothing(alpha: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_maximum_that_stays_loses_nothing(alpha: str) -> None:
     """Alpha is 1 to the last bit: of products it is 1 but for their rounding, tile after tile."""
     text = whole_source("flash2_mma").replace(ALPHA, alpha)
-    monkeypatch.setattr(tensor_core, "whole_source", lambda _: text)
     w, inputs = workload(nq=16, nk=64 * 64)
     steps = np.linspace(9, 15, 16, dtype=np.float16).astype(np.float32)
     q = np.broadcast_to(steps[:, None], inputs.q.shape)  # scores of 72 to 120, one a row
     alike = Inputs(q, np.ones_like(inputs.k), inputs.v)
-    _, lse = run(w, alike, SCHEDULES[0])
+    _, lse = run(w, alike, SCHEDULES[0], text=text)
     exact = np.stack([textbook(w, alike, head)[1] for head in range(w.heads)])
     assert (np.abs(lse - exact).max() <= 2.0**-23 * 128) == (alpha == ALPHA)
 
@@ -425,17 +426,16 @@ FAULTY: dict[str, Any] = {
 @pytest.mark.sweep(keep=8)
 @needs_compiler
 @pytest.mark.parametrize("fault", [None, *FAULTS], ids=lambda f: f.what if f else "none")
-def test_a_planted_fault_is_found(fault: Fault | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_fault_is_found(fault: Fault | None) -> None:
     text = whole_source("flash2_mma")
     if fault:
         assert text.count(fault.old) == 1, f"{fault.old!r} is not in the kernel any more"
         text = text.replace(fault.old, fault.new)
-    monkeypatch.setattr(tensor_core, "whole_source", lambda _: text)
     w, inputs = workload(**FAULTY | (fault.changes if fault else {}))
     found: list[str] = []
     for numbers, schedule in itertools.product((growing(inputs, w), inputs), SCHEDULES):
         try:
-            found = wrong(w, numbers, *run(w, numbers, schedule))
+            found = wrong(w, numbers, *run(w, numbers, schedule, text=text))
         except KernelError as error:
             found = [str(error)]
         if found:

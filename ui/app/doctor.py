@@ -64,9 +64,9 @@ def examine() -> Iterator[Finding]:
     yield _log()
 
 
-def _mend() -> str:
+def _mend(frozen: bool) -> str:
     """Return what to do about a part that Tilescope always brings."""
-    return "install Tilescope again" if FROZEN else "`make run` installs what is missing"
+    return "install Tilescope again" if frozen else "`make run` installs what is missing"
 
 
 def _settings() -> Finding:
@@ -87,8 +87,14 @@ def _log() -> Finding:
     return Finding("log", True, str(path) if os.path.exists(path) else f"{path} (none yet)")
 
 
-def qt() -> Finding:
-    """Return whether Qt can be imported, and where it would draw."""
+def qt(*, frozen: bool = FROZEN) -> Finding:
+    """Return whether Qt can be imported, and where it would draw.
+
+    Parameters
+    ----------
+    frozen : bool
+        Whether the binary is asked: advice differs.
+    """
     try:
         from PySide6 import __version__
         from PySide6.QtGui import QGuiApplication
@@ -98,7 +104,7 @@ def qt() -> Finding:
         if QApplication.instance() is None:
             _KEPT.append(QApplication(["doctor"]))
     except ImportError as error:
-        return Finding("Qt", False, f"{error}; {_mend()}")
+        return Finding("Qt", False, f"{error}; {_mend(frozen)}")
     return Finding("Qt", True, f"PySide6 {__version__}, platform {QGuiApplication.platformName()}")
 
 
@@ -135,14 +141,20 @@ def _gpu() -> Finding:
     return Finding("GPU", None, f"{status.reason}; NumPy computes the same trace")
 
 
-def cupy() -> Finding:
-    """Return which CuPy is installed."""
+def cupy(*, frozen: bool = FROZEN) -> Finding:
+    """Return which CuPy is installed.
+
+    Parameters
+    ----------
+    frozen : bool
+        Whether the binary is asked: advice differs.
+    """
     found = cupy_version()
     if found is not None:
-        where = "in this bundle" if FROZEN else "installed"
+        where = "in this bundle" if frozen else "installed"
         unused = "" if gpu_status().available else "; it waits for a GPU"
         return Finding("CuPy", True, f"{found}, {where}{unused}")
-    if FROZEN:
+    if frozen:
         return Finding("CuPy", None, "not in this bundle; the larger one, without -cpu, has it")
     return Finding("CuPy", None, "not installed; a GPU needs it: make run EXTRAS=gpu-cuda13")
 
@@ -181,15 +193,21 @@ def _compiler() -> Finding:
     return Finding("C++ compiler", None, f"{compiler.reason}; only --engine host needs one")
 
 
-def codecs() -> Finding:
-    """Return which formats of films can be written."""
+def codecs(*, frozen: bool = FROZEN) -> Finding:
+    """Return which formats of films can be written.
+
+    Parameters
+    ----------
+    frozen : bool
+        Whether the binary is asked: advice differs.
+    """
     from ui.export.formats import FORMATS
 
     try:
         import av
     except ImportError:
         kept = ", ".join(f.ending for f in FORMATS if not f.codec and f.ending != "frames")
-        return Finding("codecs", False, f"no PyAV: only {kept}; {_mend()}")
+        return Finding("codecs", False, f"no PyAV: only {kept}; {_mend(frozen)}")
     missing = [f.ending for f in FORMATS if f.codec and f.codec not in av.codecs_available]
     if missing:
         return Finding("codecs", False, f"PyAV {av.__version__} cannot write {', '.join(missing)}")

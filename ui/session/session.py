@@ -70,9 +70,9 @@ class Session(QObject):
     working = Signal(bool)
     """Whether the engine has been at work for long enough to say so."""
 
-    def __init__(self, engine: str = "auto", parent: QObject | None = None) -> None:
+    def __init__(self, engine: str | Engines = "auto", parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.engines = Engines(engine)
+        self.engines = Engines(engine) if isinstance(engine, str) else engine
         self.file = File()
         self.model_choice = ModelChoice(self)
         self.trace: Trace | None = None

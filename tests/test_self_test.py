@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -51,39 +52,41 @@ def test_without_a_compiler_host_is_not_here_and_says_why():
 
 
 @pytest.fixture
-def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def case(tmp_path: Path) -> Path:
     """Return a copy of the case that self-test looks at, in a folder of its own."""
     for file in self_test.CASE.parent.glob(f"{self_test.CASE.stem}.*"):
         shutil.copy(file, tmp_path)
-    copy = tmp_path / self_test.CASE.name
-    monkeypatch.setattr(self_test, "CASE", copy)
-    return copy
+    return tmp_path / self_test.CASE.name
 
 
-def test_a_wrong_number_fails(case: Path, tmp_path: Path):
-    assert of("conformance", tmp_path).good is True
+def tried(case: Path) -> self_test.Trial:
+    return self_test.tried("conformance", partial(self_test.conformance, case))
+
+
+def test_a_wrong_number_fails(case: Path):
+    assert tried(case).good is True
     path = case.with_suffix(".expected.npz")
     arrays = dict(np.load(path))
     arrays["o"] = arrays["o"].copy()
     arrays["o"][2, 3, 4] += 1e-3
     np.savez(path, **arrays)
-    trial = of("conformance", tmp_path)
+    trial = tried(case)
     assert trial.good is False
     assert trial.says.startswith("o: off by")
 
 
-def test_a_wrong_count_fails(case: Path, tmp_path: Path):
+def test_a_wrong_count_fails(case: Path):
     path = case.with_suffix(".expected.json")
     path.write_text(path.read_text().replace("453120", "453121"))
-    trial = of("conformance", tmp_path)
+    trial = tried(case)
     assert trial.good is False
     assert "453120" in trial.says
     assert "453121" in trial.says
 
 
-def test_a_missing_file_fails_in_one_line(case: Path, tmp_path: Path):
+def test_a_missing_file_fails_in_one_line(case: Path):
     case.with_suffix(".safetensors").unlink()
-    trial = of("conformance", tmp_path)
+    trial = tried(case)
     assert trial.good is False
     assert "\n" not in str(trial)
 
@@ -99,12 +102,8 @@ def test_a_fault_in_a_panel_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert "a fault of a panel" in trial.says
 
 
-@pytest.mark.usefixtures("case")
-def test_a_broken_part_does_not_stop_the_rest(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.setattr(self_test, "DEMO", Path("no-such-demo.toml"))
-    assert self_test.run() == 1
+def test_a_broken_part_does_not_stop_the_rest(capsys: pytest.CaptureFixture[str]):
+    assert self_test.run(Path("no-such-demo.toml")) == 1
     rows = capsys.readouterr().out.splitlines()
     failed = [row[:18].strip() for row in rows[:-1] if " FAILED " in row]
     assert failed[0] == "engine numpy"

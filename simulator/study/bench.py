@@ -7,8 +7,9 @@ turns, so that a busy moment meets both; what counts is the ratio of the medians
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from math import isnan
@@ -80,15 +81,17 @@ class Measurement:
         within = self.target is None or self.figure <= self.target
         return within and (self.most is None or self.ratio <= self.most)
 
-    @property
-    def holds(self) -> bool:
-        """Whether what does not depend on the machine is met: memory, and ratios, but no time.
+    def holds(self, *, busy: bool) -> bool:
+        """Return whether what does not depend on the machine is met: memory and ratios, no time.
 
-        Where others compete for the processors, a ratio means little, too: it is only told.
+        Parameters
+        ----------
+        busy : bool
+            Whether others compete for the processors: a ratio means little then, and is only told.
         """
         if self.met or self.unit not in ("s", "ms", "us"):
             return self.met
-        return self.most is None or psutil.getloadavg()[0] > (psutil.cpu_count() or 1) + 1
+        return busy or self.most is None
 
     @property
     def told(self) -> dict[str, str | float | bool | None]:
@@ -108,6 +111,34 @@ class Measurement:
             f"{self.name:56} {self.figure:9.3g} {self.unit:5} {goal:8} {verdict:6} "
             f"{self.median:9.3g} {self.floor:9.3g} {self.ratio:6.3g}x  {self.over}"
         )
+
+
+def busy() -> bool:
+    """Return whether others compete for this machine's processors."""
+    return psutil.getloadavg()[0] > (psutil.cpu_count() or 1) + 1
+
+
+def tell(rows: Iterable[Measurement], *, as_json: bool) -> bool:
+    """Print measurements; return whether all hold.
+
+    Parameters
+    ----------
+    rows : iterable of Measurement
+        What is measured, as it is asked for: each takes seconds, and is printed at once.
+    as_json : bool
+        Whether all are one list of objects, printed at the end.
+    """
+    told, held = [], True
+    if not as_json:
+        print(HEADER, flush=True)
+    for row in rows:
+        told.append(row.told)
+        held = row.holds(busy=busy()) and held
+        if not as_json:
+            print(row, flush=True)
+    if as_json:
+        print(json.dumps(told))
+    return held
 
 
 def measured(

@@ -281,21 +281,12 @@ def _bench(options: argparse.Namespace) -> int:
     """Measure this machine and this version, each figure beside a floor in the same run."""
     if getattr(sys, "frozen", False):
         raise refuse("bench", "", "", "a checkout: it starts parts of Tilescope with Python")
-    from simulator.study.bench import HEADER, measure_all
+    from simulator.study.bench import measure_all, tell
     from ui.app.bench import measure_ui
     from ui.export.bench import measure_exports
 
-    rows, held = [], True
-    if not options.json:
-        print(HEADER, flush=True)
-    for row in chain(measure_all(), measure_ui(), measure_exports()):
-        rows.append(row.told)
-        held = held and row.holds
-        if not options.json:
-            print(row, flush=True)  # it takes minutes
-    if options.json:
-        print(json.dumps(rows))
-    return 0 if held else 1
+    rows = chain(measure_all(), measure_ui(), measure_exports())
+    return 0 if tell(rows, as_json=options.json) else 1
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -24,7 +24,7 @@ from simulator.base.assets import ASSETS, CAPTURES, SCENARIOS
 from simulator.base.errors import InputError
 from simulator.problem.scenario import load_scenario
 from simulator.run.cosimulation import verify
-from simulator.run.trace import Trace, simulate
+from simulator.run.trace import simulate
 from ui.export.formats import FORMATS, Format
 
 CASE = ASSETS.parent / "tests" / "conformance" / "flash2-causal-gqa-tails.toml"
@@ -69,19 +69,25 @@ class Trial:
         return f"{self.what:18} {mark:9} {self.seconds:6.2f} s  {self.says}"
 
 
-def trials() -> Iterator[Trial]:
-    """Try everything; nothing that fails stops the rest."""
+def trials(demo: Path = DEMO) -> Iterator[Trial]:
+    """Try everything, much of it on a demo; nothing that fails stops the rest."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     with tempfile.TemporaryDirectory(prefix="tilescope-self-test-") as name:
         folder = Path(name)
-        for what, attempt in attempts(folder):
+        for what, attempt in attempts(folder, demo):
             yield tried(what, attempt)
 
 
-def run() -> int:
-    """Print a table of all trials; return 0 where none failed, else 1."""
+def run(demo: Path = DEMO) -> int:
+    """Print a table of all trials; return 0 where none failed, else 1.
+
+    Parameters
+    ----------
+    demo : Path
+        The scenario that is run, exported and shown.
+    """
     failed = count = 0
-    for trial in trials():
+    for trial in trials(demo):
         print(trial, flush=True)
         count += 1
         failed += trial.good is False
@@ -89,21 +95,29 @@ def run() -> int:
     return 1 if failed else 0
 
 
-def attempts(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Yield what is tried, and how; `folder` takes what is written."""
+def attempts(folder: Path, demo: Path = DEMO) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield what is tried, and how.
+
+    Parameters
+    ----------
+    folder : Path
+        Takes what is written.
+    demo : Path
+        The scenario that is run, exported and shown.
+    """
     yield "assets", _assets
     yield "texts", _texts
     yield "fonts", _fonts
     yield "themes", _themes
     yield "formulas", _formulas
     for name in ("numpy", "host", "cupy"):
-        yield f"engine {name}", partial(_engine, name)
+        yield f"engine {name}", partial(_engine, name, demo)
     yield "GPU kernels", _kernels
-    yield "conformance", _conformance
+    yield "conformance", conformance
     for spec in FORMATS:
-        yield f"export {spec.ending}", partial(_export, spec, folder)
+        yield f"export {spec.ending}", partial(_export, spec, folder, demo)
     yield "settings", partial(_settings, folder)
-    yield "window", partial(_window, folder)
+    yield "window", partial(_window, folder, demo)
     yield "lessons", _lessons
     yield "screen stays on", _awake
 
@@ -197,9 +211,9 @@ def _formulas() -> str:
 # --- what computes ---------------------------------------------------------------------------
 
 
-def _engine(name: str) -> str:
+def _engine(name: str, demo: Path) -> str:
     try:
-        trace = simulate(DEMO, partial(make_engine, name))
+        trace = simulate(demo, partial(make_engine, name))
         verdict = verify(trace)
     except (InputError, KernelError) as error:
         if name == "numpy":
@@ -252,12 +266,19 @@ def _kernels() -> str:
     return f"CuPy {cupy.__version__}; {kernels_words(entries.values())}, all whole"
 
 
-def _conformance() -> str:
-    counts = json.loads(CASE.with_suffix(".expected.json").read_text(encoding="utf-8"))
+def conformance(case: Path = CASE) -> str:
+    """Return how near a case comes to its expected numbers, which did not come from Tilescope.
+
+    Raises
+    ------
+    FailedError
+        A number or a count is another.
+    """
+    counts = json.loads(case.with_suffix(".expected.json").read_text(encoding="utf-8"))
     tolerance = counts.pop("tolerance")
-    summary, arrays = simulate(CASE).run(keep_arrays=True)
+    summary, arrays = simulate(case).run(keep_arrays=True)
     worst = 0.0
-    with np.load(CASE.with_suffix(".expected.npz")) as expected:
+    with np.load(case.with_suffix(".expected.npz")) as expected:
         for name, want in expected.items():
             seen = np.isfinite(want)
             _need(np.array_equal(arrays[name][~seen], want[~seen]), f"{name}: infinities differ")
@@ -274,7 +295,7 @@ def _conformance() -> str:
 # --- what is written -------------------------------------------------------------------------
 
 
-def _export(spec: Format, folder: Path) -> str:
+def _export(spec: Format, folder: Path, demo: Path) -> str:
     from simulator.base.version import version
     from ui.export.job import prepare
     from ui.export.options import ExportOptions
@@ -284,7 +305,7 @@ def _export(spec: Format, folder: Path) -> str:
     target = f"{folder}/frames/" if spec.ending == "frames" else f"{folder}/export{spec.ending}"
     length = 0.5 if spec.film else None
     options = ExportOptions(target, SIZE, fps=10, visits=(0, STEPS), length=length)
-    prepare(_demo(), options, str(DEMO), version()).make(lambda share: None)
+    prepare(simulate(demo), options, str(demo), version()).make(lambda share: None)
     path = options.path.parent if spec.ending == "frames" else options.path
     if path.is_dir():
         _need(len(list(path.glob("*.png"))) > 1, "single frames are missing")
@@ -306,10 +327,6 @@ _BEGINNINGS = {
 }
 
 
-def _demo() -> Trace:
-    return simulate(DEMO)
-
-
 def _settings(folder: Path) -> str:
     from ui.safety.settings import Settings
 
@@ -322,7 +339,7 @@ def _settings(folder: Path) -> str:
     return "written and read back"
 
 
-def _window(folder: Path) -> str:
+def _window(folder: Path, demo: Path) -> str:
     from PySide6.QtGui import QGuiApplication
     from PySide6.QtWidgets import QApplication
 
@@ -336,7 +353,7 @@ def _window(folder: Path) -> str:
     settings.motion = False
     faults: list[str] = []
     before, sys.excepthook = sys.excepthook, lambda kind, error, trace: faults.append(repr(error))
-    window = make_window(DEMO, "numpy", settings)
+    window = make_window(demo, "numpy", settings)
     try:
         window.resize(1280, 720)
         window.show()

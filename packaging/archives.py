@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import IO
 
 HERE = Path(__file__).resolve().parent
+PART = 2**25
+"""Bytes of a stream of an .xz file, which one processor compresses."""
 DEPENDS = (HERE / "debian-depends").read_text(encoding="utf-8").split()
 """What the program needed in a bare chroot: packaging/debootstrap-test.sh."""
 
@@ -62,7 +64,7 @@ def make(bundle: Path, version: str, target: Path, build: Path, kind: str) -> li
             subprocess.run(["ditto", "-c", "-k", "--keepParent", app, archive], check=True)
             return [archive]
         return [Path(shutil.make_archive(str(target / name), "zip", what.parent, what.name))]
-    made = [_tar(bundle, target / f"tilescope-{version}-linux-{machine}{kind}.tar.xz")]
+    made = [tar(bundle, target / f"tilescope-{version}-linux-{machine}{kind}.tar.xz")]
     if shutil.which("dpkg-deb"):
         made.append(_deb(bundle, version, machine, target, build, kind))
     return made
@@ -86,18 +88,19 @@ def _owned_by_root(info: tarfile.TarInfo) -> tarfile.TarInfo:
     return info
 
 
-def _tar(bundle: Path, target: Path) -> Path:
+def tar(bundle: Path, target: Path, part: int = PART) -> Path:
+    """Write a folder as a .tar.xz of streams of `part` bytes; return the file."""
     with (
         target.open("wb") as file,
-        _Xz(file) as packed,
+        Xz(file, part) as packed,
         tarfile.open(fileobj=packed, mode="w|", bufsize=2**20) as out,
     ):
         out.add(bundle, "tilescope", filter=_owned_by_root)
     return target
 
 
-class _Xz:
-    """Compresses on all processors what is written: every 32 MB are a stream of the .xz file.
+class Xz:
+    """Compresses on all processors what is written: every part is a stream of the .xz file.
 
     With the filter for x86 code preset 4 is quicker than 6 is without it and packs closer: 25 MB of
     libraries become 5.2 MB in 7 s rather than 6.1 MB in 15 s, a whole bundle 82.0 rather than
@@ -107,25 +110,27 @@ class _Xz:
     ----------
     file : file
         Where to.
+    part : int
+        Bytes of a stream.
     """
 
-    PART = 2**25
     _CODE = ({"id": lzma.FILTER_X86},) if platform.machine().lower() in ("x86_64", "amd64") else ()
     FILTERS = (*_CODE, {"id": lzma.FILTER_LZMA2, "preset": 4})
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], part: int = PART) -> None:
         self._file = file
+        self._most = part
         self._part = bytearray()
         self._pool = ThreadPoolExecutor(os.cpu_count())
         self._streams: deque[Future[bytes]] = deque()
 
-    def __enter__(self) -> _Xz:
+    def __enter__(self) -> Xz:
         return self
 
     def write(self, data: bytes) -> int:
         """Take some more."""
         self._part += data
-        if len(self._part) >= self.PART:
+        if len(self._part) >= self._most:
             self._start(wait=len(self._streams) > 2 * (os.cpu_count() or 1))
         return len(data)
 

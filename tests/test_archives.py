@@ -1,6 +1,5 @@
 """What packaging/archives.py makes of a folder; whole bundles are tried by `make test-package`."""
 
-import sys
 import tarfile
 from pathlib import Path
 
@@ -13,7 +12,7 @@ PACKAGING = Path(__file__).resolve().parent.parent / "packaging"
 def test_an_archive_of_many_parts_holds_what_the_folder_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "path", [str(PACKAGING), *sys.path])
+    monkeypatch.syspath_prepend(PACKAGING)
     import archives
 
     bundle = tmp_path / "bundle"
@@ -22,8 +21,7 @@ def test_an_archive_of_many_parts_holds_what_the_folder_holds(
     for name, data in content.items():
         (bundle / name).write_bytes(data)
     (bundle / "link").symlink_to("inside/1")
-    monkeypatch.setattr(archives._Xz, "PART", 2**21)
-    packed = archives._tar(bundle, tmp_path / "out.tar.xz")
+    packed = archives.tar(bundle, tmp_path / "out.tar.xz", 2**21)
     assert packed.read_bytes().count(b"\xfd7zXZ\0") > 3
     with tarfile.open(packed) as archive:
         assert {info.uid for info in archive} == {0}

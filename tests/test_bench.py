@@ -135,10 +135,10 @@ def test_a_bare_window_starts() -> None:
 
 @pytest.mark.parametrize("ending", exports.READY)
 def test_a_bare_encoder_writes_what_can_be_read(ending: str, tmp_path: Path, qtbot: QtBot) -> None:
-    export = exports._prepared(tmp_path / f"a{ending}", 3, exports.SMALL)
-    ready = exports._ready(export.source, ending, 3)
+    export = exports.prepared_film(tmp_path / f"a{ending}", 3, exports.SMALL)
+    ready = exports.ready_frames(export.source, ending, 3)
     target = tmp_path / f"bare{ending}"
-    assert exports._bare(target, ending, ready) > 0
+    assert exports.bare_seconds(target, ending, ready) > 0
     if ending == ".webp":  # FFmpeg writes what it cannot read
         assert target.read_bytes().count(b"ANMF") == 3
         return

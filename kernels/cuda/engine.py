@@ -27,11 +27,28 @@ from simulator.program.tile_program import Counters, Visit
 MIB = 2**20
 MARGIN = 64
 """Fixed shared memory of a kernel beside its tiles, at most."""
-DETAIL_BYTES = 12 * MIB
-"""Details that one launch records; a longer row block is recorded in several."""
-KEPT_BYTES = 48 * MIB
-BATCH_BYTES = 64 * MIB
-"""Records of the row blocks that one launch covers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Bytes that records of launches may take.
+
+    Attributes
+    ----------
+    details : int
+        Details that one launch records; a longer row block is recorded in several.
+    kept : int
+        Details that are kept.
+    batch : int
+        Records of the row blocks that one launch covers.
+    """
+
+    details: int = 12 * MIB
+    kept: int = 48 * MIB
+    batch: int = 64 * MIB
+
+
+ROOM = Room()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +99,8 @@ class KernelEngine:
         Q, K and V.
     device : Device
         Where the kernels run.
+    room : Room
+        Bytes that records may take.
 
     Raises
     ------
@@ -91,8 +110,11 @@ class KernelEngine:
         The kernels cannot be compiled.
     """
 
-    def __init__(self, workload: Workload, inputs: Inputs, device: Device) -> None:
+    def __init__(
+        self, workload: Workload, inputs: Inputs, device: Device, room: Room = ROOM
+    ) -> None:
         self.workload = workload
+        self._room = room
         self.name = device.name
         self.device = device.label
         self._on = device
@@ -101,11 +123,11 @@ class KernelEngine:
         options = build_options(workload, trace=True)
         self._module = device.module(whole_source(workload.algorithm), options)
         self._tensors = place_tensors(device, workload, inputs)
-        self._details: BoundedCache[Details] = BoundedCache(KEPT_BYTES, lambda d: d.bytes)
+        self._details: BoundedCache[Details] = BoundedCache(room.kept, lambda d: d.bytes)
         per_visit = detail_type(workload).itemsize
         self._stretch = workload.grid.Tc  # column blocks whose details one launch records
         if not algorithm_of(workload).stores_scores:  # naive keeps whole rows of S and P anyway
-            self._stretch = max(1, min(self._stretch, DETAIL_BYTES // per_visit))
+            self._stretch = max(1, min(self._stretch, room.details // per_visit))
 
     # --- the engine protocol ---------------------------------------------------------------
 
@@ -126,7 +148,7 @@ class KernelEngine:
     def row_blocks(self, head: int) -> Iterator[RowBlock]:
         """Launch the kernels for as many row blocks of a head at a time as fit in memory."""
         blocks = self.workload.grid.Tr
-        step = self._batch()
+        step = self.row_blocks_at_once
         for start in range(0, blocks, step):
             part = Part(range(head, head + 1), range(start, min(start + step, blocks)))
             run = self._run(part, range(0))
@@ -240,14 +262,15 @@ class KernelEngine:
         arrays = (m[:, 0], l[:, 0], np.ascontiguousarray(weights.T), o)
         return Joined(o_partial, lse_partial, *(frozen(array.copy()) for array in arrays))
 
-    def _batch(self) -> int:
-        """Return how many row blocks of a head one launch covers."""
+    @property
+    def row_blocks_at_once(self) -> int:
+        """Row blocks of a head that one launch covers at most."""
         w = self.workload
         per_row = 8 * w.seqlen_k if algorithm_of(w).stores_scores else 12 * w.grid.Tc
         if joins_splits(w):
             per_row += 4 * w.splits * (w.value_dim + 4)  # what splits leave, how they are joined
         flops = 2 * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
-        blocks = min(BATCH_BYTES // (w.rows * per_row), self._on.batch_flops // flops)
+        blocks = min(self._room.batch // (w.rows * per_row), self._on.batch_flops // flops)
         return max(1, min(blocks, w.grid.Tr))
 
     def _row_block(self, run: _Run, part: Part, head: int, i: int) -> RowBlock:

@@ -57,10 +57,13 @@ class Numbers:
         The step's.
     cursor : Cursor
         Where the step stands.
+    most_scores : int
+        Scores of a run whose end may be asked for.
     """
 
     scenario: Scenario
     cursor: Cursor
+    most_scores: int = RUN_SCORES
 
     @property
     def workload(self) -> Workload:
@@ -332,8 +335,8 @@ def error(n: Numbers, row: int) -> float:
     """Largest difference of a row of O, at the end of the run, from float64."""
     w = n.workload
     _cell(w, "O", row, 0)
-    if w.heads * w.seqlen_q * w.seqlen_k > RUN_SCORES:
-        expected = f"a run of at most {RUN_SCORES} scores in all heads"
+    if w.heads * w.seqlen_q * w.seqlen_k > n.most_scores:
+        expected = f"a run of at most {n.most_scores} scores in all heads"
         raise refuse("", "error", f"{w.heads} x {w.seqlen_q} x {w.seqlen_k}", expected)
     exact, _ = reference_rows(n.workload, n.trace.inputs, n.head, range(row, row + 1))
     return float(abs(n.trace.output[n.head, row] - exact).max())

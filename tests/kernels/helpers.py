@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from kernels.cuda.engine import KernelEngine, widened
+from kernels.cuda.engine import ROOM, KernelEngine, Room, widened
 from kernels.cuda.fast import FastRun
 from kernels.cuda.specs import KERNELS
 from kernels.devices.host.compiler import find_compiler
@@ -80,10 +80,10 @@ class ChangedDevice(HostDevice):
 
 
 def host_trace(
-    workload: Workload, inputs: Inputs, device: HostDevice | None = None
+    workload: Workload, inputs: Inputs, device: HostDevice | None = None, room: Room = ROOM
 ) -> tuple[Trace, KernelEngine]:
     """Return a trace on the host engine."""
-    engine = KernelEngine(workload, inputs, device or HostDevice())
+    engine = KernelEngine(workload, inputs, device or HostDevice(), room)
     return Trace(tile_program(workload), engine, inputs), engine
 
 

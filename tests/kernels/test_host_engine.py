@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernels.cuda import engine as engine_module
 from kernels.cuda.counters import COUNTERS
-from kernels.cuda.engine import KernelEngine
+from kernels.cuda.engine import KernelEngine, Room
 from kernels.cuda.fast import FastRun
 from kernels.cuda.records import carried_on
 from kernels.cuda.specs import KERNELS
@@ -220,18 +220,14 @@ def test_scrubbing_costs_one_row_block(algorithm: str, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_long_row_blocks_are_recorded_in_stretches(
-    algorithm: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_row_blocks_are_recorded_in_stretches(algorithm: str) -> None:
     chosen = scenario(algorithm, nq=21, nk=30, heads=2, mask={"causal": True}, **TILINGS[0])
     workload, inputs = workload_of(chosen)
     per_visit = engine_module.detail_type(workload).itemsize
     plain, _ = host_trace(workload, inputs)
-    monkeypatch.setattr(engine_module, "DETAIL_BYTES", 3 * per_visit)
-    monkeypatch.setattr(engine_module, "BATCH_BYTES", 1500)
-    cut, engine = host_trace(workload, inputs)
+    cut, engine = host_trace(workload, inputs, room=Room(details=3 * per_visit, batch=1500))
     assert verify(cut).difference is None
-    assert engine._batch() < workload.grid.Tr
+    assert engine.row_blocks_at_once < workload.grid.Tr
     for name, array in plain.arrays().items():
         assert array.tobytes() == cut.arrays()[name].tobytes(), name
     s, p = engine.row_matrices(0, 5, engine.row_block(0, 5))
@@ -290,9 +286,9 @@ def test_carried_on() -> None:
 
 
 def test_a_run_that_is_given_up_launches_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, engine = host_trace(*workload_of(scenario("flash2", nq=40, **TILINGS[0])))
+    workload, inputs = workload_of(scenario("flash2", nq=40, **TILINGS[0]))
+    _, engine = host_trace(workload, inputs, room=Room(batch=1500))
     launched = count_launches(monkeypatch)
-    monkeypatch.setattr(engine_module, "BATCH_BYTES", 1500)
     first = next(engine.row_blocks(0))
     assert launched == [("flash2", 2)]
     np.testing.assert_array_equal(first.o, engine.row_block(0, 0).o)

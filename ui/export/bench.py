@@ -86,7 +86,8 @@ def _child(what: str, ending: str, frames: int) -> dict[str, Any]:
 # --- in the child ----------------------------------------------------------------------------
 
 
-def _prepared(target: Path, frames: int, size: tuple[int, int] = HD) -> Any:
+def prepared_film(target: Path, frames: int, size: tuple[int, int] = HD) -> Any:
+    """Return the job of a film of a demo, op by op."""
     from ui.export.job import prepare
     from ui.export.options import ExportOptions
     from ui.widgets.application import application
@@ -100,7 +101,7 @@ def _prepared(target: Path, frames: int, size: tuple[int, int] = HD) -> Any:
     return prepare(trace, options, str(DEMO), "")
 
 
-def _ready(source: Any, ending: str, frames: int) -> list[Any]:
+def ready_frames(source: Any, ending: str, frames: int) -> list[Any]:
     """Return frames of a source in the pixels that the bare encoder is fed with."""
     import av
 
@@ -121,7 +122,7 @@ def _ready(source: Any, ending: str, frames: int) -> list[Any]:
     return out
 
 
-def _bare(target: Path, ending: str, ready: list[Any]) -> float:
+def bare_seconds(target: Path, ending: str, ready: list[Any]) -> float:
     """Return how long PyAV alone takes to write frames."""
     import av
 
@@ -143,22 +144,22 @@ def _bare(target: Path, ending: str, ready: list[Any]) -> float:
 
 def _beside(target: Path, ending: str, frames: int) -> dict[str, Any]:
     """Compare a film with the bare encoder fed with its frames."""
-    export = _prepared(target, frames)
-    ready = _ready(export.source, ending, frames)
+    export = prepared_film(target, frames)
+    ready = ready_frames(export.source, ending, frames)
     bare = target.with_name(f"bare{ending}")
     films, bares = [], []
     for _ in turns(3, 8, least=2):
         started = time.perf_counter()
         export.make(lambda share: None)
         films.append(time.perf_counter() - started)
-        bares.append(_bare(bare, ending, ready))
+        bares.append(bare_seconds(bare, ending, ready))
     sizes = {name: path.stat().st_size / 1e6
              for name, path in (("megabytes", target), ("bare megabytes", bare))}  # fmt: skip
     return {"films": films, "bares": bares, **sizes}
 
 
 def _peak(target: Path, frames: int, size: tuple[int, int]) -> dict[str, Any]:
-    _prepared(target, frames, size).make(lambda share: None)
+    prepared_film(target, frames, size).make(lambda share: None)
     return {"peak": _peak_megabytes()}
 
 
@@ -166,7 +167,7 @@ def _bare_peak(target: Path, ending: str, frames: int) -> dict[str, Any]:
     import av
 
     frame = av.VideoFrame.from_ndarray(np.zeros((HD[1], HD[0], 4), np.uint8), format="bgra")
-    _bare(target, ending, [frame] * frames)
+    bare_seconds(target, ending, [frame] * frames)
     return {"peak": _peak_megabytes()}
 
 
@@ -185,14 +186,14 @@ def _cancel(target: Path, ending: str, frames: int) -> dict[str, Any]:
     The floor is what one frame takes the bare encoder: a frame that is being encoded is waited
     for, since nothing can stop it.
     """
-    export = _prepared(target, frames, HUGE)
-    ready = _ready(export.source, ending, 1)
+    export = prepared_film(target, frames, HUGE)
+    ready = ready_frames(export.source, ending, 1)
     bare = target.parent.with_name(f"{target.parent.name}-bare{ending}")
     cancels, bares = [], []
     for _ in range(3):
         cancels.append(_cancelled(export))
         assert not list(target.parent.iterdir())
-        bares.append(_bare(bare, ending, ready))
+        bares.append(bare_seconds(bare, ending, ready))
         bare.unlink()
     return {"cancels": cancels, "bares": bares}
 

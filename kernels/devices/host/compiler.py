@@ -178,8 +178,20 @@ def _key(*parts: object) -> str:
     return hashlib.sha256(repr((sys.platform, os.uname().machine, parts)).encode()).hexdigest()[:24]
 
 
-def kept(name: str, make: Callable[[Path], None], *, again: bool = False) -> Path:
-    """Return a file of the cache; `make` writes beside it, so that it is whole or not there."""
+def kept(name: str, make: Callable[[Path], None], *, again: bool = False, most: int = KEPT) -> Path:
+    """Return a file of the cache.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    make : callable
+        Writes it, beside its place: so it is whole or not there.
+    again : bool
+        Make it anew whatever is there.
+    most : int
+        Files of its kind that stay in the cache.
+    """
     folder = cache_folder()
     path = folder / name
     if again or not path.exists():
@@ -187,11 +199,11 @@ def kept(name: str, make: Callable[[Path], None], *, again: bool = False) -> Pat
             made = Path(beside) / name
             make(made)
             os.replace(made, path)
-        _forget_oldest(folder, path.suffix)
+        _forget_oldest(folder, path.suffix, most)
     return path
 
 
-def _forget_oldest(folder: Path, suffix: str) -> None:
+def _forget_oldest(folder: Path, suffix: str, most: int) -> None:
     """Keep the cache small; another process may be doing the same."""
     aged = []
     for path in folder.glob(f"*{suffix}"):
@@ -199,7 +211,7 @@ def _forget_oldest(folder: Path, suffix: str) -> None:
             aged.append((path.stat().st_mtime, path))
         except OSError:
             continue
-    for _, path in sorted(aged)[:-KEPT]:
+    for _, path in sorted(aged)[:-most]:
         path.unlink(missing_ok=True)
 
 

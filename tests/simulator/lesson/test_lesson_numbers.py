@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from simulator import InputError
-from simulator.lesson import numbers as lesson_numbers
 from simulator.lesson.expressions import FORMATS as FORMAT_NAMES
 from simulator.lesson.expressions import fill
 from simulator.lesson.numbers import FUNCTIONS, QUANTITIES, Numbers
@@ -166,12 +165,12 @@ def test_tiles_as_small_as_blocks_can_be_many():
     assert f"cols = 1: expected tiles that cut {MAX_BLOCKS + 1} into at most" in told
 
 
-def test_the_end_of_a_run_is_asked_for_up_to_so_many_scores(monkeypatch):
+def test_the_end_of_a_run_is_asked_for_up_to_so_many_scores():
     scenario = drawn(nq=8, nk=6, heads=2)
-    monkeypatch.setattr(lesson_numbers, "RUN_SCORES", 2 * 8 * 6)
-    assert computed("error(0)", scenario) < 1e-6
-    monkeypatch.setattr(lesson_numbers, "RUN_SCORES", 2 * 8 * 6 - 1)
-    assert "a run of at most 95 scores" in refused("error(0)", scenario)
+    error = FUNCTIONS["error"]
+    assert error(Numbers(scenario, first_cursor(), 2 * 8 * 6), 0) < 1e-6
+    with pytest.raises(InputError, match="a run of at most 95 scores"):
+        error(Numbers(scenario, first_cursor(), 2 * 8 * 6 - 1), 0)
 
 
 def test_figures_of_gpus(sentence):

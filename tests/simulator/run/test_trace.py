@@ -70,15 +70,12 @@ def cursors(program: TileProgram) -> list[Cursor]:
 @given(scenarios(longest=12, most_groups=1), st.randoms(use_true_random=False))
 def test_seeking_in_any_order_is_stepping(chosen: Scenario, random: Any) -> None:
     stepping, seeking = trace_of(chosen), trace_of(chosen)
-    # A cache of nothing keeps the newest alone, so that all is computed again and again.
-    seeking._blocks = BoundedCache(0, lambda block: block.bytes)
-    seeking._heads = BoundedCache(0, lambda pair: pair[0].nbytes)
-    seeking.engine._stretches = BoundedCache(0, lambda stretch: stretch.bytes)
     places = cursors(stepping.program)
     seen = {at: stepping.snapshot(at.visit, at.op) for at in places[:200]}
     order = list(seen)
     random.shuffle(order)
     for at in order[:60]:
+        seeking.forget()  # so that all is computed again and again
         check_same(seeking.snapshot(at.visit, at.op), seen[at])
 
 
@@ -88,11 +85,10 @@ def test_seeking_across_many_checkpoints_is_stepping(algorithm: str) -> None:
         algorithm, nq=40, nk=5000, d=4, rows=20, cols=32, mask={"window": 3000, "sinks": 50}
     )
     stepping, seeking = trace_of(chosen), trace_of(chosen)
-    seeking._blocks = BoundedCache(0, lambda block: block.bytes)
-    seeking.engine._stretches = BoundedCache(0, lambda stretch: stretch.bytes)
     places = sorted(np.random.default_rng(0).integers(0, len(stepping), 40).tolist())
     seen = [stepping.snapshot(index) for index in places]
     for index, snapshot in reversed(list(zip(places, seen, strict=True))):
+        seeking.forget()
         check_same(seeking.snapshot(index), snapshot)
 
 

@@ -1,1 +1,1 @@
-"""What all else stands on: files and their limits, element types, errors; nothing else of ours."""
+"""What every other package builds on: files and their limits, element types, errors."""

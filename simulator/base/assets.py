@@ -1,4 +1,4 @@
-"""Where the shipped data lies, in the checkout and in the frozen bundle alike."""
+"""Where the data files are, in the checkout and in the frozen bundle."""
 
 from __future__ import annotations
 

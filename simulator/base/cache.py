@@ -1,4 +1,4 @@
-"""A cache that forgets what was used longest ago once it holds too many bytes."""
+"""A cache with a limit in bytes: what was used longest ago is forgotten first."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MIB = 2**20
 
 
 class BoundedCache(Generic[V]):
-    """Keep recent values up to a number of bytes; the newest is kept whatever its size.
+    """Keep recent values up to a number of bytes; the newest value is kept whatever its size.
 
     Parameters
     ----------
     limit : int
-        Bytes to hold at most.
+        Most bytes to keep.
     size_of : callable
         Bytes of one value.
     """
@@ -33,12 +33,12 @@ class BoundedCache(Generic[V]):
         return key in self._values
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Forget everything."""
         self._values.clear()
         self.bytes = 0
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """Return the value of `key`, made now if it is not held."""
+        """Return the value of `key`, made now if it is not kept."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]

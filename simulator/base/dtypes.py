@@ -19,7 +19,7 @@ A = TypeVar("A", bound=np.generic)
 
 
 def frozen(array: NDArray[A]) -> NDArray[A]:
-    """Return `array` itself, from now on read-only."""
+    """Make an array read-only and return it."""
     array.flags.writeable = False
     return array
 

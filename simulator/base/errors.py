@@ -1,4 +1,4 @@
-"""What Tilescope says when an input cannot be used."""
+"""The errors that say why an input cannot be used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SCENARIO = "scenario"
-"""Stands for the file of a scenario that has none, or has been changed since."""
+"""Stands for the file of a scenario that has no file, or was changed since it was read."""
 
 _JOINERS = "\u00ad\u200c\u200d"
 """Soft hyphen and the two joiners: invisible, but part of ordinary words and emoji."""
@@ -41,7 +41,7 @@ class Mistake:
 
 
 class InputError(ValueError):
-    """A scenario or an input file that cannot be used, told in one line.
+    """An error of a scenario or an input file that cannot be used, told in one line.
 
     Parameters
     ----------
@@ -66,10 +66,11 @@ class InputError(ValueError):
 
 
 def safe_text(text: str) -> str:
-    """Return a text as it can be printed or shown in one line, whoever wrote it.
+    """Return a text in a form that can be printed or shown in one line, whoever wrote it.
 
-    Codes that steer a terminal, break the line or turn the direction of writing are written out,
-    such as ``\\x1b``; so are halves of letters, which no stream takes. Everything else stays.
+    Codes that control a terminal, break the line or change the direction of writing are written
+    out, such as ``\\x1b``; so are halves of letters, which cannot be encoded. Everything else
+    stays.
     """
     if text.isprintable():
         return text
@@ -88,7 +89,7 @@ def _escaped(letter: str) -> str:
 
 
 def refuse(source: str, key: str, value: object, expected: str) -> InputError:
-    """Return the error for one value, "" for none; the caller raises it."""
+    """Return the error for one value, "" for no value; the caller raises it."""
     return InputError(source, [Mistake(key, "" if value == "" else shown(value), expected)])
 
 
@@ -107,11 +108,11 @@ def shown(value: object) -> str:
 
 def shortened(text: str) -> str:
     """Return `text` on one line, cut to a length that still leaves the line readable."""
-    # The words of a very long text take many times its memory: more than is shown is not looked at.
+    # The words of a very long text take many times its memory, so no more than is shown is split.
     text = " ".join(text[: 16 * _LINE].split())
     return text if len(text) <= _LINE else text[: _LINE - 3] + "..."
 
 
 def reason(error: Exception) -> str:
-    """Return why the system would not read or write a file."""
+    """Return why the system could not read or write a file."""
     return shortened(getattr(error, "strerror", None) or str(error) or type(error).__name__)

@@ -1,4 +1,4 @@
-"""Writing files so that a failure leaves nothing half-written."""
+"""Writing files in such a way that a failure leaves nothing half-written."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ from typing import IO
 from simulator.base.errors import InputError, reason, refuse
 
 _YOUNG = 2.0
-"""Seconds for which a file beside may belong to one who has not locked it yet."""
+"""Seconds during which a new part file may belong to a process that has not locked it yet."""
 _UNTOUCHED = 3600.0
-"""Seconds after which a folder beside that nothing was put into is nobody's any more."""
+"""Seconds without a new file after which a folder of parts belongs to nobody any more."""
 
 
 def part_of(path: Path, token: str = "") -> Path:
-    """Return a name beside `path`, for what is being written there.
+    """Return another name in the folder of `path`, for the file while it is written.
 
     Parameters
     ----------
     path : Path
         Where it will be.
     token : str
-        Eight hexadecimal digits by which somebody else knows the name; new ones without.
+        Eight hexadecimal digits, by which another process knows the name; without it new ones are
+        drawn.
     """
     return path.with_name(f".{path.name}.{token or secrets.token_hex(4)}.part")
 
 
 def clear_stale(path: Path) -> None:
-    """Remove what a process that was killed has left beside `path`.
+    """Remove what killed processes have left in the folder of `path`.
 
-    What a living process writes is locked, where the system has locks; elsewhere a file that is
-    open cannot be removed.
+    A running process locks what it writes, if the system has locks; on other systems an open file
+    cannot be removed.
     """
     name = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{8}\.part")
     try:
         parts = [part for part in path.parent.iterdir() if name.fullmatch(part.name)]
-    except OSError:  # no such folder: the writing will tell
+    except OSError:  # no such folder: the error comes when the file is written
         return
     for part in parts:
         with suppress(OSError):
@@ -71,14 +72,14 @@ def _lock(file: IO[bytes]) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object], token: str = "") -> None:
-    """Write beside `path` and rename, so that it holds the old content or the new, never less.
+    """Write under another name and rename: `path` has the old content or the new, never less.
 
     Parameters
     ----------
     path : Path
         The file.
     write : callable
-        Told the open file.
+        Is given the open file and writes it.
     token : str
         For `part_of`.
 
@@ -100,7 +101,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], token: st
             os.replace(beside, path)
         finally:
             beside.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:  # ValueError: no such name can be
+    except (OSError, ValueError) as error:  # ValueError: no file can have this name
         if isinstance(error, InputError):
             raise
         raise refuse(str(path), "", "", f"a file that can be written ({reason(error)})") from None

@@ -1,8 +1,9 @@
-"""Bounds on what is taken from files that others wrote, each with its reason.
+"""Bounds on what is read from files that others wrote, each with its reason.
 
-A few kilobytes can claim gigabytes, nest without end or repeat what is slow. So sizes and depths
-are looked at before a file is parsed; every bound is far above what people write and far below
-what a machine feels. `tests/fuzz` holds that whatever a file says is read or refused in seconds.
+A file of a few kilobytes can claim gigabytes, nest without end or repeat what is slow to read. So
+sizes and depths are checked before a file is parsed. Every bound is far above what people write and
+far below what would slow a machine down. `tests/fuzz` checks that every file is read or refused in
+seconds.
 """
 
 from __future__ import annotations
@@ -14,66 +15,69 @@ from pathlib import Path
 from simulator.base.errors import refuse
 
 TOML_BYTES = 2**18
-"""Of a scenario or a model: ours take less than 2 KiB, one that lists 4096 heads 24."""
+"""Bytes of a scenario or a model: ours have less than 2 KiB, one that lists 4096 heads has 24."""
 KEY_PARTS = 16
-"""Parts of a dotted key: ours have four at most, and tomllib takes the square of their number."""
+"""Parts of a dotted key: ours have at most four, and tomllib's time grows with their square."""
 TITLE_LETTERS = 500
-"""Of a title: it is painted as one line, which takes the window seconds at 100 000 letters."""
+"""Of a title: it is painted as one line, which takes seconds for 100 000 letters."""
 MISTAKES = 100
-"""Told of one file, and found the line of: the others are counted."""
+"""Mistakes of one file that are told and whose lines are looked up; the others are counted."""
 
 LESSON_BYTES = 2**20
-"""Of a lesson's file: the longest that ships has 8 KiB."""
+"""Of a lesson's file: the longest of ours has 8 KiB."""
 LESSON_STEPS = 500
-"""Each is a scenario, worked out as the file is read: about a millisecond."""
+"""Steps of a lesson: each is a scenario, which takes about a millisecond when the file is read."""
 TEXT_LETTERS = 10_000
-"""Of a step's caption, question, answer or notes: a caption that can be read has some 300."""
+"""Of a step's caption, question, answer or notes: a caption that people can read has some 300."""
 PLACEHOLDERS = 100
-"""Numbers in one text: each may cost a search through the run."""
+"""Numbers in one text: each may need a search through the run."""
 RUN_SCORES = 2**28
-"""Of a run whose end a lesson's text asks for: it takes some seconds."""
+"""Scores of a run whose end a lesson's text asks for: computing it takes some seconds."""
 FORMULA_LETTERS, FORMULA_STEPS = 1000, 2000
-"""Of one formula, and of all formulas in one text: a step of the typesetter takes some 0.1 ms,
-their number doubles with every bracket around a bracket, and texts that ship take 226 at most."""
+"""Letters and steps of one formula, and of all formulas in one text: a step of the typesetter takes
+some 0.1 ms, the number of steps doubles with every level of brackets, and our texts take 226 at
+most."""
 
 HEADER_BYTES = 2**24
-"""Of a safetensors header, and of the list of files in an .npz: Python takes some twenty times as
-much to hold one."""
+"""Of a safetensors header, and of the list of files in an .npz: in Python it takes some twenty
+times as much memory."""
 TOKEN_BYTES = 2**24
-"""Of tokens or other text in an .npz: a million tokens take half of it."""
+"""Of tokens or another text in an .npz: a million tokens take half of it."""
 INFLATED_BYTES, INFLATED_TIMES = 2**26, 8
-"""What Q, K and V of an .npz may inflate to: that much, or that many times the file if it is more.
-Numbers of a model hardly shrink to half, but a file of zeros shrinks to a thousandth."""
+"""Bytes to which Q, K and V of an .npz may inflate: so many, or so many times the size of the file
+if that is more. The numbers of a model shrink to hardly less than half, but a file of zeros shrinks
+to a thousandth."""
 
 NOTE_BYTES = 2**20
-"""Of an export's note: a scenario, its version and its command."""
+"""Of the note in an export: a scenario, its version and its command."""
 EXPORT_BYTES = 2**29
-"""Of an SVG or a PDF that is searched for its note."""
+"""Of an SVG or a PDF in which a note is searched for."""
 CHUNKS = 2**17
-"""Chunks of a PNG, GIF or WebP that are looked at: each takes a microsecond, and a film of an hour
-has about as many."""
+"""Chunks of a PNG, GIF or WebP that are read: each takes a microsecond, and a film of an hour has
+about this many."""
 BLOCKS = 2**20
-"""Blocks of pictures in a GIF that are passed over: of 255 bytes each, 267 MB of them."""
+"""Blocks of pictures in a GIF that are skipped: each has 255 bytes, so these are 267 MB."""
 XML_DEPTH = 64
-"""Elements around a note: ours have seven at most."""
+"""Levels of elements around a note: ours have at most seven."""
 XML_TOKEN_BYTES = 2**24
-"""One tag or comment, which the parser holds whole: pictures inside an SVG are that long."""
+"""One tag or comment, which the parser keeps whole in memory: a picture inside an SVG is that
+long."""
 
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _DEEP_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{KEY_PARTS}}}")
 
 
 def read_bounded(path: Path, most: int, what: str) -> bytes:
-    """Return what a file holds.
+    """Return the content of a file.
 
     Parameters
     ----------
     path : Path
         The file.
     most : int
-        Bytes that it may have.
+        Most bytes that it may have.
     what : str
-        What it is, in an error.
+        What it is called in an error.
 
     Raises
     ------
@@ -83,7 +87,7 @@ def read_bounded(path: Path, most: int, what: str) -> bytes:
         It has more bytes.
     """
     with path.open("rb") as file:
-        data = file.read(most + 1)  # its size may be unknown, as of a pipe
+        data = file.read(most + 1)  # the size may be unknown, as of a pipe
         if len(data) > most:
             size = max(os.fstat(file.fileno()).st_size, len(data))
             raise refuse(str(path), "bytes", size, f"{what} of at most {most}")

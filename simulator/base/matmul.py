@@ -1,4 +1,4 @@
-"""The one matrix product: judged by its result."""
+"""The one matrix product; its warnings are judged by its result."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 def matmul(a: NDArray[Any], b: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
     """Return ``a @ b``.
 
-    NumPy warns of what the processor's flags say, and those are set for more than the product:
-    some BLAS fill vector registers up with whatever lies in memory and compute that, too. So a
-    flag counts only where a number of the result is not finite; then the caller's
-    `numpy.errstate` decides, as ever.
+    NumPy warns when the processor's flags are set, but they may be set for other numbers than the
+    product's: some BLAS libraries fill vector registers with whatever is in memory and compute
+    that, too. So a flag counts only if a number of the result is not finite; then the caller's
+    `numpy.errstate` decides, as usual.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""TOML tables that users write: reading them, and telling what is wrong in one line."""
+"""TOML tables that users write: reading them, and saying in one line what is wrong."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Table(BaseModel):
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a TOML file holds.
+    """Return the content of a TOML file.
 
     Raises
     ------
@@ -50,10 +50,10 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
         text = read_bounded(Path(path), TOML_BYTES, "TOML")
     except InputError:
         raise
-    except (OSError, ValueError) as error:  # ValueError: no such name can be
+    except (OSError, ValueError) as error:  # ValueError: no file can have this name
         raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
     try:
-        return parse_toml(text.decode("utf-8-sig"))  # a mark before it is of no meaning
+        return parse_toml(text.decode("utf-8-sig"))  # a byte order mark has no meaning
     except UnicodeDecodeError as error:
         raise refuse(str(path), f"byte {error.start}", "", "TOML in UTF-8") from None
     except (ValueError, RecursionError) as error:  # also whole numbers of thousands of digits
@@ -61,7 +61,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return what a text of TOML holds.
+    """Return the content of a TOML text.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def input_error(source: str, error: ValidationError, root: type[BaseModel]) -> I
     """Return what pydantic found wrong in the tables of `root`, in the project's words."""
     errors = error.errors(include_url=False)
     found = [_mistake(e, root) for e in errors[:MISTAKES]]
-    # A value of several possible types fails as each of them: one mistake all the same.
+    # A value of several possible types fails once for each of them, but it is one mistake.
     mistakes = list({m.key: m for m in reversed(found)}.values())[::-1]
     return InputError(source, mistakes, len(errors[MISTAKES:]))
 

@@ -12,14 +12,14 @@ STEP = 2.0**-20
 
 
 def shares(ours: NDArray[np.floating], exact: F64, size: float) -> F64:
-    """Return which share of its tolerance each number uses; NaN and a wrong infinity: infinite.
+    """Return which share of its tolerance each number uses; infinite for NaN and a wrong infinity.
 
-    Q, K and V are the same numbers on both sides, so only float32 arithmetic differs,
-    whatever the dtype. A score of size x is off by a few units of 2**-24 · x after a dot
-    product; m inherits that, and an exponential turns an absolute error e of its argument
-    into a relative error e, which l and O inherit. Hence 2**-20 (16 units in the last place)
-    times the largest score, times the terms of the sum for O, and the same relative to the
-    number itself.
+    Q, K and V are the same numbers on both sides, so only float32 arithmetic differs, whatever the
+    dtype. A score of size x is off by a few units of 2**-24 · x after a dot product, and so is m.
+    An exponential turns an absolute error e of its argument into a relative error e, and so l and O
+    have this error, too. The tolerance is therefore 2**-20 (16 units in the last place) times the
+    largest score, for O also times the terms of the sum, and the same relative to the number
+    itself.
 
     Parameters
     ----------

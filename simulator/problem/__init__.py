@@ -1,1 +1,1 @@
-"""What is to be computed and on what: scenarios, inputs, masks, tiles, models, GPUs."""
+"""What is computed and on what: scenarios, inputs, masks, tiles, models, GPUs."""

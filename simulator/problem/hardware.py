@@ -1,4 +1,4 @@
-"""GPU presets, and how long a given amount of work takes at least on one of them."""
+"""GPU presets, and the least time that some work takes on one of them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from simulator.base.assets import ASSETS
 KIB = 1024
 GB = 10**9
 LAUNCH_SECONDS = 3e-6
-"""What a kernel launch takes, whatever the kernel does; a rough figure.
+"""The time of a kernel launch, whatever the kernel does; a rough figure.
 
-References
-----------
-Swiss National Supercomputing Centre, ReFrame checks, ``microbenchmarks/gpu/kernel_latency``, read
-2026-11: empty kernels, one after another, take 2.2 µs each on a P100, 1.83 on a V100, 2.7 on an
-A100 and 2.64 on a Radeon Vega; where each is waited for, 6.6, 7.15, 9.65 and 15.1 µs.
+References ---------- Swiss National Supercomputing Centre, ReFrame checks,
+``microbenchmarks/gpu/kernel_latency``, read 2026-11: empty kernels, one after another, take 2.2 µs
+each on a P100, 1.83 on a V100, 2.7 on an A100 and 2.64 on a Radeon Vega; with a wait after each,
+6.6, 7.15, 9.65 and 15.1 µs.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU as the simulator needs to know it (`assets/gpus.toml` names the sources).
+    """A GPU, as far as the simulator needs to know it (`assets/gpus.toml` names the sources).
 
     Attributes
     ----------
@@ -74,15 +73,15 @@ def gpus() -> dict[str, Gpu]:
 
 @dataclass(frozen=True, slots=True)
 class TimeEstimate:
-    """Roofline time of some work: the longer of moving the bytes and doing the sums.
+    """Roofline time of some work: the longer of moving the bytes and computing the sums.
 
     Attributes
     ----------
     memory : float
         Seconds that the requested bytes take at the HBM bandwidth.
     compute : float or None
-        Seconds that the matmul FLOPs take at the dense matrix rate. None for float32, for
-        which the presets hold no rate.
+        Seconds that the matmul FLOPs take at the dense matrix rate. None for float32, for which the
+        presets have no rate.
     """
 
     memory: float
@@ -107,8 +106,8 @@ class TimeEstimate:
 def time_estimate(gpu: Gpu, bytes_moved: int, flops: int, dtype: str) -> TimeEstimate:
     """Return the roofline time of `bytes_moved` and `flops` on `gpu`.
 
-    Neither launch latency nor caches nor imperfect overlap is modelled, so it says what the
-    figures of the data sheet allow, not what a stopwatch would show (docs/time-model.md).
+    Launch latency, caches and imperfect overlap are not modelled. So this is the time that the data
+    sheet allows, not the time that one would measure (docs/time-model.md).
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""Reading Q, K and V from .safetensors and .npz files: header first, numbers when asked for.
+"""Reading Q, K and V from .safetensors and .npz files: first the header, the numbers when needed.
 
-No pickle is ever read, and nothing is allocated on the word of a header alone: a header is
-believed only as far as the file is long.
+No pickle is ever read. Before memory is allocated, the sizes in a header are compared with the
+length of the file.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _STORED: dict[DType, np.dtype[np.generic]] = {
 _WANTED = "float32, float16 or bfloat16"
 _TENSORS, _TEXTS = ("q", "k", "v"), ("tokens", "model", "layer", "scale", "causal")
 _AT_ONCE = 2**20
-"""Bytes that are inflated at once."""
+"""Bytes that are inflated at a time."""
 _HALF = re.compile("[\ud800-\udfff]")
-"""Half a letter, which JSON can hold and no text that is shown may."""
+"""Half a letter: JSON can contain one, but a text that is shown may not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much of a file is believed; `simulator.base.limits` gives the reasons.
+    """How much is read of a file; `simulator.base.limits` gives the reasons.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ BOUNDS = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """One tensor of a file: what the header says of it."""
+    """One tensor of a file, as the header describes it."""
 
     shape: tuple[int, ...]
     dtype: DType
@@ -86,8 +86,8 @@ class InputFile:
     path : Path
         The file.
     q, k, v : StoredTensor
-        Shapes ``(H, Nq, d)``, ``(Hkv, Nk, d)``, ``(Hkv, Nk, dv)``, a leading batch axis of 1
-        taken off.
+        Shapes ``(H, Nq, d)``, ``(Hkv, Nk, d)``, ``(Hkv, Nk, dv)``, without a leading batch axis of
+        1.
     tokens : tuple of str
         One for each key, or empty.
     model, layer : str
@@ -110,14 +110,14 @@ class InputFile:
 
 
 def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
-    """Read what a file says of its tensors, without their numbers.
+    """Read the header of a file: what it says about its tensors, without their numbers.
 
     Parameters
     ----------
     path : Path
         The file.
     bounds : Bounds
-        How much of it is believed.
+        How much of it is read.
 
     Raises
     ------
@@ -249,14 +249,14 @@ def _causal(path: Path, meta: Mapping[str, str]) -> bool | None:
 
 @contextmanager
 def _reading(path: Path, kind: str) -> Iterator[None]:
-    """Turn whatever goes wrong with a file into one line that names it."""
+    """Turn any error while reading a file into one line that names the file."""
     try:
         yield
     except (InputError, MemoryError):
         raise
     except OSError as error:
         raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
-    except Exception as error:  # zipfile, zlib, numpy and json raise a dozen kinds for bad bytes
+    except Exception as error:  # zipfile, zlib, numpy and json raise many kinds for bad bytes
         raise refuse(str(path), "", "", f"a whole {kind} file ({reason(error)})") from None
 
 
@@ -308,7 +308,7 @@ def _whole(path: Path, name: str, count: int, data: NDArray[np.generic]) -> NDAr
 
 
 class _Start(io.FileIO):
-    """A file of which no more is read at once, while a list of files is, than one may take."""
+    """A file of which no more than a bound is read at once while its list of members is read."""
 
     def __init__(self, path: Path, most: int) -> None:
         super().__init__(path)
@@ -325,7 +325,7 @@ class _Start(io.FileIO):
 def _archive(
     path: Path, bounds: Bounds
 ) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
-    """Open an .npz and yield the members that count, which are no longer than they may be."""
+    """Open an .npz and yield the members that are used, whose sizes are within the bounds."""
     with (
         _reading(path, ".npz"),
         _Start(path, bounds.header) as file,
@@ -337,7 +337,7 @@ def _archive(
                   if f"{name}.npy" in members}  # fmt: skip
         for name, info in wanted.items():
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                # Of the others zipfile inflates without bound whatever it has read.
+                # The other kinds are inflated by zipfile without any bound.
                 raise refuse(str(path), name, "", "an array that is stored or deflated")
         size, most = (
             sum(info.file_size for name, info in wanted.items() if name in _TENSORS),
@@ -368,7 +368,7 @@ def _npy_start(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.gene
     version = npy.read_magic(file)
     if version == (1, 0):
         return npy.read_array_header_1_0(file)
-    if version not in ((2, 0), (3, 0)):  # 3.0 is 2.0 with other text in the names of fields
+    if version not in ((2, 0), (3, 0)):  # 3.0 differs from 2.0 only in the encoding of names
         raise ValueError(f"array format {version}")
     return npy.read_array_header_2_0(file)
 
@@ -376,7 +376,7 @@ def _npy_start(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.gene
 def _npy_header(
     path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo
 ) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    """Return the shape and dtype of an array whose data is as long as they say."""
+    """Return the shape and dtype of an array, after comparing them with the length of its data."""
     name = info.filename.removesuffix(".npy")
     with archive.open(info) as file:
         shape, fortran, dtype = _npy_start(file)
@@ -420,7 +420,7 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, most:
 def _read_npz(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
     with _archive(path, BOUNDS) as (archive, members), archive.open(members[name]) as file:
         _npy_start(file)
-        # Not in one piece: that would lie beside its copy.
+        # In parts, because the whole would be in memory twice.
         out = np.empty(math.prod(tensor.shape), _STORED[tensor.dtype])
         room, done = out.data.cast("B"), 0
         while part := file.read(_AT_ONCE):

@@ -17,10 +17,10 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """For each block ascending disjoint half-open intervals of inner blocks, none of them empty.
+    """For each block, ascending disjoint half-open intervals of inner blocks, none of them empty.
 
-    What is asked of one block takes time with the logarithm of its intervals, never with how many
-    blocks there are or how long the intervals are.
+    A question about one block takes time that grows with the logarithm of the number of its
+    intervals, never with the number of blocks or the length of the intervals.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Intervals:
 
     @staticmethod
     def of(blocks: Iterable[Sequence[tuple[int, int]]]) -> Intervals:
-        """Return what lists of intervals say, one list for each block."""
+        """Return the intervals that are given as lists, one list for each block."""
         lists = [list(each) for each in blocks]
         offsets = sums(np.array([len(each) for each in lists], dtype=np.int64))
         pairs = [pair for each in lists for pair in each]
@@ -52,9 +52,9 @@ class Intervals:
         Parameters
         ----------
         *bounds : ndarray
-            An even number of arrays of one shape, int64, ascending from each to the next. Those
-            of several loops may lie one above the other: their blocks follow each other. Of
-            intervals that are empty nothing is kept.
+            An even number of arrays of one shape, int64, ascending from each to the next. Arrays of
+            several loops may be stacked: their blocks then follow each other. Empty intervals are
+            left out.
         """
         flat = [np.broadcast_to(each, bounds[0].shape).ravel() for each in bounds]
         sides = list(zip(flat[::2], flat[1::2], strict=True))
@@ -81,7 +81,7 @@ class Intervals:
         return Intervals(np.arange(blocks + 1), np.tile(np.array([[0, inner]]), (blocks, 1)))
 
     def dealt(self, splits: int, run: int) -> Intervals:
-        """Return what runs of so many inner blocks visit: block `b`, run `s` is b · splits + s."""
+        """Return the intervals of each block's runs: block `b`, run `s` is b · splits + s."""
         block = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         parts = []
         for split in range(splits):
@@ -95,12 +95,12 @@ class Intervals:
         return Intervals(sums(counts), np.stack([low[order], high[order]], axis=1))
 
     def joined(self, other: Intervals) -> Intervals:
-        """Return what one or the other visits."""
+        """Return the inner blocks that one or the other visits."""
         pairs = zip(self._lists(), other._lists(), strict=True)
         return Intervals.of([_merged([*one, *more]) for one, more in pairs])
 
     def common(self, other: Intervals) -> Intervals:
-        """Return what both visit."""
+        """Return the inner blocks that both visit."""
         pairs = zip(self._lists(), other._lists(), strict=True)
         return Intervals.of(
             [
@@ -128,7 +128,7 @@ class Intervals:
 
     @cached_property
     def sums(self) -> I64:
-        """How many inner blocks the blocks before each one visit, and all: (blocks + 1,)."""
+        """How many inner blocks the blocks before each one visit, and the sum: (blocks + 1,)."""
         return self._before[self.offsets]
 
     @cached_property
@@ -162,7 +162,7 @@ class Intervals:
         count = last - first
         row = np.repeat(np.arange(len(blocks)), count)
         each = np.arange(len(row)) + np.repeat(first - sums(count)[:-1], count)
-        # One more at an interval's start and one less at its end: the sums are 0 or 1.
+        # Add one at an interval's start and subtract one at its end: the sums are then 0 or 1.
         change = np.zeros((len(blocks), len(inner) + 1), dtype=np.int8)
         for side, step in ((0, 1), (1, -1)):
             np.add.at(change, (row, np.searchsorted(inner, self.bounds[each, side])), step)
@@ -180,7 +180,7 @@ class Intervals:
 
     @cached_property
     def _line(self) -> tuple[I64, I64, int]:
-        """All intervals on one line, and how long a block's part of it is: past what they reach."""
+        """All intervals on one line, and how far the parts of two blocks are apart on it."""
         reach = int(self.bounds[:, 1].max()) + 1 if len(self.bounds) else 0
         begins = np.repeat(np.arange(len(self)) * reach, np.diff(self.offsets))
         return begins + self.bounds[:, 0], begins + self.bounds[:, 1], reach
@@ -193,7 +193,7 @@ class Intervals:
         return [(start, stop) for start, stop in self.bounds[low:high].tolist()]
 
     def locate(self, n: int) -> tuple[int, int, int]:
-        """Return (block, inner block, nth of the block) of visit `n` of all, 0 to all - 1."""
+        """Return (block, inner block, nth visit of the block) of visit `n` of all, 0 to all - 1."""
         seek = self._seek
         block = bisect_right(seek.sums, n) - 1
         low, high = seek.offsets[block], seek.offsets[block + 1]
@@ -226,7 +226,7 @@ class Intervals:
         return seek.starts[found] + place - seek.before[found]
 
     def place(self, block: int, inner: int) -> int | None:
-        """Return how many visits of a block come before that of an inner block; None: no visit."""
+        """Return how many visits of a block come before that of an inner block, if there is one."""
         low, high = self._own(block)
         seek = self._seek
         found = bisect_right(seek.starts, inner, low, high) - 1
@@ -245,7 +245,7 @@ class Intervals:
         return seek.before[found] - seek.before[low] + reached
 
     def covers(self, block: int, inner: range) -> bool:
-        """Return whether a single interval of a block holds all of some inner blocks."""
+        """Return whether one interval of a block contains all of some inner blocks."""
         low, high = self._own(block)
         found = bisect_right(self._seek.starts, inner.start, low, high) - 1
         return found >= low and inner.stop <= self._seek.stops[found]
@@ -273,13 +273,13 @@ class Intervals:
 
     @cached_property
     def _before(self) -> I64:
-        """How many inner blocks the intervals before each one hold, and all: (intervals + 1,)."""
+        """How many inner blocks the intervals before each one have, and all: (intervals + 1,)."""
         return sums(self.bounds[:, 1] - self.bounds[:, 0])
 
 
 @dataclass(frozen=True, slots=True)
 class _Seek:
-    """The arrays as bisect takes them: of one number NumPy makes an object of its own, slowly."""
+    """The arrays as lists for bisect: NumPy would make an object for each number, which is slow."""
 
     offsets: Sequence[int]
     sums: Sequence[int]
@@ -289,7 +289,7 @@ class _Seek:
 
 
 def _merged(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return intervals in order, those that touch made one."""
+    """Return intervals in order, those that touch joined into one."""
     out: list[tuple[int, int]] = []
     for start, stop in sorted(pairs):
         if out and start <= out[-1][1]:
@@ -300,7 +300,7 @@ def _merged(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def sums(sizes: NDArray[np.integer[Any]]) -> I64:
-    """Return the sums before each place, and the whole last."""
+    """Return the sums before each place, and the whole sum last."""
     out = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=out[1:])
     return out

@@ -1,7 +1,8 @@
-"""Which query row sees which key: whoever wants to know anything of a mask asks it.
+"""Which query row sees which key: everything that is asked about a mask.
 
-`Mask` says which pairs are visible, in which blocks they lie, where they end, why one is hidden
-and what kernels take to know the same; `Mask` of kernels/cuda/common.cuh is its twin.
+`Mask` says which pairs are visible, in which blocks they lie, where they end, why a pair is hidden,
+and which arguments tell the kernels the same. `Mask` of kernels/cuda/common.cuh does the same on a
+GPU.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from simulator.problem.intervals import I64, Intervals
 class Mask:
     """The visible pairs of a score matrix, aligned at the bottom right.
 
-    With ``i' = i + (seqlen_k - seqlen_q)``, row `i` sees key `j` when all that are set hold:
-    causal, ``j <= i'``; window `w`, ``i' - j < w`` (without causal also ``j - i' < w``) or
+    With ``i' = i + (seqlen_k - seqlen_q)``, row `i` sees key `j` if every condition that is set
+    holds. Causal: ``j <= i'``. Window `w`: ``i' - j < w`` (without causal also ``j - i' < w``) or
     ``j < sinks``.
 
     Attributes
@@ -55,7 +56,7 @@ class Mask:
         return self.causal or self.window > 0
 
     def positions(self, rows: range) -> I64:
-        """Return ``i'`` of some rows, (rows,): the key at which each stands."""
+        """Return ``i'`` of some rows, (rows,): the key with which each row is aligned."""
         return np.arange(rows.start, rows.stop) + self.shift
 
     def visible(self, rows: range, keys: range) -> NDArray[np.bool_]:
@@ -84,7 +85,7 @@ class Mask:
 
     @property
     def arguments(self) -> dict[str, int]:
-        """What kernels take beside the sizes, by its name there; 0 for what is not set."""
+        """The mask's arguments of a kernel beside the sizes, by name; 0 for what is not set."""
         return {"causal": int(self.causal), "window": self.window, "sinks": self.sinks}
 
     def why_hidden(self, row: int, key: int) -> str:
@@ -101,9 +102,9 @@ class Mask:
 
     @property
     def diagonals(self) -> tuple[tuple[int, int], ...]:
-        """Edges between visible and hidden pairs that go down with the rows.
+        """Edges between visible and hidden pairs that move one key to the right with each row.
 
-        The first row of each, and the key before which it lies in row 0: one more in each row.
+        Each is given by its first row and by the key before which it would be in row 0.
         """
         if self.causal:
             out = [(0, self.shift + 1)]
@@ -116,7 +117,7 @@ class Mask:
 
     @property
     def uprights(self) -> tuple[tuple[int, range], ...]:
-        """Edges that stay at a key: the key before which each lies, and its rows."""
+        """Edges that stay at one key: the key before which each one is, and its rows."""
         if not (self.window and self.sinks):
             return ()
         before = range(0 if self.causal else min(self._first_past_sinks, self.seqlen_q))
@@ -144,7 +145,7 @@ class Mask:
         return self._visited_between(*self._shifted_rows(rows), cols)
 
     def _visited_between(self, first: I64, last: I64, cols: int | I64) -> Intervals:
-        """Return the same for blocks whose rows stand at keys `first` to `last`."""
+        """Return the same for blocks whose rows are aligned with keys `first` to `last`."""
         Nk = self.seqlen_k
         high = np.full(len(first), Nk)
         low = np.zeros(len(first), dtype=np.int64)
@@ -162,18 +163,18 @@ class Mask:
         if self.causal:
             reach = np.clip(last + 1, 0, reach)
         sinks = np.broadcast_to(-(-reach // cols), start.shape)
-        # Sinks that reach the band make one interval with it.
+        # If the sinks reach the band, both are one interval.
         joined = sinks >= start
         union = np.maximum(sinks, stop)
         ends = [np.where(joined, union, alone) for alone in (sinks, start, stop)]
         return Intervals.between(np.zeros_like(start), *ends)
 
     def full_columns(self, rows: int, cols: int) -> Intervals:
-        """Return the column blocks that each row block, all of its rows, sees in full."""
+        """Return the column blocks that every row of each row block sees in full."""
         return self._full_between(*self._shifted_rows(rows), cols)
 
     def _full_between(self, first: I64, last: I64, cols: int) -> Intervals:
-        """Return the same for blocks whose rows stand at keys `first` to `last`."""
+        """Return the same for blocks whose rows are aligned with keys `first` to `last`."""
         high = np.full(len(first), self.seqlen_k)
         if self.causal:
             high = first + 1
@@ -220,14 +221,14 @@ class Mask:
         return Intervals.between(start, stop)
 
     def full_rows(self, rows: int, cols: int) -> Intervals:
-        """Return the row blocks that see each column block in full, with all of their rows."""
+        """Return the row blocks of which every row sees each column block in full."""
         blocks = -(-self.seqlen_q // rows)
         first = np.arange(-(-self.seqlen_k // cols)) * cols
         end = np.minimum(first + cols, self.seqlen_k)
         start = np.zeros_like(first)
         stop = np.full_like(first, blocks)
         if self.window:
-            # The last row that sees the first key which is no sink, if there is one.
+            # The last row that sees the first key that is not a sink, if there is such a row.
             row = np.maximum(first, self.sinks) + self.window - 1 - self.shift
             whole = np.where(row >= self.seqlen_q - 1, blocks, np.maximum(row + 1, 0) // rows)
             stop = np.where(end <= self.sinks, blocks, whole)

@@ -1,4 +1,4 @@
-"""Attention shapes of published models, and of one's own: what the KV cache is counted from."""
+"""Attention shapes of published models and of one's own: the KV cache is counted from them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class AttentionModel:
     heads : int
         Query heads of a layer.
     head_dim : int
-        Numbers of a key or value in one head: data, never ``hidden / heads``. With MLA, of a
-        key without its RoPE part, and of a value.
+        Numbers of a key or value in one head: given, never computed as ``hidden / heads``. With
+        MLA, of a key without its RoPE part, and of a value.
     kv_heads : int or None
         KV heads of a layer; None with MLA, which caches none.
     windowed_layers : int
@@ -61,10 +61,10 @@ class AttentionModel:
     active_params_billion : float or None
         Of a mixture of experts, those that one token passes through. None: all.
     learned_sinks : bool
-        Each head has a learned logit in the softmax's sum. It is a weight and caches nothing.
+        Each head has a learned logit in the softmax's sum. It is a weight and is not cached.
     kib_per_token : float or None
-        Cache of a token in float16 as its author states it; a file that states another number
-        than its shapes give is refused.
+        Cache of a token in float16 as the author states it; a file is refused if its shapes give
+        another number.
 
     References
     ----------
@@ -90,7 +90,7 @@ class AttentionModel:
 
     @property
     def is_latent(self) -> bool:
-        """Whether the cache holds MLA's latent rows in place of keys and values."""
+        """Whether the cache contains MLA's latent rows instead of keys and values."""
         return self.latent_dim is not None
 
     @property
@@ -212,7 +212,7 @@ def models() -> Mapping[str, AttentionModel]:
 
 
 def load_model(path: str | os.PathLike[str]) -> AttentionModel:
-    """Read a file with one model: its keys alone, with a `name` if one likes, or under ``[name]``.
+    """Read a file with one model: its keys alone, also a `name` if wanted, or under ``[name]``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Query heads packed into rows: the heads of one KV head stand below each other, head after head.
+"""Query heads packed into rows: in one block the heads of a KV head follow each other.
 
 A decoding step has one query for each head. Packed, the queries that read the same K and V are the
 rows of one block, which loads them once.
@@ -44,8 +44,8 @@ class PackedMask(Mask):
     def _parts(self, rows: int) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
         """Return ``i'`` of the first and last row of each row block, in its one or two heads.
 
-        A block that reaches from one head into the next has a part in each; one that holds whole
-        heads has all of their rows in both parts.
+        A block that reaches from one head into the next has a part in each; if a block contains
+        whole heads, both parts have all of their rows.
         """
         first = np.arange(-(-self.seqlen_q // rows)) * rows
         last = np.minimum(first + rows, self.seqlen_q) - 1
@@ -64,7 +64,7 @@ class PackedMask(Mask):
         return one.joined(other)
 
     def full_columns(self, rows: int, cols: int) -> Intervals:
-        """Return the column blocks that each row block, all of its rows, sees in full."""
+        """Return the column blocks that every row of each row block sees in full."""
         one, other = (self._full_between(*part, cols) for part in self._parts(rows))
         return one.common(other)
 
@@ -74,7 +74,7 @@ class PackedMask(Mask):
         return self.visited_columns(rows, cols).turned(-(-self.seqlen_k // cols))
 
     def full_rows(self, rows: int, cols: int) -> Intervals:
-        """Return the row blocks that see each column block in full, with all of their rows."""
+        """Return the row blocks of which every row sees each column block in full."""
         return self.full_columns(rows, cols).turned(-(-self.seqlen_k // cols))
 
 
@@ -96,7 +96,7 @@ def group_of(picked: tuple[int, ...], kv_picked: tuple[int, ...]) -> int:
 def splits_of(
     said: int | str | None, blocks: int, thread_blocks: int, gpu: Gpu, limit: int = 128
 ) -> int:
-    """Return into how many runs the column blocks are dealt out.
+    """Return into how many runs the column blocks are divided.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def splits_of(
     blocks : int
         Column blocks.
     thread_blocks : int
-        Row blocks of all KV heads: what runs at once without splits.
+        Row blocks of all KV heads: as many run at once without splits.
     gpu : Gpu
         Whose SMs are to be filled.
     limit : int

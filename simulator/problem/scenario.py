@@ -1,6 +1,6 @@
-"""Scenarios: everything that fixes one run, as a user writes it; TOML in and out.
+"""Scenarios: everything that determines one run, as a user writes it; TOML is read and written.
 
-A `Scenario` holds what its author said and nothing more. `simulator.problem.workload` fills the
+A `Scenario` contains what its author said and nothing more. `simulator.problem.workload` fills the
 blanks from the input and from defaults.
 """
 
@@ -23,14 +23,14 @@ from simulator.problem.hardware import gpus
 
 Algorithm = Literal["naive", "flash1", "flash2", "split-kv"]
 USUAL: Algorithm = "flash2"
-"""What a scenario runs that names none."""
+"""The algorithm of a scenario that names none."""
 PACKED: frozenset[Algorithm] = frozenset({"split-kv"})
-"""Those that take the query heads of a KV head as rows of one block."""
+"""Algorithms that use the query heads of a KV head as the rows of one block."""
 TilingRule = Literal["paper", "fa2", "fa3"]
 InputSource = Literal["random", "file", "capture"]
 
 MAX_SEQLEN = 2**24
-"""Longest sequence: the byte counts of 4096 heads then stay inside 64-bit integers."""
+"""Longest sequence: with it, the byte counts of 4096 heads fit into 64-bit integers."""
 
 Heads = Annotated[int, Field(ge=1, le=4096)]
 Seqlen = Annotated[int, Field(ge=1, le=MAX_SEQLEN)]
@@ -45,7 +45,7 @@ def _preset_name(name: object) -> object:
 
 
 def _head_list(value: object) -> object:
-    """Let a TOML list stand for the frozen tuple."""
+    """Accept a TOML list for the frozen tuple."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -75,7 +75,7 @@ class Attention(Table):
 
 
 class MaskTable(Table):
-    """Which pairs are visible. `causal` None: as the input file says, else false."""
+    """Which pairs are visible. `causal` None: as the input file says, otherwise false."""
 
     causal: bool | None = None
     window: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
@@ -155,12 +155,12 @@ class Faults(Table):
 
     @property
     def on(self) -> tuple[str, ...]:
-        """Names of those that are switched on, in the order of the file's keys."""
+        """Names of the faults that are on, in the order of the file's keys."""
         return tuple(name for name in type(self).model_fields if getattr(self, name))
 
 
 class Scenario(Table):
-    """Everything that fixes one run, as its author wrote it (immutable).
+    """Everything that determines one run, as its author wrote it (immutable).
 
     Fields follow the scenario file: ``title``, ``attention``, ``mask``, ``tiling``,
     ``input``, ``hardware``, ``faults``. A relative ``input.path`` is made absolute when a file is
@@ -247,7 +247,7 @@ def scenario_tables(scenario: Scenario) -> dict[str, Any]:
 
 
 def scenario_toml(scenario: Scenario, folder: Path | None = None) -> str:
-    """Return the scenario as TOML text, its input path relative to `folder` where it can be."""
+    """Return the scenario as TOML text, its input path relative to `folder` if possible."""
     data = scenario_tables(scenario)
     path = data.get("input", {}).get("path")
     if path and folder is not None:

@@ -1,6 +1,6 @@
-"""What turns q·k into a score: whoever computes scores asks it.
+"""How q·k becomes a score, for all code that computes scores.
 
-`Score` of kernels/cuda/common.cuh is its twin.
+`Score` of kernels/cuda/common.cuh does the same on a GPU.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Scoring:
 
     @property
     def arguments(self) -> dict[str, float]:
-        """What kernels take, by its name there."""
+        """The score's arguments of a kernel, by their names."""
         return {"scale": self.factor}
 
     def queries(self, q: NDArray[T]) -> NDArray[T]:
-        """Return what `q` becomes, of its type, so that its products with keys are scores."""
+        """Return `q`, of its type, multiplied such that its products with keys are scores."""
         return q * q.dtype.type(self.factor)
 
     def of(self, products: NDArray[T]) -> NDArray[T]:
-        """Return the scores, of the same type, whose products q·k these are."""
+        """Return the scores that belong to some products q·k, of the same type."""
         return products * products.dtype.type(self.factor)
 
 

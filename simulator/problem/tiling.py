@@ -1,4 +1,4 @@
-"""How the score matrix is cut into tiles, which of them hold anything, and published choices."""
+"""How the score matrix is cut into tiles, which tiles have visible pairs, published sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.problem.masks import Mask
 
 
 class TileKind(IntEnum):
-    """How much of a tile the mask leaves visible, of its valid pairs."""
+    """How much of a tile's valid pairs the mask leaves visible."""
 
     SKIPPED = 0
     PARTIAL = 1
@@ -26,8 +26,8 @@ class TileKind(IntEnum):
 class TileGrid:
     """The tiles of one head's score matrix under a mask, by arithmetic.
 
-    Nothing here grows with the number of tiles, only with the number of row and column blocks and
-    the intervals that the mask makes of them.
+    No time or memory grows with the number of tiles, only with the number of row and column blocks
+    and of the intervals that the mask makes of them.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class TileGrid:
 
 
 def paper_tiles(head_dim: int, dtype: str, gpu: Gpu) -> tuple[int, int]:
-    """Return (Br, Bc) as FlashAttention-1 chooses them, M being the SRAM in elements.
+    """Return (Br, Bc) as FlashAttention-1 chooses them; M is the SRAM in elements.
 
     References
     ----------
@@ -109,11 +109,11 @@ def paper_tiles(head_dim: int, dtype: str, gpu: Gpu) -> tuple[int, int]:
 def fa2_tiles(head_dim: int, causal: bool, window: bool, gpu: Gpu) -> tuple[int, int]:
     """Return (Br, Bc) of the forward kernels that FlashAttention-2 ships, without dropout.
 
-    With a window a kernel is none of the causal ones, though the mask be causal. Of the cards
-    with at most 99 KiB a block, those of sm_86 and sm_89 take smaller tiles and sm_120 does not;
-    cards for which no kernel ships are given the smaller ones. Above d = 192 only A100-like cards
-    take the large tile: it needs 128 KiB a block, and where an SM has 192 KiB (H100) two small
-    blocks on it are faster than a large one.
+    A kernel with a window is not one of the causal kernels, even if the mask is causal. Of the GPUs
+    with at most 99 KiB a block, those of sm_86 and sm_89 use smaller tiles and sm_120 does not;
+    GPUs for which there is no kernel get the smaller ones. Above d = 192 only GPUs like the A100
+    use the large tile: it needs 128 KiB a block, and if an SM has 192 KiB (H100), two small blocks
+    on it are faster than a large one.
 
     References
     ----------
@@ -135,11 +135,9 @@ def fa2_tiles(head_dim: int, causal: bool, window: bool, gpu: Gpu) -> tuple[int,
 def fa3_tiles(head_dim: int, value_dim: int, causal: bool, window: bool) -> tuple[int, int]:
     """Return (Br, Bc) of the fp16/bf16 forward kernels that FlashAttention-3 ships for Hopper.
 
-    References
-    ----------
-    Dao-AILab/flash-attention, hopper/tile_size.h, ``tile_size_fwd_sm90``, element_size 2;
-    hopper/flash_api.cpp: with a window a kernel is local and not causal, and beside
-    d <= 64 values are padded to 64, 256 or 512.
+    References ---------- Dao-AILab/flash-attention, hopper/tile_size.h, ``tile_size_fwd_sm90``,
+    element_size 2; hopper/flash_api.cpp: with a window a kernel is local and not causal, and if d
+    <= 64, values are padded to 64, 256 or 512.
     """
     if head_dim <= 64 and value_dim > 64:
         return (128, 112) if value_dim <= 256 else (64, 64)

@@ -1,4 +1,4 @@
-"""A scenario with every blank filled in, and the numbers it runs on."""
+"""A scenario with every blank filled in, and its Q, K and V."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_BLOCKS = 2**18
 
 @dataclass(frozen=True)
 class Workload:
-    """A scenario in which everything is said: what a tile program and an engine start from.
+    """A scenario in which everything is said: tile programs and engines are made from it.
 
     Attributes
     ----------
@@ -36,12 +36,12 @@ class Workload:
     algorithm : str
         ``naive``, ``flash1`` or ``flash2``.
     heads, kv_heads : int
-        Query heads that run, and the distinct KV heads that they read. Where query heads are packed
-        those of one KV head are one head here.
+        Query heads that run, and the distinct KV heads that they read. If query heads are packed,
+        those of one KV head count as one head here.
     kv_head_of : tuple of int
         KV head of each query head, (heads,).
     seqlen_q, seqlen_k, head_dim, value_dim : int
-        ``Nq``, of packed heads the rows of all; ``Nk``, ``d``, ``dv``.
+        ``Nq`` (if heads are packed, the rows of all of them); ``Nk``, ``d``, ``dv``.
     dtype : str
         Of Q, K, V, O in HBM.
     scale : float
@@ -92,7 +92,7 @@ class Workload:
 
     @property
     def scoring(self) -> Scoring:
-        """What turns q·k into a score."""
+        """How q·k becomes a score."""
         return Scoring(self.scale, self.temperature)
 
     @property
@@ -107,7 +107,7 @@ class Workload:
 
     @property
     def scoring_before_softmax(self) -> Scoring:
-        """What the softmax gets for q·k: the products as they are where the fault scales P."""
+        """How q·k enters the softmax: as it is if the fault scales P instead."""
         return UNSCALED if self.faults.late_scale else self.scoring
 
     @property
@@ -116,12 +116,12 @@ class Workload:
         return self.seqlen_q // self.group
 
     def as_algorithm(self, name: Algorithm) -> Workload:
-        """Return the same problem for another algorithm, its query heads packed or not.
+        """Return the same problem for another algorithm, with its query heads packed or not.
 
         Raises
         ------
         InputError
-            The heads are to be packed, and not as many of each KV head were picked.
+            The heads are to be packed, but not equally many of each KV head were picked.
         """
         packs = name in PACKED
         if packs == (self.algorithm in PACKED):
@@ -152,14 +152,14 @@ class Workload:
 
     @property
     def splits(self) -> int:
-        """Into how many runs the column blocks are dealt out."""
+        """Into how many runs the column blocks are divided."""
         if self.algorithm not in PACKED:
             return 1
         blocks = self.heads * self.grid.Tr
         return splits_of(self.scenario.tiling.splits, self.grid.Tc, blocks, self.gpu)
 
     def posed(self, inputs: Inputs) -> Inputs:
-        """Return the numbers of the same problem, their heads packed as here or not."""
+        """Return the numbers of the same problem, with heads packed as they are here."""
         return Inputs(
             inputs.q.reshape(self.heads, self.seqlen_q, self.head_dim), inputs.k, inputs.v
         )
@@ -172,7 +172,7 @@ class Workload:
     def unpacked(self, per_row: F32) -> F32:
         """Return an array of all heads and rows, (heads, Nq, ...), with a part for each query head.
 
-        Where no heads are packed it is the array itself.
+        If no heads are packed, it is the array itself.
         """
         shape = (len(self.picked), self.queries, *per_row.shape[2:])
         return per_row.reshape(shape)
@@ -195,7 +195,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The numbers of a workload, read-only.
+    """Q, K and V of a workload, read-only.
 
     Attributes
     ----------
@@ -320,7 +320,7 @@ def _input_file(scenario: Scenario) -> InputFile | None:
     if said.source == "random":
         return None
     if said.source == "file":
-        assert said.path is not None  # the scenario checked it
+        assert said.path is not None  # the scenario was checked for it
         return read_header(Path(said.path))
     if said.name not in capture_names():
         raise refuse(SCENARIO, "input.name", said.name, f"one of {', '.join(capture_names())}")
@@ -371,9 +371,9 @@ def _picked_heads(
 def _check_agreement(
     scenario: Scenario, file: InputFile, shapes: dict[str, int], heads: int, kv_heads: int
 ) -> None:
-    """Refuse a file that says something else than the scenario, both values named."""
+    """Refuse a file that disagrees with the scenario, and name both values."""
     said = scenario.attention
-    # With some heads picked, a scenario may count those that run or those of the file.
+    # If only some heads are picked, a scenario may count those that run or those of the file.
     allowed = {name: {size} for name, size in shapes.items()}
     allowed["heads"].add(heads)
     allowed["kv_heads"].add(kv_heads)
@@ -429,13 +429,13 @@ def input_bytes(w: Workload) -> int:
     heads, kv_heads = w.input_heads
     q, k = heads * w.queries * w.head_dim, kv_heads * w.seqlen_k * w.head_dim
     v = kv_heads * w.seqlen_k * w.value_dim
-    # float32 for each element, and for a while one tensor more: as it is drawn, in float64,
-    # or as it is rounded.
+    # Each element takes float32, and for a while one tensor is there a second time: in float64 when
+    # it is drawn, or when it is rounded.
     return 4 * (q + k + v) + (16 if w.dtype == "bfloat16" else 8) * max(q, k, v)
 
 
 def _check_scale(w: Workload) -> None:
-    """Refuse factors that float32 does not hold: every score would be 0 or infinite."""
+    """Refuse factors that float32 cannot represent: every score would be 0 or infinite."""
     limits = np.finfo(np.float32)
     steps = (("scale", w.scale, w.scale), ("temperature", w.temperature, w.logit_scale))
     for key, value, factor in steps:

@@ -1,1 +1,1 @@
-"""What computes a run with NumPy, and what that is held against; `kernels` has the CUDA engines."""
+"""What computes a run with NumPy, and what it is compared with; `kernels` has the CUDA engines."""

@@ -1,4 +1,4 @@
-"""Runs a tile program op by op in float64: the oracle for every engine."""
+"""Runs a tile program op by op in float64: every engine is compared with it."""
 
 from __future__ import annotations
 

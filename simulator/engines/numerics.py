@@ -37,7 +37,7 @@ def scores_into(x: F32, scaled_q_t: F32, k: F32, ranges: Sequence[Span]) -> int:
     k : ndarray
         (Nk, d) float32.
     ranges : sequence of (start, stop)
-        Ascending key ranges; one product for each, so equal ranges give equal bits.
+        Ascending key ranges; there is one product for each, so equal ranges give equal bits.
     """
     at = 0
     for start, stop in ranges:
@@ -62,7 +62,7 @@ def mask_into(x: F32, ranges: Sequence[Span], visible: Visible) -> None:
     for start, stop in ranges:
         mask = visible(start, stop)
         if mask is not None:
-            some = np.flatnonzero(~mask.all(axis=0))  # usually few keys hide from any row
+            some = np.flatnonzero(~mask.all(axis=0))  # usually few keys are hidden from any row
             if some.size:
                 low, high = some[0], some[-1] + 1
                 np.copyto(x[at + low : at + high], -np.inf, where=~mask[:, low:high].T)

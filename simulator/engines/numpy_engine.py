@@ -1,4 +1,4 @@
-"""The engine that answers with NumPy, many tiles at a time."""
+"""The engine that computes with NumPy, many tiles at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from simulator.program.tile_program import Visit
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A few tiles of a row block between two checkpoints, walked again with everything kept."""
+    """A few tiles of a row block between two checkpoints, computed again with all numbers."""
 
     first: int  # how many visited tiles came before
     columns: tuple[int, ...]  # column block of each tile
@@ -45,13 +45,12 @@ class _Stretch:
 class NumpyEngine:
     """Runs a workload on the CPU, in float32, with NumPy.
 
-    A row block is walked once, many tiles at a time, and keeps m and l after every tile and
-    O at a few of them; a single tile is recomputed from the nearest of those. That is the
-    algorithm's own idea: recompute rather than store.
+    A row block is walked once, many tiles at a time, and keeps m and l after every tile and O at a
+    few of them; a single tile is recomputed from the nearest of those. This is the idea of the
+    algorithm itself: recompute rather than store.
 
-    S and P of the naive algorithm keep float32 values although their bytes are counted at the
-    width of the dtype: rounding them is the one step of its CUDA kernels that is not
-    imitated.
+    S and P of the naive algorithm keep float32 values although their bytes are counted at the width
+    of the dtype: its CUDA kernels would round them, and the engine does everything else as they do.
 
     Parameters
     ----------
@@ -68,13 +67,13 @@ class NumpyEngine:
         self.workload = workload
         self.inputs = inputs
         self._visits = worked_columns(workload)
-        # The walk brings its own threads; those of BLAS would only wait for them, spinning.
+        # The walk has its own threads; those of BLAS would only wait for them and use a processor.
         threadpool_limits(1, user_api="blas")
         self._threads = min(2, os.cpu_count() or 1)
         self._stretches: BoundedCache[_Stretch] = BoundedCache(48 * MIB, lambda s: s.bytes)
 
     def forget(self) -> None:
-        """Keep no tiles."""
+        """Forget all tiles."""
         self._stretches.clear()
 
     def row_block(self, head: int, i: int) -> RowBlock:
@@ -85,7 +84,7 @@ class NumpyEngine:
         """Walk all row blocks of a head, in their order, as many at once as there are threads."""
         blocks = range(self.workload.grid.Tr)
         with ThreadPoolExecutor(self._threads) as pool:
-            # A few ahead and no more: what is not taken yet stays small.
+            # Only a few ahead, so that what is not taken yet stays small.
             waiting: deque[Future[RowBlock]] = deque()
             for i in blocks:
                 waiting.append(pool.submit(self._walk, head, i, 1))
@@ -144,7 +143,7 @@ class NumpyEngine:
         return again(before=found, recorded={"S": s, "m": m, "l": l, "O": o})
 
     def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
-        """Return S and P of a row block, a stretch of tiles at a time."""
+        """Return S and P of a row block, a few tiles at a time."""
         walk, grid = block.extra, self.workload.grid
         assert isinstance(walk, RowBlockWalk)
         s = np.full((len(grid.row_range(i)), self.workload.seqlen_k), np.nan, dtype=np.float32)
@@ -197,7 +196,7 @@ class NumpyEngine:
             matmul(p.T, v[k0:k1], out=sums[n + 1])
             sums[n + 1] += exp_shift(m_prev, m)[:, None] * sums[n]
             m_prev = m
-        sums[-1] = walk.checkpoints[number + 1]  # the same to rounding; one number, one source
+        sums[-1] = walk.checkpoints[number + 1]  # so that a number is the same everywhere
         return _Stretch(first, columns, tuple(starts), s, masked, sums)
 
     def _operands(self, head: int, i: int) -> tuple[F32, F32, F32]:
@@ -210,7 +209,7 @@ class NumpyEngine:
         return self._visits.nth(i, nth - 1) if nth else None
 
     def _visible(self, i: int, k0: int, k1: int) -> NDArray[np.bool_] | None:
-        """Return the mask of some keys for a row block, None where it hides nothing."""
+        """Return the mask of some keys for a row block, None if it hides nothing."""
         grid = self.workload.grid
         if not self.workload.mask.hides:
             return None
@@ -220,7 +219,7 @@ class NumpyEngine:
 
 
 def numpy_engine(workload: Workload, inputs: Inputs) -> Engine:
-    """Return the engine of NumPy: op by op where tiles cannot be walked or a fault is on."""
+    """Return the engine of NumPy; it goes op by op if tiles cannot be walked or a fault is on."""
     walks = algorithm_of(workload).walks and not workload.faults.on
     kind = NumpyEngine if walks else OpEngine
     return kind(workload, inputs)

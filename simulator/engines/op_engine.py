@@ -1,7 +1,7 @@
-"""The engine that does every op as it stands, in float32 or float64, with faults where they are on.
+"""The engine that does every op as it is written, in float32 or float64, and with faults.
 
-It runs any algorithm, plainly rather than fast: a row block is gone through visit by visit, its
-state is kept before every `STRETCH`-th of them, and a single visit is computed again from there.
+It runs any algorithm and is simple rather than fast. It computes a row block visit by visit and
+keeps the state before every `STRETCH`-th visit; a single visit is computed again from there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Walk:
 
 
 class OpEngine:
-    """Runs a workload op by op. What overflows becomes infinite or NaN without a warning.
+    """Runs a workload op by op. Numbers that overflow become infinite or NaN without a warning.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class OpEngine:
     inputs : Inputs
         Q, K and V.
     number : dtype, optional
-        What it computes in. With float64 and without faults it is what the others are held
-        against; arrays are then float64 where their descriptions say float32.
+        What it computes in. With float64 and without faults, the other engines are compared with
+        it; arrays are then float64 where their descriptions say float32.
     """
 
     name = "numpy"
@@ -60,13 +60,13 @@ class OpEngine:
         self._stretches: BoundedCache[dict[int, Tile]] = BoundedCache(48 * MIB, _bytes_of)
 
     def forget(self) -> None:
-        """Keep no tiles."""
+        """Forget all tiles."""
         self._stretches.clear()
 
     # --- the engine protocol ---------------------------------------------------------------
 
     def row_block(self, head: int, i: int) -> RowBlock:
-        """Go through the visits of a row block."""
+        """Compute the visits of a row block."""
         w, grid = self.workload, self.workload.grid
         rows = grid.row_range(i)
         nothing = blank(w, rows, self._number)
@@ -94,7 +94,7 @@ class OpEngine:
         return RowBlock(frozen(m), frozen(l), frozen(o), frozen(lse), walk, size)
 
     def row_blocks(self, head: int) -> Iterator[RowBlock]:
-        """Go through all row blocks of a head, in their order."""
+        """Compute all row blocks of a head, in their order."""
         for i in range(self.workload.grid.Tr):
             yield self.row_block(head, i)
 
@@ -123,7 +123,7 @@ class OpEngine:
     # --- pieces ----------------------------------------------------------------------------
 
     def _start(self, head: int, rows: range) -> State:
-        """Return the state of a row block before its first visit, as its head's opening left it."""
+        """Return the state of a row block before its first visit, after that of its head."""
         q, k, v = self.inputs.q, self.inputs.k, self.inputs.v
         state = State(
             q, k, v, self._number, head=head, rows=rows,
@@ -131,7 +131,7 @@ class OpEngine:
         )  # fmt: skip
         for index in self._program.opening(head):
             for op in self._program.ops(index):
-                # Elsewhere nothing is cleared, and what is not written must stay so.
+                # Other algorithms clear nothing, and what is not written must stay as it is.
                 if isinstance(op, StoreConstants):
                     own = tuple(move for move in op.moves if rows.start in move.rows)
                     replace(op, moves=own).apply(state)
@@ -145,7 +145,7 @@ class OpEngine:
         late = late_op(ops) if w.faults.on else None
         for n, op in enumerate(ops):
             if isinstance(op, StoreConstants):
-                pass  # done at the start, for other row blocks as well
+                pass  # done at the start, also for other row blocks
             elif w.faults.on:
                 apply_with_faults(op, state, w, visit, last_use=n == late)
             else:
@@ -177,7 +177,7 @@ class OpEngine:
         return tile_of(ops, seen, states, blank(w, visit.rows, self._number), unmasked)
 
     def _scores(self, visit: Visit) -> Values:
-        """Return the scores of a visit that finds them in HBM, as they were before the mask."""
+        """Return the scores before the mask, for a visit that loads its scores from HBM."""
         w, rows, cols = self.workload, visit.rows, visit.cols
         q = self.inputs.q[visit.head, rows.start : rows.stop].astype(self._number)
         k = self.inputs.k[w.kv_head_of[visit.head], cols.start : cols.stop].astype(self._number)

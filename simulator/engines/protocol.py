@@ -1,4 +1,4 @@
-"""What an engine answers: row blocks, and the numbers of a visit after each of its ops."""
+"""What an engine returns: row blocks, and the numbers of a visit after each of its ops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Numbers = Mapping[str, Values]
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """What an engine knows of one row block once it has run to its end.
+    """What an engine knows about one row block after its last visit.
 
     Attributes
     ----------
@@ -31,12 +31,12 @@ class RowBlock:
     l : ndarray
         (rows, Tc) float32, running sum of exponentials after each column block.
     o : ndarray
-        (rows, dv) float32, the output as it lies in HBM: rounded to the dtype, except that
-        flash1 keeps it in float32.
+        (rows, dv) float32, the output as it is in HBM: rounded to the dtype, except that flash1
+        keeps it in float32.
     lse : ndarray
         (rows,) float32, ``m + ln l``; -inf for a row that saw nothing.
     extra : object
-        What the engine itself keeps to answer for single tiles quickly.
+        What the engine itself keeps, to give the numbers of single tiles quickly.
     bytes : int
         Memory that all of it takes.
     """
@@ -61,13 +61,12 @@ class Tile:
         (r, c) bool, which pairs are visible.
     states : tuple of mapping
         The newest numbers by name before the first op, and after each op: m and l (r,), O (r, dv)
-        and S and P (r, c) where they exist, the loaded tiles, and what ops keep beside them
-        (``alpha``, ``m_tile`` and the like). In naive's softmax launch the tile is the whole row
-        block.
+        and S and P (r, c) where they exist, the loaded tiles, and the other numbers of ops (such as
+        ``alpha`` and ``m_tile``). In naive's softmax launch the tile is the whole row block.
     blank : mapping
         m, l and O of rows that have seen nothing.
     unmasked : ndarray or None
-        (r, c) float32, the scores before the mask, where the visit itself does not make them.
+        (r, c) float32, the scores before the mask, if the visit itself does not make them.
     """
 
     ops: tuple[Op, ...]
@@ -78,19 +77,19 @@ class Tile:
 
     @property
     def bytes(self) -> int:
-        """Memory of the numbers, those that several states share counted once."""
+        """Memory of the numbers; a number that several states share counts once."""
         arrays = {id(values): values for state in self.states for values in state.values()}
         return self.seen.nbytes + sum(values.nbytes for values in arrays.values())
 
     def recorded(self, name: str) -> Values | None:
-        """Return a number as the op leaves it that engines record it of; None without one."""
+        """Return a number after the op whose result engines record; None without one."""
         for op, state in zip(self.ops, self.states[1:], strict=True):
             if name in op.recorded and name in state:
                 return state[name]
         return None
 
     def last(self, name: str) -> Values | None:
-        """Return a number as the visit leaves it; None where there is none."""
+        """Return a number at the end of the visit; None if there is none."""
         return self.states[-1].get(name)
 
     @property
@@ -108,7 +107,7 @@ class Tile:
 
     @property
     def p_used(self) -> F32:
-        """What is multiplied by V, (r, c): a fault may scale or mask P after it was summed."""
+        """What is multiplied by V, (r, c): a fault may scale or mask P after the sum."""
         last = self.last("P")
         return frozen(np.zeros_like(self.s)) if last is None else last
 
@@ -139,17 +138,17 @@ class Tile:
 
     @property
     def l_tile(self) -> F32:
-        """(r,), sum of exponentials of this tile alone, relative to what P is relative to."""
+        """(r,), sum of exponentials of this tile alone, relative to the same maximum as P."""
         return self.states[-1].get("l_tile", self.blank["l"])
 
     @property
     def alpha(self) -> F32:
-        """(r,), ``exp(m_prev - m)``; 1 where nothing is rescaled."""
+        """(r,), ``exp(m_prev - m)``; 1 if nothing is rescaled."""
         return self.states[-1].get("alpha", self.blank["one"])
 
     @property
     def beta(self) -> F32:
-        """(r,), ``exp(m_tile - m)``; 1 where P is relative to m."""
+        """(r,), ``exp(m_tile - m)``; 1 if P is relative to m."""
         return self.states[-1].get("beta", self.blank["one"])
 
     @property
@@ -159,13 +158,13 @@ class Tile:
 
     @property
     def o(self) -> F32:
-        """(r, dv), O once the tile has been added, likewise."""
+        """(r, dv), O after the tile has been added; also a sum, or normalised in flash1."""
         made = self.recorded("O")
         return self.o_prev if made is None else made
 
 
 class _Recorded(dict[str, Values]):
-    """What is on chip, where numbers that an engine has recorded stand for those that ops make."""
+    """What is on chip; the numbers that an engine has recorded replace those that ops make."""
 
     now: Numbers = MappingProxyType({})
 
@@ -174,7 +173,7 @@ class _Recorded(dict[str, Values]):
 
 
 class _Again(State):
-    """A state in which a visit is gone through again; nothing is stored."""
+    """A state in which a visit is computed again; nothing is stored."""
 
     def __init__(self, inputs: Inputs, loads: Numbers) -> None:
         super().__init__(inputs.q, inputs.k, inputs.v, np.float32)
@@ -185,11 +184,11 @@ class _Again(State):
         return super().view(move) if found is None else found
 
     def store(self, move: Move, values: Values | float) -> None:
-        """Write nothing: the numbers of HBM are the engine's."""
+        """Write nothing: the numbers in HBM are those of the engine."""
 
 
 def blank(w: Workload, rows: range, number: type[np.floating] = np.float32) -> dict[str, Values]:
-    """Return m, l and O of some rows that have seen nothing, and factors of one."""
+    """Return m, l and O of some rows that have seen nothing, and factors of 1."""
     r = len(rows)
     return {
         "m": np.full(r, -np.inf, number),
@@ -222,12 +221,12 @@ def gone_through(
     before : mapping of str to ndarray
         The numbers of its rows that exist before it.
     recorded : mapping of str to ndarray
-        What the engine has of the numbers that ops make (`Op.recorded`). What is not among them,
-        the op makes of them, in float32.
+        Those numbers of ops that the engine has recorded (`Op.recorded`). The ops compute the
+        others from them, in float32.
     loads : mapping of str to ndarray
         What the visit loads beside Q, K and V.
     unmasked : ndarray, optional
-        (r, c) float32, scores before the mask, where no op of the visit makes them.
+        (r, c) float32, scores before the mask, if no op of the visit makes them.
     """
     ops = algorithm_of(w).ops(w, visit)
     state, chip = _Again(inputs, {**before, **loads}), _Recorded(before)
@@ -235,7 +234,7 @@ def gone_through(
     states: list[Numbers] = [dict(chip)]
     for op in ops:
         chip.now = {name: recorded[name] for name in op.recorded if name in recorded}
-        if len(op.recorded) == len(chip.now) == 1:  # the one thing that it makes is known
+        if len(op.recorded) == len(chip.now) == 1:  # the one number that it makes is known
             chip.update(chip.now)
         else:
             op.apply(state)
@@ -251,7 +250,7 @@ def tile_of(
     nothing: Numbers,
     unmasked: F32 | None = None,
 ) -> Tile:
-    """Return a tile of states, from now on read-only."""
+    """Make the arrays of some states read-only and return them as a tile."""
     for numbers in (*states, nothing, {} if unmasked is None else {"S": unmasked}):
         for values in numbers.values():
             values.flags.writeable = False
@@ -280,4 +279,4 @@ class Engine(Protocol):
         """
 
     def forget(self) -> None:
-        """Keep nothing that can be worked out again."""
+        """Forget everything that can be computed again."""

@@ -1,4 +1,4 @@
-"""Attention in float64, straight from its definition: what every number is held against."""
+"""Attention in float64 from its definition: every number is compared with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulator.base.matmul import matmul
 from simulator.problem.workload import Inputs, Workload
 
 _CHUNK = 2**22
-"""Scores held at once, so that long sequences fit in memory."""
+"""Scores kept in memory at once, so that there is enough of it for long sequences."""
 
 
 def reference_rows(workload: Workload, inputs: Inputs, head: int, rows: range) -> tuple[F64, F64]:
@@ -69,8 +69,8 @@ def _parts(rows: range, size: int) -> Iterator[range]:
 def error_rows(workload: Workload, limit: int = 2**28) -> Iterable[int]:
     """Return the row blocks that are compared with the reference.
 
-    All of them while a head has at most `limit` scores in all heads; else as many, evenly
-    spread, as stay below it, always the first and the last.
+    These are all row blocks if there are at most `limit` scores in all heads. Otherwise they are as
+    many as have fewer scores, evenly spread, and always the first and the last.
     """
     blocks = workload.grid.Tr
     per_block = workload.heads * workload.rows * workload.seqlen_k

@@ -9,8 +9,8 @@ walked independently and merged afterwards.  A row block is therefore walked in 
 2. ``_join`` merges the chunks in order, turning their own statistics into those that a
    tile-by-tile walk has after each tile.
 
-Scores are held transposed, (keys, rows): reductions over a tile then run along whole rows of
-memory, whatever the tile width.
+Scores are kept transposed, (keys, rows): reductions over a tile then read whole rows of memory,
+whatever the tile width.
 
 References
 ----------
@@ -41,8 +41,9 @@ CHUNK_TILES = 64
 SAFE_LEVEL = np.float32(40.0)
 """Largest |running maximum| in a chunk (in logits) up to which its exponentials need no shift.
 
-exp(-40) is 4e-18: even a tile whose scores all lie that low is summed at full relative accuracy,
-as float32 stays normal down to exp(-87); and no sum of terms up to exp(40) comes near overflow.
+exp(-40) is 4e-18. Even a tile whose scores are all that low is summed at full relative accuracy,
+because float32 numbers are normal down to exp(-87); and no sum of terms up to exp(40) comes near
+overflow.
 """
 
 LOWEST = np.finfo(np.float32).min  # of the finite numbers
@@ -80,7 +81,7 @@ class RowBlockWalk:
             getattr(self, name).flags.writeable = False
 
 
-@np.errstate(under="ignore")  # a weight below exp(-103) is meant to become 0
+@np.errstate(under="ignore")  # a weight below exp(-103) should become 0
 def walk_row_block(
     q: F32,
     k: F32,
@@ -134,7 +135,7 @@ def walk_row_block(
             x = scratch[: (b - a) * cols]
             filled = scores_into(x, scaled_q_t, k, pieces)
             mask_into(x, pieces, visible)
-            x[filled:] = -np.inf  # what a ragged last tile lacks
+            x[filled:] = -np.inf  # what the last tile lacks, if it is narrower
             after = slice(a + 1, b + 1)
             _fold_chunk(x.reshape(-1, cols, rows), v, pieces, m[after], l[after], acc[c + 1])
 
@@ -148,7 +149,7 @@ def walk_row_block(
     else:
         work(todo)
 
-    if at.size > 2:  # a single chunk is its own whole
+    if at.size > 2:  # a single chunk needs no joining
         _join(m, l, acc, at)
     lse = m[-1] + np.log(l[-1], out=np.zeros_like(l[-1]), where=l[-1] > 0)
     o = np.divide(acc[-1], l[-1][:, None], out=np.zeros_like(acc[-1]), where=l[-1][:, None] > 0)
@@ -160,7 +161,7 @@ def walk_row_block(
 
 def _key_ranges(tiles: NDArray[np.int64], cols: int, n_keys: int) -> list[Span]:
     """Contiguous key ranges that make up the given ascending column blocks."""
-    if tiles[-1] - tiles[0] == tiles.size - 1:  # the usual case, worth a short cut
+    if tiles[-1] - tiles[0] == tiles.size - 1:  # the usual case has a short cut
         return [(int(tiles[0]) * cols, min(int(tiles[-1] + 1) * cols, n_keys))]
     gap = np.diff(tiles) != 1
     first, last = tiles[np.append(True, gap)], tiles[np.append(gap, True)]
@@ -169,7 +170,7 @@ def _key_ranges(tiles: NDArray[np.int64], cols: int, n_keys: int) -> list[Span]:
 
 
 def _fold_chunk(x: F32, v: F32, pieces: list[Span], m: F32, l: F32, acc: F32) -> None:
-    """Fold one chunk on its own; x, (tiles, cols, rows), is overwritten.
+    """Fold one chunk alone; x, (tiles, cols, rows), is overwritten.
 
     Writes the running statistics m and l after each tile, (tiles, rows), and the accumulator
     after the last, (rows, dv), relative to the last m.
@@ -222,5 +223,5 @@ def _join(m: F32, l: F32, acc: F32, at: NDArray[np.int64]) -> None:
 
 
 def _finite(m: F32) -> F32:
-    """Maximum to subtract: finite even where m is -inf, so that exp(-inf - it) is 0, never nan."""
+    """Return the maximum to subtract; if m is -inf it is finite, so exp(-inf - it) is 0."""
     return np.maximum(m, LOWEST)

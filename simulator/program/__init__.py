@@ -1,1 +1,1 @@
-"""Tile programs: the visits of a run, the ops of each, what they move, where the next step goes."""
+"""Tile programs: the visits of a run, the ops of each, what they move, and the next step."""

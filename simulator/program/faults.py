@@ -1,6 +1,6 @@
-"""Mistakes to switch on: each is a few ops that come out wrong, as they do in practice.
+"""Mistakes to switch on: each makes a few ops wrong in a way that happens in practice.
 
-With a fault on, the NumPy engine computes, op by op; the CUDA kernels have none.
+If a fault is on, the NumPy engine computes op by op; the CUDA kernels cannot make faults.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from simulator.program.ops import (
 from simulator.program.tile_program import Visit
 
 Made = Callable[[Values, Mapping[str, Values], Workload], Values]
-"""What comes out in place of a number that an op makes: given it, what is on chip, the workload."""
+"""Returns the wrong number: from the number that an op makes, what is on chip, and the workload."""
 Wrong = Mapping[type[Op], Mapping[str, Made]]
-"""By the kind of op and the name of the number that it makes."""
+"""The wrong numbers, by the kind of op and the name of the number that it makes."""
 
 _ALL = tuple(EVERY)
 _FLASH = tuple(name for name in _ALL if not EVERY[name].stores_scores)
@@ -49,7 +49,7 @@ def _half(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
 
 
 def _half_sum(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
-    """Return l; a whole row is summed in stretches as wide as a tile, each rounded."""
+    """Return l; a whole row is summed in parts as wide as a tile, and each sum is rounded."""
     p = chip["P"]
     if p.shape[1] <= w.cols:
         return to_half(values)
@@ -84,19 +84,19 @@ class Fault:
     name : str
         Its key in the scenario's table ``[faults]``.
     title : str
-        As it is written in pictures.
+        Its name in pictures.
     words : str
         What goes wrong, in one sentence.
     cites : str
         The paper's line that is done wrong.
     algorithms : tuple of str
-        Those that can make it; in the others it is without effect.
+        Those that can make it; in the others it has no effect.
     instead : str
         Why the others cannot; empty where all can.
     made : mapping
         What ops make wrong.
     without_alpha : bool
-        Whether sums so far are carried on as if alpha were 1.
+        Whether the sums so far are kept as if alpha were 1.
     late : callable or None
         What happens to P between its sum and its use: P, the workload and the visit to P.
     """
@@ -175,7 +175,7 @@ FAULTS = (
 
 
 class _Chip(dict[str, Values]):
-    """What is on chip, while an op comes out wrong."""
+    """What is on chip while a wrong op is done."""
 
     def __init__(
         self, numbers: Mapping[str, Values], op: Op, faults: tuple[Fault, ...], w: Workload
@@ -210,7 +210,7 @@ def apply_with_faults(op: Op, state: State, w: Workload, visit: Visit, last_use:
     w : Workload
         Whose faults.
     visit : Visit
-        Of which visit it is an op.
+        The visit that the op belongs to.
     last_use : bool
         Whether the op is the one before which a late scale or mask changes P.
     """
@@ -237,9 +237,9 @@ def late_op(ops: tuple[Op, ...]) -> int | None:
 
 
 def fault_labels(faults: Faults) -> tuple[str, ...]:
-    """Return what marks a picture made with faults, longest first; empty without any.
+    """Return the words that mark a picture made with faults, longest first; none without a fault.
 
-    ``FAULT: forget alpha``, then shorter ways to say it for small places.
+    ``FAULT: forget alpha``, then shorter forms for small places.
     """
     titles = [fault.title for fault in FAULTS if fault.name in faults.on]
     if not titles:
@@ -249,7 +249,7 @@ def fault_labels(faults: Faults) -> tuple[str, ...]:
 
 
 def without_effect(fault: Fault, w: Workload) -> str:
-    """Return why a fault does nothing in a workload, in words; empty where it can."""
+    """Return why a fault has no effect in a workload, in words; empty if it has one."""
     if w.algorithm not in fault.algorithms:
         return fault.instead
     if fault.name == "late_mask" and not w.mask.hides:

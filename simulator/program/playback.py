@@ -1,4 +1,4 @@
-"""Where the next step goes: cursors, granularity and speed, with no clock and no window."""
+"""Where the next step leads: cursors, granularity and speed, without a clock or a window."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import StrEnum
 from simulator.program.tile_program import TileProgram
 
 SPEEDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
-"""Playing speeds; at 1 an op takes `SECONDS_PER_OP`."""
+"""Speeds of playing; at speed 1 an op takes `SECONDS_PER_OP`."""
 SECONDS_PER_OP = 0.5
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cursor:
-    """A place in a run: ops up to and with `op` of visit `visit` have been done."""
+    """A place in a run: the ops up to and including `op` of visit `visit` have been done."""
 
     visit: int
     op: int
@@ -30,12 +30,12 @@ class Granularity(StrEnum):
 
 
 def first_cursor() -> Cursor:
-    """Return the start of a run: its first op done."""
+    """Return the start of a run, where its first op has been done."""
     return Cursor(0, 0)
 
 
 def last_cursor(program: TileProgram) -> Cursor:
-    """Return the end of a run: everything done."""
+    """Return the end of a run, where everything has been done."""
     return end_of_visit(program, len(program) - 1)
 
 
@@ -51,11 +51,12 @@ def clamped(program: TileProgram, cursor: Cursor) -> Cursor:
 
 
 def step(program: TileProgram, cursor: Cursor, by: Granularity, forward: bool = True) -> Cursor:
-    """Return the cursor one step on; the same one at either end.
+    """Return the cursor one step away; at either end it is the same cursor.
 
-    By op, the next or previous op. By tile, the end of the next or previous visit. By row
-    block (column block where that is the outer loop) and head, the end of the first visit of
-    the next one, or of this one and then of the one before.
+    By op, the next or previous op. By tile, the end of the next or previous visit. By row block (by
+    column block if that is the outer loop) or by head, a step forward leads to the end of the first
+    visit of the next one; a step back leads to the end of the first visit of this one, then of the
+    previous one.
     """
     at = cursor.visit
     if by is Granularity.OP:
@@ -72,17 +73,17 @@ def step(program: TileProgram, cursor: Cursor, by: Granularity, forward: bool = 
 
 
 def path_between(program: TileProgram, start: Cursor, end: Cursor, most: int) -> tuple[Cursor, ...]:
-    """Return the cursors that lead from one to another, forward or back.
+    """Return the cursors that lead from one to another, forwards or backwards.
 
     Parameters
     ----------
     program : TileProgram
         The run.
     start, end : Cursor
-        Two cursors of it; the first is left out, the last is there.
+        Two cursors of it; the first is left out, the last is included.
     most : int
-        How many cursors at most, from 1: op by op where that is enough, else from tile to
-        tile, else as many tiles as there may be, evenly apart.
+        Most cursors, at least 1: op by op if that is enough, otherwise tile by tile, otherwise this
+        many tiles at equal distances.
     """
     forward = end >= start
     path: list[Cursor] = []

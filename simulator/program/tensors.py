@@ -1,4 +1,4 @@
-"""The tensors that a tile program writes to HBM: by which axes they go."""
+"""The tensors that a tile program writes to HBM, and their axes."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ COMMON = (
     TensorSpec("S", ("row", "key")),
     TensorSpec("P", ("row", "key")),
 )
-"""What all algorithms may write."""
+"""The tensors that every algorithm may write."""

@@ -1,9 +1,9 @@
 """Tile programs: the visits of a scenario and the ops of each, by arithmetic.
 
-A run at N = 131 072 with 128-wide tiles has a million visits for each head. Nothing here
-lists them: a launch is two nested loops over blocks with some intervals in the inner one, so
-the visit at any index, the index of any tile and the counters before any visit follow from
-sums over the outer blocks that are made once.
+A run at N = 131 072 with 128-wide tiles has a million visits for each head. This module makes no
+list of them. A launch is two nested loops over blocks, and the inner loop visits some intervals. So
+the visit at any index, the index of any tile and the counters before any visit follow from sums
+over the outer blocks, which are made once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from simulator.program.tensors import TensorSpec
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One (head, i, j) tile of the score matrix worked on.
+    """The work on one (head, i, j) tile of the score matrix.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class Visit:
     launch : int
         Which kernel launch it belongs to.
     head, i, j : int
-        Query head, row block, column block. A visit of naive's softmax launch takes its
-        whole row block: then `j` is 0 and `cols` spans all keys.
+        Query head, row block, column block. A visit of naive's softmax launch works on its whole
+        row block: then `j` is 0 and `cols` has all keys.
     rows, cols : range
         Valid query rows and keys.
     kind : TileKind
@@ -96,7 +96,7 @@ class Counters:
         return self.read_bytes + self.write_bytes
 
     def after(self, ops: tuple[Op, ...]) -> Counters:
-        """Return the counters once `ops` have been done as well."""
+        """Return the counters after `ops` have been done as well."""
         read, write, flops = dict(self.read), dict(self.write), self.flops
         for op in ops:
             flops += op.flops
@@ -108,11 +108,11 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one launch asks of a tensor, as coefficients of sizes.
+    """What one launch requests of a tensor, as coefficients of sizes.
 
-    All in bytes (FLOPs for the entry ``flops``). With `s` the valid size of an outer block
-    and `t` that of an inner one: `start` once for each head, ``first · s`` and ``last · s``
-    for each outer block that is visited, ``(inner + pair · s) · t`` for each visit.
+    All are in bytes (FLOPs for the entry ``flops``). With `s` the valid size of an outer block and
+    `t` that of an inner one: `start` once for each head, ``first · s`` and ``last · s`` for each
+    outer block that is visited, ``(inner + pair · s) · t`` for each visit.
     """
 
     start: int = 0
@@ -138,11 +138,12 @@ class Launch:
     by_rows : bool
         Whether the outer blocks are row blocks.
     whole_rows : bool
-        Whether a visit takes its whole row block at once; then there is one inner block.
+        Whether a visit works on its whole row block at once; then there is one inner block.
     splits : int
-        Into how many runs the inner blocks are dealt out; each run begins with nothing seen.
+        Into how many runs the inner blocks are divided; at the start of each run no key has been
+        seen.
     continues : bool
-        Whether an outer block goes on with the numbers that the launch before left of its rows.
+        Whether an outer block continues with the numbers that the previous launch left of its rows.
     combines : bool
         Whether a visit joins what the splits of its row block have left in HBM.
     reads, writes : mapping of str to Cost
@@ -184,7 +185,8 @@ class Launch:
         start = np.arange(len(visits)) // splits * self._outer_block
         size = np.minimum(self._outer_block, self._outer_len - start)
         count = visits.counts
-        # Inner sizes of all visits of an outer block: whole blocks, less what the last lacks.
+        # Inner sizes of all visits of an outer block: whole blocks, less what the last block is
+        # short of.
         reaches_end = visits.ends == self.inner_blocks
         inner_size = count * self._inner_block - np.where(reaches_end, self._lacking, 0)
         self._size_before = sums(np.where(count > 0, size, 0))
@@ -198,7 +200,7 @@ class Launch:
         return self.inner_blocks * self._inner_block - self._inner_len
 
     def place(self, index: int) -> tuple[int, int, int, int]:
-        """Return (head, outer block, inner block, how many visits of the block came before)."""
+        """Return (head, outer block, inner block, number of earlier visits of the block)."""
         head, rest = divmod(index, self.per_head)
         return head, *self.visits.locate(rest)
 
@@ -222,20 +224,20 @@ class Launch:
         return np.concatenate([self.visits.visited(run) for run in runs])
 
     def index(self, head: int, block: int, inner: int) -> int | None:
-        """Return the index of a visit in this launch, or None where there is no such visit."""
+        """Return the index of a visit in this launch, or None if there is no such visit."""
         block = block * self.splits + (inner // self.run if self.splits > 1 else 0)
         nth = self.visits.place(block, inner) if 0 <= block < len(self.visits) else None
         return None if nth is None else head * self.per_head + int(self.visits.sums[block]) + nth
 
     def cost_before(self, index: int) -> Callable[[Cost], int]:
-        """Return the function that gives what a cost amounts to before visit `index`."""
+        """Return the function that gives a cost's amount before visit `index`."""
         head, rest = divmod(index, self.per_head)
         block, _, nth = self.visits.locate(rest)
         done, inner, pair = (int(a[block]) for a in self._sums)
         begun = done
-        if nth:  # then the index is inside the block; else it is at a block's start
+        if nth:  # then the index is inside the block; otherwise it is at a block's start
             size = self.outer_size(block)
-            seen = nth * self._inner_block  # none of them is the last inner block: one follows
+            seen = nth * self._inner_block  # none is the last inner block: one follows
             begun, inner, pair = begun + size, inner + seen, pair + size * seen
         heads_begun = head + (rest > 0)
         whole = [head * int(a[-1]) for a in self._sums]
@@ -260,7 +262,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class TileAlgorithm:
-    """An algorithm as a tile program sees it.
+    """An algorithm as a tile program uses it.
 
     Attributes
     ----------
@@ -269,9 +271,9 @@ class TileAlgorithm:
     title, short_title : str
         Its name in full, and on a button.
     label, in_a_sentence : str
-        The same beside a figure, and after other words.
+        Its name beside a figure, and its name after other words.
     colour : str
-        Its role in the theme, the same in all plots: "bad", "text", "good".
+        The name of its colour in the theme, the same in all plots: "bad", "text", "good".
     line, mark : str
         How its curves are drawn, and the points on them.
     source : str
@@ -288,7 +290,7 @@ class TileAlgorithm:
     normalises_last : bool
         Whether O is divided by l once, at the end of its row block or of its split.
     walks : bool
-        Whether `simulator.engines.row_walk` gives its numbers, many tiles at a time.
+        Whether `simulator.engines.row_walk` can compute its numbers, many tiles at a time.
     running : bool
         Whether m and l after a column block are those of all keys of the row so far.
     drawn : bool
@@ -296,7 +298,7 @@ class TileAlgorithm:
     compared : bool
         Whether others are set beside it; else it stands beside them where it is on show itself.
     tensors : tuple of TensorSpec
-        What it writes to HBM beside the tensors that all know.
+        What it writes to HBM in addition to the tensors that every algorithm has.
     """
 
     name: Algorithm
@@ -359,7 +361,7 @@ class TileProgram:
         i, j = (block, inner) if launch.by_rows else (inner, block)
         grid = self.workload.grid
         cols = range(self.workload.seqlen_k) if launch.whole_rows else grid.col_range(j)
-        # Naive visits tiles that the mask empties, too: there they are partial.
+        # Naive visits tiles that the mask empties, too: in its program these are partial.
         kind = max(TileKind.PARTIAL, grid.kind(i, j))
         return Visit(
             index=index,
@@ -377,7 +379,7 @@ class TileProgram:
         )
 
     def index(self, head: int, i: int, j: int, launch: int = 0) -> int | None:
-        """Return where a launch visits tile (head, i, j), or None where it never does."""
+        """Return the visit of a launch to tile (head, i, j), None if it never visits it."""
         owner = self.launches[launch]
         outer, inner = (i, j) if owner.by_rows else (j, i)
         if owner.whole_rows:
@@ -386,7 +388,7 @@ class TileProgram:
         return None if place is None else self._starts[launch] + place
 
     def of_row_block(self, head: int, i: int) -> Iterator[int]:
-        """Yield the visits that a row block depends on, in order: they depend on no other."""
+        """Yield the visits that a row block depends on, in order: it depends on no other."""
         for launch, owner in enumerate(self.launches):
             if owner.by_rows:
                 columns = owner.visited(i)
@@ -399,7 +401,7 @@ class TileProgram:
                 yield index
 
     def opening(self, head: int) -> Iterator[int]:
-        """Yield the first visit of a head in each launch: it may clear what no other visit does."""
+        """Yield the first visit of a head in each launch: it may clear what others do not."""
         for start, launch in zip(self._starts, self.launches, strict=False):
             if launch.per_head:
                 yield start + head * launch.per_head
@@ -462,12 +464,12 @@ class TileProgram:
         return tuple(held.values())
 
     def _staying(self, visit: Visit) -> tuple[ChipTile, ...]:
-        """Return what the first visit of the outer block left on chip for the others."""
+        """Return the tiles that the first visit of the outer block left on chip for the others."""
         opener = self.algorithm.ops(self.workload, replace(visit, first=True))
         return tuple(tile for op in opener for tile in op.allocates if tile.stays)
 
     def held(self, visit: Visit) -> tuple[Move, ...]:
-        """Return what the first visit of the outer block has loaded for this one as well."""
+        """Return what the first visit of the outer block has also loaded for this visit."""
         if visit.first:
             return ()
         opener = self.algorithm.ops(self.workload, replace(visit, first=True))

@@ -1,4 +1,4 @@
-"""Traffic that is not requested tile by tile: the floor that a perfect cache would reach."""
+"""Bytes that are not requested tile by tile: the least that a perfect cache would move."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.program.tensors import TensorSpec
 
 
 def compulsory_bytes(w: Workload) -> int:
-    """Return the distinct bytes that each kernel launch touches, once, summed over launches.
+    """Return the distinct bytes that each kernel launch reads or writes, summed over launches.
 
     A byte that a launch reads and writes counts once. K and V count once for each KV head,
     however many query heads share it.
@@ -24,9 +24,9 @@ def compulsory_bytes(w: Workload) -> int:
 
 
 def bytes_touching(w: Workload, rows: int, keys: int) -> int:
-    """Return the compulsory bytes where tiles are visited in blocks of so many rows and keys.
+    """Return the compulsory bytes if tiles are visited in blocks of so many rows and keys.
 
-    Naive visits every tile, whatever the numbers say.
+    Naive visits every tile, so the numbers do not matter to it.
     """
     b, d, dv = w.width, w.head_dim, w.value_dim
     Nq, Nk, heads = w.seqlen_q, w.seqlen_k, w.heads
@@ -50,13 +50,13 @@ def _partial_bytes(w: Workload, spec: TensorSpec) -> int:
 
 
 def floor_bytes(w: Workload) -> int:
-    """Return Q, K, V and O once each: less no exact algorithm can move."""
+    """Return Q, K, V and O once each: no exact algorithm can move less."""
     queries = w.heads * w.seqlen_q * (w.head_dim + w.value_dim)
     return w.width * (queries + w.kv_heads * w.seqlen_k * (w.head_dim + w.value_dim))
 
 
 def touched(grid: TileGrid) -> tuple[int, int]:
-    """Return how many query rows and keys lie in blocks with a visited tile."""
+    """Return how many query rows and keys are in blocks with a visited tile."""
     return (
         _length_of(grid.visited_columns.counts > 0, grid.rows, grid.mask.seqlen_q),
         _length_of(grid.visited_rows.counts > 0, grid.cols, grid.mask.seqlen_k),

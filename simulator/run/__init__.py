@@ -1,1 +1,1 @@
-"""A run that can be entered anywhere, and all that is read from it at a cursor."""
+"""A run in which one can go to any cursor, and everything that is read from it there."""

@@ -1,7 +1,8 @@
 """Where a run is to stop: conditions on ops, tiles and numbers, and the search for the next place.
 
-What follows from the tile program alone is found block by block of the outer loop, without a
-walk over visits. That a maximum changes needs numbers: m of one row block after another.
+What follows from the tile program alone is found block by block of the outer loop, without going
+through the visits. To find where a maximum changes, the numbers are needed: m of one row block
+after another.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The visits of one turn of the outer loop, those that are looked at.
+    """The visits of one turn of the outer loop, and which of them are searched.
 
     Attributes
     ----------
@@ -35,7 +36,7 @@ class Block:
     inner : ndarray
         (visits,) int64, the inner block of each of its visits.
     looked : range
-        Which of its visits are looked at, counted from `start`.
+        Which of its visits are searched, counted from `start`.
     """
 
     launch: int
@@ -46,7 +47,7 @@ class Block:
     looked: range
 
     def order(self, forward: bool) -> range:
-        """Return the visits looked at in the order of the search, counted from `start`."""
+        """Return the visits to be searched in the order of the search, counted from `start`."""
         return self.looked if forward else self.looked[::-1]
 
 
@@ -69,13 +70,13 @@ class Condition:
 
 @dataclass(frozen=True)
 class OpCondition(Condition):
-    """A condition that some ops of a visit meet, whatever came before."""
+    """A condition that some ops of a visit meet; what was done before does not matter."""
 
     def ops(self, program: TileProgram, visit: Visit) -> tuple[int, ...]:
         """Return which ops of a visit meet it.
 
-        It may look at the launch, at the sizes and kind of the tile and at whether the visit is
-        the first or last of its outer block or the first of its head, at nothing else.
+        It may use the launch, the sizes and kind of the tile and whether the visit is the first or
+        last of its outer block or the first of its head, and nothing else.
         """
         raise NotImplementedError
 
@@ -122,8 +123,8 @@ class AtLine(OpCondition):
     runs : callable
         Whether an op is one of the line.
     once : bool
-        Whether ops of the line that follow one another in a visit are one turn of it, at whose
-        first it stops.
+        Whether ops of the line that follow one another in a visit count once, so that the run stops
+        only at the first of them.
     """
 
     algorithm: str
@@ -180,7 +181,7 @@ class AtEnd(Condition):
 class AtTile(Condition):
     """Stops at the first op of a visit of tile (i, j), in any head and launch.
 
-    A visit of naive's softmax launch takes the tile's whole row block, and counts.
+    A visit of naive's softmax launch works on the tile's whole row block, so it counts.
     """
 
     i: int
@@ -203,10 +204,11 @@ class AtTile(Condition):
 
 @dataclass(frozen=True)
 class AtRow(Condition):
-    """Stops where the row block that holds a query row is taken up.
+    """Stops at the start of the work on the row block of a query row.
 
-    That is the first op of the first visit of the row block; with column blocks outside, which
-    loads O, m and l of a row block anew each time, the first op of every visit of it.
+    That is the first op of the first visit of the row block. If the outer loop is over column
+    blocks, every visit loads O, m and l of its row block again, so it is the first op of every
+    visit of it.
     """
 
     row: int
@@ -231,7 +233,7 @@ class AtRow(Condition):
 
 @dataclass(frozen=True)
 class TileSkipped(Condition):
-    """Stops where a skipped tile has been passed over: at the first op after it.
+    """Stops after a skipped tile, at the next op that is done.
 
     Naive visits every tile. The last tile is never skipped: the last row sees the last key.
     """
@@ -249,9 +251,9 @@ class TileSkipped(Condition):
 
 @dataclass(frozen=True)
 class OverLimit(OpCondition):
-    """Stops when an op brings the tiles in shared memory over the GPU's limit for a block.
+    """Stops when an op makes the tiles in shared memory larger than the GPU's limit for a block.
 
-    Not at the ops that follow while they stay over it.
+    It does not stop at the following ops as long as they stay larger.
     """
 
     @property
@@ -299,7 +301,8 @@ class MaximumChanged(OpCondition):
 
     def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
         by_rows = finder.program.launches[block.launch].by_rows
-        # With column blocks outside, every visit is of another row block: one at a time.
+        # If the outer loop is over column blocks, each visit is of another row block, so one is
+        # searched at a time.
         for cursor in super().cursors(finder, block, forward):
             inner = int(block.inner[cursor.visit - block.start])
             i, j = (block.outer, inner) if by_rows else (inner, block.outer)
@@ -324,12 +327,12 @@ class Hit:
 
 
 class Finder:
-    """Searches a run, and keeps what it has found out about it for the next search.
+    """Searches a run, and keeps what it has found out for the next search.
 
     Parameters
     ----------
     trace : Trace
-        The run; its engine is asked only where a condition needs numbers.
+        The run; its engine is asked only if a condition needs numbers.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -357,14 +360,14 @@ class Finder:
         conditions : sequence of Condition
             Any of them.
         progress : callable, optional
-            Told the share of the run looked at, 0 to 1; may raise to stop.
+            Told the share of the run that has been searched, 0 to 1; may raise to stop.
         forward : bool
-            Whether later places are looked at.
+            Whether the search goes forwards.
         until : Cursor, optional
             The farthest place that counts.
         """
         self._report = progress
-        # Those that need numbers come last: they need not look beyond what the others found.
+        # Those that need numbers come last: they need not search beyond what the others found.
         ranked = sorted(conditions, key=lambda condition: condition.numeric)
         numeric = any(condition.numeric for condition in ranked)
         for block in self._blocks(cursor, forward, until, every_head=numeric) if ranked else ():
@@ -391,8 +394,9 @@ class Finder:
     ) -> Iterator[Block]:
         """Yield the outer blocks from a cursor on.
 
-        All heads of a launch are alike but for their numbers and where the run ends: where
-        numbers do not count, a head that was looked at whole stands for all but the last.
+        All heads of a launch are alike except for their numbers and for where the run ends. If
+        numbers do not matter, one head that was searched completely is enough for all heads but the
+        last.
         """
         program, at = self.program, cursor.visit
         last = until.visit if until is not None else len(program) - 1 if forward else 0
@@ -415,7 +419,7 @@ class Finder:
                 at = self._past_other_heads(visit.launch, at, forward)
 
     def _past_other_heads(self, launch: int, at: int, forward: bool) -> int:
-        """Return the first visit of a launch's last head, or the last of the launch before."""
+        """Return the first visit of a launch's last head; backwards, the last before the launch."""
         heads = self.program.workload.heads
         sizes = [each.per_head * heads for each in self.program.launches]
         if not forward:
@@ -498,7 +502,7 @@ class Finder:
 
 
 def _up_to(block: Block, hit: Hit | None, forward: bool) -> Block:
-    """Return the block without the visits beyond a place that was found in it."""
+    """Return the block without the visits that are farther than a place found in it."""
     if hit is None:
         return block
     at, looked = hit.cursor.visit - block.start, block.looked
@@ -507,5 +511,5 @@ def _up_to(block: Block, hit: Hit | None, forward: bool) -> Block:
 
 
 def _beyond(cursor: Cursor, other: Cursor, forward: bool) -> bool:
-    """Return whether a cursor lies farther on in the search than another."""
+    """Return whether a cursor is farther on in the search than another."""
     return cursor > other if forward else cursor < other

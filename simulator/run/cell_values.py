@@ -1,4 +1,4 @@
-"""What one cell holds at a cursor, exactly as the engine has it, and what has become of it."""
+"""The number in one cell at a cursor, exactly as the engine has it, and what has happened to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CellValue:
     cell : Cell
         Which.
     tensor : str
-        What lies there now: ``P`` in the place of S once there are exponentials.
+        What is there now: ``P`` instead of S when there are exponentials.
     value : float or None
         A float32, as the engine has it; None while there is none, or where none is kept.
     state : str
@@ -41,7 +41,7 @@ class CellValue:
 
 
 def cell_name(cell: Cell, tensor: str = "") -> str:
-    """Return a cell as the papers write it: ``S[12, 5]``, ``ℓ[12]``; as another tensor if said."""
+    """Return a cell as the papers write it, ``S[12, 5]``, ``ℓ[12]``, or as another tensor's."""
     symbol = {"l": "ℓ"}.get(tensor or cell.tensor, tensor or cell.tensor)
     return f"{symbol}[{cell.row}]" if cell.tensor in "ml" else f"{symbol}[{cell.row}, {cell.col}]"
 
@@ -62,9 +62,9 @@ def exists(w: Workload, cell: Cell) -> bool:
 
 
 def moved_cell(w: Workload, cell: Cell, across: int, down: int) -> Cell:
-    """Return the cell that lies so many cells to the right and below, as the board draws it.
+    """Return the cell at a distance to the right and below, as the board draws them.
 
-    K and V are drawn transposed there, so keys go to the right. Stops at the edges.
+    K and V are drawn transposed there, so keys go from left to right. It stops at the edges.
     """
     if cell.tensor in "KV":
         across, down = down, across
@@ -74,19 +74,19 @@ def moved_cell(w: Workload, cell: Cell, across: int, down: int) -> Cell:
 
 
 def tile_of(w: Workload, cell: Cell) -> tuple[int | None, int | None]:
-    """Return the row and the column block that a cell is of; None where it has none."""
+    """Return the row and the column block that a cell belongs to; None if there is none."""
     if cell.tensor == "S":
         return cell.row // w.rows, cell.col // w.cols
     return (None, cell.row // w.cols) if cell.tensor in "KV" else (cell.row // w.rows, None)
 
 
 def cell_value(snapshot: Snapshot, cell: Cell) -> CellValue:
-    """Return what a cell of the current head holds at the cursor.
+    """Return the number in a cell of the current head at the cursor.
 
     Parameters
     ----------
     snapshot : Snapshot
-        The state; nothing is shown that it does not hold.
+        The state; only what it contains is shown.
     cell : Cell
         Which.
     """
@@ -110,7 +110,7 @@ def _input_value(snapshot: Snapshot, cell: Cell) -> CellValue:
 
 
 def in_current_tile(snapshot: Snapshot, cell: Cell) -> bool:
-    """Return whether a cell of S lies in the tile that the current visit works on."""
+    """Return whether a cell of S is in the tile that the current visit works on."""
     return cell.row in snapshot.visit.rows and cell.col in snapshot.visit.cols
 
 
@@ -186,7 +186,7 @@ def row_numbers(snapshot: Snapshot) -> dict[str, F32]:
         return {name: values for name, values in found.items() if not np.isnan(values).all()}
     if snapshot.stores_scores:
         found = {"m": snapshot.m[:, None], "l": snapshot.l[:, None]}
-        if visit.launch == 2:  # m and l are those of the launch before; O is cleared first of all
+        if visit.launch == 2:  # m and l of the launch before; O is cleared first
             return {**found, "O": stored_output(snapshot, snapshot.o)}
         if visit.launch == 1 and "row max" in snapshot.done:
             return found if "row sum" in snapshot.done else {"m": found["m"]}
@@ -202,7 +202,7 @@ def row_numbers(snapshot: Snapshot) -> dict[str, F32]:
 
 
 def is_wrong(snapshot: Snapshot, cell: Cell) -> bool:
-    """Return whether a fault has made a number in m, l or O wrong: then NaN is a number."""
+    """Return whether a fault has made a number in m, l or O wrong: NaN is then a number, too."""
     wrong = snapshot.wrong
     if wrong is None:
         return False
@@ -212,7 +212,7 @@ def is_wrong(snapshot: Snapshot, cell: Cell) -> bool:
 
 
 def stored_output(snapshot: Snapshot, o: F32) -> F32:
-    """Return O of the current row block, rounded as it lies in HBM once it has been stored."""
+    """Return O of the current row block; once it has been stored, rounded as it is in HBM."""
     w = snapshot.program.workload
     if "store" not in snapshot.done or algorithm_of(w).normalises_each_tile:
         return o

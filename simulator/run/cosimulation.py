@@ -21,7 +21,7 @@ MAX_VISITS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first number that differs by more than rounding explains.
+    """The first number whose error is larger than rounding explains.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check found.
+    """The result of a check.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Verdict:
 def verify(
     trace: Trace, progress: Callable[[float], None] | None = None, most: int = MAX_VISITS
 ) -> Verdict:
-    """Hold every op of a run, or of whole row blocks spread over it, against float64.
+    """Compare every op of a run, or of whole row blocks spread over it, with float64.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def verify(
     progress : callable, optional
         Told the share done.
     most : int
-        Visits to check, where the run has more; whole row blocks may make it a few more.
+        Visits to check if the run has more; whole row blocks may make it a few more.
     """
     program = trace.program
     interpreter = Interpreter(program, trace.inputs)
@@ -123,7 +123,7 @@ def verify(
 
 
 def visits_to_check(program: TileProgram, most: int = MAX_VISITS) -> Iterator[int]:
-    """Yield the visits to check: all, else whole row blocks, which depend on nothing else.
+    """Yield the visits to check: all, or whole row blocks, which depend on nothing else.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ _NAMES = {"m_tile": "m of the tile", "l_tile": "l of the tile"}
 def _compared(
     op: Op, before: Numbers, after: Numbers, chip: Mapping[str, F64]
 ) -> Iterator[tuple[str, F32, F64]]:
-    """Yield name, engine's and exact numbers of what an op has made."""
+    """Yield the name, the engine's numbers and the exact numbers of what an op has made."""
     for name in op.recorded or op.changed:
         ours = after.get(name)
         if ours is not None and ours is not before.get(name):
@@ -172,7 +172,7 @@ def _terms(chip: Mapping[str, F64], summed: bool) -> float:
 def _difference(
     visit: Visit, op: Op, name: str, ours: F32, exact: F64, size: float
 ) -> tuple[Difference | None, float]:
-    """Compare; NaN and a wrong infinity never pass."""
+    """Compare; NaN and a wrong infinity never agree."""
     used = shares(ours, exact, size)
     worst = float(used.max())
     if worst <= 1:

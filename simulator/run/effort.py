@@ -1,4 +1,4 @@
-"""How much of the errors of rows is worked out in float64, and how much of it a view waits for."""
+"""How much of the errors of rows is computed in float64, and how much of it a view waits for."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from simulator.program.algorithms import algorithm_of
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Bounds of what is worked out.
+    """Bounds of the computation.
 
     Attributes
     ----------
     step : int
         Products of float64 that a view may wait for: tens of milliseconds.
     small, small_tiles : int
-        Products and tiles up to which a head is worked out with the view.
+        Products and tiles up to which a head is computed together with the view.
     scores : int
-        Scores of a head up to which all row blocks are worked out, else as many spread over it.
+        Scores of a head up to which all row blocks are computed; of a larger head as many, spread
+        over it.
     searched : int
-        Scores of all heads up to which naive, which holds S and P, is searched for a wrong step.
+        Scores of all heads up to which naive, which stores S and P, is searched for a wrong step.
     """
 
     step: int = 2**28
@@ -34,12 +35,12 @@ class Effort:
     searched: int = 2**27
 
     def is_small(self, w: Workload) -> bool:
-        """Return whether a head is worked out with the view."""
+        """Return whether a head is computed together with the view."""
         cost = w.grid.Tr * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
         return cost <= self.small and w.grid.Tr * w.grid.Tc <= self.small_tiles
 
     def row_blocks(self, w: Workload) -> NDArray[np.int64]:
-        """Return the row blocks of a head that are worth working out, ascending."""
+        """Return the row blocks of a head that are to be computed, ascending."""
         if w.seqlen_q * w.seqlen_k <= self.scores:
             return np.arange(w.grid.Tr)
         some = max(2, self.scores // (w.rows * w.seqlen_k))
@@ -52,4 +53,4 @@ class Effort:
 
 
 EFFORT = Effort()
-"""As the window does it."""
+"""The bounds that the window uses."""

@@ -1,8 +1,8 @@
-"""How far the rows of O are from float64, row by row, as a run goes on.
+"""How far the rows of O are from float64, row by row, during a run.
 
-The float64 side walks along with the cursor: the state of the current row block is advanced by
-one tile a step, and what has been worked out of finished row blocks is kept. Rows that the
-cursor has jumped over are not known until `fill_errors` has worked them out beside the window.
+The float64 numbers follow the cursor: with each step the state of the current row block is advanced
+by one tile, and the results of finished row blocks are kept. If the cursor has jumped over rows,
+their errors are unknown until `fill_errors` has computed them beside the window.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ ROUNDING: dict[DType, float | None] = {"float32": None, "float16": 2.0**12, "bfl
 
 _STATES = 48 * MIB
 _NEVER, _STORED = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
-"""Stages of a row block without an O and of one whose O lies in HBM; others count its tiles."""
+"""Stages of a row block without an O and of one whose O is in HBM; other stages count its tiles."""
 
 
 class RowState(IntEnum):
-    """What is known of a row's error; of rows that share a pixel the highest counts."""
+    """What is known about a row's error; if rows share a pixel, the highest counts."""
 
     EMPTY = 0
     """It has no output yet."""
     UNKNOWN = 1
-    """It has one that has not been held against float64."""
+    """It has one that has not been compared with float64."""
     KNOWN = 2
     BROKEN = 3
-    """Its output holds NaN or an infinity."""
+    """Its output contains NaN or an infinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Strip:
 
     @property
     def worst(self) -> int | None:
-        """The row with the largest known error, a broken one before all; None: none is known."""
+        """The row with the largest known error (a broken row counts as largest), or None."""
         known = self.states >= RowState.KNOWN
         if not known.any():
             return None
@@ -110,19 +110,20 @@ class Exactness:
     Attributes
     ----------
     now : Strip
-        Errors of O so far: of the current row block as it is on chip, of others in HBM.
+        Errors of O so far: of the current row block as it is on chip, of the others as they are in
+        HBM.
     half : Strip
         Errors of the same rows at their end with exp(S), l and O in float16 and no maximum.
     half_overflows : int
-        Rows of those in which an exp(S) overflows.
+        Rows among these in which an exp(S) overflows.
     rescale : float or None
-        The alpha so far that is furthest from 1 of the rows that are known; None without any.
+        Of the rows that are known, the alpha so far that is furthest from 1; None if there is none.
     largest : float or None
-        Largest visible score so far of the rows that are known.
+        Of the rows that are known, the largest visible score so far.
     rounding : float or None
         Largest error of storing O in the dtype, in the strip's units; None where it is float32.
     missing : bool
-        Whether `fill_errors` has something to work out.
+        Whether `fill_errors` has something to compute.
     """
 
     now: Strip
@@ -136,7 +137,7 @@ class Exactness:
 
 @dataclass(slots=True)
 class _Head:
-    """What is known of one head; `stage` of a row block says of when."""
+    """What is known about one head; `stage` says for each row block at which time."""
 
     stage: NDArray[np.int64]
     ulp: F64
@@ -149,7 +150,7 @@ class _Head:
 
 @dataclass(slots=True)
 class _Record:
-    """What has been worked out of a trace; shared by the engine's thread and the long work."""
+    """What has been computed for a trace; the engine's thread and the long work share it."""
 
     heads: dict[int, _Head] = field(default_factory=dict)
     states: BoundedCache[RowSums] = field(
@@ -170,7 +171,7 @@ def _record(trace: Trace) -> _Record:
 def exactness(
     trace: Trace, snapshot: Snapshot, report: RowReport, effort: Effort = EFFORT
 ) -> Exactness:
-    """Return what is known at a cursor, after working out what has changed with this step.
+    """Return what is known at a cursor, after computing what has changed with this step.
 
     Parameters
     ----------
@@ -179,9 +180,9 @@ def exactness(
     snapshot : Snapshot
         Its state at the cursor.
     report : RowReport
-        Not needed; the models of all panels are called alike.
+        Not needed; it is there because the models of all panels are called in the same way.
     effort : Effort
-        How much to work out.
+        How much to compute.
     """
     record, w = _record(trace), trace.workload
     with record.lock:
@@ -197,7 +198,7 @@ def exactness(
 def fill_errors(
     trace: Trace, snapshot: Snapshot, progress: Progress, effort: Effort = EFFORT
 ) -> None:
-    """Work out what is missing at a cursor; takes long for long sequences.
+    """Compute what is missing at a cursor; this takes long for long sequences.
 
     Parameters
     ----------
@@ -206,9 +207,9 @@ def fill_errors(
     snapshot : Snapshot
         The cursor.
     progress : callable
-        Told the share done; may raise to stop. What is done by then is kept.
+        Told the share done; may raise to stop. What has been done by then is kept.
     effort : Effort
-        How much to work out.
+        How much to compute.
     """
     record, w = _record(trace), trace.workload
     number, needed = snapshot.visit.head, _needed(snapshot)
@@ -221,12 +222,12 @@ def fill_errors(
 
 
 def first_wrong_step(trace: Trace, progress: Progress, effort: Effort = EFFORT) -> Verdict | None:
-    """Return what `verify` finds in a run with faults, on an engine of its own.
+    """Return what `verify` finds in a run with faults, on a separate engine.
 
     Returns
     -------
     Verdict or None
-        None where naive's S and P of all heads are too large to hold in float64.
+        None if naive's S and P of all heads are too large for float64 in memory.
     """
     w = trace.workload
     if not effort.searches(w):
@@ -252,7 +253,7 @@ def _head(record: _Record, w: Workload, number: int) -> _Head:
 
 
 def _needed(now: Snapshot) -> NDArray[np.int64]:
-    """Return the stage of every row block at a cursor, (Tr,); `_NEVER` without an output."""
+    """Return the stage of every row block at a cursor, (Tr,); `_NEVER` if it has no output."""
     w, visit = now.program.workload, now.visit
     needed = np.full(w.grid.Tr, _NEVER)
     if not _has_output(now):
@@ -268,7 +269,7 @@ def _needed(now: Snapshot) -> NDArray[np.int64]:
 
 
 def _has_output(now: Snapshot) -> bool:
-    """Return whether the launch makes the rows' own O: no scores alone, and no part of a split."""
+    """Return whether the launch makes the rows' own O, not only scores or part of a split."""
     return "O" in now.launch.writes
 
 
@@ -297,7 +298,7 @@ def _columns(w: Workload, i: int) -> list[int]:
 def _missing(
     w: Workload, head: _Head, needed: NDArray[np.int64], current: int, effort: Effort
 ) -> NDArray[np.bool_]:
-    """Return which row blocks are worth working out, (Tr,) bool; always the current one."""
+    """Return which row blocks are to be computed, (Tr,) bool; always the current one."""
     wanted = np.zeros(w.grid.Tr, dtype=np.bool_)
     wanted[effort.row_blocks(w)] = True
     wanted[current] = True
@@ -344,7 +345,7 @@ def _strip(ulp: F64, states: NDArray[np.int64]) -> Strip:
 def _note_current(
     trace: Trace, record: _Record, head: _Head, now: Snapshot, effort: Effort
 ) -> None:
-    """Put what is known of the current row block at the cursor into the record."""
+    """Write what is known of the current row block at the cursor into the record."""
     w, i = trace.workload, now.visit.i
     if not _has_output(now):
         return
@@ -365,7 +366,7 @@ def _note_current(
         with np.errstate(all="ignore"):
             ours = over(now.o, weight)
         faded = (weight == 0) & (o != 0).any(axis=1)
-        if faded.any() and not w.faults.on:  # nothing is left of it until this tile is added
+        if faded.any() and not w.faults.on:  # O is almost 0 until this tile is added
             return
     head.ulp[rows.start : rows.stop] = ulps(ours, o)
     head.stage[i] = stage
@@ -377,7 +378,7 @@ def _note_current(
 def _fill_block(
     trace: Trace, record: _Record, head: _Head, number: int, i: int, needed: int
 ) -> None:
-    """Work out one row block: its end, or where O is divided at each tile, after `needed`."""
+    """Compute one row block at its end, or after `needed` if O is divided at each tile."""
     w, inputs = trace.workload, trace.inputs
     rows = slice(i * w.rows, min((i + 1) * w.rows, w.seqlen_q))
     columns = _columns(w, i)
@@ -398,7 +399,7 @@ def _fill_block(
         head.half_ulp[rows] = ulps(half_o, exact)
         head.half_over[rows] = half.over
         head.half_known[i] = True
-        # The view goes on from here.
+        # The view continues from here.
         if wanted is not None:
             record.states.get((number, i, needed), lambda: wanted)
         if wanted is not None and algorithm_of(w).stores_scores:
@@ -414,7 +415,7 @@ def _fill_block(
         ours, top = trace.row_block(number, i).o, state.top
         stage, tiles = _STORED, len(columns)
         if needed not in (_NEVER, _STORED):
-            return  # the cursor stands in it
+            return  # the cursor is in it
     turn = _furthest(trace, number, i, tiles)
     with record.lock:
         head.ulp[rows] = ulps(ours, exact)
@@ -426,7 +427,7 @@ def _exact_o(
 ) -> tuple[F64, float] | None:
     """Return O of a row block over its first tiles in float64, and the largest score in them.
 
-    None where the way from the nearest known state takes more than `most` products.
+    None if it takes more than `most` products to compute it from the nearest known state.
     """
     state = _state_at(trace, record, number, i, tiles, most)
     if state is None:

@@ -1,7 +1,7 @@
-"""Where the number in a cell came from: the terms of its sum, the maxima behind its factors.
+"""Where the number in a cell came from: the terms of its sum, the maxima in its factors.
 
-Every number is the engine's own. What is added up here again, in float64, is only ever shown
-beside what the engine came to.
+Every number is the engine's own. Sums that are computed here again, in float64, are only shown
+beside the engine's result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simulator.run.cell_values import (
 from simulator.run.snapshot import Cell, Snapshot
 
 MOST_TERMS = 512
-"""Terms of a sum that are handed out; the total is over all of them."""
+"""Terms of a sum that are returned; the total includes all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Number:
     value : float
         What it is.
     cell : Cell
-        The cell that it is, or of whose row it is a statistic.
+        Its cell, or the cell of whose row it is a statistic.
     name : str
         What it is called: ``q[12, 3]``, ``m before this tile, row 12``.
     full : bool
-        Whether its last place matters, because another stands beside it.
+        Whether its last digit matters, because another number is beside it.
     """
 
     value: float
@@ -100,11 +100,11 @@ class Explanation:
     Attributes
     ----------
     value : CellValue
-        The cell, its value now and what has become of it.
+        The cell, its value now and what has been done to it.
     lines : tuple of tuple
-        Sentences and equations, of words and numbers.
+        Sentences and equations, made of words and numbers.
     sum : TermSum or None
-        The sum that the lines speak of.
+        The sum that the lines mention.
     """
 
     value: CellValue
@@ -218,7 +218,7 @@ def _tensor(cell: Cell) -> str:
 
 
 def _engine_score(snapshot: Snapshot, cell: Cell) -> float | None:
-    """Return S of a cell before the mask as the engine has it; None where it keeps none."""
+    """Return S of a cell before the mask as the engine has it; None if it keeps none."""
     if in_current_tile(snapshot, cell):
         visit = snapshot.visit
         return float(snapshot.tile.s[cell.row - visit.rows.start, cell.col - visit.cols.start])
@@ -249,7 +249,7 @@ def _units(count: float) -> str:
 def _explain_weight(
     snapshot: Snapshot, value: CellValue, score: float | None
 ) -> list[tuple[Part, ...]]:
-    """Return where P came from; `score` is None where the mask hides it."""
+    """Return where P came from; `score` is None if the mask hides it."""
     cell, w, tile = value.cell, snapshot.program.workload, snapshot.tile
     assert value.value is not None
     p = Number(value.value, cell, cell_name(cell, "P"))

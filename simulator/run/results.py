@@ -1,4 +1,4 @@
-"""The files of a run: arrays and summary, whole or not at all."""
+"""The files of a run: arrays and summary, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import TileProgram
 
 OUTPUTS = (".npz", ".json", ".csv")
-"""Endings of what a run can be written to."""
+"""Endings of files that a run can be written to."""
 _SUMMARY = "summary.json"
 
 
@@ -83,7 +83,7 @@ def write_results(
     Raises
     ------
     InputError
-        A file cannot be written; what was there is as it was.
+        A file cannot be written; the old file stays as it was.
     """
     text = json.dumps(summary, indent=1)
     if path.suffix == ".npz":
@@ -104,7 +104,7 @@ def _write_npz(out: IO[bytes], summary: str, arrays: Mapping[str, F32]) -> None:
 
 
 def _write_json(out: IO[bytes], summary: str, arrays: Mapping[str, F32]) -> None:
-    """Write nested lists, a row of queries at a time: as text the arrays are many times as long."""
+    """Write nested lists, one row of queries at a time, because text takes much more memory."""
     out.write(b'{"summary": ' + summary.encode())
     for name, array in arrays.items():
         out.write(f',\n"{name}": ['.encode())
@@ -118,7 +118,7 @@ def _write_json(out: IO[bytes], summary: str, arrays: Mapping[str, F32]) -> None
 
 
 def _json(numbers: F32 | np.float32) -> str:
-    """Return numbers exactly; JSON has no others, so NaN and infinities are strings."""
+    """Return numbers exactly; NaN and infinities as strings, because JSON has no such numbers."""
     values = numbers.tolist()
     if np.isfinite(numbers).all():
         return json.dumps(values)
@@ -132,7 +132,7 @@ def _number(value: float) -> float | str:
 
 
 def _write_traffic(out: IO[bytes], program: TileProgram) -> None:
-    """Write a line for each visit: where it is, and what has been requested with it."""
+    """Write a line for each visit: where it is, and what has been requested up to its end."""
     tensors = program.tensors
     words = [f"{tensor}_{way}_bytes" for tensor in tensors for way in ("read", "write")]
     names = ["visit", "launch", "head", "i", "j", *words, "read_bytes", "write_bytes", "flops"]

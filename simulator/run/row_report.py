@@ -14,7 +14,7 @@ from simulator.run.row_sums import RowSums, added
 from simulator.run.snapshot import Snapshot
 
 _CHUNK = 8192
-"""Keys converted to float64 at a time."""
+"""Keys that are converted to float64 at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     snapshot : Snapshot
         State at the cursor.
     row : int
-        Query row; taken into the current row block if it lies outside.
+        Query row; if it is outside the current row block, the nearest row inside is taken.
     """
     w, visit = snapshot.program.workload, snapshot.visit
     row = min(max(row, visit.rows.start), visit.rows.stop - 1)
@@ -62,7 +62,7 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     counted = _counted(snapshot, visible)
     scores = np.where(counted, scores, np.float32(-np.inf))
     current = slice(visit.cols.start, visit.cols.stop)
-    if snapshot.scores is not None:  # the engine's own numbers where there are some
+    if snapshot.scores is not None:  # the engine's own numbers if there are some
         scores[current] = np.where(counted[current], snapshot.scores[local], -np.inf)
     seen = np.zeros(w.seqlen_k, dtype=np.bool_)
     end = w.grid.Tc if snapshot.launch.combines else visit.j
@@ -89,8 +89,8 @@ def _error(
     total = float(o_weight(snapshot)[local])
     if total == 0:
         if not snapshot.program.workload.faults.on:
-            return None, None  # what was seen has faded away beside a larger maximum
-        total = 1.0  # l is 0 where it must not be, and so is O
+            return None, None  # the weights of earlier keys are 0 beside a larger maximum
+        total = 1.0  # l is 0 where it must not be 0, and so is O
     # Naive's partial O is already divided by the sum over all keys that the row sees.
     exact = _exact(snapshot, row, keys, visible if snapshot.stores_scores else keys)
     with np.errstate(all="ignore"):  # a fault may have made O infinite
@@ -101,7 +101,7 @@ def _error(
 
 
 def _counted(snapshot: Snapshot, visible: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which keys take part in the softmax: more than visible ones if it masks too late."""
+    """Return which keys are in the softmax: also hidden ones if a fault masks too late."""
     w = snapshot.program.workload
     if not w.faults.late_mask:
         return visible
@@ -112,7 +112,7 @@ def _counted(snapshot: Snapshot, visible: NDArray[np.bool_]) -> NDArray[np.bool_
 
 
 def o_weight(snapshot: Snapshot) -> F32:
-    """Return what O as it is now has to be divided by, (r,): m and l may be a step ahead of it."""
+    """Return the divisor of O as it is now, (r,): m and l may be a step ahead of it."""
     tile, done = snapshot.tile, snapshot.done
     if snapshot.stores_scores or "normalise" in done:
         return np.ones_like(tile.l)

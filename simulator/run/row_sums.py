@@ -31,7 +31,7 @@ class RowSums:
 
     @property
     def top(self) -> float:
-        """Largest score of the row block; -inf where it sees nothing."""
+        """Largest score of the row block; -inf if it sees nothing."""
         return float(self.m.max())
 
     @property
@@ -60,7 +60,7 @@ class HalfSums:
     over: NDArray[np.bool_]
 
     def add(self, s: F64, v: F32) -> HalfSums:
-        """Return the sums with one tile more; every result is rounded to float16."""
+        """Return the sums after one more tile; every result is rounded to float16."""
         scores = to_half(s.astype(np.float32))
         p = to_half(np.exp(scores))
         l = to_half(self.l + p.sum(axis=1))
@@ -106,7 +106,7 @@ _UPDATE: tuple[Op, ...] = (
 
 
 def added(sums: RowSums, s: F64, v: NDArray[np.floating]) -> RowSums:
-    """Return the sums with one tile more: its masked scores (rows, keys) and V (keys, dv)."""
+    """Return the sums after one more tile: its masked scores (rows, keys) and V (keys, dv)."""
     state = State.on_chip(m=sums.m, l=sums.l, O=sums.o, S=s, V=v.astype(np.float64))
     for op in _UPDATE:
         op.apply(state)
@@ -118,7 +118,7 @@ def over(
     total: NDArray[np.floating],
     blind: NDArray[np.bool_] | None = None,
 ) -> F64:
-    """Return rows of `values` over `total`, 0 for those that are blind: that have seen nothing."""
+    """Return rows of `values` divided by `total`; 0 for blind rows, which have seen nothing."""
     zero = total == 0 if blind is None else blind
     by = np.where(zero, 1.0, total)[:, None]
     return np.asarray(np.where(zero[:, None], 0.0, values / by), dtype=np.float64)
@@ -137,8 +137,8 @@ def ulps(ours: NDArray[np.floating], exact: F64) -> F64:
     Returns
     -------
     ndarray
-        Infinite where `ours` holds NaN or an infinity. The unit is that of the row's largest
-        exact magnitude.
+        Infinite if `ours` contains NaN or an infinity. The unit is that of the row's largest exact
+        magnitude.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         off = np.abs(ours.astype(np.float64) - exact).max(axis=1)

@@ -1,4 +1,4 @@
-"""The immutable state at a cursor: all that a panel may draw."""
+"""The immutable state at a cursor: everything that a panel may draw."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cell:
     Attributes
     ----------
     tensor : str
-        ``Q K V S m l O``; S also where P is shown in its place.
+        ``Q K V S m l O``; S also if P is shown in its place.
     row, col : int
         Counted from 0; the column of m and l is 0.
     """
@@ -39,7 +39,7 @@ class Cell:
 
 
 class TileState(IntEnum):
-    """What has become of a tile of the score matrix at a cursor."""
+    """What has been done with a tile of the score matrix at a cursor."""
 
     SKIPPED = 0
     PENDING = 1
@@ -49,9 +49,9 @@ class TileState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeadNumbers:
-    """All numbers of one head at a cursor, for problems small enough to draw cell by cell.
+    """All numbers of one head at a cursor, if the problem is small enough to draw every cell.
 
-    NaN marks what does not exist yet, or not any more: nothing is drawn there.
+    NaN marks what does not exist yet, or does not exist any more: nothing is drawn there.
 
     Attributes
     ----------
@@ -82,11 +82,11 @@ class Snapshot:
     program : TileProgram
         The run's visits and ops; ``program.workload`` has shapes, mask and hardware.
     cursor : Cursor
-        Where the run stands.
+        The place in the run.
     visit : Visit
         The current visit.
     ops : tuple of Op
-        Its ops; those up to and with ``cursor.op`` have been done.
+        Its ops; those up to and including ``cursor.op`` have been done.
     tile : Tile
         Its numbers, before and after.
     counters : Counters
@@ -94,13 +94,13 @@ class Snapshot:
     on_chip : tuple of ChipTile
         Tiles on chip now.
     head : HeadNumbers or None
-        The whole head's numbers where the problem is small enough.
+        The whole head's numbers if the problem is small enough.
     q, k, v : ndarray
         (Nq, d), (Nk, d), (Nk, dv) float32 of the current head.
     engine, device : str
         What computed the numbers.
     wrong : WrongNumbers or None
-        Which of them are wrong, where a fault is on.
+        Which of them are wrong, if a fault is on.
     """
 
     program: TileProgram
@@ -160,7 +160,7 @@ class Snapshot:
 
     @property
     def rescale_factor(self) -> F32:
-        """What O of each row is multiplied by at the rescale of this visit, (r,)."""
+        """What O of each row is multiplied by in the rescale of this visit, (r,)."""
         factor = self.tile.last("factor")
         return self.carried if factor is None else factor
 
@@ -172,7 +172,7 @@ class Snapshot:
 
     @property
     def stores_scores(self) -> bool:
-        """Whether S and P lie in HBM."""
+        """Whether S and P are in HBM."""
         return self.program.algorithm.stores_scores
 
     @property
@@ -182,12 +182,12 @@ class Snapshot:
 
     @property
     def in_softmax_launch(self) -> bool:
-        """Whether this visit takes a whole row block of S (naive's second launch)."""
+        """Whether this visit works on a whole row block of S (naive's second launch)."""
         return self.launch.whole_rows and not self.launch.combines
 
     @property
     def begun_at(self) -> int:
-        """The first column block of those that O as it is now adds up."""
+        """The first of the column blocks that O as it is now adds up."""
         return self.launch.run * self.visit.split
 
     @cached_property
@@ -217,6 +217,6 @@ def tile_states(program: TileProgram, visit: Visit) -> NDArray[np.uint8]:
     past[past == TileState.PENDING] = TileState.USED
     row[row == TileState.PENDING] = TileState.USED
     states[visit.i, visit.j] = TileState.CURRENT
-    if visit.launch:  # naive: S and P of the earlier launches lie in HBM
+    if visit.launch:  # naive: S and P of the earlier launches are in HBM
         states[states == TileState.PENDING] = TileState.USED
     return states

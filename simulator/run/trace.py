@@ -1,8 +1,8 @@
-"""A run that can be entered anywhere: tile program and engine, joined.
+"""A run in which one can go to any cursor: tile program and engine together.
 
-A run at N = 131 072 has a million O tiles for each head; nobody stores them. The program says
-by arithmetic where the cursor is; the engine works out the row block there, and the trace
-keeps as many of those as a fixed amount of memory holds. It is the algorithm's own idea:
+A run at N = 131 072 has a million O tiles for each head; nobody stores them. The program computes
+by arithmetic where the cursor is, the engine computes the row block there, and the trace keeps as
+many row blocks as fit into a fixed amount of memory. This is the idea of the algorithm itself:
 recompute rather than store.
 """
 
@@ -41,12 +41,12 @@ ROW_BLOCK_CACHE = 96 * 2**20
 TILE_CACHE = 8 * 2**20
 """Bytes of tiles kept: the current one and some before it."""
 DETAIL_CELLS, DETAIL_TILES = 2**20, 2**14
-"""Scores and tiles of a head up to which a snapshot carries all its numbers."""
+"""Scores and tiles of a head up to which a snapshot contains all its numbers."""
 
 _RowState = tuple[F32 | np.float32, F32 | np.float32, F32 | np.float32]
 """m, l and O of a row block."""
 _BLANK: _RowState = np.float32(-np.inf), np.float32(0), np.float32(0)
-"""Those of every row that has seen nothing."""
+"""Those of every row that has not seen any key."""
 
 
 class Trace:
@@ -73,14 +73,14 @@ class Trace:
         )
         self._tiles: BoundedCache[Tile] = BoundedCache(TILE_CACHE, lambda tile: tile.bytes)
         self._outputs: BoundedCache[F32] = BoundedCache(8 * DETAIL_CELLS, lambda o: o.nbytes)
-        # Engines and caches serve one thread at a time; long work asks beside the window.
+        # Engines and caches serve one thread at a time; long work uses them from another thread.
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return len(self.program)
 
     def forget(self) -> None:
-        """Keep nothing that can be worked out again: the run is not on show any more."""
+        """Forget everything that can be computed again, because the run is no longer shown."""
         with self._lock:
             for cache in (self._blocks, self._heads, self._tiles, self._outputs):
                 cache.clear()
@@ -88,7 +88,7 @@ class Trace:
 
     @property
     def kept_bytes(self) -> int:
-        """Memory of what is kept and can be worked out again."""
+        """Memory of what is kept and can be computed again."""
         caches = (self._blocks, self._heads, self._tiles, self._outputs)
         return sum(cache.bytes for cache in caches)
 
@@ -111,7 +111,7 @@ class Trace:
         return self._tiles.get(visit.index, make)
 
     def snapshot(self, visit: int, op: int | None = None) -> Snapshot:
-        """Return the state once `op` of `visit` is done; without `op`, once the visit is.
+        """Return the state after `op` of `visit`, or after the whole visit.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class Trace:
             engine=self.engine.name,
             device=self.engine.device,
         )
-        # Frozen, so what follows from it is put in by making it anew.
+        # A snapshot is frozen, so a new one is made with what follows from it.
         now = replace(bare, head=self._head_numbers(bare)) if self.has_detail else bare
         if not self.workload.faults.on:
             return now
@@ -166,7 +166,7 @@ class Trace:
 
     @cached_property
     def _outcome(self) -> tuple[F32, F32]:
-        # Only these two of each row block are kept: all of them would fill the memory.
+        # Only these two of each row block are kept, because all of them would fill the memory.
         heads = [
             [(block.o, block.lse) for block in self.engine.row_blocks(head)]
             for head in range(self.workload.heads)
@@ -178,7 +178,7 @@ class Trace:
 
     @property
     def output(self) -> F32:
-        """O as it lies in HBM at the end, (heads, Nq, dv) float32."""
+        """O at the end, as it is in HBM, (heads, Nq, dv) float32."""
         return self._outcome[0]
 
     @property
@@ -211,9 +211,9 @@ class Trace:
     ) -> tuple[dict[str, Any], dict[str, F32]]:
         """Run everything once; return the summary and, if they are kept, the arrays.
 
-        `max_abs_error` is over all rows while float64 can check them in a moment, else over
-        evenly spread row blocks; ``checked_rows`` says how many rows of all heads that is.
-        ``seconds`` is the engine's time, without the check.
+        `max_abs_error` is over all rows if float64 can check them in a moment, otherwise over
+        evenly spread row blocks; ``checked_rows`` says how many rows of all heads these are.
+        ``seconds`` is the engine's time without the check.
         """
         w = self.workload
         arrays = self._empty_arrays() if keep_arrays else {}
@@ -235,7 +235,7 @@ class Trace:
         for head, rows, o in checked:
             exact, _ = reference_rows(w, self.inputs, head, rows)
             with np.errstate(invalid="ignore"):
-                # A NaN must not pass as a small error.
+                # A NaN must not count as a small error.
                 error = float(np.max([error, np.max(np.abs(o - exact))]))
         return self._summary(error, sum(len(rows) for _, rows, _ in checked), seconds), arrays
 
@@ -298,7 +298,7 @@ class Trace:
         return HeadNumbers(s, p, frozen(m), frozen(l), frozen(o))
 
     def _row_state(self, now: Snapshot, i: int) -> _RowState | None:
-        """Return m, l and O of row block `i` at the cursor; None where there is nothing yet."""
+        """Return m, l and O of row block `i` at the cursor; None if there is nothing yet."""
         w, visit = self.workload, now.visit
         block = self.row_block(visit.head, i)
         final = block.m[:, -1], block.l[:, -1], block.o
@@ -306,7 +306,7 @@ class Trace:
             return self._naive_row_state(now, i, final)
         if algorithm_of(w).normalises_last:
             if i < visit.i:  # with it the blocks that see nothing: always the first ones
-                if now.launch.combines:  # after a column block they are those of its split
+                if now.launch.combines:  # after a column block they are its split's
                     index = self.program.index(visit.head, i, 0, visit.launch)
                     assert index is not None
                     tile = self._tile(self.program.visit(index))
@@ -318,7 +318,7 @@ class Trace:
             unknown = np.float32(np.nan)
             m, l, o = (unknown if values is None else values for values in known.values())
             return m, l, o
-        if i == visit.i:  # m, l and O lie in HBM until they are loaded, with the same numbers
+        if i == visit.i:  # m, l and O are in HBM until they are loaded, with the same numbers
             return now.m, now.l, now.o
         # flash1: the row block as its last visit up to the cursor left it in HBM.
         for j in reversed(range(visit.j + (i < visit.i))):
@@ -379,7 +379,7 @@ def trace_of(workload: Workload, inputs: Inputs, factory: EngineFactory) -> Trac
 
 
 def _resolved(scenario: Scenario, source: str) -> Workload:
-    """Resolve a scenario; what is wrong with it is told of the file that it came from."""
+    """Resolve a scenario; an error in it names the file that it came from."""
     try:
         return resolve(scenario)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Which numbers of a snapshot are wrong: a run with faults beside the same run without."""
+"""Which numbers of a snapshot are wrong: a run with faults compared with the same run without."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _UNIT: dict[DType, float] = {"float32": 0.0, "float16": 2.0**-10, "bfloat16": 2.
 
 @dataclass(frozen=True, slots=True)
 class WrongNumbers:
-    """Numbers that differ from the right algorithm's in float64 by more than rounding explains.
+    """Numbers whose error against the right algorithm in float64 is more than rounding explains.
 
-    The tolerance is that of `verify`; NaN and wrong infinities are always among them. What does
-    not exist at the cursor is False.
+    The tolerance is that of `verify`; NaN and wrong infinities always count as wrong. What does not
+    exist at the cursor is False.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class WrongNumbers:
 
 
 def honest(workload: Workload) -> Workload:
-    """Return the same workload without any fault."""
+    """Return the same workload without faults."""
     scenario = workload.scenario.model_copy(update={"faults": Faults()})
     return replace(workload, scenario=scenario)
 
@@ -67,7 +67,7 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
     now : Snapshot
         Of a run with faults.
     exact : Snapshot
-        Of the run without them in float64, at the same cursor.
+        That of the run without faults in float64, at the same cursor.
     """
     s = exact.tile.s if exact.head is None else exact.head.s
     size = float(np.max(np.abs(s), initial=1.0, where=np.isfinite(s)))
@@ -103,7 +103,7 @@ def _wrong(ours: F32, exact: F32, size: float) -> Marks:
 
 
 def _rounded(now: Snapshot, ours: F32, exact: F32) -> Marks:
-    """Return which numbers of O lie in HBM and differ by no more than rounding to the dtype."""
+    """Return which numbers of O are in HBM and differ by no more than rounding to the dtype."""
     w = now.program.workload
     stored = np.ones((len(ours), 1), dtype=np.bool_)
     stored[now.visit.rows.start : now.visit.rows.stop] = False

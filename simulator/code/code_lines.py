@@ -1,6 +1,7 @@
-"""Which lines of which text an op stands on: the paper's, NumPy's and the CUDA kernel's.
+"""Which lines of each text belong to an op: the paper's, NumPy's and the CUDA kernel's.
 
-The CUDA kernels are not known here: who asks brings their text and the lines of an op in it.
+This module does not know the CUDA kernels: the caller gives it their text and the lines of an op in
+it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class CodeLine:
     number : int
         Its number in the file, from 1; 0 for a gap between two parts of it.
     text : str
-        What stands there.
+        The text of the line.
     """
 
     number: int
@@ -68,7 +69,7 @@ def exemplar(algorithm: str) -> TileProgram:
 
 @cache
 def forms(algorithm: str) -> tuple[Op, ...]:
-    """Return one op for each form that an algorithm's ops have: name, citation, tensors."""
+    """Return one op of each form that the ops of an algorithm have: name, citation, tensors."""
     program = exemplar(algorithm)
     found: dict[tuple[object, ...], Op] = {}
     for index in range(len(program)):
@@ -118,7 +119,7 @@ class CodeLines:
         return numpy_lines.lines_run(op) if tab is Tab.NUMPY else self._cuda_lines(op)
 
     def texts(self, tab: Tab) -> tuple[CodeLine, ...]:
-        """Return the text of NumPy or CUDA; of NumPy the parts that the algorithm uses."""
+        """Return the text of NumPy or CUDA; for NumPy only the parts that the algorithm uses."""
         if tab is Tab.CUDA:
             return tuple(CodeLine(n, text) for n, text in enumerate(self._cuda, start=1))
         source, out = numpy_lines.source(), []
@@ -130,10 +131,10 @@ class CodeLines:
     # --- from a line to where it runs -------------------------------------------------------
 
     def condition(self, tab: Tab, line: int) -> Condition | None:
-        """Return what waits for a line to run; None for one that never does.
+        """Return the condition that waits for a line to run; None for a line that never does.
 
-        A line of a loop waits for the loop's next turn. A line of CUDA that stands for no op
-        stands for the op of its statement, else for the next one below, as in a debugger.
+        A line of a loop waits for the loop's next turn. A line of CUDA that belongs to no op counts
+        as a line of its statement's op, or else of the next op below, as in a debugger.
         """
         if tab is Tab.PAPER:
             role = self.paper.lines[line].role
@@ -174,7 +175,7 @@ class CodeLines:
         return f"{numpy_lines.SOURCE.name if tab is Tab.NUMPY else f'{self.algorithm}.cu'}:{line}"
 
     def _runs(self, tab: Tab, line: int, op: Op) -> bool:
-        """Return whether an op runs a line: its own, of what it calls, or the head of its class."""
+        """Return whether an op runs a line: its own, its class's head, or one that it calls."""
         if line in self.lines(tab, op):
             return True
         if tab is not Tab.NUMPY:
@@ -187,7 +188,7 @@ class CodeLines:
         return False
 
     def _slid(self, line: int) -> int:
-        """Return the anchored line of the statement at a line of CUDA, else the next below."""
+        """Return the marked line of the statement at a line of CUDA, else the next one below."""
         if line in self._anchored:
             return line
         for anchored in sorted(self._anchored):
@@ -202,6 +203,6 @@ class CodeLines:
         return line
 
     def _ends(self, line: int) -> bool:
-        """Return whether a line of CUDA ends a statement or holds no part of one."""
+        """Return whether a line of CUDA ends a statement or has no part of one."""
         code = self._cuda[line - 1].partition("//")[0].strip()
         return not code or code[0] == "#" or code[-1] in ";{}"

@@ -1,7 +1,7 @@
 """The lines of `simulator/program/ops.py` that an op runs, from the file's text.
 
-The text is parsed, not imported: what is shown is what stands in the file, also in a packaged
-program, which ships the file as data.
+The text is parsed, not imported: the panel shows the lines of the file, also in a packaged program,
+which contains the file as data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from simulator.program.ops import Op
 
 SOURCE = Path(__file__).parents[1] / "program" / "ops.py"
 HELPERS = ("exp_shift", "over", "log_sum_exp")
-"""Functions that ops call, shown after them."""
+"""Functions that ops call; they are shown after the ops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Section:
     lines : range
         Its lines in the file, counted from 1.
     body : range
-        Those of them that run: of ``apply``, or of the function.
+        Those lines that run: the body of ``apply``, or of the function.
     """
 
     name: str
@@ -60,7 +60,7 @@ def sections() -> dict[str, Section]:
 def lines_run(op: Op) -> tuple[int, ...]:
     """Return the lines of the op's ``apply`` that it runs, counted from 1.
 
-    Of an ``if`` these are the lines of the branch that the op's own attribute takes.
+    Of an ``if`` only the branch that the op's attribute chooses counts.
     """
     return tuple(sorted({n for node in _statements(op) for n in _lines_of(node)}))
 
@@ -126,7 +126,7 @@ def _holds(op: Op, test: ast.expr) -> bool:
 
 
 def _lines_of(node: ast.stmt) -> range:
-    """Return the lines of a statement; of a loop or a branch its first one."""
+    """Return the lines of a statement; of a loop or a branch only the first."""
     if isinstance(node, ast.If | ast.For):
         return range(node.lineno, node.body[0].lineno)
     return range(node.lineno, _end(node) + 1)
@@ -153,7 +153,7 @@ class Statements:
 
 
 class _WithValues(ast.NodeTransformer):
-    """Put an op's own values in place of ``self.``, and the script's names for ``state.``."""
+    """Replace ``self.`` by an op's own values, and ``state.`` by the script's names."""
 
     def __init__(self, op: Op) -> None:
         self._op = op
@@ -176,7 +176,7 @@ class _WithValues(ast.NodeTransformer):
 
 
 def statements_of(op: Op) -> Statements:
-    """Return what an op that computes does, with its own values in it."""
+    """Return what an op computes, with its own values in it."""
     text: list[str] = []
     read: dict[str, None] = {}
     made: dict[str, None] = {}

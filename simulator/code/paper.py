@@ -1,6 +1,6 @@
 """The papers' algorithms line by line, in our own words, as the ops cite them.
 
-A text holds formulas between dollar signs, in LaTeX. Numbers of lines are the papers'.
+A text holds formulas between dollar signs, in LaTeX. The numbers of lines are those of the papers.
 
 References
 ----------
@@ -19,18 +19,18 @@ from functools import cache
 
 
 class Role(StrEnum):
-    """What a line is to a run."""
+    """What a line means to a run."""
 
     OP = "op"
-    """Ops do it."""
+    """Ops do what it says."""
     SETUP = "setup"
     """It is done before the first op: sizes and names."""
     TILE = "tile"
-    """Begins or ends the inner loop: each turn is a visit."""
+    """It begins or ends the inner loop: each turn is a visit."""
     BLOCK = "block"
-    """Begins or ends the outer loop: each turn is a row block, or a column block in flash1."""
+    """It begins or ends the outer loop: each turn is a row block, or a column block in flash1."""
     END = "end"
-    """Follows the last op."""
+    """It comes after the last op."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,15 @@ class PaperLine:
     Attributes
     ----------
     label : str
-        Its number; another source than the algorithm's own lines by name, such as ``§3.1``.
+        Its number; the name of another source, such as ``§3.1``.
     level : int
-        How many loops it stands in.
+        How many loops it is in.
     text : str
         Our words, with formulas between dollar signs.
     role : Role
-        What it is to a run.
+        What it means to a run.
     source : str
-        What a citation of it begins with, up to the number.
+        The beginning of a citation of it, up to the number.
     """
 
     label: str
@@ -69,7 +69,7 @@ class Paper:
     lines : tuple of PaperLine
         Its lines, in order.
     note : str
-        What the page says that differs from the lines above, in one or two sentences.
+        What differs from the lines above, in one or two sentences that the page shows.
     """
 
     title: str

@@ -62,9 +62,9 @@ def check(name, exact, tolerance):
 _KEYS = {
     "Q": "q", "K": "k", "V": "v", "S": "s", "P": "p", "O": "o_prev", "m": "m_prev", "l": "l_prev",
 }  # fmt: skip
-"""The arrays that hold what a visit finds."""
+"""The arrays of what a visit finds."""
 _CHECKED = {"S": "s", "P": "p", "O": "o"}
-"""The arrays that hold what ops record, where they are not called alike."""
+"""The arrays of what ops record, if their names differ."""
 _TOLERANCE = {
     "l": 'error * (1 + chip["l"])',
     "l_tile": 'error * (1 + chip["l_tile"])',
@@ -81,12 +81,11 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
     Returns
     -------
     dict
-        ``q`` (r, d), ``k`` (c, d), ``v`` (c, dv), ``s`` and ``p`` (r, c), ``m_prev m l_prev l
-        alpha beta m_tile l_tile`` (r,), ``o_prev o`` (r, dv), float32; ``mask`` (r, c) bool;
-        ``indices``, int64: head, KV head, i, j, first row, first key; ``scale``, ``keys`` (how many
-        there are), ``largest_qk`` (largest sum of ``|q| |k|`` of the rows), ``largest_v``,
-        ``engine`` and ``scenario`` (TOML). Where the visit divides by l: ``o_out`` (r, dv) or
-        ``p_out`` (r, c).
+        ``q`` (r, d), ``k`` (c, d), ``v`` (c, dv), ``s`` and ``p`` (r, c), ``m_prev m l_prev l alpha
+        beta m_tile l_tile`` (r,), ``o_prev o`` (r, dv), float32; ``mask`` (r, c) bool; ``indices``,
+        int64: head, KV head, i, j, first row, first key; ``scale``, ``keys`` (how many there are),
+        ``largest_qk`` (largest sum of ``|q| |k|`` of the rows), ``largest_v``, ``engine`` and
+        ``scenario`` (TOML). If the visit divides by l: ``o_out`` (r, dv) or ``p_out`` (r, c).
     """
     w, visit, t = snapshot.program.workload, snapshot.visit, snapshot.tile
     rows, cols = (slice(part.start, part.stop) for part in (visit.rows, visit.cols))
@@ -116,9 +115,9 @@ def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
     Parameters
     ----------
     snapshot : Snapshot
-        The state; the visit is taken as a whole, wherever the cursor stands in it.
+        The state; the script does the whole visit, wherever the cursor is in it.
     arrays, script : str
-        Names of the two files, which lie side by side.
+        Names of the two files, which are in one folder.
     """
     w, visit = snapshot.program.workload, snapshot.visit
     launch, algorithm = snapshot.program.launches[visit.launch], snapshot.program.algorithm
@@ -154,7 +153,7 @@ def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
 def _computed(snapshot: Snapshot) -> list[tuple[Op, bool]]:
     """Return the ops that compute, and whether the visit itself does them.
 
-    Where it loads what an earlier launch has made, the ops that made it come first; the
+    If the visit loads what an earlier launch has made, the ops that made it come first; the
     statistics of whole rows are given.
     """
     w, visit, algorithm = snapshot.program.workload, snapshot.visit, snapshot.program.algorithm
@@ -179,7 +178,7 @@ def _given(ops: list[Op]) -> dict[str, str]:
 
 
 def _checks(snapshot: Snapshot, op: Op, made: tuple[str, ...], own: bool) -> list[str]:
-    """Return the lines that hold what an op has made against what was recorded."""
+    """Return the lines that compare what an op has made with what was recorded."""
     found = [_CHECKED.get(name, name) for name in op.recorded if name in made]
     if not own:
         found = [name for name in found if name == "s"]

@@ -1,7 +1,7 @@
 """Numbers in a lesson's text: ``{{ requested("naive") | bytes }}``, computed, never typed.
 
-An expression knows the four operations, powers, and the names and functions of `lesson_numbers`;
-nothing else of Python.
+An expression may use the four operations, powers, and the names and functions of
+`simulator.lesson.numbers`, and nothing else of Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DIGITS = {"number": 3, "percent": 0, "times": 1}
 _FORMAT = re.compile(r"([a-z]+)(?:\s+(\d))?")
 _LONGEST = 200
 _MOST_DIGITS = 60
-"""Of a whole number: the matmul FLOPs of the largest scenario have some 25."""
+"""Digits of a whole number: the matmul FLOPs of the largest scenario have some 25."""
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.Pow: operator.pow,
@@ -36,8 +36,8 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 def placeholders(text: str) -> Iterator[tuple[str, int]]:
-    """Yield what stands in each ``{{ }}`` of a text, and at which character it begins."""
-    # A regular expression would look for the end again from every pair of braces.
+    """Yield the content of each ``{{ }}`` of a text, and the character at which it begins."""
+    # A regular expression would search for the end again from every pair of braces.
     end = 0
     while (start := text.find("{{", end)) >= 0 and (stop := text.find("}}", start + 2)) >= 0:
         yield text[start + 2 : stop], start
@@ -45,7 +45,7 @@ def placeholders(text: str) -> Iterator[tuple[str, int]]:
 
 
 def replaced(text: str, by: Callable[[str], str]) -> str:
-    """Return a text with something in the place of each ``{{ }}``, given what stands in it."""
+    """Return a text in which each ``{{ }}`` is replaced, given its content."""
     parts, end = [], 0
     for content, start in placeholders(text):
         parts += [text[end:start], by(content)]
@@ -54,7 +54,7 @@ def replaced(text: str, by: Callable[[str], str]) -> str:
 
 
 def first_mistake(text: str) -> tuple[str, InputError] | None:
-    """Return what can never be a number in a text, and why, before anything is computed."""
+    """Return what can never be a number in a text, and why, without computing anything."""
     for count, (content, _) in enumerate(placeholders(text)):
         try:
             if count == PLACEHOLDERS:
@@ -67,7 +67,7 @@ def first_mistake(text: str) -> tuple[str, InputError] | None:
 
 
 def check(content: str) -> None:
-    """Refuse what stands in ``{{ }}`` and can never be a number, before anything is computed.
+    """Refuse the content of a ``{{ }}`` that can never be a number, without computing anything.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def check(content: str) -> None:
 
 
 def fill(text: str, numbers: Numbers, formats: Formats) -> str:
-    """Return a text with its numbers put in.
+    """Return a text with its numbers filled in.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _written(content: str, numbers: Numbers, formats: Formats) -> str:
 
 
 def _parsed(content: str) -> tuple[ast.Expression, str, int | None]:
-    """Return the expression, its format ("" if none is said) and the digits."""
+    """Return the expression, its format ("" if there is none) and the digits."""
     text, bar, form = content.partition("|")
     key = f"{{{{{content}}}}}"
     said = _FORMAT.fullmatch(form.strip())
@@ -168,7 +168,7 @@ def _check(node: ast.expr, content: str) -> None:
 
 
 def _value(node: ast.expr, numbers: Numbers) -> Value:
-    """Return what a checked expression comes to."""
+    """Return the result of a checked expression."""
     if isinstance(node, ast.Constant):
         assert isinstance(node.value, int | float | str)
         return node.value
@@ -193,7 +193,7 @@ def _value(node: ast.expr, numbers: Numbers) -> Value:
 
 
 def _too_large(number: float) -> bool:
-    """Return whether a number is none any more: infinite, or whole and longer than any count."""
+    """Return whether a number is not usable: infinite, or whole and longer than any count."""
     return abs(number) >= 10**_MOST_DIGITS if isinstance(number, int) else not math.isfinite(number)
 
 

@@ -49,14 +49,14 @@ def _trace(scenario: Scenario) -> Trace:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the expressions of a step may ask for; nothing is computed before it is asked.
+    """What the expressions of a step may ask for; nothing is computed before it is needed.
 
     Attributes
     ----------
     scenario : Scenario
         The step's.
     cursor : Cursor
-        Where the step stands.
+        The place of the step.
     most_scores : int
         Scores of a run whose end may be asked for.
     """

@@ -1,4 +1,4 @@
-"""Places of a run in the words of a lesson: where a step stands and what it points at."""
+"""Places of a run in the words of a lesson: where a step is and what it points at."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cursor_of(program: TileProgram, place: PlaceTable, here: Cursor, key: str) -
     place : PlaceTable
         What the step says.
     here : Cursor
-        Where the step before stands.
+        The place of the previous step.
     key : str
         Names the place in errors.
 

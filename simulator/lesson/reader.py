@@ -1,11 +1,12 @@
-"""Lessons: Markdown files of steps, each a caption and where the simulator stands meanwhile.
+"""Lessons: Markdown files of steps, each with a caption and a state of the simulator.
 
 A lesson starts with TOML front matter between lines of ``+++``. Each ``## `` heading begins a step:
-a block ```` ```toml step ```` that says the state, then the caption. Scenarios are TOML, so all of
-a lesson that is not prose is TOML too, and a step changes a scenario in the words of its file.
+a block ```` ```toml step ```` that says the state, then the caption. Scenarios are TOML, so
+everything in a lesson that is not prose is TOML, too, and a step changes a scenario with the keys
+of a scenario file.
 
-A step is worked out from those before it when the file is read, so steps can be shown in any order.
-docs/writing-lessons.md has the format.
+When the file is read, each step is completed from those before it, so steps can be shown in any
+order. docs/writing-lessons.md has the format.
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ class Step:
     line : int
         Line of its heading in the file, from 1.
     said : StepTable
-        What its author wrote, the notes, question and answer among it.
+        What its author wrote, including notes, question and answer.
     scenario : Scenario
         Complete.
     start : Cursor or None
-        Where playing starts; None: the step stands still.
+        Where playing starts; None: the step does not play.
     cursor : Cursor
-        Where the step stands, or where playing ends.
+        The place of the step, or where playing ends.
     row : int
         The query row that is explained.
     layout : str
@@ -207,14 +208,14 @@ def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
         try:
             lines = read_text(path).split("\n")
         except InputError:
-            continue  # it is told when it is opened
+            continue  # the error is told when the lesson is opened
         front, _, _ = _front(lines, str(path))
         found.append(LessonTitle(path, front.title or path.stem, front.summary, front.order))
     return tuple(sorted(found, key=lambda lesson: (lesson.order, lesson.title)))
 
 
 def lesson_after(path: Path) -> LessonTitle | None:
-    """Return the lesson that follows one that ships; None after the last, and after others."""
+    """Return the lesson after one of Tilescope's own; None if there is no such lesson."""
     return {here.path: after for here, after in pairwise(list_lessons())}.get(path)
 
 
@@ -231,7 +232,7 @@ def find_lesson(name: str, folder: Path = LESSONS) -> Path:
     Raises
     ------
     InputError
-        There is no lesson of that name; a file is looked at when it is read.
+        There is no lesson of that name; a file is checked when it is read.
     """
     if name.lower().endswith(".md"):
         return Path(name)
@@ -248,7 +249,7 @@ def load_lesson(path: str | os.PathLike[str], layouts: Collection[str] = ()) -> 
     Parameters
     ----------
     path : path
-        The file; scenarios and inputs that it names are looked up beside it.
+        The file; scenarios and inputs that it names are looked up in its folder.
     layouts : collection of str
         Names that a step's `layout` may have; any if empty. A mapping gives the names of the
         panels that each has.
@@ -283,7 +284,7 @@ def read_text(path: Path) -> str:
 def parse_lesson(
     text: str, source: str = "lesson", folder: Path | None = None, layouts: Collection[str] = ()
 ) -> Lesson:
-    """Return the lesson that a text holds, as `load_lesson` does.
+    """Return the lesson in a text, as `load_lesson` does.
 
     Parameters
     ----------
@@ -344,7 +345,7 @@ def _front(lines: list[str], source: str) -> tuple[FrontTable, int, list[LessonM
 
 
 class _LinesError(Exception):
-    """Mistakes with the lines of a block that they are in, from 1."""
+    """Mistakes with their lines in a block, counted from 1."""
 
     def __init__(self, found: list[tuple[int, Mistake]]) -> None:
         super().__init__(found)
@@ -369,7 +370,7 @@ def _table(model: type[T], lines: list[str]) -> T:
 
 
 def line_of(lines: list[str], key: str) -> int:
-    """Return the line of a TOML block, from 1, that sets a dotted key: as near as words show it."""
+    """Return the line of a TOML block, from 1, that sets a dotted key, or one near it."""
     found, start = 0, 0
     for part in key.split("."):
         word = re.compile(rf"(?<![\w-]){re.escape(part)}(?![\w-])")
@@ -380,7 +381,7 @@ def line_of(lines: list[str], key: str) -> int:
 
 
 class _Reader:
-    """Reads steps in their order and keeps what the next one starts from."""
+    """Reads steps in their order and keeps what the next step starts from."""
 
     def __init__(self, source: str, folder: Path, layouts: Collection[str]) -> None:
         self._source = source
@@ -408,7 +409,7 @@ class _Reader:
             self._tell(found, line + first, title)
         except _TextError as wrong:
             above, there, _ = "\n".join(lines).partition(wrong.piece)
-            # A text of the block may hold it in other letters, as \u007b for a brace.
+            # A text of the block may contain it in other letters, as \u007b for a brace.
             at = above.count("\n") + 1 if there else first + line_of(block, wrong.key)
             self._tell([(at, wrong.mistake)], line, title)
 
@@ -419,7 +420,7 @@ class _Reader:
     def _add(self, said: StepTable, title: str, caption: str, line: int) -> None:
         before = self.steps[-1] if self.steps else None
         scenario = self.scenario = self._changed(said)
-        # A step whose cursor is wrong has changed the scenario all the same.
+        # A step whose cursor is wrong has still changed the scenario.
         program = _keyed("change", lambda: program_of(scenario))
         same = before is not None and before.scenario == scenario
         here = before.cursor if before and same else first_cursor()
@@ -477,7 +478,7 @@ class _Reader:
         return scenario
 
     def _named(self, name: str) -> Scenario:
-        """Return a demo, or the scenario in a file beside the lesson."""
+        """Return a demo, or the scenario in a file in the lesson's folder."""
         if name.endswith(".toml"):
             try:
                 return load_scenario(self._folder / name)
@@ -490,7 +491,7 @@ class _Reader:
 
 
 def _keyed(prefix: str, make: Callable[[], R]) -> R:
-    """Return what is made; keys in its errors are those of a scenario, under `prefix`."""
+    """Return what a function makes; keys in its errors are those of a scenario, under `prefix`."""
     try:
         return make()
     except InputError as error:
@@ -518,7 +519,7 @@ def _split(lines: list[str]) -> tuple[int, list[str], str]:
 
 
 class _TextError(Exception):
-    """A text that is too long, or a number in one that never can be one: a piece of the text."""
+    """A text that is too long, or a number in it that can never be one: a part of the text."""
 
     def __init__(self, key: str, piece: str, mistake: Mistake) -> None:
         super().__init__(key, piece, mistake)
@@ -547,7 +548,7 @@ def _texts(title: str, caption: str, said: StepTable) -> Iterator[tuple[str, str
 def resolve_step(lesson: Lesson, number: int, formats: Formats) -> ResolvedStep:
     """Return a step with its numbers computed.
 
-    What comes out depends on the lesson and the number alone: going back gives the same state.
+    The result depends only on the lesson and the number: going back gives the same state.
 
     Parameters
     ----------

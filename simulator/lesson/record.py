@@ -1,4 +1,4 @@
-"""Writing lessons: a view becomes a step at the end of one."""
+"""Writing lessons: a view is added as a step at the end of a lesson."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ from simulator.program.playback import Cursor, end_of_visit, first_cursor, last_
 from simulator.program.tile_program import TileProgram
 
 MOST_WORDS = 45
-"""Of a caption, so that it can be read from the last row."""
+"""Words of a caption, so that it can be read from the last row."""
 TEXTS = ("title", "caption", "question", "answer", "notes")
-"""What may hold ``{{ }}``."""
+"""The texts that may contain ``{{ }}``."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """A view, and what is said about it: a step to be.
+    """A view, and what is said about it, from which a step is made.
 
     Attributes
     ----------
     title : str
         Its heading, one line.
     scenario : Scenario
-        On show.
+        The one that is shown.
     cursor, start : Cursor
-        Where the step stands; and where it starts, if it plays.
+        The place of the step; and where it starts, if it plays.
     row : int
         The query row that is explained.
     layout, panel : str
-        Name of the layout, and of its panel in front of others; "" for those of the step before.
+        Name of the layout, and of its panel in front of others; "" for those of the previous step.
     points : tuple of Pointer
         What to point at.
     caption, question, answer, notes : str
-        Markdown with formulas and ``{{ }}``; question and answer, or none of them.
+        Markdown with formulas and ``{{ }}``; question and answer, or neither.
     """
 
     title: str
@@ -78,20 +78,20 @@ def new_lesson(title: str, summary: str = "", order: int = 0) -> str:
 
 
 def word_count(caption: str) -> int:
-    """Return how many words a caption has once its numbers are in it, each of them one."""
+    """Return how many words a caption has with its numbers filled in; each number is one word."""
     return len(replaced(caption, lambda _: "0").split())
 
 
 def is_shipped(path: Path) -> bool:
-    """Return whether a file is one of Tilescope's own, which are not written to."""
+    """Return whether a file is one of Tilescope's own, which are never written to."""
     try:
         return Path(os.path.realpath(path)).is_relative_to(ASSETS)
-    except ValueError:  # no such name can be
+    except ValueError:  # no file can have this name
         return False
 
 
 def record_step(path: Path, step: NewStep, copy_of: Path | None = None) -> int:
-    """Add a view as a step at the end of a lesson's file; a file that is not there is begun.
+    """Add a view as a step at the end of a lesson's file; if there is no such file, it is made.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def record_step(path: Path, step: NewStep, copy_of: Path | None = None) -> int:
     step : NewStep
         What to add.
     copy_of : Path, optional
-        A lesson that the new file begins as a copy of.
+        A lesson of which the new file begins as a copy.
 
     Returns
     -------
@@ -110,8 +110,8 @@ def record_step(path: Path, step: NewStep, copy_of: Path | None = None) -> int:
     Raises
     ------
     InputError
-        The file cannot be read or written, is a shipped one, or is no lesson; or a text cannot
-        stand in a lesson; the file is as it was.
+        The file cannot be read or written, is one of Tilescope's own, or is no lesson; or a text
+        cannot be in a lesson. The file stays as it was.
     """
     text = with_step(lesson_text(path, copy_of), step, str(path), path.parent)
     write_atomically(path, lambda out: out.write(text.encode("utf-8")))
@@ -124,7 +124,7 @@ def lesson_text(path: Path, copy_of: Path | None = None) -> str:
     Raises
     ------
     InputError
-        As `record_step` does, but for the writing.
+        As in `record_step`, except when writing.
     """
     if is_shipped(path):
         raise refuse(str(path), "", "", "a file of yours: lessons that ship are not changed")
@@ -135,7 +135,7 @@ def lesson_text(path: Path, copy_of: Path | None = None) -> str:
 
 
 def _copied(source: Path, path: Path) -> str:
-    """Return the text of a lesson if it means the same in another place."""
+    """Return the text of a lesson if it means the same in another folder."""
     if os.path.exists(path):
         raise refuse(str(path), "", "", "a new file for the copy: this one is there already")
     text = read_text(source)
@@ -152,9 +152,9 @@ def _title_of(path: Path) -> str:
 
 
 def with_step(text: str, step: NewStep, source: str = "lesson", folder: Path | None = None) -> str:
-    """Return a lesson's text with one step more; what is there stays as it is, to the letter.
+    """Return a lesson's text with one more step; the old text does not change at all.
 
-    Only what differs from the step before is written of the scenario.
+    Of the scenario, only what differs from the previous step is written.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def with_step(text: str, step: NewStep, source: str = "lesson", folder: Path | N
     _check_texts(source, step)
     lesson = parse_lesson(text, source, folder)
     for wrong in lesson.mistakes:
-        if not wrong.step:  # of the front matter, or words before the first step
+        if not wrong.step:  # belongs to the front matter, or to words before the first step
             raise InputError(f"{source}:{wrong.line}", [wrong.mistake])
     clear, change = scenario_change(lesson.carried, step.scenario, folder)
     program = program_of(step.scenario)
@@ -199,7 +199,7 @@ def with_step(text: str, step: NewStep, source: str = "lesson", folder: Path | N
 
 
 def filled(step: NewStep, formats: Formats) -> NewStep:
-    """Return a step with the numbers put into its texts, as they are at its cursor.
+    """Return a step with the numbers filled into its texts, as they are at its cursor.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def filled(step: NewStep, formats: Formats) -> NewStep:
 def scenario_change(
     before: Scenario, after: Scenario, folder: Path | None = None
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return what a step has to clear and to change to come from one scenario to another."""
+    """Return what a step has to clear and to change to get from one scenario to another."""
     old, new = scenario_tables(before), scenario_tables(after)
     path = new.get("input", {}).get("path")
     if path and folder is not None and path != old.get("input", {}).get("path"):
@@ -299,7 +299,7 @@ def _place_value(place: PlaceTable) -> Any:
 
 
 def _flat(data: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return the keys of a step, those of `change` dotted, one for each line."""
+    """Return the keys of a step, one for each line; those of `change` are dotted."""
     change = data.pop("change", {})
     lines = list(data.items())
     at = [key for key, _ in lines].index("clear") + 1 if "clear" in data else 0
@@ -316,8 +316,9 @@ def _flat(data: dict[str, Any]) -> list[tuple[str, Any]]:
 def _inline(value: Any) -> str:
     """Return a value as TOML on one line; long texts over several.
 
-    A style-keeping library would not shorten this: what stands in the file is kept as text, and
-    which texts may go over several lines is a rule of lessons (tomlkit 0.15: as many lines here).
+    A library that keeps the style would not make this shorter: the old text is kept as text, and
+    lessons have a rule for which texts may have several lines (with tomlkit 0.15 there would be as
+    many lines here).
     """
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_inline(v)}" for key, v in value.items()) + " }"

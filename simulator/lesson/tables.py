@@ -16,12 +16,12 @@ Number = Annotated[int, Field(ge=0)]
 
 
 def _list(value: object) -> object:
-    """Let a TOML list stand for the frozen tuple."""
+    """Accept a TOML list for the frozen tuple."""
     return tuple(value) if isinstance(value, list) else value
 
 
 def _shaped(kinds: tuple[type, ...], words: str) -> BeforeValidator:
-    """Return what turns a list of certain types into a tuple and refuses all else."""
+    """Return a function that makes lists of certain types tuples and refuses anything else."""
 
     def shape(value: object) -> object:
         value = _list(value)
@@ -42,7 +42,7 @@ CellList = Annotated[
 
 
 def _place(value: object) -> object:
-    """Let ``"first"``, ``"last"`` and a number stand for the table that means the same."""
+    """Accept ``"first"``, ``"last"`` and a number for the table that means the same."""
     if isinstance(value, str):
         return {"end": value}
     return {"visit": value} if isinstance(value, int) and not isinstance(value, bool) else value
@@ -64,7 +64,7 @@ class FrontTable(Table):
 
 
 class PlaceTable(Table):
-    """A cursor: an end of the run, a visit by number or by tile, or an op of the visit before."""
+    """A cursor: an end of the run, a visit by number or by tile, or an op of the previous visit."""
 
     end: Literal["first", "last"] | None = None
     visit: Number | None = None
@@ -115,7 +115,7 @@ def _known_model(name: str) -> str:
 
 
 class ChooseTable(Table):
-    """What is chosen in panels, where a scenario does not say it."""
+    """What is chosen in panels, if a scenario does not say it."""
 
     quantity: Literal["variance", "entropy", "gradient"] | None = None
     model: Annotated[str, AfterValidator(_known_model)] | None = None
@@ -123,7 +123,7 @@ class ChooseTable(Table):
 
 
 class StepTable(Table):
-    """What a step says; all that it leaves out stays as in the step before."""
+    """What a step says; everything that it leaves out stays as in the previous step."""
 
     scenario: str | None = None
     clear: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()

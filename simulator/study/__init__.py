@@ -1,1 +1,1 @@
-"""Questions about many runs or none: comparisons, sweeps, rooflines, caches, experiments."""
+"""Questions about many runs, or about none: comparisons, sweeps, rooflines, caches, experiments."""

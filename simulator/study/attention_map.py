@@ -1,8 +1,8 @@
 """Attention weights of the heads of a layer, as the inspector shows them.
 
-Q, K and V are read once, into float64 scores; what the sliders set (temperature, causal, window,
-sinks) is applied to those. The weights handed out are float32 and differ from the softmax in
-float64 by less than 1e-6.
+Q and K are read once and made into float64 scores; the settings of the sliders (temperature,
+causal, window, sinks) are applied to these. The weights that are returned are float32 and differ
+from the softmax in float64 by less than 1e-6.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOTHING = -110.0
 
 @dataclass(frozen=True, slots=True)
 class MapSettings:
-    """What may be changed without reading Q, K and V again.
+    """Settings that may change without Q, K and V being read again.
 
     Attributes
     ----------
@@ -68,12 +68,12 @@ class RowWeights:
     visible : int
         Keys that the mask leaves; with 0 all weights are 0.
     strongest : ndarray
-        (k,) int, visible keys by falling weight, of equal ones the earlier first.
+        (k,) int, visible keys by descending weight; of equal ones the earlier comes first.
     entropy : float
         In bits; 0 for a row that sees nothing.
     share : float
-        Entropy over ``log2(visible)``, its largest value; NaN where fewer than two keys are
-        visible, since there is nothing to share.
+        Entropy divided by ``log2(visible)``, its largest value; NaN if fewer than two keys are
+        visible.
     """
 
     head: int
@@ -87,7 +87,7 @@ class RowWeights:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The output of one row as a blend of values, beside a lookup of the strongest key.
+    """The output of one row as a mean of values, beside a lookup of the strongest key.
 
     Attributes
     ----------
@@ -119,10 +119,10 @@ class HeadDifference:
     first, second : int
         The heads.
     weights : ndarray
-        (rows, Nk) float32, weights of the first less those of the second, -1 to 1.
+        (rows, Nk) float32, weights of the first minus those of the second, -1 to 1.
     moved : ndarray
-        (rows,) float64, half the sum of the absolute differences: the share of the weight that
-        lies on other keys, 0 for the same row and 1 for rows with no key in common.
+        (rows,) float64, half the sum of the absolute differences: the share of the weight that is
+        on other keys, 0 for the same row and 1 for rows with no key in common.
     """
 
     first: int
@@ -179,7 +179,7 @@ class AttentionMaps:
         at, local = self.heads.index(head), self.rows.index(row)
         weights, visible = self.weights[at, local], int(self.visible[local])
         entropy = float(self.entropy[at, local])
-        # A visible key may weigh 0 just as hidden ones do.
+        # A visible key may have weight 0, as hidden keys do.
         seen = np.flatnonzero(self.mask.visible(range(row, row + 1), range(weights.size))[0])
         order = np.argsort(-weights[seen], kind="stable")[:most]
         return RowWeights(
@@ -193,7 +193,7 @@ class AttentionMaps:
         )
 
     def lookup(self, head: int, row: int, v: F32) -> Lookup:
-        """Return what a row reads.
+        """Return what a row reads from V.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class AttentionMaps:
         return Lookup(key, float(found.weights[key]), frozen(soft), frozen(hard), distance)
 
     def difference(self, first: int, second: int) -> HeadDifference:
-        """Return the weights of one head less those of another."""
+        """Return the weights of one head minus those of another."""
         weights = self.of(first) - self.of(second)
         moved = np.abs(weights).sum(axis=1, dtype=np.float64) / 2
         return HeadDifference(first, second, frozen(weights), frozen(moved))
@@ -246,7 +246,7 @@ class HeadScores:
     inputs : Inputs
         Q and K are read once, here.
     part : Part or None
-        Heads and rows; all of them when not said.
+        Heads and rows; all of them if None.
     limits : Limits
         How much is worked on at once.
 
@@ -335,7 +335,7 @@ class HeadScores:
         )
 
     def _factor(self, settings: MapSettings) -> float:
-        """Return what Q K^T is multiplied by, once the settings are found to be usable."""
+        """Return what Q K^T is multiplied by, after checking that the settings can be used."""
         for key in ("window", "sinks"):
             if getattr(settings, key) < 0:
                 raise refuse("inspector", key, getattr(settings, key), "0 or more")
@@ -348,7 +348,7 @@ class HeadScores:
 
 
 def settings_of(workload: Workload) -> MapSettings:
-    """Return the settings that a workload says."""
+    """Return the settings of a workload."""
     mask = workload.mask
     return MapSettings(workload.temperature, mask.causal, mask.window, mask.sinks)
 
@@ -393,7 +393,7 @@ def pooled_maps(
         expected = f"at most {limits.pooled} to make small maps of"
         raise refuse("inspector", "weights", shape, expected)
     tall, wide = pool_block(w.seqlen_q, size[0]), pool_block(w.seqlen_k, size[1])
-    # Whole blocks of rows, as many as fit beside each other.
+    # Whole blocks of rows, as many as fit into a quarter of the limit.
     step = tall * max(1, limits.weights // 4 // (tall * w.seqlen_k))
     out = []
     for head in range(w.heads):
@@ -413,9 +413,9 @@ def pool_block(length: int, most: int) -> int:
 def _softmax_into(out: F32, scores: F64) -> F64:
     """Fill `out` with the softmax of each row of `scores`; return the entropies in bits.
 
-    Differences from the maximum are taken in float64, so that float32 rounds what is small: an
-    exponent x is off by at most x 2**-24, and x exp(x) has no room for more than 1e-7. `scores`
-    is overwritten.
+    Differences from the maximum are computed in float64, so that float32 rounds only small numbers:
+    an exponent x is off by at most x 2**-24, and so x exp(x) by less than 1e-7. `scores` is
+    overwritten.
     """
     top = scores.max(axis=1, keepdims=True)
     blind = np.isneginf(top)
@@ -425,14 +425,14 @@ def _softmax_into(out: F32, scores: F64) -> F64:
     total = out.sum(axis=1, keepdims=True)
     total[blind] = 1.0
     out *= 1 / total
-    # log p is the exponent less log of the sum; p sums to 1, except where nothing is seen.
+    # log p is the exponent minus the log of the sum; p sums to 1, except if nothing is seen.
     mean = np.einsum("ij,ij->i", out, exponents).astype(np.float64)
     bits: F64 = (np.log(total[:, 0].astype(np.float64)) - mean) / math.log(2)
     return np.maximum(bits, 0.0)
 
 
 def _pooled(weights: F32, tall: int, wide: int) -> F32:
-    # Rows first: they lie side by side, and leave less to go through in strides.
+    # Rows first: they are contiguous in memory, and less is left to read in strides.
     out = weights[:, ::tall].copy()
     for n in range(1, tall):
         more = weights[:, n::tall]

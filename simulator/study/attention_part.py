@@ -1,4 +1,4 @@
-"""What of a workload's attention weights is kept and shown at once, and why not all."""
+"""Which of a workload's attention weights are kept and shown at once, and why not all of them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from simulator.problem.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is kept, shown and worked on at once.
+    """How much is kept, shown and computed at once.
 
     Attributes
     ----------
     weights : int
         Most weights of all heads kept at once: 64 MiB of scores in float64, 32 MiB of weights.
     of_a_head : int
-        Most weights of one head that are shown at once, so that a slider still moves smoothly.
+        Most weights of one head that are shown at once: with more, a slider would not move
+        smoothly.
     fewest_rows : int
-        Rows of a head that are shown all the same.
+        Rows of a head that are shown even if they have more weights.
     pooled : int
         Most weights that are made, and forgotten, for pooled maps: a few seconds of work.
     block : int
-        Scores worked on at a time, so that they stay in a core's cache.
+        Scores that are computed at a time, few enough for a core's cache.
     product : int
-        Elements of K turned into float64 at a time.
+        Elements of K that are converted to float64 at a time.
     """
 
     weights: int = 2**23
@@ -58,7 +59,7 @@ class Part:
 
 
 def fitting_part(workload: Workload, head: int, row: int, limits: Limits = LIMITS) -> Part:
-    """Return what of a workload is shown at once: all, one head, or rows of it around one.
+    """Return what is shown of a workload at once: all, one head, or rows of it around one.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Measurements of this machine and this version: seeking, whole outputs, program arithmetic.
 
-A time says as much about the machine, and about who else uses it, as about the program. So beside
-each figure stands a floor, what bare NumPy takes for the same work, measured in the same run and in
-turns, so that a busy moment meets both; what counts is the ratio of the medians.
+A time says as much about the machine and its load as about the program. So each figure is compared
+with a floor: the time that NumPy alone takes for the same work. Both are measured in turns in the
+same run, so that a busy moment affects both. The ratio of their medians is what counts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One figure, what it should not exceed, and the floor that it stands on.
+    """One figure, what it should not exceed, and the floor with which it is compared.
 
     Attributes
     ----------
@@ -50,15 +50,16 @@ class Measurement:
     unit : str
         Its unit, and that of `median` and `floor`.
     median : float
-        Of what the figure is the percentile of; the figure itself where there is but one.
+        Median of the numbers of which the figure is a percentile; the figure itself if there is
+        only one number.
     floor : float
-        Median of what the same work costs without us, measured in turns with it.
+        Median of the times that the same work takes without our code, measured in turns.
     over : str
         What the floor is.
     target : float or None
-        Most that the figure may be; None where it is only told.
+        Most that the figure may be; None if it is only told.
     most : float or None
-        Most that the ratio may be; None where it is only told.
+        Most that the ratio may be; None if it is only told.
     """
 
     name: str
@@ -72,12 +73,12 @@ class Measurement:
 
     @property
     def ratio(self) -> float:
-        """How many times the floor the median is; NaN where the floor is nothing."""
+        """The median divided by the floor; NaN if the floor is 0."""
         return self.median / self.floor if self.floor else float("nan")
 
     @property
     def met(self) -> bool:
-        """Whether figure and ratio are within what they may be; false for NaN."""
+        """Whether figure and ratio are within their limits; false for NaN."""
         within = self.target is None or self.figure <= self.target
         return within and (self.most is None or self.ratio <= self.most)
 
@@ -95,7 +96,7 @@ class Measurement:
 
     @property
     def told(self) -> dict[str, str | float | bool | None]:
-        """All of it under its names, for programs."""
+        """All of it by name, for programs."""
         finite = None if isnan(self.ratio) else self.ratio
         return asdict(self) | {"ratio": finite, "met": self.met}
 
@@ -124,7 +125,7 @@ def tell(rows: Iterable[Measurement], *, as_json: bool) -> bool:
     Parameters
     ----------
     rows : iterable of Measurement
-        What is measured, as it is asked for: each takes seconds, and is printed at once.
+        What is measured. Each row takes seconds and is printed as soon as it is there.
     as_json : bool
         Whether all are one list of objects, printed at the end.
     """
@@ -152,7 +153,7 @@ def measured(
     target: float | None = None,
     most: float | None = None,
 ) -> Measurement:
-    """Return what was measured in turns.
+    """Return the measurement of times that were taken in turns.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ def measured(
     times, floors : list of float
         In seconds.
     figure : callable, optional
-        What is told of the times, such as `p95`; by default their median.
+        Which figure of the times is told, such as `p95`; by default their median.
     """
     by = {"s": 1.0, "ms": 1e3, "us": 1e6}[unit]
     median, floor = float(np.median(times)), float(np.median(floors))
@@ -170,14 +171,14 @@ def measured(
 
 
 def turns(most: int, budget: float, least: int = 3) -> Iterator[int]:
-    """Yield the numbers of turns: as many as fit into a budget, so that a busy machine ends, too.
+    """Yield the numbers of turns: as many as fit into a budget of time.
 
     Parameters
     ----------
     most, least : int
         Turns at most and at least.
     budget : float
-        Seconds after which no further one begins.
+        Seconds after which no further turn begins.
     """
     started = time.perf_counter()
     for n in range(most):
@@ -216,13 +217,13 @@ def benchmark_scenario(
 def seek_measurements(seeks: int = 200, row_blocks: int = 40) -> list[Measurement]:
     """Return how long seeks to random visits take at N = 131 072, and what they keep in memory.
 
-    Every first touch of a row block is followed by plain NumPy on the same rows; another visit of
-    it by plain NumPy on its tile.
+    After the first visit of a row block, NumPy alone computes the same rows; after another visit of
+    it, NumPy alone computes its tile.
     """
     trace = simulate(benchmark_scenario(LONG))  # its engine keeps BLAS to one thread
     random = np.random.default_rng(0)
     Tr, Tc = trace.workload.grid.Tr, trace.workload.grid.Tc
-    trace.snapshot(0)  # what is made once, such as the threads
+    trace.snapshot(0)  # what is made only once, such as the threads
     process = psutil.Process()
     inputs = process.memory_info().rss
     most = 0
@@ -230,7 +231,7 @@ def seek_measurements(seeks: int = 200, row_blocks: int = 40) -> list[Measuremen
         trace.snapshot(int(random.integers(0, len(trace))))
         most = max(most, process.memory_info().rss - inputs)
 
-    # Nothing kept from before: every row block is touched for the first time.
+    # Nothing is kept from before: every row block is computed for the first time.
     trace = Trace(trace.program, NumpyEngine(trace.workload, trace.inputs), trace.inputs)
     first, again, plain, tiles = [], [], [], []
     blocks = random.permutation(Tr).tolist()
@@ -253,10 +254,10 @@ def seek_measurements(seeks: int = 200, row_blocks: int = 40) -> list[Measuremen
 
 
 def plain_attention(trace: Trace, i: int, keys: int | None = None) -> None:
-    """Compute row block `i` as plain NumPy does, a product, exp, a product, half in each thread.
+    """Compute row block `i` with NumPy alone: a product, exp, a product, one half in each thread.
 
-    Two threads, as the engine has, and not those of BLAS: they spin while they wait, so where
-    others use the processors they would be a floor ten times too high.
+    There are two threads, as in the engine, instead of those of BLAS: these use a processor while
+    they wait, so on a busy machine the floor would be ten times too high.
 
     Parameters
     ----------
@@ -265,7 +266,7 @@ def plain_attention(trace: Trace, i: int, keys: int | None = None) -> None:
     i : int
         Row block of head 0.
     keys : int, optional
-        How many of the first keys; all without it.
+        How many of the first keys; all by default.
     """
     rows = trace.workload.grid.row_range(i)
     middle = (rows.start + rows.stop) // 2
@@ -284,7 +285,7 @@ def plain_attention(trace: Trace, i: int, keys: int | None = None) -> None:
 
 
 def plain_tile(trace: Trace, i: int, j: int) -> F32:
-    """Return what tile (i, j) of head 0 adds to O, as plain NumPy computes it."""
+    """Return what tile (i, j) of head 0 adds to O, computed with NumPy alone."""
     rows, keys = trace.workload.grid.row_range(i), trace.workload.grid.col_range(j)
     q = trace.workload.scoring.queries(trace.inputs.q[0, rows.start : rows.stop])
     s = matmul(q, trace.inputs.k[0, keys.start : keys.stop].T)
@@ -329,7 +330,7 @@ def whole_output_measurements(seqlen: int = 4096, rounds: int = 7) -> list[Measu
 
 
 def fresh(trace: Trace) -> Callable[[], F32]:
-    """Return what computes the output of a trace anew."""
+    """Return a function that computes the output of a trace again."""
     again = Trace(trace.program, trace.engine, trace.inputs)
     return lambda: again.output
 
@@ -337,8 +338,8 @@ def fresh(trace: Trace) -> Callable[[], F32]:
 def arithmetic_measurements(calls: int = 2000) -> list[Measurement]:
     """Return how long the tile program of 32 heads at N = 131 072 takes to answer.
 
-    The floors are the least that arithmetic in place of lists can do: NumPy's sum of the visits
-    before each row block, and one look at such a sum.
+    The floors are the least that arithmetic instead of lists must do: NumPy's sum of the visits
+    before each row block, and reading one such sum.
     """
     workload = resolve(benchmark_scenario(LONG, heads=32, causal=True))
     program = tile_program(workload)
@@ -408,6 +409,6 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def p95(times: list[float]) -> float:
-    """Return the time that 95 of 100 stay below."""
+    """Return the time below which 95 of 100 are."""
     sorted_times: NDArray[np.float64] = np.percentile(times, [95])
     return float(sorted_times[0])

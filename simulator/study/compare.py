@@ -1,7 +1,7 @@
 """The three algorithms side by side on the same Q, K, V, tiles, mask and hardware.
 
-Everything here is arithmetic on tile programs, so any place of a run of millions of visits
-costs microseconds; only `run_all` starts engines.
+Everything here is arithmetic on tile programs, so the state at any place of a run of millions of
+visits takes microseconds; only `run_all` starts engines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from simulator.study.sweep import figures_of, rule_tiles, workload_at
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far one algorithm has come.
+    """How far one algorithm is.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Position:
     visits : int
         Visits that are done.
     visit : Visit or None
-        The visit at hand, or the last one done between two; None before the first.
+        The current visit, or between two visits the last one done; None before the first.
     counters : Counters
         Requested bytes and FLOPs so far.
     time : TimeEstimate
@@ -70,7 +70,7 @@ class Totals:
     counters : Counters
         Requested bytes and FLOPs.
     compulsory : int
-        Distinct bytes that each launch touches, once.
+        Distinct bytes that each launch reads or writes.
     time : TimeEstimate
         On the chosen GPU, from requested bytes and FLOPs.
     peak : int
@@ -95,14 +95,14 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Lockstep:
-    """Where all three stand while the one on show is at a cursor.
+    """Where all three are while the one that is shown is at a cursor.
 
     Attributes
     ----------
     by_tile : tuple of Position
-        All have done as many visits as the one on show, or are finished.
+        All have done as many visits as the one that is shown, or are finished.
     by_time : tuple of Position
-        The others have done the visits that fit the simulated time of the one on show.
+        The others have done the visits that fit into the simulated time of the one that is shown.
     """
 
     by_tile: tuple[Position, ...]
@@ -111,7 +111,7 @@ class Lockstep:
 
 @dataclass(frozen=True, slots=True)
 class EngineRun:
-    """What an engine's whole run of one algorithm came to.
+    """The result of an engine's whole run of one algorithm.
 
     Attributes
     ----------
@@ -132,12 +132,12 @@ class EngineRun:
 
 
 class Comparison:
-    """Three tile programs that differ in the algorithm alone.
+    """Three tile programs that differ only in the algorithm.
 
     Parameters
     ----------
     program : TileProgram
-        The one on show; the other two are made here.
+        The one that is shown; the other two are made here.
     """
 
     def __init__(self, program: TileProgram) -> None:
@@ -155,9 +155,9 @@ class Comparison:
         return tuple(_totals(name, program) for name, program in self.programs.items())
 
     def at(self, snapshot: Snapshot) -> Lockstep:
-        """Return where all three stand while the one on show is at a snapshot's cursor.
+        """Return where all three are while the one that is shown is at a snapshot's cursor.
 
-        The one on show counts every op that is done; the others stand between two visits.
+        Of the one that is shown every op that is done counts; the others are between two visits.
         """
         shown = self._of_snapshot(snapshot)
         seconds = shown.time.seconds
@@ -172,7 +172,7 @@ class Comparison:
         return Lockstep(tuple(by_tile), tuple(by_time))
 
     def after(self, name: Algorithm, visits: int) -> Position:
-        """Return where an algorithm stands once so many of its visits are done."""
+        """Return where an algorithm is after some number of its visits."""
         program = self.programs[name]
         counters = program.counters(visits)
         visit = program.visit(visits - 1) if visits else None
@@ -187,9 +187,9 @@ class Comparison:
         )
 
     def visits_within(self, name: Algorithm, seconds: float) -> int:
-        """Return how many whole visits an algorithm does in that much simulated time.
+        """Return how many whole visits an algorithm does in some simulated time.
 
-        Bytes and FLOPs only grow, so the time is found by halving.
+        Bytes and FLOPs only grow, so a binary search finds the visit.
         """
         program = self.programs[name]
 
@@ -214,13 +214,13 @@ class Comparison:
 
 
 SCALE_N = 2**14
-"""Keys at which a short run is held against a longer one."""
+"""Keys at which a short run is compared with a longer one."""
 _LONGEST = 2**17
 
 
 @dataclass(frozen=True, slots=True)
 class AtScale:
-    """What a short run would come to if it were long, in tiles as kernels ship them.
+    """What the figures of a short run would be if it were long, in tiles of published kernels.
 
     Attributes
     ----------
@@ -245,17 +245,17 @@ class AtScale:
 
     @property
     def baseline(self) -> str:
-        """The algorithm that the others are held against: the first one."""
+        """The algorithm with which the others are compared: the first one."""
         return next(iter(self.bytes))
 
     def times(self, name: str) -> float:
-        """Return how many times an algorithm's bytes the baseline requests."""
+        """Return the bytes that the baseline requests, divided by an algorithm's bytes."""
         return self.bytes[self.baseline] / self.bytes[name]
 
 
 @lru_cache(maxsize=4)
 def at_scale(program: TileProgram) -> AtScale | None:
-    """Return the long run to hold a short one against; None where the run itself shows it.
+    """Return the long run to compare a short one with; None if the run itself is long enough.
 
     A run is short if the baseline requests less than half as many times the bytes of the algorithm
     that saves most as it would at `SCALE_N` keys in the tiles of published kernels.
@@ -285,7 +285,7 @@ def _requested(w: Workload) -> dict[str, int]:
 
 
 def _since(saves: Callable[[int], bool]) -> int | None:
-    """Return the least N from which on something holds at every doubling."""
+    """Return the least N from which something is true at every doubling."""
     most = _LONGEST
     if not saves(most):
         return None
@@ -296,7 +296,7 @@ def _since(saves: Callable[[int], bool]) -> int | None:
 
 @lru_cache(maxsize=4)
 def comparison_of(program: TileProgram) -> Comparison:
-    """Return the comparison with a program on show, made once for each."""
+    """Return the comparison for the program that is shown, made once for each program."""
     return Comparison(program)
 
 
@@ -314,7 +314,7 @@ def visit_shared_bytes(program: TileProgram, index: int) -> int:
 
 
 def same_numbers_key(trace: Trace) -> tuple[dict[str, Any], int]:
-    """Return what tells whether results of all three still hold for a trace.
+    """Return a key by which one can tell whether results of all three still fit a trace.
 
     It is the same for traces of scenarios that differ in nothing but the algorithm and that
     run on the same arrays, while those are alive.
@@ -350,7 +350,7 @@ def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[st
         error = summary["max_abs_error"]
         out[name] = EngineRun(
             engine=summary["engine"],
-            # None: a fault has made it infinite or NaN, which JSON cannot say.
+            # None: a fault has made it infinite or NaN, which JSON cannot express.
             max_abs_error=math.nan if error is None else error,
             checked_rows=summary["checked_rows"],
             seconds=summary["seconds"],
@@ -359,7 +359,7 @@ def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[st
 
 
 def _part(progress: Progress, number: int, runs: int, share: float) -> None:
-    """Tell the share of all that a share of run `number` makes."""
+    """Report the share of all that is done when some share of run `number` is."""
     progress((number + share) / runs)
 
 
@@ -377,6 +377,6 @@ def _totals(name: Algorithm, program: TileProgram) -> Totals:
         compulsory=compulsory_bytes(program.workload),
         time=_time(program, counters),
         peak=program.peak_shared_bytes,
-        # Each cell of both is written once, so what is written is what lies there.
+        # Each cell of both is written once, so the written bytes are the bytes that they take.
         square=counters.write.get("S", 0) + counters.write.get("P", 0),
     )

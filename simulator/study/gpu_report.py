@@ -1,7 +1,7 @@
-"""What the checks on a GPU have measured: the one place that reads their report.
+"""What the checks on a GPU have measured; only this module reads their report.
 
-``kernels.check`` writes docs/gpu/report.json. A figure in it that belongs to a run names the
-run by its `signature`; it is shown for that very workload and for no other.
+``kernels.check`` writes docs/gpu/report.json. A figure that belongs to a run contains the run's
+`signature`; it is shown only for exactly that workload.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simulator.base.assets import ASSETS
 from simulator.problem.workload import Workload
 
 REPORT = ASSETS.parent / "docs" / "gpu" / "report.json"
-"""In the checkout and in the frozen bundle alike; where it is missing nothing was measured."""
+"""In the checkout and in the frozen bundle; if it is missing, nothing was measured."""
 WORKLOAD = "workload"
 """Key of a figure's signature."""
 
@@ -48,10 +48,10 @@ class Measured:
 
 
 def signature(w: Workload) -> dict[str, Any]:
-    """Return all that decides the bytes and the work of a run, as JSON holds it.
+    """Return everything that determines the bytes and the work of a run, as JSON has it.
 
-    The numbers in Q, K, V, the scale and the preset are left out: no kernel moves or computes
-    more or less for them.
+    The numbers in Q, K, V, the scale and the preset are left out, because no kernel moves or
+    computes more or less because of them.
     """
     mask = w.mask
     return {
@@ -67,7 +67,7 @@ def signature(w: Workload) -> dict[str, Any]:
         "mask": {
             "causal": mask.causal,
             "window": mask.window,
-            "sinks": mask.sinks if mask.window else 0,  # without a window there is nothing to keep
+            "sinks": mask.sinks if mask.window else 0,  # without a window there are no sinks
         },
         "rows": w.rows,
         "cols": w.cols,
@@ -75,7 +75,7 @@ def signature(w: Workload) -> dict[str, Any]:
 
 
 def measured_run(w: Workload, flops: int, report: Report) -> Measured | None:
-    """Return what a report has timed for this very workload.
+    """Return the timing of exactly this workload in a report.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def measured_run(w: Workload, flops: int, report: Report) -> Measured | None:
 
 
 def measured_dram(w: Workload, report: Report) -> int | None:
-    """Return the DRAM bytes, read and written, that a report has for this very workload."""
+    """Return the DRAM bytes, read and written, of exactly this workload in a report."""
     for row in _figures(report, "dram", w):
         read, written = _number(row, "read"), _number(row, "write")
         if read is not None and written is not None:
@@ -104,10 +104,10 @@ def measured_dram(w: Workload, report: Report) -> int | None:
 
 
 def _figures(report: Report, key: str, w: Workload) -> Iterator[dict[str, Any]]:
-    """Yield the figures of one name that were measured on this very workload.
+    """Yield the figures of one name that were measured on exactly this workload.
 
-    Figures of a check that failed are not trusted, nor those of a machine that is not named.
-    Faults are made by NumPy alone: no GPU ran such a workload.
+    Figures of a failed check are not used, nor those of a machine without a name. Only NumPy makes
+    faults, so no GPU has run such a workload.
     """
     if w.faults.on or not isinstance(_table(report.get("machine")).get("GPU"), str):
         return
@@ -128,7 +128,7 @@ def _tables(value: object) -> list[dict[str, Any]]:
 
 
 def _number(figure: dict[str, Any], key: str) -> float | None:
-    """Return a number that a figure holds, None where it is none that was measured."""
+    """Return a number of a figure; None if it is not a number that was measured."""
     value = figure.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -136,7 +136,7 @@ def _number(figure: dict[str, Any], key: str) -> float | None:
 
 
 def read_report(path: Path) -> Report:
-    """Return a report; empty where there is none."""
+    """Return a report; an empty one if there is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -146,5 +146,5 @@ def read_report(path: Path) -> Report:
 
 @lru_cache(maxsize=1)
 def gpu_report() -> Report:
-    """Return the report that this copy of Tilescope holds, read once; empty where there is none."""
+    """Return the report in this copy of Tilescope, read once; an empty one if there is none."""
     return read_report(REPORT)

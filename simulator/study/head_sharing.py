@@ -21,7 +21,7 @@ class Projection:
     part_of : tuple of str
         Which of ``W_Q``, ``W_K``, ``W_V``, ``W_O`` it stands for; MLA's W_DKV serves K and V.
     inputs, outputs : int or None
-        Its shape; None where the model does not say.
+        Its shape; None if the model does not say.
     """
 
     name: str
@@ -48,8 +48,8 @@ class HeadSharing:
     kind : str
         ``MHA``, ``GQA``, ``MQA`` or ``MLA``.
     shared_by : tuple of range
-        The query heads of each KV head. With MLA there is one entry, all heads: they read the
-        same latent row, from which each makes keys and values of its own.
+        The query heads of each KV head. With MLA there is one entry with all heads: they read the
+        same latent row, from which each head makes its own keys and values.
     projections : tuple of Projection
         The matrices of one layer, in the order of the forward pass.
     """
@@ -76,7 +76,7 @@ class HeadSharing:
 
     @property
     def share_of_mha(self) -> Fraction:
-        """Cached numbers of a token over those of one KV head for each query head."""
+        """Cached numbers of a token divided by those of one KV head for each query head."""
         return Fraction(self.model.cached_numbers, 2 * self.model.heads * self.model.head_dim)
 
 
@@ -98,7 +98,7 @@ def head_sharing(model: AttentionModel) -> HeadSharing:
 
 
 def all_sharings(model: AttentionModel) -> tuple[HeadSharing, ...]:
-    """Return every way from MHA through GQA to MQA, then MLA where the model has a latent."""
+    """Return every way from MHA through GQA to MQA, then MLA if the model has a latent row."""
     ways = [head_sharing(with_kv_heads(model, n)) for n in kv_head_counts(model.heads)]
     return (*ways, head_sharing(model)) if model.is_latent else tuple(ways)
 
@@ -147,7 +147,7 @@ def _latent_projections(model: AttentionModel) -> tuple[Projection, ...]:
 
 
 def _total(projections: Sequence[Projection]) -> int | None:
-    """Return the sum of weights; None as soon as one is not known."""
+    """Return the sum of weights; None if one of them is not known."""
     total = 0
     for projection in projections:
         if projection.parameters is None:

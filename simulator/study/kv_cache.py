@@ -1,6 +1,6 @@
 """The KV cache: how many bytes it takes, what a decoding step moves, how many sequences fit.
 
-Three counts, never mixed (docs/conventions.md, "KV cache"):
+There are three counts, which are never mixed (docs/conventions.md, "KV cache"):
 
 - **logical**: every token in every layer, no cap;
 - **window-capped**: a windowed layer holds ``min(tokens, window)`` tokens;
@@ -60,7 +60,7 @@ class LayerGroup:
     row_bytes: int
 
     def held(self, tokens: int) -> int:
-        """Return how many of `tokens` each layer holds."""
+        """Return how many of `tokens` each layer keeps."""
         return min(tokens, self.window) if self.window else tokens
 
     def allocated(self, tokens: int, page_size: int) -> int:
@@ -98,8 +98,8 @@ class CacheCurve:
 def layer_row_bytes(model: AttentionModel, dtype: str) -> int:
     """Return the bytes that one token of one sequence takes in one layer.
 
-    They are whole: the numbers of a token, K and V together, are rounded up to a byte. That
-    matters for int4 and an odd count alone. Scales of fp8, int8 and int4 are not counted.
+    The bytes are whole: the numbers of a token, K and V together, are rounded up to a byte. This
+    matters only for int4 and an odd count. Scales of fp8, int8 and int4 are not counted.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def variants(
     """Return ways in which the same heads could share their cache, by name, to be compared.
 
     ``MHA``, ``GQA``, ``MQA`` and ``MLA`` keep every token in every layer; ``windowed`` is the
-    model's own way of sharing with windows. A way of which nothing is known is left out.
+    model's own way of sharing with windows. A way that is not known is left out.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def variants(
     latent : (int, int), optional
         latent_dim and rope_dim of ``MLA``; the model's own unless given.
     window : int, optional
-        Window of ``windowed``, in as many layers as the model has windowed, in all where it has
+        Window of ``windowed``, in as many layers as the model has windowed, or in all if it has
         none; the model's own unless given.
 
     Raises
@@ -256,7 +256,7 @@ def variants(
 def weight_bytes(
     model: AttentionModel, dtype: str = "float16", *, active: bool = False
 ) -> int | None:
-    """Return the bytes of the model's weights, None where their number is not known.
+    """Return the bytes of the model's weights, None if their number is not known.
 
     The number is published and rounded, so the bytes are exact to two or three digits.
 
@@ -267,7 +267,7 @@ def weight_bytes(
     dtype : str
         Element type of the weights, which need not be the cache's.
     active : bool
-        Only those that one token passes through: fewer in a mixture of experts.
+        Only those that one token uses: fewer in a mixture of experts.
     """
     billions = model.params_billion
     if active and model.active_params_billion is not None:
@@ -277,19 +277,19 @@ def weight_bytes(
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How many sequences a GPU's memory holds beside the weights.
+    """How many sequences fit into a GPU's memory beside the weights.
 
     Attributes
     ----------
     gpu : Gpu
-        Whose memory; as its data sheet says it, nothing set aside for activations or a runtime.
+        Whose memory, as in its data sheet; none of it is reserved for activations or a runtime.
     weights : int or None
         Bytes of the weights; None: not known.
     sequence : int
         Allocated bytes of one sequence.
     sequences : int or None
-        Whole sequences beside the weights, 0 where the weights alone do not fit. None: not
-        known, as the weights are not.
+        Whole sequences beside the weights; 0 if the weights alone do not fit, None if the weights
+        are not known.
     """
 
     gpu: Gpu
@@ -299,7 +299,7 @@ class Fit:
 
     @property
     def free(self) -> int | None:
-        """Bytes that the weights leave; below 0 where they do not fit."""
+        """Bytes that are left beside the weights; below 0 if the weights do not fit."""
         return None if self.weights is None else self.gpu.memory_bytes - self.weights
 
 
@@ -311,7 +311,7 @@ def fit(
     page_size: int = PAGE_SIZE,
     weights_dtype: str = "float16",
 ) -> Fit:
-    """Return how many sequences of `tokens` tokens one GPU holds, all weights on it.
+    """Return how many sequences of `tokens` tokens fit one GPU that has all weights.
 
     Raises
     ------
@@ -334,9 +334,9 @@ class GroupStep:
     group : LayerGroup
         The layers.
     held : int
-        Tokens that each layer holds after the step, the new one among them.
+        Tokens that each layer keeps after the step, including the new one.
     dropped : bool
-        Whether the new token takes the place of the oldest, which has left the window.
+        Whether the new token replaces the oldest, which has left the window.
     written, read : int
         Bytes.
     """
@@ -355,14 +355,14 @@ class DecodeStep:
     Attributes
     ----------
     tokens : int
-        Tokens of each sequence, the new one among them.
+        Tokens of each sequence, including the new one.
     batch : int
         Sequences.
     groups : tuple of GroupStep
         What happens to the cache.
     weights : int or None
-        Bytes of the weights that the step reads at least, once for the whole batch: all of them,
-        of a mixture of experts those of one token. None: not known.
+        Bytes of the weights that the step reads at least, once for the whole batch: all of them, or
+        in a mixture of experts those of one token. None: not known.
     """
 
     tokens: int
@@ -391,9 +391,10 @@ class DecodeStep:
     def tokens_per_second(self, gpu: Gpu) -> float | None:
         """Return an upper bound on the tokens of the whole batch in a second.
 
-        What the data sheet's bandwidth allows if nothing else took any time. It is as exact as
-        the published number of parameters, which counts the input embedding whole though a step
-        reads a row of it. The strict bound is ``batch / cache_seconds``. None: weights not known.
+        It is what the data sheet's bandwidth allows if nothing else takes any time. It is as exact
+        as the published number of parameters, which counts the whole input embedding although a
+        step reads one row of it. The strict bound is ``batch / cache_seconds``. None: weights not
+        known.
         """
         seconds = self.seconds(gpu)
         return None if seconds is None else self.batch / seconds
@@ -408,8 +409,8 @@ def decode_step(
 ) -> DecodeStep:
     """Return the step that gives each sequence its token number `tokens`, counted from 1.
 
-    The new token's row is written in every layer, then its query reads all that the layer
-    holds, its own row among it.
+    The new token's row is written in every layer; then its query reads everything that the layer
+    contains, including this row.
 
     Raises
     ------

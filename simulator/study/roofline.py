@@ -1,4 +1,4 @@
-"""Where the algorithms stand under the roofs of a GPU: bandwidth and matrix rate.
+"""The algorithms under the roofline of a GPU: bandwidth and matrix rate.
 
 References
 ----------
@@ -24,7 +24,7 @@ Phase = Literal["prefill", "decode"]
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """What a GPU can do at most.
+    """The most that a GPU can do.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Roof:
     bandwidth : float
         HBM bytes/s.
     rate : float or None
-        Matmul FLOP/s. None for float32: the presets hold no rate for it.
+        Matmul FLOP/s. None for float32, for which the presets have no rate.
     """
 
     gpu: Gpu
@@ -42,7 +42,7 @@ class Roof:
 
     @property
     def ridge(self) -> float | None:
-        """FLOPs for each byte from which the matrix rate is what limits; None without a rate."""
+        """FLOPs for each byte from which the matrix rate is the limit; None without a rate."""
         return None if self.rate is None else self.rate / self.bandwidth
 
     def at(self, intensity: float) -> float:
@@ -66,7 +66,7 @@ class Place:
     requested : int
         Requested bytes.
     compulsory : int or None
-        Distinct bytes that each launch touches, once; None for a part of a run.
+        Distinct bytes that each launch reads or writes; None for a part of a run.
     time : TimeEstimate
         Of requested bytes and FLOPs.
     """
@@ -85,7 +85,7 @@ class Place:
 
     @property
     def best_intensity(self) -> float | None:
-        """FLOPs for each compulsory byte: what perfect caches would make of it."""
+        """FLOPs for each compulsory byte, as with perfect caches."""
         return None if self.compulsory is None else self.flops / self.compulsory
 
     @property
@@ -125,7 +125,7 @@ class Roofline:
         return Roofline(self.dtype, roof_of(gpu, self.dtype), places)
 
     def part(self, algorithm: Algorithm, counters: Counters) -> Place:
-        """Return where the part of a run that is done stands.
+        """Return the place of the part of a run that is done.
 
         Parameters
         ----------
@@ -145,18 +145,18 @@ def roof_of(gpu: Gpu, dtype: str) -> Roof:
 
 
 def decode_workload(w: Workload) -> Workload:
-    """Return the step that makes one more token: one query row, the keys as a cache."""
-    plain = w.as_algorithm(BASELINE.name)  # each head with rows of its own
+    """Return the step that makes one more token: one query row, with the keys as a cache."""
+    plain = w.as_algorithm(BASELINE.name)  # each head with its own rows
     step = replace(plain, seqlen_q=1, mask=replace(plain.mask, seqlen_q=1))
     return step.as_algorithm(w.algorithm)
 
 
 @lru_cache(maxsize=4)
 def roofline_of(program: TileProgram) -> Roofline:
-    """Return where every algorithm stands on the workload's GPU, made once for each program.
+    """Return the place of every algorithm on the workload's GPU, made once for each program.
 
-    Prefill is the workload as it is; decode the same with one query row. The tiles are those
-    of the workload.
+    Prefill is the workload as it is; decode is the same workload with one query row. The tiles are
+    those of the workload.
     """
     w = program.workload
     places = []

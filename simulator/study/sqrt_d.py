@@ -1,9 +1,10 @@
 """Why scores are divided by √d: random queries and keys, with and without the division.
 
-A trial is one query and some keys with entries from a standard normal distribution. The score
-q·k is a sum of d products of variance 1, so its variance is d; divided by √d it is 1, whatever d.
-Undivided scores of a large head lie so far apart that the softmax puts all weight on one key,
-and then hardly anything can be learned: the softmax's gradient vanishes.
+A trial is one query and some keys with entries from a standard normal distribution. The score q·k
+is a sum of d products of variance 1, so its variance is d; after the division by √d it is 1 for
+every d. Without the division, the scores of a large head are so far apart that the softmax puts all
+weight on one key. Then hardly anything can be learned, because the gradient of the softmax
+vanishes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ TRIALS, KEYS = 512, 64
 MAX_DIM, MAX_KEYS, MAX_TRIALS = 2**13, 2**10, 2**16
 
 _CHUNK, _CHUNK_TRIALS = 2**19, 32
-"""Most random numbers and trials between two results: some milliseconds, and many small steps."""
+"""Most random numbers and trials between two results: they take some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,13 @@ class Estimate:
     error: float
 
     def agrees(self, value: float, errors: float = 3.0) -> bool:
-        """Whether `value` is so many errors away or less; chance goes beyond 3 once in 370."""
+        """Whether `value` is at most some errors away; by chance it is beyond 3 once in 370."""
         return abs(self.mean - value) <= errors * self.error
 
 
 @dataclass(frozen=True, slots=True)
 class Softness:
-    """What becomes of scores, and of the weights that the softmax makes of them.
+    """The size of scores, and of the weights that the softmax makes of them.
 
     Attributes
     ----------
@@ -62,9 +63,9 @@ class Softness:
         Of the weights, ``-sum p log2 p``, in bits; ``log2(keys)`` at most.
     gradient : Estimate
         Trace of the softmax's Jacobian ``dp_i/ds_j = p_i (1 if i = j else 0) - p_i p_j``, that is
-        ``sum p_i (1 - p_i) = 1 - sum p_i^2``. The Jacobian has no negative eigenvalue, so it is
-        also their sum of magnitudes, and half the sum of the magnitudes of its entries. It is 0
-        when one key has all the weight and ``1 - 1/keys`` when all have the same.
+        ``sum p_i (1 - p_i) = 1 - sum p_i^2``. The Jacobian has no negative eigenvalue, so this is
+        also the sum of the magnitudes of its eigenvalues, and half the sum of the magnitudes of its
+        entries. It is 0 when one key has all the weight and ``1 - 1/keys`` when all have the same.
     scores : ndarray
         (keys,) float64, those of the newest trial, read-only.
     """
@@ -99,7 +100,7 @@ class DimPoint:
 
 @dataclass(frozen=True, slots=True)
 class SqrtDResult:
-    """The experiment as far as it has come.
+    """The results of the experiment so far.
 
     Attributes
     ----------
@@ -121,14 +122,15 @@ class SqrtDResult:
 def sqrt_d_experiment(
     seed: int = 0, dims: Sequence[int] = DIMS, keys: int = KEYS, trials: int = TRIALS
 ) -> Iterator[SqrtDResult]:
-    """Draw vectors a few at a time and yield the result so far, the last time with all of them.
+    """Draw vectors a few at a time and yield the result so far, at last with all of them.
 
     Parameters
     ----------
     seed : int
-        The numbers of one d depend on seed, d and `keys` alone, and more trials only add to fewer.
+        The numbers of one d depend only on seed, d and `keys`; more trials continue the same
+        numbers.
     dims : sequence of int
-        The d to try; they take turns, the one least far next.
+        The d to try; the next trials are always those of the d that is least far.
     keys : int
         Keys for each query.
     trials : int
@@ -177,9 +179,9 @@ class _Running:
         self._newest: tuple[F64, F64] = (np.zeros(keys), np.zeros(keys))
 
     def draw(self, upto: int) -> None:
-        """Do trials until there are so many."""
+        """Do trials until there are enough."""
         count = upto - self.count
-        # A query and its keys lie together, so that chunks of any size draw the same trials.
+        # A query and its keys are drawn together, so that chunks of any size have the same trials.
         drawn = self._random.standard_normal((count, self.keys + 1, self.d))
         plain = matmul(drawn[:, 1:], drawn[:, 0, :, None])[:, :, 0]
         both = (plain, plain / math.sqrt(self.d))
@@ -199,7 +201,7 @@ class _Running:
 
     @property
     def point(self) -> DimPoint:
-        """What the trials have shown."""
+        """The results of the trials."""
         plain, scaled = (self._softness(n) for n in (0, 1))
         return DimPoint(self.d, self.count, plain, scaled)
 

@@ -1,1 +1,1 @@
-"""CUDA kernels behind the numbers, and what this machine offers to run them."""
+"""The CUDA kernels that compute the numbers, and what this machine offers to run them."""

@@ -1,8 +1,9 @@
 """Everything that needs a GPU, in one command: ``python -m kernels.check``.
 
-Exit status 0: all that could be run has passed; 1: something failed; 3: there is no usable GPU,
-and nothing is written. The report is written after every check. Where a GPU is lent for a short
-time, ``--seconds 500``, then ``--add --seconds 500`` until all is done, does it piece by piece.
+Exit status 0: all that could be run has passed; 1: something failed; 3: there is no usable GPU, and
+nothing is written. The report is written after every check. If a GPU is available for a short time
+only, the work can be done in parts: with ``--seconds 500``, then with ``--add --seconds 500`` until
+all is done.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Check(Protocol):
 
 
 SAME = ("GPU", "kernel sources")
-"""Facts of the machine that must not change where checks are added to a report."""
+"""Facts about the machine that must be the same if checks are added to a report."""
 
 
 def main(
@@ -92,7 +93,7 @@ def main(
 
 
 def in_time(seconds: float, check: Check = outcome_apart) -> Runner:
-    """Return what does a check, by default in a process of its own, as long as there is time."""
+    """Return the function that does a check, by default in its own process, while there is time."""
     until = time.monotonic() + seconds
 
     def run(name: str, quick: bool) -> Outcome:
@@ -105,7 +106,7 @@ def in_time(seconds: float, check: Check = outcome_apart) -> Runner:
 
 
 def reported(folder: Path, *, quick: bool) -> tuple[Outcome, ...]:
-    """Return what the report in a folder tells of checks as they are done now; none without it."""
+    """Return what a report in a folder says of checks as they are done now; nothing without it."""
     try:
         said = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     except OSError:
@@ -123,12 +124,12 @@ def check_all(
     output: Path | None,
     earlier: Sequence[Outcome] = (),
 ) -> int:
-    """Do the checks one after another, tell what becomes of each, write the report.
+    """Do the checks one after another, print the outcome of each, write the report.
 
     Parameters
     ----------
     names : sequence of str
-        Which; the device is looked at first in any case.
+        Their names; the device is checked first in any case.
     run : callable
         Does one of them.
     quick : bool
@@ -136,7 +137,8 @@ def check_all(
     output : Path or None
         Folder of the report; None: it is not written.
     earlier : sequence of Outcome
-        What a report on the same machine told; a check that is done again takes its place.
+        The outcomes of an earlier report on the same machine; a check that is done again replaces
+        its outcome.
 
     Returns
     -------
@@ -158,7 +160,7 @@ def check_all(
         done.append(run(name, quick))
         found[name] = done[-1]
         print(report.line(done[-1]), flush=True)
-        if output is not None:  # now: the next check may be the last that there is time for
+        if output is not None:  # now: there may be no time for another check
             write_report(_in_order(found), quick=quick, output=output)
     if output is not None:
         write_report(_in_order(found), quick=quick, output=output)
@@ -173,7 +175,7 @@ def _in_order(found: dict[str, Outcome]) -> list[Outcome]:
 
 
 def _both(earlier: Sequence[Outcome], device: Outcome) -> Outcome:
-    """Return the device with facts that have changed since told both ways: driver, date."""
+    """Return the device's outcome; facts such as the driver that have changed are told twice."""
     facts = report.facts_of([device])
     for key, before in report.facts_of(earlier).items():
         said = before.split("; ")
@@ -183,13 +185,13 @@ def _both(earlier: Sequence[Outcome], device: Outcome) -> Outcome:
 
 
 def _another_machine(earlier: Sequence[Outcome], device: Outcome) -> str:
-    """Return what of the machine a report's outcomes do not share with the device; or nothing."""
+    """Return in which facts the machine of a report differs from the device; "" if in none."""
     now, before = report.facts_of([device]), report.facts_of(earlier)
     return " and ".join(key for key in SAME if before and before.get(key) != now.get(key))
 
 
 def write_report(outcomes: Sequence[Outcome], *, quick: bool, output: Path) -> None:
-    """Write REPORT.md, report.json and, where there are curves, curves.svg."""
+    """Write REPORT.md, report.json and, if there are curves, curves.svg."""
     output.mkdir(parents=True, exist_ok=True)
     texts = {
         "REPORT.md": report.markdown(outcomes, quick=quick),

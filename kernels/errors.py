@@ -1,4 +1,4 @@
-"""What goes wrong below an engine."""
+"""Errors of kernels and devices."""
 
 
 class KernelError(RuntimeError):

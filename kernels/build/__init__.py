@@ -1,1 +1,1 @@
-"""From CUDA sources to machine code: at run time by NVRTC, or brought along."""
+"""From CUDA sources to machine code: compiled by NVRTC at run time, or part of the bundle."""

@@ -1,15 +1,15 @@
-"""Cubins are ELF files: what their headers say of them."""
+"""The headers of cubins, which are ELF files."""
 
 from __future__ import annotations
 
 import struct
 
 _NO_BITS = 8
-"""The kind of a section that takes no room in its file."""
+"""The kind of a section that takes no space in its file."""
 
 
 def architecture(cubin: bytes) -> int:
-    """Return what a cubin was compiled for, 90 for sm_90; 0 for what is no cubin."""
+    """Return what a cubin was compiled for, 90 for sm_90; 0 if it is not a cubin."""
     if len(cubin) < 64 or not cubin.startswith(b"\x7fELF"):
         return 0
     (flags,) = struct.unpack_from("<I", cubin, 48)
@@ -22,7 +22,7 @@ def elf_size(elf: bytes) -> int:
     Parameters
     ----------
     elf : bytes
-        A 64-bit little-endian one, whose section headers are there.
+        A 64-bit little-endian one that has its section headers.
     """
     programs, sections = struct.unpack_from("<QQ", elf, 32)
     each_program, count, each_section, many = struct.unpack_from("<HHHH", elf, 54)

@@ -1,8 +1,8 @@
 """CUDA C to machine code through NVRTC, which needs no GPU, no driver and no headers.
 
-`cupy.RawModule` asks for the device before it compiles; NVRTC itself does not, so CuPy's binding
-of it is called here. Beside the code it says what each kernel takes of a multiprocessor, which
-`Limit` comments in the sources bound.
+`cupy.RawModule` needs a device before it compiles; NVRTC itself does not, so CuPy's binding of
+NVRTC is called here. It returns the code and what each kernel takes of a multiprocessor, for which
+`Limit` comments in the sources give bounds.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Build = Literal["fast", "trace"]
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120")
 """What kernels are compiled for: Turing to Blackwell."""
 OPTIONS = ("--std=c++17", "-ftz=true", "-fmad=false", "--device-as-default-execution-space")
-"""What CuPy compiles with, but no product is joined to a sum unless the source says so: the trace
-build is to compute what the fast build does, to the last bit."""
+"""The options of CuPy, except that a product is joined to a sum only if the source says so: the
+trace build must compute what the fast build does, to the last bit."""
 
 _INSTALL = "pip install cupy-cuda13x nvidia-cuda-nvrtc nvidia-cuda-runtime"
 _LOG_WORDS = 4000
@@ -45,14 +45,14 @@ _LIMIT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the assembler says that a kernel takes.
+    """What a kernel takes, as the assembler says.
 
     Attributes
     ----------
     registers : int
         Of each thread.
     stack, spill_stores, spill_loads : int
-        Bytes of each thread in local memory, and instructions that move them, in bytes.
+        Bytes of each thread in local memory, and the bytes that spill instructions move.
     shared : int
         Static shared memory of a block, in bytes; what a launch adds is not known here.
     """
@@ -106,7 +106,7 @@ class Compiled:
 
 
 def nvrtc_reason() -> str:
-    """Return why NVRTC cannot be had, in words a user can act on; empty if it can."""
+    """Return why there is no NVRTC, in words a user can act on; empty if there is one."""
     try:
         from cupy_backends.cuda.libs import nvrtc
 
@@ -135,7 +135,7 @@ def nvrtc_version() -> str:
 
 
 def newest_target(capability: int) -> str:
-    """Return what to compile for: the GPU itself, or PTX where NVRTC does not know it yet.
+    """Return the target to compile for: the GPU itself, or PTX if NVRTC does not know it yet.
 
     Parameters
     ----------
@@ -160,13 +160,13 @@ def compile_cubin(text: str, name: str, arch: str, options: Sequence[str] = ()) 
     Parameters
     ----------
     text : str
-        CUDA C without includes: no folder of headers is named.
+        CUDA C without includes, because no folder of headers is given.
     name : str
         What messages call it, such as ``flash2.cu``.
     arch : str
         Such as ``sm_90a``.
     options : sequence of str
-        Definitions, beside `OPTIONS`.
+        Definitions, in addition to `OPTIONS`.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def compile_cubin(text: str, name: str, arch: str, options: Sequence[str] = ()) 
     """
     started = time.perf_counter()
     code, log = _compile(text, name, (f"-arch={arch}", "--ptxas-options=-v", *options), cubin=True)
-    # CuPy's binding takes the last byte for the end of a text and drops it.
+    # CuPy's binding takes the last byte for the end of a text and removes it.
     whole = code.ljust(elf_size(code), b"\0")
     return Compiled(whole, parse_usage(log), time.perf_counter() - started)
 
@@ -230,8 +230,8 @@ def parse_usage(log: str) -> dict[str, Usage]:
     Raises
     ------
     KernelError
-        A kernel is named and its figures are not: a later assembler may word them differently,
-        and a gate that reads nothing would let everything pass.
+        The log names a kernel but not its figures: a later assembler may use other words, and a
+        check that finds no figures would accept everything.
     """
     found: dict[str, Usage] = {}
     pieces = _ENTRY.split(log)
@@ -255,7 +255,7 @@ def kernel_names(text: str) -> tuple[str, ...]:
 def limits(text: str) -> dict[tuple[str, str], Limit]:
     """Return the limits that a source states, by kernel and build.
 
-    They stand beside each kernel, one line for each build::
+    They are beside each kernel, one line for each build::
 
         // ptxas flash2 fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
     """
@@ -268,7 +268,7 @@ def limits(text: str) -> dict[tuple[str, str], Limit]:
 def over_limits(
     usage: dict[str, Usage], allowed: dict[tuple[str, str], Limit], build: Build
 ) -> list[str]:
-    """Return what a build takes more than its limits, in words; a kernel without limits counts.
+    """Return in words where a build is over its limits; a kernel without limits counts, too.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Kernels that a bundle brings as machine code, so that a GPU needs no compiler and no NVRTC.
+"""Kernels as machine code in a bundle, so that a GPU needs no compiler and no NVRTC.
 
-A kernel's file is a .tar.xz named by a hash of its source and options, so that code made of
-another source is never found. In it lie cubins, and PTX that the driver compiles for other GPUs.
+A kernel's file is a .tar.xz named by a hash of its source and options, so that code made of another
+source is never found. It contains cubins, and PTX that the driver compiles for other GPUs.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from kernels.build.sources import whole_source
 from kernels.errors import KernelError
 
 FOLDER = Path(__file__).parents[1] / "cubins"
-"""Made by `make package`; a checkout has none."""
+"""The folder that `make package` makes; a checkout has none."""
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 PTX = "compute_75"
-"""What drivers of all these and of later GPUs can compile further."""
+"""The PTX that drivers of all these GPUs and of later ones can compile."""
 _INDEX = "index.json"
 
 
@@ -48,22 +48,22 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """What its file is named by, if its source has not changed since."""
+        """The key in the name of its file, if its source has not changed since."""
         return key(whole_source(self.source), self.options)
 
 
 def key(code: str, options: Sequence[str]) -> str:
-    """Return what a source and its options are kept under."""
+    """Return the key by which a source with its options is kept."""
     return hashlib.sha256(repr((code, tuple(options), OPTIONS)).encode()).hexdigest()[:24]
 
 
 def file_name(target: str) -> str:
-    """Return what the code for a target is called."""
+    """Return the name of the code for a target."""
     return f"{target}.cubin" if target.startswith("sm_") else f"{target}.ptx"
 
 
 def packed(machine: Mapping[str, bytes]) -> bytes:
-    """Return the file that holds a kernel's code.
+    """Return the file with a kernel's code.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def unpacked(path: Path) -> dict[str, bytes]:
     """
     found: dict[str, bytes] = {}
     try:
-        plain = lzma.decompress(path.read_bytes())  # looks at its checksum, which tarfile does not
+        plain = lzma.decompress(path.read_bytes())  # checks the checksum, which tarfile does not
         with tarfile.open(fileobj=io.BytesIO(plain)) as archive:
             for info in archive:
                 content = archive.extractfile(info)
@@ -100,13 +100,13 @@ def unpacked(path: Path) -> dict[str, bytes]:
 
 
 def write_index(folder: Path, entries: Sequence[Entry]) -> None:
-    """Write down what a folder holds."""
+    """Write the index of a folder."""
     text = json.dumps({entry.key: asdict(entry) for entry in entries}, indent=1)
     (folder / _INDEX).write_text(text + "\n", encoding="utf-8")
 
 
 def read_index(folder: Path = FOLDER) -> dict[str, Entry]:
-    """Return what a folder should hold, by key; nothing where there is none."""
+    """Return the index of a folder, by key; empty if there is none."""
     path = folder / _INDEX
     if not path.exists():
         return {}
@@ -123,7 +123,7 @@ def fitting(targets: Sequence[str], capability: int) -> str | None:
     Parameters
     ----------
     targets : sequence of str
-        What there is.
+        The targets that there are.
     capability : int
         Of the GPU, 90 for sm_90.
 

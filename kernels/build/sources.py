@@ -1,4 +1,4 @@
-"""The CUDA sources, and which of their lines stand for which op."""
+"""The CUDA sources, and which of their lines belong to which op."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from simulator.program.ops import Op
 FOLDER = Path(__file__).parents[1] / "cuda"
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 _ANCHOR = re.compile(r"//.*?\[([a-z ]+)\] (?=[A-Z]\w+ (?:et al|\d{4}))")
-"""An op's name before a citation: whoever wrote the paper, by the author and the year."""
+"""An op's name before a citation: the author of the paper and its year."""
 _CITED = re.compile(r"\d+(?:-\d+)?")
 _PLACE = re.compile(r" (line|step)s? (.*)")
 _TENSOR = re.compile(r"\b([A-Z]+(?:_partial)?)_(?:shared|hbm)\b")
 
 
 def file_name(algorithm: str) -> str:
-    """Return what the file of an algorithm's kernels is called."""
+    """Return the name of the file of an algorithm's kernels."""
     return f"{algorithm.replace('-', '_')}.cu"
 
 
 @cache
 def source(algorithm: str) -> str:
-    """Return the kernel of an algorithm as it stands in its file, which people read."""
+    """Return the kernel of an algorithm as it is in its file, for people to read."""
     return (FOLDER / file_name(algorithm)).read_text(encoding="utf-8")
 
 
 @cache
 def whole_source(algorithm: str) -> str:
-    """Return the kernel with common.cuh in the place of its include: what is compiled."""
+    """Return the kernel with common.cuh instead of its include: this text is compiled."""
     return _INCLUDE.sub(
         lambda found: (FOLDER / found[1]).read_text(encoding="utf-8"), source(algorithm)
     )
@@ -38,7 +38,7 @@ def whole_source(algorithm: str) -> str:
 
 @cache
 def anchors(algorithm: str) -> dict[str, tuple[int, ...]]:
-    """Return the lines of `source` that stand for each op, by the op's name, counted from 1.
+    """Return the lines of `source` that belong to each op, by the op's name, counted from 1.
 
     A kernel marks them by a comment such as ``// [row max] Dao 2023, Algorithm 1, line 9``.
     """
@@ -50,10 +50,10 @@ def anchors(algorithm: str) -> dict[str, tuple[int, ...]]:
 
 
 def op_lines(algorithm: str, op: Op) -> tuple[int, ...]:
-    """Return the lines of `source` that stand for one op, in order, counted from 1.
+    """Return the lines of `source` that belong to one op, in order, counted from 1.
 
-    Of the lines marked with the op's name these are the ones that cite a line of the paper that
-    the op cites, and, where an op moves tiles, do not name other tensors alone.
+    Of the lines marked with the op's name these are the ones that cite a line of the paper that the
+    op cites, too. If the op moves tiles, lines that name only other tensors are left out.
     """
     return _op_lines(algorithm, op.name, op.cites, frozenset(move.tensor for move in op.moves))
 

@@ -1,7 +1,7 @@
-"""The table of checks, and each of them in a process of its own.
+"""The table of checks, each of which is done in its own process.
 
-A kernel that goes wrong can take the whole process's GPU context with it, or never end: so none
-shares one with another.
+A wrong kernel can make the GPU unusable for its whole process, or never end, so no two checks share
+a process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kernels.checks.process import ended
 from kernels.devices.cupy import CupyDevice
 
 SECONDS = 3600
-"""After which a check is given up."""
+"""Seconds after which a check is stopped."""
 
 CHECKS: dict[str, Check] = {
     "device": machine.device,
@@ -44,7 +44,7 @@ CHECKS: dict[str, Check] = {
 
 
 def outcome_apart(name: str, *, quick: bool, seconds: float = SECONDS) -> Outcome:
-    """Do a check in a process of its own.
+    """Do a check in its own process.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def outcome_apart(name: str, *, quick: bool, seconds: float = SECONDS) -> Outcom
     quick : bool
         Whether only what is short is asked for.
     seconds : float
-        After which it is given up.
+        After which it is stopped.
     """
     with tempfile.TemporaryDirectory(prefix="tilescope-check-") as folder:
         path = Path(folder) / "outcome.json"
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outcome = carry_out(chosen.name, CHECKS[chosen.name], setting)
     beside = chosen.path.with_suffix(".part")
     beside.write_text(json.dumps(outcome.as_json(), allow_nan=False), encoding="utf-8")
-    beside.replace(chosen.path)  # whole or not there: the process may be killed
+    beside.replace(chosen.path)  # the whole file or none, because the process may be killed
     return 0
 
 

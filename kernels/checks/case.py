@@ -1,7 +1,7 @@
 """A program that runs some kernels once, for tools that watch a process.
 
-``python -m kernels.checks.case '[{"attention": ..}]' --build fast`` runs each scenario of the
-list. With ``--cubins`` the kernels come from cubins and NVRTC is made unusable first.
+``python -m kernels.checks.case '[{"attention": ..}]' --build fast`` runs each scenario of the list.
+With ``--cubins`` NVRTC is made unusable and the kernels come from cubins.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 
 TENSOR_CORES = "tensor cores"
-"""The build that is the tensor-core kernel, of flash2."""
+"""The build that is the tensor-core kernel of flash2."""
 
 
 class CubinDevice(CupyDevice):
-    """A GPU that is given machine code and never a source.
+    """A GPU that gets machine code and never a source.
 
     Parameters
     ----------
     folder : Path
-        Holds it, as a bundle does.
+        Contains the code, as in a bundle.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -79,7 +79,7 @@ def forbid_nvrtc() -> None:
 
 
 def nvrtc_is_loaded() -> bool:
-    """Return whether the library itself is in this process; False where that cannot be told."""
+    """Return whether the library itself is in this process; False if that is not known."""
     try:
         return "/libnvrtc" in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -87,14 +87,14 @@ def nvrtc_is_loaded() -> bool:
 
 
 def without_pool() -> None:
-    """Give every array an allocation of its own, so that a tool sees where each one ends."""
+    """Give every array its own allocation, so that a tool sees where each one ends."""
     import cupy
 
     cupy.cuda.set_allocator(None)
 
 
 def options_of(w: Workload, build: str) -> tuple[str, ...]:
-    """Return what `run` compiles a build with."""
+    """Return the options with which `run` compiles a build."""
     options = build_options(w, trace=build == "trace")
     return (
         (*options, "-DSCORES_AS_ELEMENT")
@@ -104,7 +104,7 @@ def options_of(w: Workload, build: str) -> tuple[str, ...]:
 
 
 def run(table: dict[str, Any], builds: Sequence[str], on: Setting) -> list[np.ndarray]:
-    """Run a scenario once in each build; return what lies in O after each."""
+    """Run a scenario once in each build; return what is in O after each."""
     workload, inputs = numbers_of(parse_scenario(table))
     outputs = []
     for build in builds:

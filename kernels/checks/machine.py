@@ -19,7 +19,7 @@ SECONDS = 20
 
 
 def device(on: Setting) -> Finding:
-    """Look at the GPU and compute something on it through the smallest of ways: a copy."""
+    """Look at the GPU and use it in the simplest way, with a copy."""
     import cupy
     import numpy as np
 
@@ -49,8 +49,14 @@ def device(on: Setting) -> Finding:
 
 
 def software() -> dict[str, str]:
-    """Return versions that need no GPU to be known, the commit and the date."""
-    tracked = ("--porcelain", "--untracked-files=no", "--", ".", ":!docs/gpu")  # not the report
+    """Return versions that are known without a GPU, the commit and the date."""
+    tracked = (
+        "--porcelain",
+        "--untracked-files=no",
+        "--",
+        ".",
+        ":!docs/gpu",
+    )  # not the report
     changed = said("git", "status", *tracked, empty="")
     return {
         "PyTorch": installed("torch"),
@@ -64,7 +70,7 @@ def software() -> dict[str, str]:
 
 
 def sources_digest(folder: Path = FOLDER) -> str:
-    """Return a short hash of the CUDA sources: what a report tells is of these."""
+    """Return a short hash of the CUDA sources that a report is about."""
     texts = [path.read_bytes() for path in sorted(folder.glob("*.cu*"))]
     return hashlib.sha256(repr(texts).encode()).hexdigest()[:12]
 

@@ -1,8 +1,8 @@
-"""Benchmarks on a GPU: our kernels beside PyTorch's, what tracing costs, naive beside flash2.
+"""Benchmarks on a GPU: our kernels and PyTorch's, the cost of tracing, naive and flash2.
 
-All times are CUDA events around several launches, medians, after a warm-up. The benchmark takes
-two sets of inputs in turn, which with O are larger than an L2 cache; the curves take one, so that a
-few tokens stay in L2.
+All times are medians of CUDA events around several launches, after a warm-up. The benchmark uses
+two sets of inputs in turn, which together with O are larger than an L2 cache. The curves use one
+set, so that a few tokens stay in L2.
 """
 
 from __future__ import annotations
@@ -38,17 +38,19 @@ from simulator.study.gpu_report import WORKLOAD, signature
 DTYPE: Final = "float16"
 TOKENS = 2**14
 HIDDEN = 2048
-"""Heads times d, so that there is as much to do at every d; the batch fills up the tokens."""
+"""Heads times d, so that there is as much to compute for every d; the batch is as large as
+needed."""
 SETS = 2
 TILES = ((64, 64), (32, 32), (16, 16))
-"""Of our kernels: the first that fits the device."""
+"""Tiles of our kernels: the first that fit the device are used."""
 TORCH = {"math": "MATH", "flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION"}
 GOAL = 0.8
-"""Of the speed of PyTorch's flash backend that the tensor-core kernel is to reach on Hopper."""
+"""Share of the speed of PyTorch's flash backend that the tensor-core kernel should reach on
+Hopper."""
 
 
 class TraceRun:
-    """The trace build as the window launches it, all heads at once; the face of `FastRun`.
+    """The trace build as the window launches it, for all heads at once; used like `FastRun`.
 
     Parameters
     ----------
@@ -106,11 +108,11 @@ def workload_of(
         w = resolve(parse_scenario(table))
         if most_shared_bytes(w) <= device.shared_limit:
             return w
-    return w  # check_fits says what is wrong with it
+    return w  # check_fits says why it does not fit
 
 
 def drawn(size: int, sets: int = SETS) -> list[tuple[F32, F32, F32]]:
-    """Return sets of flat Q, K and V, numbers that float16 holds."""
+    """Return sets of flat Q, K and V, of numbers that float16 represents exactly."""
     rng = np.random.default_rng(0)
 
     def draw() -> F32:
@@ -136,7 +138,7 @@ class Candidate:
     Attributes
     ----------
     launch : callable
-        Told which set of inputs.
+        Is given the number of the set of inputs.
     output : callable
         Returns O of a head of the first set, (Nq, dv) float32.
     """
@@ -146,7 +148,7 @@ class Candidate:
 
 
 def ours(runs: list[Any], device: Device) -> Candidate:
-    """Return the candidate that launches one of our builds, a run for each set."""
+    """Return the candidate that launches one of our builds, with one run for each set."""
     w = runs[0].workload
     return Candidate(
         lambda count: runs[count % len(runs)].launch(),
@@ -191,7 +193,7 @@ def torch_candidate(name: str, w: Workload, sets: list[Inputs]) -> Candidate:
 
 
 def torch_reason() -> str:
-    """Return why PyTorch cannot be compared with, in words; empty if it can."""
+    """Return why PyTorch cannot be used for comparison, in words; empty if it can."""
     try:
         import torch
     except ImportError as error:
@@ -202,7 +204,7 @@ def torch_reason() -> str:
 def candidates(
     w: Workload, sets: list[Inputs], on: Setting, torch_too: bool
 ) -> dict[str, Callable[[], Candidate]]:
-    """Return what is compared: by name a function that places it on the GPU."""
+    """Return what is compared: by name a function that puts it on the GPU."""
     device = on.device
     able = capability(on)
 
@@ -221,7 +223,7 @@ def candidates(
 
 
 def release() -> None:
-    """Give back the memory that CuPy and PyTorch keep for themselves."""
+    """Free the memory that CuPy and PyTorch keep for themselves."""
     import cupy
 
     cupy.get_default_memory_pool().free_all_blocks()
@@ -235,7 +237,7 @@ def release() -> None:
 
 
 def benchmark(on: Setting, *, head_dim: int) -> Finding:
-    """Time our kernels beside PyTorch's scaled_dot_product_attention, backend by backend.
+    """Time our kernels and PyTorch's scaled_dot_product_attention with each of its backends.
 
     Parameters
     ----------
@@ -280,7 +282,7 @@ def benchmark(on: Setting, *, head_dim: int) -> Finding:
 def _measured(
     make: Callable[[], Candidate], w: Workload, wanted: list[Sample], on: Setting
 ) -> dict[str, Any]:
-    """Return times and rate of a candidate, or why it has none."""
+    """Return times and rate of a candidate, or why there are none."""
     try:
         return _times(make, w, wanted, on)
     except Exception as error:  # not for this shape or GPU, or out of memory: the rest goes on
@@ -341,7 +343,7 @@ def _cell(line: dict[str, Any], rate: float | None) -> str:
 
 
 def _ratio(here: dict[str, dict[str, Any]], other: str) -> float | None:
-    """Return by how much the best tensor-core kernel is faster than another; None: unknown."""
+    """Return how much faster the best tensor-core kernel is than another; None: unknown."""
     times = [
         line["ms"] for name, line in here.items() if name.startswith("tensor") and "ms" in line
     ]
@@ -372,7 +374,7 @@ def goal_faults(lines: list[dict[str, Any]], able: int | None) -> list[str]:
 
 
 def trace_overhead(on: Setting) -> Finding:
-    """Time the trace build beside the fast one, without and with counters."""
+    """Time the trace build, without and with counters, and the fast build."""
     seqlen, heads = (1024 if on.quick else 2048), 32
     rows, figures = [], []
     for algorithm in KERNELS:
@@ -432,7 +434,7 @@ def curves(
             inputs = shaped(w, drawn(heads * 2**power * head_dim, 1)[0])
             try:
                 line |= (measured or size_and_time)(w, inputs, on)
-            except Exception as error:  # out of memory is part of the story
+            except Exception as error:  # that memory is too small is a result, too
                 line["reason"] = f"{type(error).__name__}: {str(error)[:200]}"
     title = f"Naive and flash2 as N grows: {heads} heads, d = {head_dim}, float16, no mask"
     rows = tuple(
@@ -453,7 +455,7 @@ def curves(
 
 
 def size_and_time(w: Workload, inputs: Inputs, on: Setting) -> dict[str, float]:
-    """Return the memory that a run takes of the GPU, and how long it takes."""
+    """Return the memory that a run takes on the GPU, and how long it takes."""
     import cupy
 
     pool = cupy.get_default_memory_pool()
@@ -467,7 +469,7 @@ def size_and_time(w: Workload, inputs: Inputs, on: Setting) -> dict[str, float]:
 
 
 def growth_faults(lines: list[dict[str, Any]]) -> list[str]:
-    """Return where memory grows otherwise than it must: naive as N², flash2 as N."""
+    """Return where memory does not grow as it must: for naive as N², for flash2 as N."""
     faults = []
     for algorithm, least, most in ((BASELINE.name, 3.0, 4.2), (USUAL.name, 1.7, 2.3)):
         sizes = [

@@ -1,4 +1,4 @@
-"""Checks of what the kernels compute and count; on any device, so that tests try them on a CPU."""
+"""Checks of what the kernels compute and count; they run on any device, so tests use a CPU."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from simulator.run.trace import Trace
 Scenarios = Mapping[str, Scenario]
 
 LONG = 2**14
-"""Query rows from which a scenario is left out where only what is short is asked for."""
+"""Query rows from which a scenario is left out if only short work is asked for."""
 REPEATS = 3
-"""Runs that must give the same bits: where they do not, threads race."""
+"""Runs that must give the same bits: if they do not, threads race."""
 
 CASES: dict[str, dict[str, Any]] = {
     "float16, grouped heads, tails": {
@@ -55,7 +55,7 @@ CASES: dict[str, dict[str, Any]] = {
         "tiling": {"rows": 64, "cols": 64},
     },
 }
-"""Shapes beside the scenarios that ship; each runs with every algorithm."""
+"""Shapes in addition to the demos; each runs with every algorithm."""
 
 TENSOR_CASES: dict[str, dict[str, Any]] = {
     "d = 64, grouped heads, tails": {
@@ -77,7 +77,7 @@ TENSOR_CASES: dict[str, dict[str, Any]] = {
         "mask": {"causal": True},
     },
 }
-"""What the tensor-core kernel is held against float64 on."""
+"""Shapes on which the tensor-core kernel is compared with float64."""
 CROWDED: dict[str, dict[str, Any]] = {
     "d = 64, causal, 288 blocks": {
         "attention": {"heads": 9, "kv_heads": 3, "seqlen_q": 4096, "head_dim": 64},
@@ -87,13 +87,13 @@ CROWDED: dict[str, dict[str, Any]] = {
         "attention": {"heads": 9, "kv_heads": 3, "seqlen_q": 4096, "head_dim": 128},
     },
 }
-"""More blocks than even large GPUs hold at once, two on each multiprocessor, and long rows of
-tiles: a race would show here first. A CPU would take minutes."""
+"""More blocks than even large GPUs run at once, two on each multiprocessor, and long rows of tiles:
+here a race would show first. A CPU would need minutes."""
 SAMPLED = 128
-"""Query rows that are looked at together: a row block of the tensor-core kernel."""
+"""Query rows that are compared together: a row block of the tensor-core kernel."""
 WORN = 0.02
-"""Error of O that rounding explains, in parts of its root mean square: P rounded to float16 leaves
-some 0.002 at most, a tile that is not the right one among 256 some 0.1."""
+"""Error of O that rounding explains, relative to its root mean square: if P is rounded to float16,
+it is at most some 0.002; if one tile among 256 is wrong, it is some 0.1."""
 ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 """Half a unit in the last place, relative."""
 
@@ -121,14 +121,14 @@ def conformance(on: Setting, folder: Path = CONFORMANCE) -> Finding:
 
 
 def against_float64(on: Setting, chosen: Scenarios | None = None) -> Finding:
-    """Hold every op of every tile of the scenarios against the float64 interpreter.
+    """Compare every op of every tile of the scenarios with the float64 interpreter.
 
     Parameters
     ----------
     on : Setting
         The device.
     chosen : mapping of str to Scenario, optional
-        By name; none: those that ship.
+        By name; none: the demos.
     """
     shares: dict[str, float] = {}
     faults = []
@@ -203,7 +203,7 @@ def counted(on: Setting, chosen: Scenarios | None = None) -> Finding:
 
 
 def tensor_cores(on: Setting, cases: Mapping[str, dict[str, Any]] = TENSOR_CASES) -> Finding:
-    """Hold the tensor-core kernel against float64, with four warps a block and with eight.
+    """Compare the tensor-core kernel with float64, with four warps a block and with eight.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def tensor_cores(on: Setting, cases: Mapping[str, dict[str, Any]] = TENSOR_CASES
 
 
 def scenarios(on: Setting, *, shipped_only: bool = False) -> dict[str, Scenario]:
-    """Return the scenarios that ship and, unless told not to, `CASES` with every algorithm."""
+    """Return the demos and, unless told not to, `CASES` with every algorithm."""
     found = {}
     for path in sorted(SCENARIOS.glob("*.toml")):
         scenario = load_scenario(path)
@@ -276,7 +276,7 @@ def traced(scenario: Scenario, on: Setting) -> tuple[Trace, KernelEngine]:
 
 
 def attempted(name: str, found: Callable[[], list[str]]) -> list[str]:
-    """Return what is found under a name; an error is a fault of that name alone."""
+    """Return what a function finds, under a name; an error in it is a fault of that name only."""
     try:
         return [f"{name}: {fault}" for fault in found()]
     except Exception as error:
@@ -299,7 +299,7 @@ def bit_faults(workload: Workload, inputs: Inputs, on: Setting) -> list[str]:
 
 
 def repeated_faults(run: FastRun | TensorCoreRun, on: Setting) -> list[str]:
-    """Launch `REPEATS` times; return the tensors whose bits differ from the first time's."""
+    """Launch `REPEATS` times; return the tensors whose bits differ from the first launch's."""
     first: dict[str, bytes] = {}
     faults = []
     for count in range(REPEATS):
@@ -311,7 +311,7 @@ def repeated_faults(run: FastRun | TensorCoreRun, on: Setting) -> list[str]:
 
 
 def _bits(tensors: Any, on: Setting) -> dict[str, bytes]:
-    """Return what lies in the tensors that kernels write."""
+    """Return the bits of the tensors that kernels write."""
     written = {name: getattr(tensors, name) for name in ("o", "lse", "m", "l", "s", "p")}
     return {
         name: on.device.download(buffer).tobytes()
@@ -321,7 +321,7 @@ def _bits(tensors: Any, on: Setting) -> dict[str, bytes]:
 
 
 def count_faults(got: Counters, want: Counters) -> list[str]:
-    """Return what was counted otherwise than planned."""
+    """Return which counts differ from the planned ones."""
     faults = []
     for way in ("read", "write"):
         ours, theirs = getattr(got, way), getattr(want, way)
@@ -337,10 +337,10 @@ def count_faults(got: Counters, want: Counters) -> list[str]:
 def rounding_faults(w: Workload, inputs: Inputs, o: F32, lse: F32) -> list[str]:
     """Return the heads whose O or lse is further from float64 than rounding explains.
 
-    P is rounded to the dtype before it meets V, so a weighted mean of V is off by that share of
-    the largest value at most, and O is rounded once more. In float16 the smallest weights are
-    rounded to multiples of 2**-24, whatever their size. Sums are float32, in exponents of base 2:
-    2**-16 is ample for both.
+    P is rounded to the dtype before it is multiplied by V, so a weighted mean of V is off by at
+    most that share of the largest value, and O is rounded once more. In float16 the smallest
+    weights are rounded to multiples of 2**-24, whatever their size. Sums are float32 and
+    exponentials have base 2: 2**-16 is more than enough for both.
     """
     unit, largest = ROUNDING[w.dtype], float(np.abs(inputs.v).max())
     faults = []
@@ -361,7 +361,7 @@ def rounding_faults(w: Workload, inputs: Inputs, o: F32, lse: F32) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Rows of O as they should be.
+    """Rows of O with their right values.
 
     Attributes
     ----------
@@ -379,7 +379,7 @@ class Sample:
 
 
 def samples(w: Workload, inputs: Inputs) -> list[Sample]:
-    """Return what to look at of a large O: of two heads the first, a middle and the last rows."""
+    """Return which rows of a large O are compared: of two heads the first, middle and last rows."""
     most = max(0, w.seqlen_q - SAMPLED)
     starts = sorted({0, most // 2 // SAMPLED * SAMPLED, most})
     found = []
@@ -391,12 +391,12 @@ def samples(w: Workload, inputs: Inputs) -> list[Sample]:
 
 
 def sample_fault(wanted: list[Sample], output: Callable[[int], F32]) -> str:
-    """Return where O is further from float64 than rounding to float16 explains, if it is.
+    """Return where the error of O is more than rounding to float16 explains, or "".
 
     Parameters
     ----------
     wanted : list of Sample
-        Rows of O as they should be.
+        Rows of O with their right values.
     output : callable
         Returns O of a head, (Nq, dv).
     """
@@ -414,7 +414,7 @@ def sample_fault(wanted: list[Sample], output: Callable[[int], F32]) -> str:
 
 
 def _judge() -> ModuleType:
-    """Return the module that judges conformance; `kernels` imports no tests, so by its path."""
+    """Return the module that judges conformance, found by its path: `kernels` imports no tests."""
     path = CONFORMANCE / "check.py"
     if not path.exists():
         raise CannotRunError(f"{path} is missing: run this from a checkout")

@@ -1,4 +1,4 @@
-"""What a check is given, what it finds, and what becomes of it in the report."""
+"""What a check is given, what it finds, and its outcome in the report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Status = Literal["passed", "failed", "not run"]
 
 
 class CannotRunError(Exception):
-    """A check cannot be done on this machine: why, in words a user can act on."""
+    """A check cannot be done on this machine; the words say why, so that a user can act on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,18 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check has found out.
+    """What a check has found.
 
     Attributes
     ----------
     summary : str
-        What was looked at, in one line.
+        What was checked, in one line.
     faults : tuple of str
-        All that is wrong; none if the check is passed.
+        Everything that is wrong; none if the check is passed.
     tables : tuple of Table
         Figures for people.
     figures : dict
-        The same for programs, as JSON holds it.
+        The same for programs, in a form that JSON allows.
     """
 
     summary: str
@@ -83,7 +83,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a check.
+    """The outcome of a check.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Outcome:
     status : str
         ``passed``, ``failed`` or ``not run``.
     summary : str
-        What was looked at, or why nothing was.
+        What was checked, or why nothing was.
     faults, tables, figures
         As in `Finding`.
     seconds : float
@@ -108,7 +108,7 @@ class Outcome:
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """Return what JSON holds; `from_json` is the inverse."""
+        """Return the outcome in a form that JSON allows; `from_json` is the inverse."""
         said: dict[str, Any] = _plain(asdict(self))
         return said
 
@@ -123,7 +123,7 @@ class Outcome:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: no infinity, no NaN, no numbers of NumPy."""
+    """Return a value in a form that JSON allows: no infinity, no NaN, no numbers of NumPy."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -153,7 +153,7 @@ def carry_out(name: str, check: Check, make_setting: Callable[[], Setting]) -> O
     name : str
         Its name.
     check : callable
-        What is done.
+        The check.
     make_setting : callable
         Returns what it is given; may raise, too.
     """

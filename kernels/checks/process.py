@@ -1,4 +1,4 @@
-"""Commands that are stopped when their time is up, with all that they have started."""
+"""Commands that are stopped when their time is up, with all processes that they have started."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kernels.checks.outcome import ROOT
 
 
 def ended(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, from the checkout.
+    """Run a command in the checkout until it ends.
 
-    A tool that watches a process starts it as a process of its own: left behind it would go on
-    using the GPU, and the next check would time both.
+    A tool that watches a program starts it as another process. If that process were not stopped, it
+    would go on using the GPU, and the next check would time both.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def ended(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """End a process and those that it has started, and they in turn."""
+    """End a process and all processes that it has started, directly or not."""
     started: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error):
         started = psutil.Process(process.pid).children(recursive=True)

@@ -10,7 +10,7 @@ from kernels.checks.outcome import Outcome, Table
 from kernels.checks.picture import Chart, svg
 
 WORDS = 500
-"""Characters of a fault that are shown; report.json has all."""
+"""Characters of a fault that are shown; report.json has all of them."""
 
 
 def facts_of(outcomes: Sequence[Outcome]) -> dict[str, str]:
@@ -28,7 +28,7 @@ def counts(outcomes: Sequence[Outcome]) -> str:
 
 
 def line(outcome: Outcome) -> str:
-    """Return an outcome as it is printed when it is there."""
+    """Return the line that is printed for an outcome."""
     head = f"{outcome.status:8} {outcome.name:22} {outcome.summary}"
     faults = (f"\n{'':9}{one_line(fault)}" for fault in outcome.faults[:10])
     return f"{head} ({outcome.seconds:.0f} s)" + "".join(faults)

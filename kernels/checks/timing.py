@@ -1,4 +1,4 @@
-"""Times by CUDA events, and the arithmetic that turns them into rates."""
+"""Times from CUDA events, and how they become rates."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any, Protocol
 from simulator.problem.workload import Workload
 
 INTERVAL = 5.0
-"""Milliseconds that one measurement should last: shorter ones would time the host's launches."""
+"""Milliseconds that one measurement should last: in shorter ones the host's launches would
+count."""
 WARM = 200.0
-"""Milliseconds of work before the first measurement, so that clocks have gone up."""
+"""Milliseconds of work before the first measurement, so that the clocks of the GPU have gone up."""
 LONG = 500.0
 """Milliseconds from which a launch is measured fewer times."""
 MOST = 200
-"""Launches of one measurement: what a GPU lets wait in line is limited."""
+"""Launches of one measurement: only a limited number can wait for a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +53,20 @@ class Timing:
 
 
 class Mark(Protocol):
-    """A moment of what a GPU does, `cupy.cuda.Event`."""
+    """A moment in the work of a GPU, `cupy.cuda.Event`."""
 
     def record(self) -> object:
-        """Let it be now, behind what has been launched."""
+        """Set it to the moment at which everything launched so far is done."""
 
     def synchronize(self) -> object:
         """Wait until the GPU has reached it."""
 
 
 class Clock(Protocol):
-    """What tells the time of a GPU, `cupy.cuda`."""
+    """The clock of a GPU, `cupy.cuda`."""
 
     def Event(self) -> Mark:
-        """Return a moment to be."""
+        """Return a moment that is not set yet."""
 
     def get_elapsed_time(self, start: Any, stop: Any, /) -> float:
         """Return the milliseconds between two moments."""
@@ -79,11 +80,11 @@ def timed(
     Parameters
     ----------
     launch : callable
-        Told a number that goes up with each call, by which it takes another set of inputs.
+        Is given a number that goes up with each call, so that it can use another set of inputs.
     quick : bool
         Whether fewer measurements do.
     clock : Clock, optional
-        What tells the time; none: CUDA does.
+        The clock; none: that of CUDA.
     """
     on = clock or _cuda()
     count = 0
@@ -138,7 +139,7 @@ def visible_pairs(w: Workload) -> int:
 def needed_flops(w: Workload) -> int:
     """Return the FLOPs that no exact algorithm can leave out: two products over visible pairs.
 
-    The same for every kernel that is compared, whatever it computes of pairs that nobody sees.
+    It is the same for every kernel that is compared, also if a kernel computes hidden pairs.
     """
     return 2 * w.heads * visible_pairs(w) * (w.head_dim + w.value_dim)
 
@@ -149,7 +150,7 @@ def tera_per_second(amount: float, milliseconds: float) -> float:
 
 
 def matrix_rate(dtype: str, *, quick: bool) -> dict[str, Any]:
-    """Measure the rate of a large matrix product through PyTorch, the ceiling of what follows.
+    """Measure the rate of a large matrix product with PyTorch, the most that kernels can reach.
 
     Parameters
     ----------

@@ -31,13 +31,13 @@ from simulator.program.traffic import compulsory_bytes
 from simulator.study.gpu_report import WORKLOAD, signature
 
 SECONDS = 900
-"""After which a tool is given up."""
+"""Seconds after which a tool is stopped."""
 EXIT_OF_FAULTS = 86
-"""What compute-sanitizer exits with when it has found something; kernels.checks.case never does."""
+"""Exit status of compute-sanitizer when it has found something; kernels.checks.case never uses
+it."""
 MORE, LESS = 1.01, 0.99
-"""By how much DRAM bytes may pass the requested: counters also see instructions, arguments and
-the rest of a burst. And by how much they may stay below the least: caches are emptied as far as a
-tool can."""
+"""By which factor DRAM bytes may be above the requested ones (counters include instructions,
+arguments and the rest of a burst) and below the least (tools cannot empty caches completely)."""
 
 BUILDS = ("fast", "trace")
 
@@ -65,7 +65,8 @@ def small_scenarios() -> list[dict[str, Any]]:
 def tensor_scenarios() -> list[dict[str, Any]]:
     """Return a small scenario for each head_dim of the tensor-core kernel.
 
-    Three row blocks, of which one sees nothing and one little, three column blocks, tails.
+    It has three row blocks, of which one sees nothing and one little, three column blocks, and
+    tails.
     """
     return [
         {
@@ -84,13 +85,13 @@ def tensor_scenarios() -> list[dict[str, Any]]:
 
 
 def case_command(tables: Sequence[dict[str, Any]], builds: Sequence[str]) -> list[str]:
-    """Return the command that runs some scenarios in a process of its own."""
+    """Return the command that runs some scenarios in another process."""
     chosen = [word for build in builds for word in ("--build", build)]
     return [sys.executable, "-m", "kernels.checks.case", json.dumps(tables), *chosen]
 
 
 def done(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, from the checkout.
+    """Run a command in the checkout until it ends.
 
     Raises
     ------
@@ -104,7 +105,7 @@ def done(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def tool(name: str) -> str:
-    """Return the path of a tool of the CUDA toolkit, which often is not on PATH.
+    """Return the path of a tool of the CUDA toolkit, which is often not on PATH.
 
     Raises
     ------
@@ -124,7 +125,7 @@ def tool(name: str) -> str:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """Give a folder for a while."""
+    """Provide a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="tilescope-check-") as path:
         yield Path(path)
 
@@ -166,7 +167,7 @@ def cubins(on: Setting) -> Finding:
 def cubin_faults(
     names: Sequence[str], got: Sequence[np.ndarray], want: Sequence[np.ndarray]
 ) -> list[str]:
-    """Return the runs whose outputs are not those of the compiled kernels."""
+    """Return the runs whose outputs differ from those of the compiled kernels."""
     if len(got) != len(want):
         return [f"{len(got)} outputs, expected {len(want)}"]
     return [
@@ -180,12 +181,12 @@ def cubin_faults(
 
 
 def memcheck(on: Setting) -> Finding:
-    """Look for accesses outside what is allocated."""
+    """Look for accesses outside of allocated memory."""
     return _sanitized("memcheck", on)
 
 
 def racecheck(on: Setting) -> Finding:
-    """Look for shared memory that threads write and read with no barrier between."""
+    """Look for shared memory that threads write and read without a barrier in between."""
     return _sanitized("racecheck", on)
 
 
@@ -205,7 +206,7 @@ def _sanitized(what: str, on: Setting) -> Finding:
             f"--tool={what}",
             f"--error-exitcode={EXIT_OF_FAULTS}",
             "--target-processes=all",
-            "--report-api-errors=no",  # CuPy asks for things that may fail, and copes
+            "--report-api-errors=no",  # CuPy tries things that may fail, and handles that
             "--print-limit=20",
             *case_command(tables, builds),
             "--no-pool",
@@ -225,14 +226,14 @@ def sanitizer_faults(said: str, status: int) -> list[str]:
     Parameters
     ----------
     said : str
-        All that it and the program have printed.
+        Everything that it and the program have printed.
     status : int
         Its exit status.
 
     Raises
     ------
     CannotRunError
-        It has not looked: it does not support this GPU or system.
+        It has checked nothing, because it does not support this GPU or system.
     """
     lines = [line.removeprefix("=========").strip() for line in said.splitlines()]
     summary = [line for line in lines if re.match(r"(ERROR|RACECHECK) SUMMARY: ", line)]
@@ -257,7 +258,7 @@ DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 
 @dataclass(frozen=True, slots=True)
 class DramBytes:
-    """What a hardware counter saw of one kernel.
+    """What a hardware counter counted for one kernel.
 
     Attributes
     ----------
@@ -273,7 +274,7 @@ class DramBytes:
 
 
 def dram_bytes(on: Setting) -> Finding:
-    """Hold measured DRAM bytes between the compulsory and the requested ones."""
+    """Check that measured DRAM bytes are between the compulsory and the requested ones."""
     ncu = tool("ncu")
     import cupy
 
@@ -321,7 +322,7 @@ def dram_bytes(on: Setting) -> Finding:
 
 
 def dram_figure(w: Workload, read: int, write: int, bounds: tuple[int, int, int]) -> dict[str, Any]:
-    """Return what the report says of a workload's DRAM bytes; `measured_dram` reads it."""
+    """Return what the report says about a workload's DRAM bytes; `measured_dram` reads it."""
     return {
         WORKLOAD: signature(w),
         "algorithm": w.algorithm,
@@ -358,10 +359,10 @@ def parse_ncu(said: str) -> list[DramBytes]:
 
 
 def dram_bounds(w: Workload, cache: int) -> tuple[int, int, int]:
-    """Return compulsory and requested bytes, and the least that DRAM can have seen.
+    """Return compulsory and requested bytes, and the least that DRAM can have moved.
 
-    The last is less than the first, because what a kernel writes last stays in L2: at most the
-    cache for each launch. ncu empties the caches before each, so reads gain nothing.
+    The last is less than the first, because what a kernel writes last stays in L2: at most as much
+    as the cache for each launch. ncu empties the caches before each launch, so no read is saved.
     """
     compulsory = compulsory_bytes(w)
     totals = tile_program(w).totals
@@ -371,7 +372,7 @@ def dram_bounds(w: Workload, cache: int) -> tuple[int, int, int]:
 
 
 def dram_faults(name: str, measured: int, bounds: tuple[int, int, int]) -> list[str]:
-    """Return how DRAM bytes miss the bracket."""
+    """Return in words how DRAM bytes are outside the bounds."""
     compulsory, requested, least = bounds
     if measured < LESS * least:
         return [

@@ -1,1 +1,1 @@
-"""The CUDA sources, and what launches them and reads what they record."""
+"""The CUDA sources, and the modules that launch them and read what they record."""

@@ -26,7 +26,7 @@ def total(counted: Iterable[NDArray[np.uint64]], tensors: Iterable[str]) -> Coun
     counted : iterable of ndarray
         (..., counters) uint64 of each launch, bytes and FLOPs.
     tensors : iterable of str
-        Tensors that have an entry even if nothing was asked of them.
+        Tensors that have an entry even if nothing of them was requested.
     """
     sums = np.zeros(len(COUNTERS), dtype=np.uint64)
     for launch in counted:

@@ -1,4 +1,4 @@
-"""`KernelEngine`: the simulator's engine protocol, answered by the traced CUDA kernels."""
+"""`KernelEngine`: the traced CUDA kernels as an engine of the simulator."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class _Run:
     details : ndarray or None
         (columns,) of `detail_type`.
     p : ndarray or None
-        (heads, rows, Nk) float32, naive's P in HBM, where details are recorded.
+        (heads, rows, Nk) float32, naive's P in HBM, if details are recorded.
     joined : Joined or None
-        How the splits of the one row block were joined, where details are recorded.
+        How the splits of the one row block were joined, if details are recorded.
     """
 
     kinds: NDArray[np.uint8]
@@ -82,14 +82,14 @@ class _Run:
 
 
 class KernelEngine:
-    """Runs a workload's CUDA kernels on a device and hands out what they recorded.
+    """Runs a workload's CUDA kernels on a device and returns what they recorded.
 
-    A row block costs one launch of the trace build that covers no other; so does a tile, if it
-    is not among those that have been recorded lately. All numbers are the kernel's own. Only
-    `lse` of flash1 and naive, which do not store it, is put together here, ``m + ln l``.
+    A row block takes one launch of the trace build for this row block alone; so does a tile, unless
+    it has been recorded lately. All numbers are the kernel's own. Only `lse` of flash1 and naive,
+    which do not store it, is put together here, ``m + ln l``.
 
     In naive, m and l are those of the whole row, the same after every column block: its kernels
-    know no running statistics. In split-kv, they are those of the split that a column block is in.
+    have no running statistics. In split-kv, they are those of the split that a column block is in.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class KernelEngine:
     # --- the engine protocol ---------------------------------------------------------------
 
     def forget(self) -> None:
-        """Keep no details of tiles; Q, K, V stay on the device."""
+        """Forget all details of tiles; Q, K, V stay on the device."""
         self._details.clear()
 
     def row_block(self, head: int, i: int) -> RowBlock:
@@ -162,7 +162,7 @@ class KernelEngine:
             return recorded_tile(self.workload, self._inputs, visit, block, details)
 
     def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
-        """Return S and P of a row block, a launch for each stretch of tiles not yet recorded."""
+        """Return S and P of a row block, with a launch for column blocks not yet recorded."""
         grid, mask = self.workload.grid, self.workload.mask
         rows = grid.row_range(i)
         s = np.full((len(rows), self.workload.seqlen_k), np.nan, dtype=np.float32)
@@ -192,8 +192,8 @@ class KernelEngine:
         -------
         tuple of ndarray
             For each kernel (heads, row blocks, columns, counters) uint64, in the order of
-            `kernels.cuda.counters.COUNTERS`. What is stored before a head's first visit, or of a
-            row block that has none, is counted in that row block's column 0.
+            `kernels.cuda.counters.COUNTERS`. What is stored before a head's first visit, or for a
+            row block that has no visit, is counted in that row block's column 0.
         """
         return self._run(Part.whole(self.workload), range(0), counters=True).counters
 
@@ -219,7 +219,7 @@ class KernelEngine:
         w, records = self.workload, []
         for kernel in KERNELS[w.algorithm]:
             record = recording(self._on, w, kernel, part, counters=counters)
-            if SPECS[kernel].joins and columns:  # its O has a place of its own
+            if SPECS[kernel].joins and columns:  # the O of the joining has its own place
                 joined = detail_buffer(self._on, w, range(1))
                 record = replace(record, details=joined, columns=range(1))
             else:
@@ -249,7 +249,7 @@ class KernelEngine:
         return self._on.download(buffer).view(detail_type(self.workload)).reshape(-1)
 
     def _joined(self, record: Recording, tensors: Tensors) -> Joined | None:
-        """Return how the splits of one row block were joined; None where there are none."""
+        """Return how the splits of one row block were joined; None if there are none."""
         if tensors.o_partial is None:
             return None
         on = self._on
@@ -298,7 +298,7 @@ class KernelEngine:
     # --- details ---------------------------------------------------------------------------
 
     def _details_at(self, head: int, i: int, j: int) -> Details:
-        """Return the recorded stretch of tiles that column block `j` is in."""
+        """Return the recorded details of the column blocks among which `j` is."""
         number = j // self._stretch
         start = number * self._stretch
         columns = range(start, min(start + self._stretch, self.workload.grid.Tc))
@@ -318,7 +318,7 @@ class KernelEngine:
 
 
 def check_fits(w: Workload, device: Device) -> None:
-    """Refuse tiles that the device's shared memory does not hold.
+    """Refuse tiles that do not fit into the device's shared memory.
 
     Raises
     ------
@@ -343,16 +343,16 @@ def check_fits(w: Workload, device: Device) -> None:
 
 
 def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
-    """Return a workload's tensors on a device; what is written is poisoned with NaN."""
+    """Return a workload's tensors on a device; what kernels write is filled with NaN."""
     rows = (w.heads, w.seqlen_q)
     stored: type[np.generic] = np.uint16 if w.width == 2 else np.float32
     if algorithm_of(w).normalises_each_tile:
         stored = np.float32
-    # The row statistics that lie in HBM: what its kernels take.
+    # The row statistics in HBM: those that its kernels use.
     taken = {name for kernel in KERNELS[w.algorithm] for name in SPECS[kernel].arguments}
     statistics = [name for name in ("m", "l", "lse") if name in taken]
     launch = algorithm_of(w).launches(w)[0]  # naive's others visit the same tiles
-    # Splits take their shares of the runs of their row block.
+    # Splits share the runs of their row block.
     visited = launch.visits if launch.splits == 1 else w.grid.visited_columns
     visits = tile_runs(w.grid, visited, by_rows=launch.by_rows)
     return Tensors(
@@ -374,20 +374,20 @@ def with_scratch(
     part: Part,
     stored: type[np.generic] = np.float32,
 ) -> Tensors:
-    """Return the tensors with room for what the launches over a part hand to each other.
+    """Return the tensors with memory for what the launches over a part pass to each other.
 
     Parameters
     ----------
     device : Device
         Where they are.
     w : Workload
-        Of naive, S and P; of split-kv, O and LSE of each split; of others nothing.
+        For naive this is S and P; for split-kv, O and LSE of each split; for others nothing.
     tensors : Tensors
-        What stays from launch to launch.
+        The tensors that stay from launch to launch.
     part : Part
         Heads and row blocks that are launched.
     stored : type, optional
-        What S and P lie in HBM as.
+        The type of S and P in HBM.
     """
     heads, rows = len(part.heads), len(part.rows(w))
     if algorithm_of(w).stores_scores:
@@ -403,17 +403,17 @@ def with_scratch(
 
 
 def narrowed(values: F32, dtype: str) -> NDArray[Any]:
-    """Return numbers as they lie in HBM: float32, or the bits of float16 or bfloat16."""
+    """Return numbers as they are in HBM: float32, or the bits of float16 or bfloat16."""
     if dtype == "float16":
         return values.astype(np.float16).view(np.uint16)
-    if dtype == "bfloat16":  # the values are representable, so what is cut off is zero
+    if dtype == "bfloat16":  # the values are representable, so the bits that are cut off are zero
         bits = np.ascontiguousarray(values).view(np.uint32) >> np.uint32(16)
         return bits.astype(np.uint16)
     return np.ascontiguousarray(values)
 
 
 def widened(stored: NDArray[Any], dtype: str) -> F32:
-    """Return the float32 values of what lies in HBM, the inverse of `narrowed`."""
+    """Return the float32 values of numbers in HBM, the inverse of `narrowed`."""
     if stored.dtype == np.float32:
         return stored
     if dtype == "float16":

@@ -1,4 +1,4 @@
-"""The fast build: what is timed, and what the trace build must agree with to the last bit."""
+"""The fast build, which is timed; the trace build must agree with it to the last bit."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class FastRun:
     device : Device
         Where the kernels run.
     scores_as_element : bool
-        Whether naive's S and P lie in HBM as wide as Q, as their bytes are counted: so it is
-        timed. Else they keep float32, as in the trace build.
+        Whether naive's S and P are as wide in HBM as Q: their bytes are counted so, and so naive is
+        timed. Otherwise they are float32, as in the trace build.
 
     Attributes
     ----------
     tensors : Tensors
-        On the device; O and what else is written hold NaN until the first launch.
+        On the device; O and everything else that is written is NaN until the first launch.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a kernel is compiled with, how much shared memory it takes, its grid and its arguments.
+"""The options of a kernel, the shared memory that it takes, its grid and its arguments.
 
 All of it follows from the workload and is the same for every device.
 """
@@ -17,7 +17,7 @@ from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.workload import Workload
 
 ELEMENT = {name: code for code, name in enumerate(TYPE_NAMES)}
-"""What ``-DELEMENT`` is for an element type: common.cuh reads it."""
+"""The value of ``-DELEMENT`` for an element type, which common.cuh reads."""
 
 
 class Buffer(Protocol):
@@ -67,7 +67,7 @@ class Device(Protocol):
     shared_limit : int
         Shared memory that one block may take, in bytes.
     batch_flops : int
-        Work that one launch should not exceed, so that a run can be stopped and watched.
+        Most work of one launch, so that a run can be stopped and its progress shown.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Recording:
     details : Buffer or None
         As `kernels.cuda.records.detail_type` lays them out, one for each of `columns`.
     columns : range
-        Column blocks that have details; then the launch covers a single row block.
+        Column blocks that have details; if there are any, the launch covers a single row block.
     """
 
     kinds: Buffer | None = None
@@ -115,7 +115,7 @@ class Recording:
     columns: range = range(0)
 
     def arguments(self) -> list[Any]:
-        """Return what the trace build takes after the other arguments."""
+        """Return the arguments of the trace build, which follow the others."""
         buffers = (self.kinds, self.m, self.l, self.alpha, self.counters, self.details)
         return [
             *(np.uint64(0) if buffer is None else buffer for buffer in buffers),
@@ -139,8 +139,8 @@ class Tensors:
     lse, m, l : Buffer or None
         (heads, Nq) float32: LSE of flash2 and split-kv, m and l of flash1.
     s, p : Buffer or None
-        (heads of the launch, rows of the launch, Nk) of naive, float32 unless the build says
-        that they are as wide as the dtype.
+        (heads of the launch, rows of the launch, Nk) for naive, float32 unless the build says that
+        they are as wide as the dtype.
     o_partial, lse_partial : Buffer or None
         (heads of the launch, splits, rows of the launch, dv) and the same without dv, float32:
         what the splits of split-kv leave.
@@ -185,7 +185,7 @@ def prepared(
     tensors: Tensors,
     recording: Recording | None = None,
 ) -> Callable[[], None]:
-    """Return the launch of one kernel, to be called once or again and again.
+    """Return a function that launches one kernel, once or again and again.
 
     Parameters
     ----------
@@ -205,11 +205,11 @@ def prepared(
     Returns
     -------
     callable
-        Launches it. What takes the host time, beside the launch, has been done.
+        Launches it. Everything else that takes time on the host has been done before.
     """
     spec, function = SPECS[kernel], module.get_function(kernel)
     shared = spec.shared(w)
-    # A GPU gives 48 KiB, fixed arrays among them, unless it is asked for more.
+    # A GPU gives 48 KiB, including fixed arrays, unless it is asked for more.
     if shared + spec.fixed_bytes > function.max_dynamic_shared_size_bytes:
         function.max_dynamic_shared_size_bytes = shared
     threads, grid = spec.threads(w), spec.grid(w, part)
@@ -220,6 +220,6 @@ def prepared(
 
 
 def arguments(names: Sequence[str], w: Workload, part: Part, tensors: Tensors) -> list[Any]:
-    """Return what stands for each of a kernel's parameters in a launch."""
+    """Return the argument for each of a kernel's parameters in a launch."""
     known = scalars(w, part)
     return [known[name] if name in known else getattr(tensors, name) for name in names]

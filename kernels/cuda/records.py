@@ -1,4 +1,4 @@
-"""What the trace build of a kernel writes, as the host sees it."""
+"""What the trace build of a kernel writes, as arrays of the host."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def detail_type(w: Workload) -> np.dtype[np.void]:
 
 
 def recording(device: Device, w: Workload, kernel: str, part: Part, *, counters: bool) -> Recording:
-    """Return buffers for a launch, poisoned with NaN; no tile is visited, nothing counted yet.
+    """Return buffers for a launch, filled with NaN; no tile is visited and nothing counted yet.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def recording(device: Device, w: Workload, kernel: str, part: Part, *, counters:
     w : Workload
         Tiles.
     kernel : str
-        Which is launched: naive's softmax takes whole rows, as if they were one column block; where
-        splits are joined, each is a column.
+        The kernel that is launched: naive's softmax works on whole rows, as if they were one column
+        block; if splits are joined, each split is a column.
     part : Part
         Heads and row blocks of the launch.
     counters : bool
@@ -77,7 +77,7 @@ class Joined:
     Attributes
     ----------
     o_partial, lse_partial : ndarray
-        (splits, rows, dv) and (splits, rows) float32, as they lay in HBM.
+        (splits, rows, dv) and (splits, rows) float32, as they were in HBM.
     m, l : ndarray
         (rows,) float32, largest LSE and sum of the weights.
     w : ndarray
@@ -109,13 +109,13 @@ class Details:
     columns : range
         Their column blocks.
     visits : ndarray
-        (len(columns),) of `detail_type`; NaN where a tile is skipped.
+        (len(columns),) of `detail_type`; NaN if a tile is skipped.
     alpha : ndarray
         (rows, len(columns)) float32; none for naive, which rescales nothing.
     p : ndarray or None
         (rows, keys of the columns) float32: naive's P in HBM, divided by l.
     joined : Joined or None
-        Of split-kv, how the row block's splits were joined.
+        For split-kv, how the row block's splits were joined.
     """
 
     columns: range
@@ -138,7 +138,7 @@ class Details:
 
 
 def carried_on(values: F32, visited: NDArray[np.bool_], start: float) -> F32:
-    """Return statistics after every column block: a skipped tile leaves what the last one wrote.
+    """Return statistics after every column block; a skipped tile leaves the last ones.
 
     Parameters
     ----------

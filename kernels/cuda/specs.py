@@ -1,7 +1,7 @@
-"""What each kernel is: its grid, threads, shared memory and arguments; one row each.
+"""What each kernel is: its grid, threads, shared memory and arguments; a row for each kernel.
 
-A kernel's arguments stand in the order of its parameters and by their names in the source, which
-`kernels.cuda.launch.Tensors` and `scalars` know too; a tensor is ``Q_hbm`` there and ``q`` here.
+A kernel's arguments are in the order of its parameters and have their names in the source, which
+`kernels.cuda.launch.Tensors` and `scalars` use, too; a tensor is ``Q_hbm`` there and ``q`` here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from simulator.problem.workload import Workload
 
 WARP = 32
 ROWS_OF_A_WARP = 8
-"""Query rows that a warp takes while there are warps left: enough that what it reads of K and V
-serves several, few enough that O stays in registers."""
+"""Query rows of a warp as long as there are warps left: enough rows to use several times what the
+warp reads of K and V, and few enough to keep O in registers."""
 MOST_WARPS = 16
 SOFTMAX_THREADS = 4 * WARP
 _LARGEST = 2**31 - 1
@@ -59,7 +59,7 @@ def _tile_rows(w: Workload) -> int:
 
 
 def _scores_bytes(w: Workload) -> int:
-    """Return what S or P of a tile takes: float32, for the rows of whole warps."""
+    """Return the bytes of S or P of a tile: float32, for the rows of whole warps."""
     return 4 * _tile_rows(w) * w.cols
 
 
@@ -68,7 +68,7 @@ def _q_bytes(w: Workload) -> int:
 
 
 def _k_bytes(w: Workload) -> int:
-    """Return what the K tile takes: a key's row is one bank longer than its elements."""
+    """Return the bytes of the K tile: a key's row is one bank longer than its elements."""
     return w.cols * (w.width * w.head_dim + 4)
 
 
@@ -101,21 +101,21 @@ class KernelSpec:
     name : str
         Its name in the source.
     arguments : tuple of str
-        What every build takes, in the order of its parameters.
+        The arguments of every build, in the order of its parameters.
     shared : callable
-        Workload to the dynamic shared memory of a block, in bytes. Operands lie there as wide as
-        in HBM.
+        Workload to the dynamic shared memory of a block, in bytes. Operands are as wide there as in
+        HBM.
     grid : callable
         Workload and part to the thread blocks across, down and, if they have it, in depth.
     threads : callable
         Workload to the threads of a block.
     fixed_bytes : int
-        Shared memory beside what a launch gives it.
+        Shared memory in addition to that of the launch.
     columns : callable
-        Workload to the columns that are recorded of each row block: its column blocks, unless
-        the kernel knows none.
+        Workload to the columns that are recorded of each row block: its column blocks, unless the
+        kernel has none.
     whole_rows : bool
-        Whether a block takes whole rows of S.
+        Whether a block works on whole rows of S.
     joins : bool
         Whether it joins what the splits of a row block have left.
     """
@@ -204,7 +204,7 @@ KERNELS: dict[str, tuple[str, ...]] = {
 
 def scalars(w: Workload, part: Part) -> dict[str, Any]:
     """Return the arguments that are numbers, by name."""
-    # A number of 2**31 keys and more hides what 2**31 - 1 hides: nothing.
+    # A window of 2**31 keys and more hides as much as one of 2**31 - 1: nothing.
     mask = {name: np.int32(min(number, _LARGEST)) for name, number in w.mask.arguments.items()}
     return {
         **mask,

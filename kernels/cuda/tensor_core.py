@@ -1,7 +1,7 @@
 """FlashAttention-2 on tensor cores: `cuda/flash2_mma.cu`, launched without any record.
 
-What it computes is flash2's, tile after tile; it is timed beside the
-other kernels, and has no trace build of its own.
+It computes what flash2 computes, tile after tile. It is timed together with the other kernels, and
+has no trace build.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from simulator.program.algorithms import algorithm_of
 KERNEL = "flash2_mma"
 ROWS = 128
 COLS = 64
-"""The kernel's own tiles, Br and Bc: the workload's are not looked at, since no number but the
+"""The kernel's own tiles, Br and Bc. It ignores those of the workload: of all numbers only the
 order of sums depends on them."""
 WARPS = 4
-"""32 query rows each. With 8 warps of 16 rows it needs 178 registers instead of 255."""
+"""Each has 32 query rows. With 8 warps of 16 rows the kernel needs 178 registers instead of 255."""
 ARGUMENTS = (*OPERANDS, "lse", *VISITS, *MASK, *SCORE)
 TAKES = ("float16", "bfloat16")
 HEAD_DIMS = (64, 128)
@@ -34,7 +34,7 @@ CAPABILITY = 80
 
 
 class TensorCoreRun:
-    """A workload on the tensor-core kernel, with the face of `kernels.cuda.fast.FastRun`.
+    """A workload on the tensor-core kernel, used like `kernels.cuda.fast.FastRun`.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ class TensorCoreRun:
     device : Device
         Where the kernel runs.
     capability : int, optional
-        Compute capability of the GPU, 90 for sm_90; none: of the CPU, which plays any.
+        Compute capability of the GPU, 90 for sm_90; none: the CPU, which can emulate any.
     warps : int
         Warps of a block, 4 or 8.
 
     Attributes
     ----------
     tensors : Tensors
-        On the device; O and LSE hold NaN until the first launch.
+        On the device; O and LSE are NaN until the first launch.
 
     Raises
     ------
@@ -81,7 +81,8 @@ class TensorCoreRun:
         self._kernel = module.get_function(KERNEL)
         self._shared = shared_bytes(workload)
         self._kernel.max_dynamic_shared_size_bytes = self._shared
-        # All that L1 could have is shared memory, so that as many blocks lie side by side as fit.
+        # As much of L1 as possible becomes shared memory, so that as many blocks as possible run at
+        # once.
         self._kernel.preferred_shared_memory_carveout = 100
         self._places = grid(workload), (warps * WARP,)
         self._arguments = arguments(ARGUMENTS, workload, Part.whole(workload), self.tensors)

@@ -1,4 +1,4 @@
-"""The numbers of one visit, put together from what the kernels recorded of it."""
+"""The numbers of one visit, made from what the kernels recorded of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulator.program.tile_program import Visit
 def recorded_tile(
     w: Workload, inputs: Inputs, visit: Visit, block: RowBlock, details: Details
 ) -> Tile:
-    """Return a visit's numbers, the kernel's own wherever it recorded any.
+    """Return a visit's numbers: those of the kernel if it recorded them.
 
     Parameters
     ----------
@@ -26,11 +26,11 @@ def recorded_tile(
     inputs : Inputs
         Q, K and V.
     visit : Visit
-        Which; one that takes whole rows has the details of all their columns.
+        The visit; if it works on whole rows, it has the details of all their columns.
     block : RowBlock
         Its row block.
     details : Details
-        The stretch of column blocks that it is in.
+        The recorded column blocks that include it.
     """
     algorithm, r, c = algorithm_of(w), len(visit.rows), len(visit.cols)
     again = partial(gone_through, w, inputs, visit)
@@ -76,7 +76,7 @@ def recorded_tile(
 
 
 def _whole_rows(w: Workload, visit: Visit, details: Details, name: str) -> F32:
-    """Return a field of all column blocks side by side, (rows, Nk)."""
+    """Return a field of all column blocks next to each other, (rows, Nk)."""
     r = len(visit.rows)
     tiles = [details.visit(j)[name][:r, : len(w.grid.col_range(j))] for j in details.columns]
     return np.concatenate(tiles, axis=1)

@@ -1,1 +1,1 @@
-"""What kernels run on: a GPU through CuPy, or the CPU; and which one a name means here."""
+"""What kernels run on: a GPU through CuPy, or the CPU; and which engine a name means here."""

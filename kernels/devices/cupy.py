@@ -1,7 +1,7 @@
 """A GPU as a device for kernels, through CuPy.
 
-It asks of CuPy nothing but memory, copies and raw kernels: an
-elementwise function of CuPy would want NVRTC and headers where cubins are shipped.
+It uses only memory, copies and raw kernels of CuPy: an elementwise function of CuPy would need
+NVRTC and headers, which a bundle does not have.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ class CupyDevice:
         return numbers
 
     def module(self, code: str, options: tuple[str, ...]) -> Module:
-        """Load a source's kernels: as they were shipped, else as NVRTC compiles them.
+        """Load a source's kernels: from the bundle, or else as NVRTC compiles them.
 
         Raises
         ------
         KernelError
-            They were not shipped and there is no NVRTC, or the driver does not take them.
+            They are not in the bundle and there is no NVRTC, or the driver does not accept them.
         """
         found = machine_code(code, options, self.capability)
         if found is None:
@@ -98,7 +98,7 @@ class CupyDevice:
         """Load a cubin or PTX that was made of a source."""
         cuda = self._cupy.cuda
         module: Module = self._cupy.RawModule(path=str(path))
-        try:  # the driver sees it only when something is asked of a kernel
+        try:  # the driver reads it only when something is asked about a kernel
             _ = module.get_function(kernel_names(code)[0]).max_dynamic_shared_size_bytes
         except (cuda.driver.CUDADriverError, cuda.runtime.CUDARuntimeError) as error:
             raise KernelError(f"the GPU's driver does not take the kernel: {error}") from error

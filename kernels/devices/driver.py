@@ -1,4 +1,4 @@
-"""Is there a GPU, and if not, why: asked of the driver itself, before CuPy is imported."""
+"""Whether there is a GPU, and if not, why: asks the driver itself, before CuPy is imported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GpuStatus:
 
 @cache
 def gpu_status() -> GpuStatus:
-    """Ask the driver for its first device; takes about 0.1 ms where there is none."""
+    """Ask the driver for its first device; this takes about 0.1 ms if there is none."""
     library = {"win32": "nvcuda.dll", "darwin": ""}.get(sys.platform, "libcuda.so.1")
     if not library:
         return GpuStatus("", "", "CUDA does not run on macOS")

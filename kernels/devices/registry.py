@@ -1,6 +1,6 @@
-"""Which engine a name means on this machine, and why another one cannot be had.
+"""Which engine a name means on this machine, and why another one is not available.
 
-`simulator` must not know of kernels; whoever may know both asks here.
+`simulator` must not import kernels; modules that may import both ask here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def choose_engine(
     Parameters
     ----------
     name : str
-        One of `ENGINES`; ``auto`` takes the GPU where there is one and else NumPy.
+        One of `ENGINES`; ``auto`` takes the GPU if there is one and otherwise NumPy.
     workload : Workload
         What it is to run.
     inputs : Inputs

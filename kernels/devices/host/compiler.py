@@ -26,15 +26,15 @@ FLAGS = (
     "-fPIC",
     "-pthread",
     "-fvisibility=hidden",
-    # Fast and trace builds are to agree to the last bit: no product is joined to a sum but where
-    # the source says so.
+    # Fast and trace builds must agree to the last bit: no product is joined to a sum unless the
+    # source says so.
     "-ffp-contract=off",
     "-Wno-unknown-pragmas",
 )
 SECONDS = 300
-"""After which a compiler is given up."""
+"""Seconds after which a compiler is stopped."""
 KEPT = 400
-"""Files kept in the cache; what was made longest ago goes first."""
+"""Files that are kept in the cache; the oldest are removed first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,15 @@ class Compiler:
     def flags(self) -> tuple[str, ...]:
         """What every compilation is called with."""
         flags = (*FLAGS, "-mfma") if _has_fma() else FLAGS
-        # g++ would look up at each access whether an extern thread_local has a constructor.
+        # g++ would check at each access whether an extern thread_local has a constructor.
         return flags if "clang" in self.version else (*flags, "-fno-extern-tls-init")
 
 
 @cache
 def _has_fma() -> bool:
-    """Whether `fmaf` is one instruction that must be asked for; else the C library does it, slower.
+    """Whether an option makes `fmaf` one instruction; without it the C library is slower.
 
-    64-bit Arm has it always. Not asked on a Mac of Intel's.
+    64-bit Arm always has it. On a Mac with an Intel processor it is not used.
     """
     try:
         return " fma " in Path("/proc/cpuinfo").read_text(encoding="utf-8")
@@ -108,7 +108,7 @@ def find_compiler() -> Compiler:
 
 @cache
 def cache_folder() -> Path:
-    """Return the user's cache folder, or one for this process where that cannot be written."""
+    """Return the user's cache folder, or one for this process if that cannot be written to."""
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:
@@ -131,7 +131,7 @@ def shared_library(source: str, options: tuple[str, ...], *, again: bool = False
     Parameters
     ----------
     source : str
-        C++, as the shim makes it of CUDA.
+        C++, into which the shim turns CUDA.
     options : tuple of str
         Definitions, ``-DNAME=value``.
     again : bool
@@ -186,7 +186,7 @@ def kept(name: str, make: Callable[[Path], None], *, again: bool = False, most: 
     name : str
         Its name.
     make : callable
-        Writes it, beside its place: so it is whole or not there.
+        Writes it under another path; it is then moved, so that it is whole or not there.
     again : bool
         Make it anew whatever is there.
     most : int
@@ -216,7 +216,7 @@ def _forget_oldest(folder: Path, suffix: str, most: int) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the user's environment: that of the desktop binary names its own libraries."""
+    """Return the user's environment: that of the desktop binary contains its own libraries."""
     found = dict(os.environ)
     if getattr(sys, "frozen", False):
         users = found.pop("LD_LIBRARY_PATH_ORIG", "")

@@ -1,4 +1,4 @@
-"""`HostModule`: what `cupy.RawModule` is to a GPU, on the CPU."""
+"""`HostModule`: the CPU's counterpart of `cupy.RawModule`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kernels.devices.host.compiler import shared_library
 from kernels.errors import KernelError
 
 SHARED_LIMIT = 512 * 1024
-"""Most dynamic shared memory of a block. More than any GPU has: a scenario that is too large
-for one can still be stepped through here."""
+"""Most dynamic shared memory of a block. It is more than any GPU has, so a scenario that is too
+large for a GPU can still be run here."""
 
 _GUARD = 4096
 _MESSAGE = 1024
@@ -30,10 +30,10 @@ _DYNAMIC = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
 
 
 class Order(IntEnum):
-    """In which order threads that could all go on are run, and blocks.
+    """The order in which blocks run, and threads that could all continue.
 
-    Forward keeps all threads abreast; reverse lets the last warp run ahead as far as the
-    barriers let it, and takes the last block first; random takes any.
+    Forward keeps all threads at the same place. Reverse lets the last warp run as far ahead as the
+    barriers allow, and begins with the last block. Random chooses any.
     """
 
     FORWARD = 0
@@ -43,7 +43,7 @@ class Order(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How the CPU plays the GPU: a right kernel gives the same numbers under every schedule.
+    """How the CPU emulates the GPU: a right kernel gives the same numbers with every schedule.
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class Schedule:
     workers : int
         Threads of the operating system; 0 for one on each core.
     late : bool
-        Whether an asynchronous copy lands when it is waited for, and leaves NaN until then;
-        else it lands at once.
+        Whether an asynchronous copy arrives only when the kernel waits for it, and there is NaN
+        until then; otherwise it arrives at once.
     """
 
     order: Order = Order.FORWARD
@@ -77,7 +77,7 @@ class _Launch(ctypes.Structure):
 
 
 class HostModule:
-    """CUDA C compiled for the CPU, with the face of `cupy.RawModule`.
+    """CUDA C compiled for the CPU, used like `cupy.RawModule`.
 
     Parameters
     ----------
@@ -116,14 +116,15 @@ class HostModule:
 
 
 class HostKernel:
-    """A kernel that runs on the CPU; called like `cupy.RawKernel`.
+    """A kernel that runs on the CPU; it is called like `cupy.RawKernel`.
 
     Attributes
     ----------
     max_dynamic_shared_size_bytes : int
-        Has no effect here; a GPU wants it set for more than 48 KiB.
+        It has no effect here; a GPU needs it for more than 48 KiB.
     preferred_shared_memory_carveout : int
-        Nor has this: how much of L1 a GPU is to take for it, in percent, -1 for its own choice.
+        It has no effect here either: the share of L1 that a GPU uses as shared memory, in percent;
+        -1 lets the GPU choose.
     """
 
     def __init__(self, library: ctypes.CDLL, name: str, schedule: Schedule) -> None:
@@ -153,7 +154,7 @@ class HostKernel:
         grid, block : tuple of int
             One to three sizes.
         args : sequence
-            Arrays for pointers (C-contiguous) and NumPy scalars of the very type.
+            Arrays for pointers (C-contiguous) and NumPy scalars of exactly the right type.
         shared_mem : int
             Bytes of dynamic shared memory.
 
@@ -181,7 +182,7 @@ class HostKernel:
             raise KernelError(f"{self.name}, {message.value.decode(errors='replace')}")
 
     def _value(self, number: int, argument: object) -> ctypes.Array[ctypes.c_char]:
-        """Return the bytes of one argument, which the caller keeps while the kernel runs."""
+        """Return the bytes of one argument; the caller keeps them while the kernel runs."""
         if isinstance(argument, np.ndarray):
             if not argument.flags.c_contiguous:
                 raise KernelError(f"{self.name}: argument {number} is not contiguous")
@@ -214,11 +215,11 @@ def _three(sizes: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def _translation_unit(code: str, kernels: tuple[str, ...]) -> str:
-    """Return the code with what Python calls, and the shared memory that it declares extern."""
+    """Return the code with the functions that Python calls and the shared memory it declares."""
     names = set(_DYNAMIC.findall(code)) or {"host_dynamic"}
     if len(names) > 1:
         raise KernelError(f"dynamic shared memory has one name, not {', '.join(sorted(names))}")
-    # An asm label, because the kernel declares the array with a type of its own.
+    # An asm label, because the kernel declares the array with another type.
     label = ("_" if sys.platform == "darwin" else "") + names.pop()
     tail = [
         "namespace host {",

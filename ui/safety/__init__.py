@@ -1,1 +1,1 @@
-"""What keeps a fault from spreading: guards of Qt's calls, the log, reports, settings, memory."""
+"""What limits the effect of errors: guards of Qt's calls, the log, reports, settings, memory."""

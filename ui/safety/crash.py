@@ -1,4 +1,4 @@
-"""Failures of ours: caught wherever they happen, told in one dialog, with a report to hand on."""
+"""Errors in our code: caught wherever they happen, told in one dialog, with a report to send."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
     from simulator.run.trace import Trace
 
 MOST_TOLD = 20
-"""Failures written out in one report; of more only the number is told."""
+"""Failures that one report describes; of further ones only the number is given."""
 QUIET_SECONDS = 5.0
-"""A failure that came again this soon after the last time is not told again: it may be painting."""
+"""A failure that comes again within this time is not told again, because painting may repeat it."""
 
 QUIT = 2
-"""Result of the dialog; any other means to go on."""
+"""Result of the dialog; any other result means to go on."""
 
 _Where = tuple[str, str, int]
 """Kind of a failure, and the file and line where it was raised."""
 
 
 class Reported(Protocol):
-    """What was on show: a report tells of it."""
+    """What a report says about the session."""
 
     @property
     def trace(self) -> Trace | None:
@@ -58,11 +58,11 @@ class Reported(Protocol):
 
     @property
     def cursor(self) -> Cursor:
-        """Where it stands."""
+        """The place in the run."""
 
     @property
     def why(self) -> str:
-        """Why this engine computes and no other; empty where there is no reason."""
+        """Why this engine computes and no other; empty if there is no reason."""
 
     @property
     def path(self) -> Path | None:
@@ -74,7 +74,7 @@ class Keeper(Protocol):
 
     @property
     def kept(self) -> bool:
-        """Whether a copy lies there, and holds all changes."""
+        """Whether a copy exists there, and contains all changes."""
 
     @property
     def pending(self) -> bool:
@@ -85,17 +85,17 @@ class Keeper(Protocol):
 
 
 class CrashDesk(QObject):
-    """Takes every error that nobody has caught: of Qt's slots, of threads, of what is let go of.
+    """Receives every error that nothing else has caught: in slots of Qt, threads, finalizers.
 
-    Further failures while the dialog is open are added to its report. A failure in here is only
-    written to the log: it calls nothing that could bring it back.
+    Further failures while the dialog is open are added to its report. A failure in this class is
+    only written to the log: nothing is called that could cause it again.
 
     Attributes
     ----------
     window : QWidget or None
-        What the dialog lies over, and what is closed by who quits; None before there is one.
+        The window under the dialog, which is closed when the user quits; None before there is one.
     session : Reported or None
-        What the report tells of.
+        What the report describes.
     autosave : Keeper or None
         Keeps unsaved changes before the dialog asks.
     quiet_seconds : float
@@ -103,7 +103,7 @@ class CrashDesk(QObject):
     """
 
     _caught = Signal(str, object)
-    """The text of a failure, and where it was raised."""
+    """The text of a failure, and the place where it was raised."""
     _interrupted = Signal()
 
     def __init__(self) -> None:
@@ -117,18 +117,19 @@ class CrashDesk(QObject):
         self._last: dict[_Where, float] = {}
         self.broken = False
         self._hooks = (sys.excepthook, threading.excepthook, sys.unraisablehook)
-        # Never at once: the error may come from the middle of painting, or of another thread.
+        # Never at once, because the error may come in the middle of painting or from another
+        # thread.
         self._caught.connect(self._tell, Qt.ConnectionType.QueuedConnection)
         self._interrupted.connect(self._end, Qt.ConnectionType.QueuedConnection)
 
     def install(self) -> None:
-        """Take all errors from now on."""
+        """Receive all errors from now on."""
         sys.excepthook = self.take
         threading.excepthook = self._take_of_thread
         sys.unraisablehook = self._take_unraisable
 
     def uninstall(self) -> None:
-        """Leave errors to those who had them before."""
+        """Let errors go to the earlier hooks again."""
         sys.excepthook, threading.excepthook, sys.unraisablehook = self._hooks
 
     # --- taking -----------------------------------------------------------------------------
@@ -140,7 +141,7 @@ class CrashDesk(QObject):
         trace: TracebackType | None,
         place: str = "",
     ) -> None:
-        """Take an error, in any thread; `place` says where, unless it is the window's."""
+        """Receive an error, in any thread; `place` says where, unless it is the window's."""
         try:
             if issubclass(kind, KeyboardInterrupt):
                 self._interrupted.emit()
@@ -149,7 +150,7 @@ class CrashDesk(QObject):
             text = f"{place}\n{text}" if place else text
             LOG.error("failure\n%s", text)
             self._caught.emit(text, _where(kind, trace))
-        except BaseException:  # nothing may come out of here: it would come in again
+        except BaseException:  # no error may leave this function: it would come back
             with suppress(BaseException):
                 LOG.critical("the failure could not be told", exc_info=True)
 
@@ -191,12 +192,12 @@ class CrashDesk(QObject):
         self.dialog.open()
 
     def _keep(self) -> str:
-        """Copy unsaved changes; return in words what became of them."""
+        """Copy unsaved changes; return in words what was done with them."""
         if self.autosave is None:
             return ""
         try:
             self.autosave.flush()
-        except Exception:  # the dialog is all the more needed
+        except Exception:  # the dialog is needed all the more
             LOG.critical("unsaved changes could not be copied", exc_info=True)
         if self.autosave.kept:
             return "Your unsaved changes are kept: if you quit, the next start offers them."
@@ -217,18 +218,18 @@ class CrashDesk(QObject):
 
 @guarded
 class CrashDialog(QDialog):
-    """Says in plain words that something went wrong; the details are for those who mend it.
+    """Says in plain words that something went wrong; the details are for those who repair it.
 
     Parameters
     ----------
     text : str
         The failure, as Python tells it.
     session : Reported or None
-        Of which the report tells scenario and engine.
+        The session whose scenario and engine the report names.
     kept : str
-        What became of unsaved changes.
+        What was done with unsaved changes.
     window : QWidget or None
-        None: there is none yet, and nothing to go on with.
+        None: there is none yet, so one cannot go on.
     """
 
     def __init__(
@@ -283,12 +284,12 @@ class CrashDialog(QDialog):
         return button
 
     def _fit(self) -> None:
-        """Make it as wide as a line that reads well, at any text scale."""
+        """Make the dialog as wide as a line that is easy to read, at any text scale."""
         self.setMinimumWidth(self.words.fontMetrics().averageCharWidth() * 72)
 
     @property
     def report(self) -> str:
-        """What is copied: where it ran, what was on show, and every failure."""
+        """The report that can be copied: the system, what was shown, and every failure."""
         unwritten = self._count - len(self._failures)
         more = [f"{unwritten} more"] if unwritten else []
         return "\n\n".join([self._head, *self._failures, *more]) + "\n"
@@ -317,7 +318,7 @@ class CrashDialog(QDialog):
         self.copy_button.setText("Report copied")
 
     def reject(self) -> None:
-        """Go on after Escape, where there is something to go on with."""
+        """Go on after Escape, if there is a window to go on with."""
         self.done(QDialog.DialogCode.Accepted if self._goes_on else QUIT)
 
 

@@ -1,17 +1,18 @@
-"""What becomes of a fault of ours: it is contained at Qt's border, or raised for who makes a file.
+"""How errors in our code are handled: stopped at Qt's calls, or raised for who makes a file.
 
-These are the two ways. Elsewhere what is not known is caught only where it is handed on as it is (a
-worker's failure, a command's trial), or where a foreign library raises what it likes.
+These are the two ways. In other places, unknown errors are caught only if they are passed on
+unchanged (a worker's failure, a command's trial), or if another library may raise anything.
 
-At Qt's border, in what Qt calls of ours, nothing may come out: PySide 6.10 keeps an error that
-leaves an override and raises it where the next call into Qt returns, and overrides that Qt calls
-meanwhile crash the process. `Border` keeps it in and tells `sys.excepthook`, where `crash` listens,
-once. `@guarded` stands at the border for every override (`overrides`), `painting` for what paints,
-whose painter has to end too (`painting`). Slots need neither: PySide tells the hook of them.
+No error may leave a method that Qt calls. PySide 6.10 keeps an error that leaves an override and
+raises it when the next call into Qt returns, and overrides that Qt calls in the meantime crash the
+process. `Border` catches the error and reports it once to `sys.excepthook`, which `crash` has set.
+`@guarded` does this for every override (`overrides`), and `painting` for methods that paint, whose
+painter has to end, too (`painting`). Slots need neither, because PySide reports their errors to the
+hook.
 
-Who makes a picture or a film has to know, for none may be half right: `raising` gives it what went
-wrong at the border and in slots meanwhile. What goes wrong in a thread that it waits for an
-`Errand` gives it.
+Code that makes a picture or a film has to know of errors, because no file may be half right:
+`raising` raises the errors that were caught at the border and in slots in the meantime. `Errand`
+raises the errors of a thread for which this code waits.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """An error at the border, without its frames: they would keep what they paint on."""
+    """An error at the border without its frames, which would keep the painted widgets alive."""
 
     where: str
     error: BaseException
@@ -44,7 +45,7 @@ class _Failure:
 
 @dataclass(slots=True)
 class _Waiting:
-    """What has gone wrong for somebody who waits to know."""
+    """The errors for code that wants to know them."""
 
     border: list[_Failure] = field(default_factory=list)
     slots: list[Exception] = field(default_factory=list)
@@ -52,7 +53,7 @@ class _Waiting:
     def take(
         self, kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take what went wrong in a slot, or in the very work."""
+        """Receive an error from a slot, or from the work itself."""
         if isinstance(error, Exception):
             error.add_note("".join(traceback.format_exception(kind, error, trace)))
             self.slots.append(error.with_traceback(None))
@@ -60,18 +61,18 @@ class _Waiting:
 
 
 _told: set[tuple[object, ...]] = set()
-"""Hook, kind and lines of what has been told: a panel may be painted 60 times a second."""
+"""Hook, kind and lines of errors that have been told: a panel may be painted 60 times a second."""
 _waiting: list[_Waiting] = []
-"""Those who want to know: the innermost is told."""
+"""The code that wants to know errors; the innermost is told."""
 
 
 class Border:
-    """Qt's border: what is raised inside is told and stays in.
+    """Qt's border: an error that is raised inside is reported and goes no further.
 
     Parameters
     ----------
     what : object
-        Of ours, that Qt has called.
+        Our object, which Qt has called.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class Border:
 
 
 def _tell(what: object, error: BaseException) -> None:
-    """Tell of an error at the border: who waits for it, else the hook, and that once."""
+    """Report an error at the border: to the code that waits for it, else once to the hook."""
     trace = error.__traceback__
     if _waiting:
         where = type(what).__name__
@@ -120,10 +121,10 @@ def _tell(what: object, error: BaseException) -> None:
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Raise, in the end, what went wrong in Qt inside, which else is only told.
+    """Raise at the end what went wrong inside Qt, which otherwise is only reported.
 
-    The frames of what failed are not kept: they hold painters, which must not outlive what they
-    paint on. What the traceback said is a note.
+    The frames of the error are not kept, because they contain painters, which must not live longer
+    than what they paint on. The text of the traceback becomes a note.
 
     Raises
     ------
@@ -156,12 +157,12 @@ def raising() -> Iterator[None]:
 
 
 class Errand(threading.Thread, Generic[Result]):
-    """Work in a thread of its own; what it raises is raised where its result is asked for.
+    """Work in another thread; its error is raised when its result is asked for.
 
     Parameters
     ----------
     name : str
-        Of the thread.
+        Name of the thread.
     job : callable
         The work.
     failed : callable, optional
@@ -190,6 +191,6 @@ class Errand(threading.Thread, Generic[Result]):
             raise self._error
 
     def result(self) -> Result:
-        """Return what the work came to, once it has ended."""
+        """Return the result of the work, after it has ended."""
         self.check()
         return self._results[0]

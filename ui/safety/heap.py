@@ -1,9 +1,10 @@
-"""Memory of the C library: few pools for it, and what is free is given back to the system.
+"""Memory of the C library: few pools, and free memory is returned to the system.
 
-Of itself glibc keeps a pool for each thread, up to eight for each core, and gives back only what
-is free at the end of one: a window that has been used for an hour holds half as much again as is in
-use. Of itself it also takes arrays of up to 32 MiB from these pools once one such has gone; small
-things then come to stand far apart, and keep their pages. Elsewhere both calls do nothing.
+By default glibc keeps a pool for each thread, up to eight for each core, and returns only memory
+that is free at the end of a pool: after an hour of use, a window takes half as much memory again as
+it needs. By default it also takes arrays of up to 32 MiB from these pools after the first such
+array has been freed; small objects are then far apart, and their pages cannot be freed. With other
+C libraries both calls do nothing.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from functools import cache
 from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-"""Of glibc's malloc.h."""
+"""From glibc's malloc.h."""
 _POOLS = 2
 _LARGE = 2 * 2**20
-"""Bytes from which an array or picture is mapped by itself and goes when it ends. With less, runs
-of large tiles would take a sixth longer, which is what mapping costs."""
+"""Bytes from which an array or picture has its own mapping, which is freed with it. With a smaller
+number, runs with large tiles would take a sixth longer, because mapping takes time."""
 _KEPT = 32 * 2**20
-"""Bytes that may be free at the end of a pool before they go by themselves; glibc comes to as many
-where it finds the size of large things out by itself."""
+"""Bytes that may be free at the end of a pool before they are returned; glibc uses as many when it
+adapts the size of large arrays by itself."""
 
 
 def share_pools() -> bool:
-    """Let all threads share two pools, of what is not large; return whether that could be had."""
+    """Let all threads share two pools for what is not large; return whether that was possible."""
     library = _library()
     if not hasattr(library, "mallopt"):
         return False
@@ -36,11 +37,11 @@ def share_pools() -> bool:
 
 
 def give_back() -> bool:
-    """Give free memory back to the system; return whether that could be asked for.
+    """Return free memory to the system; return whether that was possible.
 
-    It takes a millisecond or few, so it is for after a large run has gone. The sources of all
-    modules that use Qt go first, some 25 MiB of lines: PySide reads each as it is imported, in
-    search of one word, and Python keeps what was read so.
+    It takes a few milliseconds, so it is done after a large run has been forgotten. First the
+    sources of all modules that use Qt are forgotten, some 25 MiB of lines: PySide reads each when
+    it is imported, to search for one word, and Python keeps what was read in this way.
     """
     linecache.clearcache()
     library = _library()
@@ -52,5 +53,5 @@ def give_back() -> bool:
 
 @cache
 def _library() -> Any:
-    """Return the C library; None where it is not glibc, which alone has these calls."""
+    """Return the C library; None if it is not glibc, which alone has these calls."""
     return ctypes.CDLL(None) if sys.platform == "linux" else None

@@ -17,15 +17,15 @@ from ui.safety.settings import settings_path
 from ui.safety.system_libraries import advice, missing_libraries, named_platforms
 
 LOG = logging.getLogger("tilescope")
-LOG.addHandler(logging.NullHandler())  # a command that keeps no log prints nothing instead
+LOG.addHandler(logging.NullHandler())  # a command without a log prints nothing instead
 LOG.propagate = False
 
 MOST_BYTES = 512 * 1024
-"""Of a log file; the one before it is kept beside it."""
+"""Bytes of a log file; the previous file is kept, too."""
 _NOT_LOGS = (".toml", ".md", ".npz", ".safetensors")
-"""Endings of what users open: it would be written to by `--log demo.toml`."""
+"""Endings of files that users open: `--log demo.toml` would write to such a file."""
 _REMARKS = 4
-"""Remarks of Qt's, the last of them fatal, that are told where it cannot start."""
+"""Messages of Qt, the last of them fatal, that are shown if it cannot start."""
 _LEVELS = {
     QtMsgType.QtDebugMsg: logging.DEBUG,
     QtMsgType.QtInfoMsg: logging.INFO,
@@ -36,25 +36,25 @@ _LEVELS = {
 
 
 def log_path() -> Path:
-    """Return where the log is kept when no other file is named."""
+    """Return the log file that is used if no other is named."""
     return settings_path().with_name("tilescope.log")
 
 
 def start_log(wanted: str | None = None, most_bytes: int = MOST_BYTES) -> Path | None:
-    """Keep a log from now on; a crash of the interpreter is written to it as well.
+    """Keep a log from now on; a crash of the interpreter is also written to it.
 
     Parameters
     ----------
     wanted : str, optional
-        File for a log of all that is done; empty: `log_path`, which is told on stderr. Without
-        it, warnings and failures alone go to `log_path`.
+        File for a log of all that is done; empty: `log_path`, which is told on stderr. Without it,
+        only warnings and failures go to `log_path`.
     most_bytes : int
-        Of the file: then it is kept beside a new one.
+        Most bytes of the file; then a new file begins and the old one is kept.
 
     Returns
     -------
     Path or None
-        The file; None where nobody asked for one and none can be written.
+        The file; None if nobody asked for one and none can be written.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def stop_log() -> None:
 
 
 class _File(RotatingFileHandler):
-    """Tells `faulthandler` which file is open: it writes where Python no longer runs."""
+    """Tells `faulthandler` which file is open: it writes when Python no longer runs."""
 
     def _open(self):  # type: ignore[no-untyped-def]  # the library's type is private
         stream = super()._open()
@@ -97,7 +97,7 @@ class _File(RotatingFileHandler):
         return stream
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Lose a line rather than print one: a full disk is told where something is saved."""
+        """Lose a line rather than print an error: a full disk is told when something is saved."""
 
     def close(self) -> None:
         faulthandler.disable()
@@ -105,29 +105,29 @@ class _File(RotatingFileHandler):
 
 
 def take_qt_message(kind: QtMsgType, context: object, message: str) -> None:
-    """Put Qt's own remarks into the log: the user can do nothing about them."""
+    """Write Qt's own messages to the log: the user can do nothing about them."""
     LOG.log(_LEVELS.get(kind, logging.WARNING), "Qt: %s", message)
 
 
 class QtStart:
-    """Takes Qt's remarks while it starts: what ends the process then is told, not only logged."""
+    """Receives Qt's messages while it starts: the one that ends the process is shown, too."""
 
     def __init__(self) -> None:
         self._said: list[str] = []
 
     def __call__(self, kind: QtMsgType, context: object, message: str) -> None:
-        """Take one remark."""
+        """Receive one message."""
         take_qt_message(kind, context, message)
         self._said.append(" ".join(message.split()))
         if kind == QtMsgType.QtFatalMsg:
             missing = missing_libraries(named_platforms(os.environ))
             words = advice(missing) or "; ".join(dict.fromkeys(self._said[-_REMARKS:]))
             print(f"tilescope: Qt cannot start: {words}", file=sys.stderr, flush=True)
-            os._exit(2)  # Qt would abort the process
+            os._exit(2)  # Qt would end the process with an abort
 
 
 def log_start(version: str) -> None:
-    """Write what starts, and on what."""
+    """Write what starts, and on which system."""
     kind = "binary" if getattr(sys, "frozen", False) else "checkout"
     LOG.info(
         "Tilescope %s (%s), Python %s, %s",

@@ -1,6 +1,6 @@
-"""What Qt calls in our classes: nothing that is raised comes out of it (`faults`).
+"""Guards for methods of ours that Qt calls: no error leaves them (`faults`).
 
-Qt goes on as if the override had done nothing.
+After an error Qt continues as if the override had done nothing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _INSTEAD: dict[str, Callable[[], object]] = {
     "heightForWidth": lambda: -1,
     "boundingRect": QRectF,
 }
-"""What makes the answer of an override that has failed; of all others Qt asks for none."""
+"""The answers of overrides that have failed; for all others Qt needs no answer."""
 
 
 def guarded(kind: _Kind) -> _Kind:
-    """Keep in what the overrides of a class raise; a decorator for every class that has any."""
+    """Keep errors of a class's overrides inside; a decorator for every class that has overrides."""
     for name, method in list(vars(kind).items()):
         if overrides(kind, name):
             setattr(kind, name, _guarded(method, _INSTEAD.get(name, type(None))))
@@ -38,7 +38,7 @@ def guarded(kind: _Kind) -> _Kind:
 
 
 def overrides(kind: type, name: str) -> bool:
-    """Return whether a class has a method of its own for one of Qt's."""
+    """Return whether a class overrides one of Qt's methods."""
     qt = (base for base in kind.__mro__ if base.__module__.startswith("PySide6"))
     own = isfunction(vars(kind).get(name)) and not name.startswith("__")
     return own and any(name in vars(base) for base in qt)

@@ -1,6 +1,6 @@
-"""How widgets paint: the painter always ends, and what goes wrong stays inside (`faults`).
+"""How widgets paint: the painter always ends, and errors stay inside (`faults`).
 
-The widget then says that it was not drawn.
+After an error the widget says that it was not drawn.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from ui.look.draw import CENTRE, draw_text, text_width
 from ui.safety.faults import Border
 
 WORDS = ("This panel could not be drawn.", "Not drawn.")
-"""What a widget shows instead; the first that fits, or nothing."""
+"""What a widget shows instead; the first text that fits, or nothing."""
 
 
 @contextmanager
 def painting(widget: QWidget, *, covers: bool = True) -> Iterator[QPainter]:
-    """Paint on a widget, inside its `paintEvent`; nothing that is raised comes out.
+    """Paint on a widget, inside its `paintEvent`; no error leaves it.
 
     Parameters
     ----------
     widget : QWidget
         What is painted on.
     covers : bool
-        Whether a failed picture is covered with the ground of a panel and `WORDS`. Not for what
-        lies over something that is still good, or under it.
+        Whether a failed picture is covered with the background of a panel and `WORDS`. Not for a
+        widget that is over or under something that is still right.
     """
     with Border(widget) as border:
         painter = QPainter(widget)
         try:
             yield painter
         finally:
-            painter.end()  # a traceback would keep it, and Qt goes on with the next widget
+            painter.end()  # a traceback would keep it, and Qt paints the next widget
     if border.failed and covers:
         with suppress(Exception), QPainter(widget) as ground:
             cover(ground, widget)
@@ -44,7 +44,7 @@ def painting(widget: QWidget, *, covers: bool = True) -> Iterator[QPainter]:
 
 @contextmanager
 def contained(painter: QPainter, widget: QWidget) -> Iterator[None]:
-    """Paint part of a widget with a painter of Qt's, which goes on with it as it was."""
+    """Paint part of a widget with one of Qt's painters, whose state is restored afterwards."""
     with Border(widget) as border:
         painter.save()
         try:
@@ -57,7 +57,7 @@ def contained(painter: QPainter, widget: QWidget) -> Iterator[None]:
 
 
 def cover(painter: QPainter, widget: QWidget) -> None:
-    """Draw over a widget the ground of a panel, and that nothing else could be drawn."""
+    """Cover a widget with the background of a panel, and say that nothing else could be drawn."""
     place, palette, font = QRectF(widget.rect()), widget.palette(), widget.font()
     painter.fillRect(place, palette.color(QPalette.ColorRole.AlternateBase))
     room = place.adjusted(4, 0, -4, 0)

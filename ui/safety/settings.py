@@ -1,4 +1,4 @@
-"""What the window remembers between starts. Settings never stop it from starting."""
+"""What the window remembers from start to start. Settings never stop it from starting."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ui.look.theme import TEXT_SCALES, THEMES
 
 MAX_RECENT = 8
 _DOCKS_VERSION = 3
-"""Raised when docks change so that an old state would hide them."""
+"""It is increased when docks change in such a way that an old state would hide them."""
 
 
 def settings_path() -> Path:
-    """Return the settings file: ``TILESCOPE_SETTINGS``, else in the user's configuration."""
+    """Return the settings file: ``TILESCOPE_SETTINGS``, else a file in the user's configuration."""
     override = os.environ.get("TILESCOPE_SETTINGS")
     if override:
         return Path(override)
@@ -26,10 +26,10 @@ def settings_path() -> Path:
 
 
 class Store(Protocol):
-    """Where values are kept: as much of `QSettings` as `Settings` uses."""
+    """The place where values are kept: as much of `QSettings` as `Settings` uses."""
 
     def value(self, key: str, default: object = None, /) -> object:
-        """Return a value, or another where there is none."""
+        """Return a value, or a default if there is none."""
 
     def setValue(self, key: str, value: object, /) -> None:
         """Keep a value."""
@@ -42,14 +42,14 @@ class Store(Protocol):
 
 
 class Settings:
-    """Typed access to the settings file; a value that makes no sense counts as absent.
+    """Typed access to the settings file; a value that cannot be used counts as absent.
 
     Parameters
     ----------
     path : Path, optional
         The file; by default `settings_path`.
     store : Store, optional
-        Where values are kept in place of a file.
+        Where values are kept instead of a file.
     """
 
     def __init__(self, path: Path | None = None, store: Store | None = None) -> None:
@@ -60,7 +60,7 @@ class Settings:
 
     @property
     def folder(self) -> Path:
-        """Where the settings file lies."""
+        """The path of the settings file."""
         return Path(self._store.fileName()).parent
 
     @property
@@ -106,7 +106,7 @@ class Settings:
 
     @property
     def ask_unsaved(self) -> bool:
-        """Whether it is asked what becomes of unsaved changes."""
+        """Whether the window asks before unsaved changes are lost."""
         return str(self._store.value("ask_unsaved", "true")).lower() != "false"
 
     @ask_unsaved.setter
@@ -121,14 +121,14 @@ class Settings:
         return [Path(str(name)) for name in names if name][:MAX_RECENT]
 
     def add_recent(self, path: Path) -> None:
-        """Put a file at the head of the recent ones."""
+        """Put a file at the top of the recent ones."""
         absolute = path.absolute()
         others = [known for known in self.recent if known != absolute]
         self._store.setValue("recent", [str(p) for p in [absolute, *others][:MAX_RECENT]])
 
     @property
     def recorded(self) -> Path | None:
-        """The lesson that a step was added to last; None where it is not there any more."""
+        """The lesson to which a step was last added; None if the file no longer exists."""
         name = str(self._store.value("recorded", ""))
         return Path(name) if name and Path(name).is_file() else None
 
@@ -148,7 +148,7 @@ class Settings:
 
     @property
     def geometry(self) -> QByteArray | None:
-        """Place and size of the window, None where there is nothing usable."""
+        """Place and size of the window, None if there is nothing usable."""
         value = self._store.value("geometry")
         return value if isinstance(value, QByteArray) else None
 
@@ -157,7 +157,7 @@ class Settings:
         self._store.setValue("geometry", geometry)
 
     def state(self, layout: str) -> QByteArray | None:
-        """Return how the docks of a layout were left, None where there is nothing usable."""
+        """Return how the docks of a layout were left, None if there is nothing usable."""
         value = self._store.value(f"docks{_DOCKS_VERSION}/{layout}")
         return value if isinstance(value, QByteArray) else None
 
@@ -166,13 +166,13 @@ class Settings:
         self._store.setValue(f"docks{_DOCKS_VERSION}/{layout}", state)
 
     def shares(self, layout: str) -> str:
-        """Return what the user has made of the sizes of a layout, as `Shares.to_text` says it."""
+        """Return the sizes that the user has given to a layout, in the form of `Shares.to_text`."""
         return str(self._store.value(f"docks{_DOCKS_VERSION}/{layout}_shares", ""))
 
     def save_shares(self, layout: str, shares: str) -> None:
-        """Remember what the user has made of the sizes of a layout."""
+        """Remember the sizes that the user has given to a layout."""
         self._store.setValue(f"docks{_DOCKS_VERSION}/{layout}_shares", shares)
 
     def sync(self) -> None:
-        """Write what has changed; a file that cannot be written is no reason to fail."""
+        """Write what has changed; a file that cannot be written is ignored."""
         self._store.sync()

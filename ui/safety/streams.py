@@ -1,4 +1,4 @@
-"""Standard output and error as a command finds them: of any encoding, full, gone or closed."""
+"""Standard output and error in any state: of any encoding, full, gone or closed."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from simulator.base.errors import reason, safe_text
 
 
 def fit_encoding() -> None:
-    """Let standard output take every letter, whatever its encoding: Windows pipes in cp1252."""
+    """Let standard output accept every letter in any encoding: pipes of Windows use cp1252."""
     codecs.register_error("tilescope", _stand_in)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="tilescope")
 
 
 def _stand_in(error: UnicodeError) -> tuple[str, int]:
-    """Return what stands for letters that an encoding lacks: a space for a thin one, else ?."""
+    """Return a replacement of letters that an encoding lacks: a space for a thin space, else ?."""
     assert isinstance(error, UnicodeEncodeError)
     lost = error.object[error.start : error.end]
     return "".join(" " if letter.isspace() else "?" for letter in lost), error.end
 
 
 def send_off() -> bool:
-    """Send what was printed to its reader, who may be gone.
+    """Send what was printed to its reader, which may be gone.
 
     Returns
     -------
     bool
-        False where it could not be written, which standard error then says.
+        False if it could not be written; standard error then says so.
     """
     if sys.stdout is None:  # closed
         return True
@@ -52,12 +52,12 @@ def tell_unwritten(error: OSError) -> None:
 
 
 def on_terminal() -> bool:
-    """Return whether standard error is one, where progress is shown."""
+    """Return whether standard error is a terminal, where progress is shown."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _drop_output() -> None:
-    """Let the interpreter's own last flush go nowhere, silently."""
+    """Let the interpreter's own last flush write to nowhere, without an error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

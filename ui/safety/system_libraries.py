@@ -1,7 +1,7 @@
-"""Which libraries of the system Qt asks for and does not find here.
+"""Which system libraries Qt needs and does not find.
 
-Qt names xcb-cursor whichever library its plugin for X lacks; the linker knows better. Nothing but
-the standard library is imported: set-up asks before there is anything else.
+Qt always names xcb-cursor, whichever library its plugin for X lacks; the linker knows the right
+one. Only the standard library is imported, because set-up asks before anything else is installed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 DRAWING = "offscreen"
-"""The platform that draws to pictures; it is needed everywhere."""
+"""The platform that draws into pictures; it is always needed."""
 PLATFORMS = {"DISPLAY": "xcb", "WAYLAND_DISPLAY": "wayland"}
-"""The variable that names a display, to Qt's platform for it."""
+"""The variable that names a display, and Qt's platform for it."""
 _LIBRARIES = ("Gui", "Widgets", "Svg", "OpenGLWidgets")
 """Parts of Qt that Tilescope uses."""
 
@@ -27,7 +27,7 @@ _PACKAGES = {
     "libgobject-2.0.so.0": "libglib2.0-0",
     "libz.so.1": "zlib1g",
 }
-"""Debian's packages whose names do not follow its rule."""
+"""Debian's packages whose names do not follow the rule."""
 
 
 def debian_package(library: str) -> str:
@@ -37,7 +37,7 @@ def debian_package(library: str) -> str:
 
 
 def named_platforms(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the platforms of Qt that the displays which an environment names want."""
+    """Return the platforms of Qt for the displays that an environment names."""
     asked = environment.get("QT_QPA_PLATFORM", "")
     if asked:  # "xcb:geometry" or "wayland;xcb" or "wayland-egl"
         return tuple(re.split("[:-]", each)[0] for each in asked.split(";"))
@@ -45,17 +45,17 @@ def named_platforms(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def missing_libraries(platforms: Iterable[str]) -> list[str]:
-    """Return the libraries that are not here, by name.
+    """Return the names of the libraries that are missing.
 
     Parameters
     ----------
     platforms : iterable of str
-        Platforms of Qt, such as "xcb", beside what it needs for drawing.
+        Platforms of Qt, such as "xcb", in addition to what it needs for drawing.
 
     Returns
     -------
     list of str
-        Such as "libxcb-cursor.so.0"; none where there is no linker to ask.
+        Such as "libxcb-cursor.so.0"; none if there is no linker to ask.
     """
     found = importlib.util.find_spec("PySide6")
     if not sys.platform.startswith("linux") or shutil.which("ldd") is None or found is None:
@@ -69,7 +69,7 @@ def missing_libraries(platforms: Iterable[str]) -> list[str]:
 
 
 def advice(libraries: Iterable[str]) -> str:
-    """Return in words what is missing, and what to type; empty where nothing is."""
+    """Return in words what is missing, and what to type; empty if nothing is."""
     names = list(libraries)
     if not names:
         return ""
@@ -81,6 +81,6 @@ def advice(libraries: Iterable[str]) -> str:
     )
 
 
-if __name__ == "__main__":  # .ci/setup: a library and its package on each line
+if __name__ == "__main__":  # .ci/setup reads this: a library and its package on each line
     for each in missing_libraries(sys.argv[1:]):
         print(each, debian_package(each))

@@ -1,1 +1,1 @@
-"""What the window is about, with no widget: scenario, run, cursor, undo, and work in threads."""
+"""What the window is about, without widgets: scenario, run, cursor, undo, and work in threads."""

@@ -30,7 +30,7 @@ class Engines:
         self.name = name
         self._choose = choose
         self.note = ""
-        """In words, why a device was given up; empty where none was."""
+        """In words, why a device is no longer used; empty if none has failed."""
         self._notes: dict[object, str] = {}  # why `auto` computes with NumPy, by kernel
         self._inputs: tuple[object, Inputs] | None = None
 
@@ -63,24 +63,24 @@ class Engines:
         return engine
 
     def why(self, workload: Workload) -> str:
-        """Return in words why this engine computes and no other; empty where there is no reason."""
+        """Return in words why this engine computes and no other; empty if there is no reason."""
         if workload.faults.on:
             return FAULTS_NOTE
         return self.note or self._notes.get(_kernel_key(workload), "")
 
     def give_up(self, engine: Engine, error: Exception) -> None:
-        """Compute with NumPy from now on: a device has failed."""
+        """Compute with NumPy from now on, because a device has failed."""
         self.name = "numpy"
         self.note = f"{engine.device} failed ({error})"
 
 
 def check_drawn(workload: Workload) -> None:
-    """Refuse what can be run but has no picture yet.
+    """Refuse what can be run but cannot be drawn yet.
 
     Raises
     ------
     InputError
-        The algorithm is one that the commands ``run`` and ``verify`` alone know.
+        Only the commands ``run`` and ``verify`` know the algorithm.
     """
     if not algorithm_of(workload).drawn:
         expected = f"one of {', '.join(ALGORITHMS)}: it can be run and verified, not drawn yet"

@@ -1,4 +1,4 @@
-"""What a session can go back to, and what it keeps from one run to the next."""
+"""What a session can go back to, and what it keeps when it changes the run."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 MOST_STEPS = 200
-"""Of undo: each keeps two scenarios."""
+"""Steps of undo: each keeps two scenarios."""
 
 
 @dataclass(slots=True)
 class File:
-    """The file of a scenario and of what becomes of it, whatever is undone; saving names it.
+    """The file of a scenario and of the scenarios made from it, also after undo; saving names it.
 
     Attributes
     ----------
     path : Path or None
-        Where it lies; None when it has been saved nowhere yet.
+        Its path; None if it has not been saved yet.
     opened : Scenario or None
-        What it held, under its own title.
+        The scenario that it contained, with its own title.
     """
 
     path: Path | None = None
@@ -44,20 +44,20 @@ _CHANGED = " (changed)"
 
 
 def retitled(scenario: Scenario, shown: Scenario, opened: Scenario | None) -> Scenario:
-    """Return a changed scenario under a title that does not claim what no longer holds.
+    """Return a changed scenario with a title that is still true.
 
-    A title belongs to the run that it was written for. If anything but the GPU has been changed
-    since, it says so; back at what was opened, it is the title of before. One that somebody has
-    just written stays as it is.
+    A title belongs to the run for which it was written. If anything but the GPU has been changed
+    since, the title says so; if the run is again the one that was opened, it gets its old title. A
+    title that somebody has just written stays as it is.
 
     Parameters
     ----------
     scenario : Scenario
-        What `shown` is to become.
+        The scenario that follows `shown`.
     shown : Scenario
-        What is on show.
+        The scenario that is shown.
     opened : Scenario or None
-        What the file held.
+        The scenario in the file.
     """
     if not shown.title or scenario.title != shown.title:
         return scenario
@@ -71,13 +71,13 @@ def retitled(scenario: Scenario, shown: Scenario, opened: Scenario | None) -> Sc
 
 
 def _run_of(scenario: Scenario) -> dict[str, object]:
-    """Return all that a run depends on, the numbers and the bytes."""
+    """Return everything that the numbers and the bytes of a run depend on."""
     return scenario.model_dump(exclude={"title", "hardware"})
 
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What was on show before a lesson: its run, file and place, and what undo had."""
+    """What was shown before a lesson: its run, file and place, and its undo steps."""
 
     trace: Trace
     file: File
@@ -88,10 +88,10 @@ class Aside:
 
 
 class Steps(QUndoStack):
-    """What can be undone, and which of it is on show.
+    """What can be undone, and which of it is shown.
 
-    Qt counts a step as undone at once, but its run has to be built first: that takes a moment, and
-    may come to nothing where it is refused or something else is asked for meanwhile.
+    Qt counts a step as undone at once, but its run has to be built first. That takes a moment, and
+    the run may be refused, or something else may be asked for in the meantime.
     """
 
     def __init__(self, parent: QObject) -> None:
@@ -103,15 +103,15 @@ class Steps(QUndoStack):
 
     @property
     def moving(self) -> bool:
-        """Whether something else is to be shown: it is being built."""
+        """Whether something else will be shown, which is being built."""
         return self.index() != self._shown
 
     def show(self) -> None:
-        """Take note that what the stack says is on show."""
+        """Note that what the stack says is shown now."""
         self._shown = self.index()
 
     def return_to_show(self) -> None:
-        """Count from what is on show: what was to be undone or redone has come to nothing."""
+        """Count from what is shown: what was to be undone or redone will not be shown."""
         if self.moving:
             self.going_back = True
             self.setIndex(self._shown)
@@ -120,7 +120,7 @@ class Steps(QUndoStack):
 
 @guarded
 class Change(QUndoCommand):
-    """One scenario, and its file, replaced by another; undo builds the old one anew."""
+    """One scenario and its file, replaced by another; undo builds the old run again."""
 
     def __init__(self, session: Session, trace: Trace, file: File, what: str) -> None:
         super().__init__(what)
@@ -134,7 +134,7 @@ class Change(QUndoCommand):
     def redo(self) -> None:
         if self._trace is None:
             self._show(*self._after)
-        else:  # the first time the trace is at hand
+        else:  # the first time, the trace is already there
             trace, self._trace = self._trace, None
             self._session.file = self._after[1]
             self._session.show_trace(trace)

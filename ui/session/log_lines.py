@@ -1,4 +1,4 @@
-"""What a session writes into the log."""
+"""What a session writes to the log."""
 
 from __future__ import annotations
 

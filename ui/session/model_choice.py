@@ -1,4 +1,4 @@
-"""Which model the panels of the cache are about: one choice, so that panels side by side agree."""
+"""The model that the panels of the cache show: one choice, so that all panels show the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ModelChoice(QObject):
     """The model that was chosen, in whichever panel."""
 
     changed = Signal()
-    """Another model, or the same chosen anew."""
+    """Another model, or the same model chosen again."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -21,10 +21,10 @@ class ModelChoice(QObject):
         self.own: AttentionModel | None = None
         """The last one that came from a file."""
         self.by_hand = False
-        """Whether somebody has chosen it, and not a lesson or the first view."""
+        """Whether the user, not a lesson or the first view, has chosen it."""
 
     def take(self, model: AttentionModel, *, by_hand: bool = False) -> None:
-        """Take a model, and tell."""
+        """Set the model, and emit the signal."""
         self.model, self.by_hand = model, by_hand
         if model not in models().values():
             self.own = model

@@ -1,4 +1,4 @@
-"""Reading files beside the window: those of strangers may be large, far away or made to be slow."""
+"""Reading files beside the window: a file may be large, on a slow disk or made to be slow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KIND = "file"
 
 
 class Reading(Tasks):
-    """Reads files in a thread of its own; of several that are asked for the last one counts."""
+    """Reads files in another thread; if several are asked for, the last one counts."""
 
     def read(
         self,
@@ -32,11 +32,12 @@ class Reading(Tasks):
         path : Path
             The file.
         reader : callable
-            Reads it; an `InputError` of it is handed on.
+            Reads it; an `InputError` is passed on.
         done : callable
-            Told in this thread what was read, unless another file or scenario has been asked for.
+            Is given in this thread what was read, unless another file or scenario has been asked
+            for.
         beside : bool
-            Whether the window goes on meanwhile; files that ship are read on the spot.
+            Whether the window can be used in the meantime; files of Tilescope are read at once.
         """
         self.cancel(_KIND)
 

@@ -22,7 +22,7 @@ _KIND = "run until"
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where a step of playing comes to.
+    """The end of a step of playing.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class Runs(QObject):
     """
 
     changed = Signal()
-    """The breakpoints are others."""
+    """The breakpoints have changed."""
     said = Signal(str)
-    """In words, why a run did not go anywhere; empty once another begins."""
+    """In words, why a run did not move; empty when another begins."""
     stopped = Signal(str)
     """In words, what playing or a run has stopped at."""
     play_ended = Signal(object)
@@ -89,7 +89,7 @@ class Runs(QObject):
     # --- runs -------------------------------------------------------------------------------
 
     def run_to_breakpoint(self, forward: bool = True) -> None:
-        """Go to the next place, or the one before, at which a breakpoint stops."""
+        """Go to the next or the previous place at which a breakpoint stops."""
         if self.breakpoints:
             self.run_until(self.breakpoints, "a breakpoint", forward)
         else:
@@ -98,9 +98,9 @@ class Runs(QObject):
     def run_until(
         self, conditions: Sequence[Condition], words: str = "", forward: bool = True
     ) -> None:
-        """Go to the nearest place after the cursor, or before it, that meets a condition.
+        """Go to the nearest place, after or before the cursor, that meets a condition.
 
-        Where there is none the cursor stays, and `said` tells it.
+        If there is none, the cursor stays, and `said` says so.
         """
         session, trace = self._session, self._session.trace
         if trace is None:
@@ -115,7 +115,7 @@ class Runs(QObject):
 
         def done(hit: Hit | None) -> None:
             if session.trace is not trace or session.cursor != start:
-                return  # something else was asked for meanwhile
+                return  # something else was asked for in the meantime
             if hit is None:
                 where = "further on" if forward else "before this"
                 self.said.emit(f"Nothing {where} to stop at: {what}.")
@@ -126,15 +126,15 @@ class Runs(QObject):
         session.tasks.start(_KIND, f"running to {what}", job, done)
 
     def say(self, words: str) -> None:
-        """Tell why a run does not go anywhere."""
+        """Say why a run does not move."""
         self.said.emit(words)
 
     # --- playing ----------------------------------------------------------------------------
 
     def step_to(self, trace: Trace, start: Cursor, target: Cursor) -> Callable[[], Stop]:
-        """Return the search, for another thread, for where a step of playing comes to.
+        """Return the search for the end of a step of playing, for another thread.
 
-        That is its target, or the first breakpoint before it.
+        The end is its target, or the first breakpoint before the target.
         """
         finder, conditions = self._finders(trace)[0], self.breakpoints
 

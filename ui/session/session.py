@@ -1,4 +1,4 @@
-"""What the window is about: a scenario, its trace, a cursor and a row; no widget in sight."""
+"""What the window is about: a scenario, its trace, a cursor and a row; it has no widget."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from ui.session.view import Need, View, nothing
 from ui.session.worker import Worker
 
 Accept = Callable[[Trace], None]
-"""What takes a trace once it is built."""
+"""Receives a trace when it is built."""
 
 
 class Session(QObject):
-    """User intent in, immutable views out.
+    """Takes what the user wants and gives immutable views.
 
-    Intent is a new scenario or a new cursor; both are worked out by the `Worker`. A scenario
-    that cannot be used leaves everything as it was and is told through `refused`.
+    The user wants a new scenario or a new cursor; the `Worker` computes both. A scenario that
+    cannot be used changes nothing and is reported by `refused`.
     """
 
     view_changed = Signal(object)
@@ -59,14 +59,14 @@ class Session(QObject):
     refused = Signal(object)
     """The `InputError` of a scenario that cannot be used."""
     withdrawn = Signal()
-    """What was refused does not stand any more where it was typed."""
+    """What was refused is no longer there where it was typed."""
     playing_changed = Signal(bool)
     settings_changed = Signal()
     """Granularity or speed."""
     file_changed = Signal()
     """The scenario's file, or whether it differs from what is saved."""
     fell_back = Signal(str)
-    """In words, that a device has failed and NumPy goes on."""
+    """In words, that a device has failed and NumPy continues."""
     working = Signal(bool)
     """Whether the engine has been at work for long enough to say so."""
 
@@ -107,34 +107,34 @@ class Session(QObject):
 
     @property
     def undo_stack(self) -> Steps:
-        """What can be undone now: a lesson has a stack of its own."""
+        """What can be undone now; a lesson has its own stack."""
         stack = self.undo_group.activeStack()
         assert isinstance(stack, Steps)
         return stack
 
     @property
     def path(self) -> Path | None:
-        """The scenario's file; None when it has none yet."""
+        """The scenario's file; None if it has none yet."""
         return self.file.path
 
     @property
     def scenario(self) -> Scenario | None:
-        """The scenario on show."""
+        """The scenario that is shown."""
         return self.trace.workload.scenario if self.trace else None
 
     def open(self, path: Path) -> None:
-        """Read a scenario file and show it; undo goes back to the one before.
+        """Read a scenario file and show it; undo goes back to the previous one.
 
         Raises
         ------
         InputError
-            The file cannot be read; its input is checked later and told by `refused`.
+            The file cannot be read; its input is checked later, and `refused` reports errors in it.
         """
         scenario = load_scenario(path)
         self.start(scenario, path)
 
     def start(self, scenario: Scenario, path: Path | None) -> None:
-        """Show another scenario; `path` None when it is not a file yet."""
+        """Show another scenario; `path` is None if it is not a file yet."""
         what = f"open {safe_text(path.name)}" if path else "open"
         self._replace(scenario, File(path, scenario), what, opened=True)
 
@@ -146,7 +146,7 @@ class Session(QObject):
             self._replace(scenario, self.file, what, opened=False)
 
     def _replace(self, scenario: Scenario, file: File, what: str, *, opened: bool) -> None:
-        self.reading.cancel()  # a file that is still read comes too late
+        self.reading.cancel()  # a file that is still being read comes too late
 
         def accept(trace: Trace) -> None:
             if self.trace is None:
@@ -169,21 +169,21 @@ class Session(QObject):
         Raises
         ------
         InputError
-            The file cannot be written; what was there is as it was.
+            The file cannot be written; the old file stays as it was.
         """
         if self.scenario is None:
             return
         save_scenario(self.scenario, path)
-        if self.undo_stack.moving:  # what is written is what is on show
+        if self.undo_stack.moving:  # what is written is what is shown
             self._call_off()
         self.file.path, self.file.opened = path, self.scenario
         self.undo_stack.setClean()
         self.file_changed.emit()
 
     def build(self, scenario: Scenario, accept: Accept, *, undo: bool = False) -> None:
-        """Build a trace in the worker; `accept` is told it, unless another is asked for first.
+        """Build a trace in the worker; `accept` gets it, unless another one is asked for first.
 
-        `undo` tells that it is the stack that asks: of undo and redo the last counts.
+        `undo` says that the undo stack asks; of several undo and redo steps the last counts.
         """
         if not undo:
             self.undo_stack.return_to_show()
@@ -191,23 +191,23 @@ class Session(QObject):
         self._submit("trace", lambda: (accept, self.engines.trace(scenario)))
 
     def _call_off(self) -> None:
-        """Let nothing come of the trace that was asked for."""
+        """Discard the trace that was asked for."""
         self._accept = None
         self.undo_stack.return_to_show()
 
     @property
     def why(self) -> str:
-        """In words, why this engine computes and no other; empty where there is no reason."""
+        """In words, why this engine computes and no other; empty if there is no reason."""
         return self.engines.why(self.trace.workload) if self.trace else self.engines.note
 
     def _fall_back(self, trace: Trace, error: Exception) -> None:
-        """Go on with NumPy where a device has failed: the scenario and the cursor stay."""
+        """Continue with NumPy because a device has failed: the scenario and the cursor stay."""
         self.engines.give_up(trace.engine, error)
         self.fell_back.emit(f"{self.engines.note}: NumPy goes on.")
         self.build(trace.workload.scenario, self.show_trace)
 
     def show_trace(self, trace: Trace) -> None:
-        """Show another trace, at the part of the matrix that is on show."""
+        """Show another trace, at the part of the matrix that is shown now."""
         if self.trace is not None:
             self._cursor = carried(self._cursor, self.trace, trace)
             self._cell = kept_cell(self._cell, trace)
@@ -216,8 +216,8 @@ class Session(QObject):
 
     def _take(self, trace: Trace) -> None:
         if self.trace is not None and self.trace is not trace:
-            # Panels that nobody sees, and a run set aside, may hold it for long. In the engine's
-            # thread: the trace may be at work there.
+            # Hidden panels, and a run that was set aside, may keep it for long. This is done in the
+            # engine's thread, because the trace may be at work there.
             self._worker.submit(f"forget {id(self.trace)}", partial(_forget, self.trace))
         self.trace = trace
         self._worker.drop("view")
@@ -234,19 +234,19 @@ class Session(QObject):
         points: tuple[Pointer, ...] = (),
         then: Accept = lambda trace: None,
     ) -> None:
-        """Show a place of a scenario, as a lesson says it; it is no step that can be undone.
+        """Show a place of a scenario for a lesson; this is not a step that can be undone.
 
-        Nor can anything before it, where the scenario is another: undo would show the scenario of
-        one step under the words of the next.
+        If the scenario is another one, earlier steps cannot be undone either: undo would show the
+        scenario of one step under the words of the next.
 
         Parameters
         ----------
         scenario : Scenario
-            Becomes the one on show; without a file.
+            The scenario to show; it has no file.
         cursor, row, points
             What is shown of it: the cursor, the explained row, what is pointed at.
         then : callable
-            Told the trace once it is on show.
+            Is given the trace when it is shown.
         """
         self.play(False)
 
@@ -263,13 +263,13 @@ class Session(QObject):
             then(trace)
 
         if self.trace is not None and scenario == self.scenario:
-            self._call_off()  # what was asked for before comes too late
+            self._call_off()  # what was asked for earlier comes too late
             accept(self.trace)
         else:
             self.build(scenario, accept)
 
     def set_aside(self) -> Aside | None:
-        """Return what is on show, to put back later; until then another stack is for undo."""
+        """Return what is shown, to show it again later; until then undo uses another stack."""
         if self.trace is None:
             return None
         self._call_off()
@@ -278,7 +278,7 @@ class Session(QObject):
         return kept
 
     def put_back(self, kept: Aside) -> None:
-        """Show what was set aside, as it was."""
+        """Show what was set aside, as it was before."""
         self.play(False)
         borrowed = self.undo_stack
         self._accept = None
@@ -290,7 +290,7 @@ class Session(QObject):
         self.file_changed.emit()
 
     def point_at_nothing(self) -> None:
-        """Show what is on show without what a lesson pointed at."""
+        """Show the same without what a lesson pointed at."""
         if self._points:
             self._points = ()
             self._ask()
@@ -303,7 +303,7 @@ class Session(QObject):
 
     @property
     def cursor(self) -> Cursor:
-        """The cursor asked for last; the view follows."""
+        """The cursor that was asked for last; the view follows."""
         return self._cursor
 
     def go(self, cursor: Cursor) -> None:
@@ -323,7 +323,7 @@ class Session(QObject):
             self.go(end_of_visit(program, index))
 
     def step(self, forward: bool = True, by: Granularity | None = None) -> None:
-        """Go one step on or back."""
+        """Go one step forwards or backwards."""
         if self.trace is not None:
             self.go(step(self.trace.program, self._cursor, by or self.granularity, forward))
 
@@ -342,7 +342,7 @@ class Session(QObject):
         self._ask()
 
     def select(self, cell: Cell | None) -> None:
-        """Select a cell that the run has; its row is explained too, unless it is of K or V."""
+        """Select a cell that the run has; its row is explained, too, unless it is of K or V."""
         if cell is not None and (self.trace is None or not exists(self.trace.workload, cell)):
             return
         self._cell = cell
@@ -351,7 +351,7 @@ class Session(QObject):
         self._ask()
 
     def move_selection(self, across: int, down: int) -> None:
-        """Select the next cell to the right or below; the current tile's first to begin with."""
+        """Select the next cell to the right or below; at first, one of the current tile."""
         if self.trace is None or self.view is None:
             return
         if self._cell is None:
@@ -361,7 +361,7 @@ class Session(QObject):
             self.select(moved_cell(self.trace.workload, self._cell, across, down))
 
     def want(self, need: Need[Any], on: bool = True) -> None:
-        """Put what a panel needs into every view from now on, or not any more."""
+        """Put what a panel needs into every view from now on, or stop doing so."""
         if on and need.make is not nothing:
             self._needs[need] = None
             self._ask()
@@ -369,7 +369,7 @@ class Session(QObject):
             self._needs.pop(need, None)
 
     def _ask(self, seek: Callable[[], Stop] | None = None) -> None:
-        """Ask for the view at the cursor, or at where a search finds that playing comes to."""
+        """Ask for the view at the cursor, or at the place where playing ends."""
         trace, cursor, row, cell = self.trace, self._cursor, self._row, self._cell
         needs, points = tuple(self._needs), self._points
         if trace is None:
@@ -411,7 +411,7 @@ class Session(QObject):
         self.settings_changed.emit()
 
     def change_speed(self, faster: bool) -> None:
-        """Take the next speed up or down."""
+        """Choose the next higher or lower speed."""
         place = SPEEDS.index(self.speed) + (1 if faster else -1)
         self.set_speed(SPEEDS[min(max(place, 0), len(SPEEDS) - 1)])
 
@@ -424,7 +424,7 @@ class Session(QObject):
         return max(16, round(1000 * SECONDS_PER_OP / self.speed))
 
     def play_step(self) -> None:
-        """Go one step of playing, unless the engine is behind."""
+        """Play one step, unless the engine is behind."""
         assert self.trace is not None
         if self._worker.busy:  # the engine is behind: wait for it rather than skip tiles
             return
@@ -437,7 +437,7 @@ class Session(QObject):
             self._ask(self.runs.step_to(self.trace, self._cursor, target))
 
     def _arrive(self, asked: Cursor, stop: Stop) -> bool:
-        """Move the cursor to where a step of playing came to, unless it has been moved since."""
+        """Move the cursor to the end of a step of playing, unless it has been moved since."""
         if self._cursor != asked:
             return False
         self._cursor = stop.cursor
@@ -445,23 +445,23 @@ class Session(QObject):
             self.play(False)
             self.runs.stopped.emit(stop.condition.words)
             self.runs.play_ended.emit(stop)
-        if self._worker.busy:  # another view of the place that has been left
+        if self._worker.busy:  # another view of the place that the cursor has left
             self._ask()
         return True
 
     # --- worker ---------------------------------------------------------------------------
 
     def background(self, words: str, job: Callable[[Report], object]) -> None:
-        """Run something that takes long beside the window; an `InputError` is told."""
+        """Do something that takes long beside the window; an `InputError` is reported."""
         self.tasks.start(words, words, job, lambda _: None)
 
     def run_all(self, done: Callable[[dict[str, EngineRun]], None]) -> None:
-        """Run naive and both FlashAttentions on their engines beside the window, to their ends.
+        """Run naive and both FlashAttentions to their ends on their engines, beside the window.
 
         Parameters
         ----------
         done : callable
-            Told what each came to, by algorithm, unless the runs were cancelled.
+            Is given the result of each by algorithm, unless the runs were cancelled.
         """
         trace = self.trace
         if trace is not None:
@@ -486,7 +486,7 @@ class Session(QObject):
     def _finished(self, kind: str, result: object) -> None:
         if kind == "trace":
             accept, trace = cast(tuple[Accept, Trace], result)
-            if accept is self._accept:  # else a later scenario has been asked for meanwhile
+            if accept is self._accept:  # otherwise a later scenario has been asked for
                 accept(trace)
         elif kind == "view":
             trace, view, found = cast(tuple[Trace, View, tuple[Cursor, Stop] | None], result)
@@ -515,7 +515,7 @@ class Session(QObject):
         loop, deadline = QEventLoop(), time.monotonic() + seconds
         while time.monotonic() < deadline:
             told = self.settled
-            loop.processEvents()  # what has been told may ask for more
+            loop.processEvents()  # what has been reported may ask for more
             if told and self.settled:
                 return
             time.sleep(0.001)
@@ -527,7 +527,7 @@ class Session(QObject):
 
     @property
     def settled(self) -> bool:
-        """Whether no work runs or waits and every result has been told."""
+        """Whether no work runs or waits and every result has been reported."""
         workers = all(worker.settled for worker in (self._worker, *self._others))
         return workers and self.tasks.settled and self.reading.settled
 
@@ -541,11 +541,11 @@ class Session(QObject):
 
 
 def _forget(trace: Trace) -> None:
-    """Keep nothing of a run that is not on show, and give its memory back."""
+    """Forget what can be computed again of a run that is not shown, and return its memory."""
     trace.forget()
     give_back()
 
 
 def out_of_memory() -> InputError:
-    """Return the error for a run that needs more memory than there is."""
+    """Return the error of a run that needs more memory than there is."""
     return refuse("scenario", "", "", "a problem that fits in memory")

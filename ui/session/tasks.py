@@ -1,4 +1,4 @@
-"""Work that takes long: in a thread of its own, with progress, time left and a way to stop it."""
+"""Work that takes long: in another thread, with progress, time left and a way to stop it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ui.safety.log import LOG
 from ui.session.worker import Worker
 
 Report = Callable[[float], None]
-"""Told the share done, 0 to 1; raises `Cancelled` once the work is not wanted any more."""
+"""Is given the share done, 0 to 1; raises `Cancelled` when the work is no longer wanted."""
 _TELL_EVERY = 0.05
 """Seconds between two reports of progress that are passed on."""
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
-    """The work is not wanted any more."""
+    """The work is no longer wanted."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class _Task:
 class Tasks(QObject):
     """Long pieces of work, one after another; of each kind only the latest counts.
 
-    Views keep coming meanwhile: they have a `Worker` of their own.
+    Views still come in the meantime, because they have another `Worker`.
     """
 
     progressed = Signal(str, float, float)
@@ -43,7 +43,7 @@ class Tasks(QObject):
     failed = Signal(object)
     """The exception of a task."""
     rested = Signal()
-    """Nothing is left to do."""
+    """No work is left."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -60,18 +60,18 @@ class Tasks(QObject):
         job: Callable[[Report], Any],
         done: Callable[[Any], None],
     ) -> None:
-        """Do some work in place of earlier work of its kind.
+        """Do some work, which replaces earlier work of its kind.
 
         Parameters
         ----------
         kind : str
-            What it is: of each kind only the latest is finished.
+            What it is; of each kind only the latest is finished.
         words : str
             What the user reads while it runs, such as ``running to the next row``.
         job : callable
-            The work, in the other thread; told a `Report`, which it calls often.
+            The work, in the other thread; it is given a `Report`, which it calls often.
         done : callable
-            Told the result, in this thread, unless the task was cancelled or replaced.
+            Is given the result, in this thread, unless the task was cancelled or replaced.
         """
         self.cancel(kind)
         task = self._tasks[kind] = _Task(words, done)
@@ -102,7 +102,7 @@ class Tasks(QObject):
         self._worker.submit(kind, run)
 
     def cancel(self, kind: str | None = None) -> None:
-        """Stop the work of a kind, or all: what it would have changed stays as it is."""
+        """Stop the work of a kind, or all work; what it would have changed stays as it is."""
         for name in list(self._tasks) if kind is None else [kind]:
             task = self._tasks.pop(name, None)
             if task is not None:
@@ -111,7 +111,7 @@ class Tasks(QObject):
 
     @property
     def settled(self) -> bool:
-        """Whether nothing runs or waits and every result has been told."""
+        """Whether nothing runs or waits and every result has been reported."""
         return self._worker.settled
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class Tasks(QObject):
             task.done(value)
 
     def _rest(self) -> None:
-        if self._worker.settled:  # else more has been started since that was told
+        if self._worker.settled:  # otherwise more work has been started since
             self.rested.emit()
 
     def _failed(self, kind: str, error: Exception) -> None:

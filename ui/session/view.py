@@ -1,4 +1,4 @@
-"""What is on show: the state at the cursor, and what panels need beyond it."""
+"""What is shown: the state at the cursor, and what panels need in addition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.run.trace import Trace
 Model = TypeVar("Model")
 
 Make = Callable[[Trace, Snapshot, RowReport], Model]
-"""Makes what a panel needs beyond the snapshot; in a few milliseconds, for it is made with it."""
+"""Makes what a panel needs beyond the snapshot; quickly, because it is made with each view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def nothing(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is on show.
+    """What is shown.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class View:
     cell : Cell or None
         The cell that is selected, of the current head.
     models : mapping
-        What the panels in sight need beyond the snapshot; `model` returns one as what it is.
+        What the visible panels need beyond the snapshot; `model` returns one of them with its type.
     points : tuple of Pointer
         What a lesson points at.
     """
@@ -67,7 +67,7 @@ class View:
         Raises
         ------
         KeyError
-            It was not wanted yet when the view was asked for.
+            It was not yet needed when the view was asked for.
         """
         made: Any = None if need.make is nothing else self.models[need]
         model: Model = made

@@ -1,4 +1,4 @@
-"""Engine work off the GUI thread: one thread, and of each kind of job only the latest."""
+"""Engine work outside of the GUI thread: one thread, and of each kind of job only the latest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 
 class Worker(QObject):
-    """Runs jobs one after another in a thread of its own.
+    """Runs jobs one after another in its own thread.
 
     A job that waits is replaced by a later one of the same kind, so that stepping quickly
     never queues work. Results come back as signals, in the thread that made the worker.
@@ -21,7 +21,7 @@ class Worker(QObject):
     failed = Signal(str, object)
     """Kind and exception of a job."""
     idle = Signal()
-    """Nothing is left to do; comes after the last result."""
+    """No job is left; it comes after the last result."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -36,14 +36,14 @@ class Worker(QObject):
         self._thread.start()
 
     def submit(self, kind: str, job: Callable[[], Any]) -> None:
-        """Run `job` soon, in place of one of the same kind that still waits."""
+        """Run `job` soon, instead of a job of the same kind that is still waiting."""
         with self._changed:
             self._jobs.pop(kind, None)
             self._jobs[kind] = job
             self._changed.notify()
 
     def drop(self, kind: str) -> None:
-        """Forget a job that still waits."""
+        """Forget a job that is still waiting."""
         with self._changed:
             self._jobs.pop(kind, None)
 
@@ -55,7 +55,7 @@ class Worker(QObject):
 
     @property
     def settled(self) -> bool:
-        """Whether nothing runs or waits and every result has been told."""
+        """Whether nothing runs or waits and every result has been reported."""
         with self._changed:
             return not self._working and not self._jobs and self._started == self._told
 
@@ -85,12 +85,12 @@ class Worker(QObject):
                 self._working = True
                 self._started += 1
             self._do(kind, job)
-            del job  # with all that it took along: the next may be long in coming
+            del job  # with everything that it uses, because the next job may come much later
 
     def _do(self, kind: str, job: Callable[[], Any]) -> None:
         try:
             result = job()
-        except Exception as error:  # every failure is told, none ends the thread
+        except Exception as error:  # every failure is reported, and none ends the thread
             self.failed.emit(kind, error)
         else:
             self.finished.emit(kind, result)

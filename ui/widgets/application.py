@@ -1,4 +1,4 @@
-"""Qt's application, as the window and all that is painted without one want it."""
+"""Qt's application, for the window and for everything that is painted without a window."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from ui.safety.log import QtStart, take_qt_message
 from ui.widgets.focus import FocusRing
 
 PICTURES_KIB = 3072
-"""Of buttons and the like, kept by Qt: of itself it keeps three times that, of sizes long gone."""
+"""Pictures of buttons and the like that Qt keeps; by default it keeps three times as much, also of
+sizes no longer used."""
 
 
 def application() -> QApplication:
-    """Return the Qt application, made now if there is none: Fusion, own fonts, its words logged."""
+    """Return the Qt application, made now if there is none: Fusion, own fonts, messages logged."""
     app = QApplication.instance()
     if not isinstance(app, QApplication):
         share_pools()  # before there are threads
@@ -27,7 +28,7 @@ def application() -> QApplication:
         app = QApplication(sys.argv[:1])
         qInstallMessageHandler(take_qt_message)
     load_fonts()
-    if app.findChild(FocusRing) is None:  # made now, or by somebody who asked Qt a question
+    if app.findChild(FocusRing) is None:  # made now, or earlier by a question to Qt
         app.setApplicationName("Tilescope")
         app.setApplicationVersion(version())
         app.setStyle("Fusion")

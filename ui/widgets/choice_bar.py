@@ -1,4 +1,4 @@
-"""The row of choices over a plot: groups of buttons and lists, on as many lines as they need."""
+"""The row of choices above a plot: groups of buttons and lists, on as many lines as they need."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Option:
     Attributes
     ----------
     value : str
-        What it stands for.
+        The value that it stands for.
     text, short : str
-        Its words, and those where there is little room.
+        Its words, and the words for small places.
     tip : str
         What it shows, in one sentence.
     """
@@ -48,9 +48,9 @@ class Choice:
     name : str
         What is chosen.
     options : tuple of Option
-        What from.
+        The options.
     listed : bool
-        Whether it is a list that opens, not a row of buttons.
+        Whether it is a list that opens instead of a row of buttons.
     """
 
     name: str
@@ -73,7 +73,7 @@ def one_of(values: Iterable[Value], value: str) -> Value:
 
 
 def bar_sheet(style: Style) -> str:
-    """Return the looks of the buttons and lists of a bar."""
+    """Return the style of the buttons and lists of a bar."""
     t, px = style.theme, style.px
     return (
         f"QToolButton {{ color: {t.muted}; background: {t.field}; padding: 0;"
@@ -88,7 +88,7 @@ def bar_sheet(style: Style) -> str:
 
 @guarded
 class Button(QToolButton):
-    """A button that Enter presses as well: Space plays the run."""
+    """A button that Enter presses, too: Space plays the run."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -146,12 +146,12 @@ class PlotBar(QWidget):
         box.activated.connect(lambda _: self.chosen.emit(choice.name, box.currentData()))
 
     def choose(self, name: str, value: str) -> None:
-        """Choose as a press would, and tell it."""
+        """Choose as if a button were pressed, and emit the signal."""
         self.show_chosen(name, value)
         self.chosen.emit(name, value)
 
     def show_chosen(self, name: str, value: str) -> None:
-        """Show what is chosen without telling."""
+        """Show a choice without emitting the signal."""
         if name in self.lists:
             self.lists[name].setCurrentIndex(self.lists[name].findData(value))
         for (owner, other), button in self.buttons.items():
@@ -176,7 +176,7 @@ class PlotBar(QWidget):
             box.set_style(style)
 
     def arrange(self, width: float) -> int:
-        """Place everything in lines of at most `width` pixels; return the height that takes."""
+        """Place everything in lines of at most `width` pixels; return the height."""
         style = self.style_now
         font = style.text_font(12)
         fit = self.fit_button
@@ -197,7 +197,7 @@ class PlotBar(QWidget):
                 widget.setGeometry(round(x), line * (height + gap), round(size - 2), height)
                 x += size
             x += style.px(10)
-        # At the end of the first line, or beside what stands there: it never begins a line.
+        # It is at the end of the first line and never begins a line.
         left = width - fit_width if lines[-1] else x
         fit.setFont(font)
         fit.setGeometry(round(left), 0, round(fit_width), height)
@@ -230,7 +230,7 @@ class PlotBar(QWidget):
 
 
 def lines_of(widths: Sequence[float], gap: float, room: float, kept: float = 0.0) -> list[int]:
-    """Return on which line each of some boxes goes; `kept` pixels of the first are not theirs."""
+    """Return the line of each of some boxes; `kept` pixels of the first line are not for them."""
     out, x, line = [], 0.0, 0
     for width in widths:
         if x > 0 and x + width > room - (kept if line == 0 else 0.0):

@@ -18,10 +18,10 @@ _PAD, _ARROW, _HIGH, _RADIUS = 8.0, 14.0, 24.0, 4.0
 
 @guarded
 class ChoiceBox(QComboBox):
-    """A list; scrolling past it changes nothing.
+    """A list whose choice does not change when one scrolls over it.
 
-    Fusion's own has a frame that high contrast does not show, and an arrow that does not grow
-    with the text.
+    Fusion's list has a frame that high contrast does not show, and an arrow that does not grow with
+    the text.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class ChoiceBox(QComboBox):
         """Take theme and text scale."""
         self.style_now = style
         self.setFont(style.text_font(12))
-        # The view sets its text itself: figures of equal width bring a wide hyphen with them.
+        # The view sets its text itself, because figures of equal width have a wide hyphen.
         listed = QFont(style.text_font(12))
         listed.unsetFeature(QFont.Tag("tnum"))
         self.view().setFont(listed)

@@ -1,4 +1,4 @@
-"""One picture of the window that gives way to the next: what was seen fades over what is."""
+"""A change of picture in the window: the old picture fades over the new one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FADE_MS = 260
 
 @guarded
 class Fade(QWidget):
-    """Lies over a widget while its old picture fades.
+    """Lies above a widget while the widget's old picture fades.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Fade(QWidget):
         self.hide()
 
     def take(self) -> None:
-        """Take a picture of the widget and lay it over."""
+        """Take a picture of the widget and put it above the widget."""
         self._left.stop()
         self.hide()
         self.picture = self._over.grab()
@@ -51,7 +51,7 @@ class Fade(QWidget):
             self._left.start()
 
     def _end(self) -> None:
-        """Go, and keep no picture: it is as large as the window."""
+        """Hide, and keep no picture, because it is as large as the window."""
         self.hide()
         self.picture = QPixmap()
 

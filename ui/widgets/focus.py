@@ -1,7 +1,7 @@
-"""Which widget shows that it has the focus: the one to which a key took it, not a click.
+"""Which widget shows that it has the focus: only one to which a key, not a click, moved it.
 
-A ring around a button that somebody has clicked, or that got the focus because another one went,
-looks like a choice. Browsers draw the same line (``:focus-visible``).
+A ring around a button that somebody has clicked, or that got the focus because another widget
+disappeared, looks like a choice. Browsers make the same distinction (``:focus-visible``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shiboken6 import isValid
 RING = "ring"
 """The property of a widget that shows its focus; style sheets ask for ``[ring="true"]``."""
 _BY_KEY = Qt.WidgetAttribute.WA_KeyboardFocusChange
-"""What Qt sets on a window when Tab or a shortcut has moved the focus in it."""
+"""The property that Qt sets on a window when Tab or a shortcut has moved the focus in it."""
 
 
 def has_ring(widget: QWidget) -> bool:
@@ -37,13 +37,13 @@ class FocusRing(QObject):
 
     def _follow(self, old: QWidget | None, now: QWidget | None) -> None:
         if now is None:
-            return  # another program has the keys; when they come back the ring is still there
+            return  # another program has the keyboard; when it comes back the ring is still there
         window = now.window()
         by_key = window.testAttribute(_BY_KEY)
-        window.setAttribute(_BY_KEY, False)  # so that it tells of the next move alone
+        window.setAttribute(_BY_KEY, False)  # so that it tells only of the next move
         ringed = self._ringed if self._ringed is not None and isValid(self._ringed) else None
         clicked = bool(now.focusPolicy() & Qt.FocusPolicy.ClickFocus)
-        along = ringed is not None and ringed is old and not clicked  # arrow keys, in a group
+        along = ringed is not None and ringed is old and not clicked  # the arrow keys in a group
         self._ringed = now if by_key or along or now is ringed else None
         if ringed is not None and ringed is not self._ringed:
             _show(ringed, False)
@@ -53,6 +53,6 @@ class FocusRing(QObject):
 
 def _show(widget: QWidget, on: bool) -> None:
     widget.setProperty(RING, on)
-    widget.style().unpolish(widget)  # style sheets look at properties only then
+    widget.style().unpolish(widget)  # style sheets read properties only then
     widget.style().polish(widget)
     widget.update()

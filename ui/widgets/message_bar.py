@@ -1,4 +1,4 @@
-"""Messages of the window, laid over what is on show: nothing moves when one comes or goes."""
+"""Messages of the window, shown above its content: nothing moves when one comes or goes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ui.safety.overrides import guarded
 from ui.widgets.sheet import set_sheet
 
 _WIDE, _EDGE, _PAD, _ICON, _BUTTON = 640.0, 8.0, 10.0, 16.0, 22.0
-"""At scale 1: most width, room around it, room inside, and the sizes of sign and button."""
+"""At scale 1: most width, space around it, space inside, and the sizes of sign and button."""
 _FIRST_MS, _LETTER_MS = 3000, 60
-"""How long a hint stays: the time to notice it, and what each letter takes to read."""
+"""How long a hint stays: the time to notice it, and the time to read each letter."""
 
 _MOVES = (QEvent.Type.Resize, QEvent.Type.Move, QEvent.Type.Show, QEvent.Type.Hide)
 
@@ -26,11 +26,11 @@ class Kind(Enum):
     """What a message is about, which decides how long it stays."""
 
     HINT = "hint"
-    """What happened or could be done: it goes by itself."""
+    """What happened or could be done: it disappears by itself."""
     REFUSAL = "refusal"
-    """Why something asked for was not done: it goes once that is repaired, or with Escape."""
+    """Why something was not done: it disappears when that is repaired, or with Escape."""
     FAILURE = "failure"
-    """What the user has to know whatever comes next: it stays until its button is pressed."""
+    """What the user has to know in any case: it stays until its button is pressed."""
 
 
 def reading_ms(text: str) -> int:
@@ -42,21 +42,21 @@ def reading_ms(text: str) -> int:
 class MessageBar(QFrame):
     """One message at a time, with a button that dismisses it.
 
-    A failure waits below a later hint or refusal, and comes back when that has gone.
+    A failure is hidden by a later hint or refusal, and comes back when that has disappeared.
 
     Parameters
     ----------
     window : QWidget
-        What it lies in.
+        The window that contains it.
     anchor : QWidget
-        The widget that it lies over; where it moves, the message goes along.
+        The widget above which it is shown; when that moves, the message moves, too.
 
     Attributes
     ----------
     kind : Kind
-        Of the message on show.
+        Kind of the message that is shown.
     life : QTimer
-        Runs while a hint is on show, and hides it in the end.
+        Runs while a hint is shown, and hides it at the end.
     close_button : QToolButton
         Dismisses the message.
     """
@@ -89,16 +89,16 @@ class MessageBar(QFrame):
     # --- saying -----------------------------------------------------------------------------
 
     def text(self) -> str:
-        """Return the message on show, or the last one."""
+        """Return the current message, or the last one."""
         return self._text
 
     @property
     def comfortable(self) -> int:
-        """The width, in pixels, that words of a message read well in."""
+        """The width, in pixels, at which words of a message are easy to read."""
         return round(self._style.px(_WIDE) / 2)
 
     def say(self, text: str, kind: Kind = Kind.HINT) -> None:
-        """Show a message in place of the one before."""
+        """Show a message instead of the previous one."""
         if kind is Kind.FAILURE:
             self._failure = text
         self._show(text, kind)
@@ -106,7 +106,7 @@ class MessageBar(QFrame):
     def _show(self, text: str, kind: Kind) -> None:
         self.kind = kind
         self._text = text
-        # Paths and dotted names may break across lines as well.
+        # Paths and dotted names may also be broken across lines.
         self._words.setText(re.sub(r"(?<=\S)([./\\_-])(?=\S)", "\\1\u200b", text))
         self.setAccessibleName(text)
         self._dress()
@@ -121,30 +121,30 @@ class MessageBar(QFrame):
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
     def dismiss(self) -> None:
-        """Take the message away, whatever it is."""
+        """Remove the message, whatever it is."""
         if self.kind is Kind.FAILURE:
             self._failure = ""
         self._end()
 
     def settle(self) -> None:
-        """Take a refusal away: what it was about has been repaired or is not on show any more."""
+        """Remove a refusal: its cause has been repaired or is no longer shown."""
         if self.kind is Kind.REFUSAL:
             self._end()
 
     def unsay(self, text: str) -> None:
-        """Take a hint away that is not true any more, if it is the one on show."""
+        """Remove a hint that is no longer true, if it is the current one."""
         if self.kind is Kind.HINT and self.text() == text:
             self._end()
 
     def escape(self) -> bool:
-        """Take a hint or a refusal away; return whether there was one."""
+        """Remove a hint or a refusal; return whether there was one."""
         if self.isHidden() or self.kind is Kind.FAILURE:
             return False
         self._end()
         return True
 
     def _end_hint(self) -> None:
-        if self.underMouse() or self.close_button.hasFocus():  # somebody reads it
+        if self.underMouse() or self.close_button.hasFocus():  # somebody is reading it
             self.life.start(_FIRST_MS)
         else:
             self._end()
@@ -199,17 +199,17 @@ class MessageBar(QFrame):
     # --- place ------------------------------------------------------------------------------
 
     def neighbours(self) -> list[QWidget]:
-        """Return the widgets whose place decides on its own."""
+        """Return the widgets whose places determine the message's place."""
         return [self._anchor]
 
     def room(self) -> QRect:
-        """Return the part of the window that it may cover."""
+        """Return the part of the window that the message may cover."""
         window = self.parentWidget()
         assert window is not None
         return QRect(self._anchor.mapTo(window, QPoint()), self._anchor.size())
 
     def place(self) -> None:
-        """Lie at the top of the room there is, as wide as the words need."""
+        """Move to the top of that part, as wide as the words need."""
         room, px = self.room(), self._style.px
         edge = round(px(_EDGE))
         most = max(min(room.width() - 2 * edge, round(px(_WIDE))), 1)
@@ -222,7 +222,7 @@ class MessageBar(QFrame):
         self.move(room.center().x() - width // 2, room.top() + edge)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Go along when what it lies over moves, comes or goes."""
+        """Follow when the widget below moves, appears or disappears."""
         if event.type() in _MOVES:
             self._later.start()
         return False

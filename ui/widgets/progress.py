@@ -1,4 +1,4 @@
-"""What a long piece of work looks like in the header: words, share, time left, Cancel."""
+"""How a long piece of work is shown in the header: words, share, time left, Cancel."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 
 PATIENCE_MS = 250
-"""Work that ends sooner is not mentioned."""
+"""Work that ends sooner is not shown."""
 
 
 @guarded
 class Words(QLabel):
-    """Words that end in an ellipsis rather than make the window wider."""
+    """Words that end in an ellipsis instead of making the window wider."""
 
     def width_of(self, text: str) -> int:
         """Return how wide it is with a text, in pixels."""
@@ -40,11 +40,11 @@ class Words(QLabel):
 
 
 class ProgressStrip(QWidget):
-    """Appears when work takes longer than a moment, and goes when it is done."""
+    """Appears when work takes longer than a moment, and disappears when it is done."""
 
     cancelled = Signal()
     toggled = Signal(bool)
-    """It is about to appear, or it has gone."""
+    """It is about to appear, or it has disappeared."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class ProgressStrip(QWidget):
         self.hide()
 
     def show_progress(self, words: str, share: float, left: float) -> None:
-        """Show how far some work is; `left` in seconds, NaN while it is not known."""
+        """Show how much of some work is done; `left` in seconds, NaN while it is not known."""
         soon = "" if math.isnan(left) else f", {max(1, math.ceil(left))} s left"
         self.words.setText(f"{words}{soon}")
         self._bar.setValue(round(100 * share))
@@ -79,7 +79,7 @@ class ProgressStrip(QWidget):
         self.show()
 
     def rest(self) -> None:
-        """Nothing is at work any more."""
+        """Hide: no work is being done any more."""
         self._patience.stop()
         self.hide()
         self.toggled.emit(False)

@@ -1,4 +1,4 @@
-"""Asks before a file that is there is written over, where no file dialog has asked already."""
+"""Asks before an existing file is replaced, if no file dialog has asked already."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 
 def ask_replace(parent: QWidget, there: list[Path], act: Callable[[], object]) -> None:
-    """Do something at once where nothing is in its way, else after the user agrees.
+    """Do something at once if no file is in its way, otherwise after the user agrees.
 
     Parameters
     ----------
     parent : QWidget
-        Whose question it is.
+        The widget that asks.
     there : list of Path
-        Files that would be written over.
+        Files that would be replaced.
     act : callable
-        What writes.
+        Writes the files.
     """
     if not there:
         act()

@@ -1,4 +1,4 @@
-"""Style sheets of widgets: set where they are others, for Qt polishes all inside anew each time."""
+"""Style sheets of widgets: set only when they differ, because Qt then styles all children again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from PySide6.QtWidgets import QWidget
 
 
 def set_sheet(widget: QWidget, sheet: str) -> None:
-    """Give a widget a style sheet, unless it has that one."""
+    """Give a widget a style sheet, unless it has this one."""
     if sheet != widget.styleSheet():
         widget.setStyleSheet(sheet)

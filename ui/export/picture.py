@@ -68,10 +68,13 @@ class WidgetPicture:
 
     def png(self) -> QByteArray:
         """Return it as the bytes of a PNG."""
+        return self._as_png(self.image())
+
+    @staticmethod
+    def _as_png(image: QImage) -> QByteArray:
         data = QByteArray()
         buffer = QBuffer(data)
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-        image = self.image()
         image.setText("Software", "Tilescope")
         image.save(buffer, "PNG")  # type: ignore[call-overload]
         return data
@@ -107,8 +110,8 @@ class WidgetPicture:
         InputError
             A part of it cannot be drawn.
         """
-        content = QMimeData()
-        content.setImageData(self.image())
-        content.setData("image/png", self.png())
+        content, image = QMimeData(), self.image()
+        content.setImageData(image)
+        content.setData("image/png", self._as_png(image))
         content.setData("image/svg+xml", QByteArray(self.svg()))
         QGuiApplication.clipboard().setMimeData(content)

@@ -34,25 +34,42 @@ class _Text:
     height: float
 
 
-_kept = threading.local()
-"""Texts of each thread: a picture may be exported while the window is painted."""
-_MOST_TEXTS = 2048
+class _Kept(threading.local):
+    """Texts of each thread: a picture may be exported while the window is painted.
+
+    Widths stand by themselves: who sets a text in lines asks for those of many words in several
+    sizes, draws few of them, and is not to drive out what is drawn.
+    """
+
+    def __init__(self) -> None:
+        self.texts: dict[tuple[str, str], _Text] = {}
+        self.older_texts: dict[tuple[str, str], _Text] = {}
+        self.widths: dict[tuple[str, str], float] = {}
+        self.older_widths: dict[tuple[str, str], float] = {}
+
+
+_kept = _Kept()
+_MOST_TEXTS, _MOST_WIDTHS = 1024, 4096
+"""Kept of the latest; as many older ones, which go unless they are asked for again."""
 
 
 def _text(font: QFont, text: str) -> _Text:
-    texts: dict[tuple[str, str], _Text] = _kept.__dict__.setdefault("texts", {})
     key = (font_key(font), text)
-    found = texts.get(key)
+    found = _kept.texts.get(key)
     if found is None:
-        if len(texts) >= _MOST_TEXTS:
-            texts.clear()
-        text = with_narrow_hyphens(font, text)
-        laid_out = QStaticText(text)
-        laid_out.setTextFormat(Qt.TextFormat.PlainText)
-        laid_out.prepare(QTransform(), font)
-        advance = QFontMetricsF(font).horizontalAdvance(text)
-        found = texts[key] = _Text(laid_out, advance, laid_out.size().height())
+        found = _kept.older_texts.get(key) or _laid_out(font, text)
+        if len(_kept.texts) >= _MOST_TEXTS:
+            _kept.older_texts, _kept.texts = _kept.texts, {}
+        _kept.texts[key] = found
     return found
+
+
+def _laid_out(font: QFont, text: str) -> _Text:
+    advance = text_width(font, text)
+    laid_out = QStaticText(with_narrow_hyphens(font, text))
+    laid_out.setTextFormat(Qt.TextFormat.PlainText)
+    laid_out.prepare(QTransform(), font)
+    return _Text(laid_out, advance, laid_out.size().height())
 
 
 def with_narrow_hyphens(font: QFont, text: str) -> str:
@@ -65,7 +82,16 @@ def with_narrow_hyphens(font: QFont, text: str) -> str:
 
 def text_width(font: QFont, text: str) -> float:
     """Return how wide `text` is in `font`, in pixels."""
-    return _text(font, text).advance
+    key = (font_key(font), text)
+    found = _kept.widths.get(key)
+    if found is None:
+        found = _kept.older_widths.get(key)
+        if found is None:
+            found = QFontMetricsF(font).horizontalAdvance(with_narrow_hyphens(font, text))
+        if len(_kept.widths) >= _MOST_WIDTHS:
+            _kept.older_widths, _kept.widths = _kept.widths, {}
+        _kept.widths[key] = found
+    return found
 
 
 def fitted(font: QFont, text: str, width: float) -> str:

@@ -117,7 +117,9 @@ def flow(
     leading : float
         Room between lines, in pixels at scale 1.
     """
-    metrics, space = QFontMetricsF(style.text_font(size)), text_width(style.text_font(size), " ")
+    font = style.text_font(size)
+    metrics, space = QFontMetricsF(font), text_width(font, " ")
+    ascent, descent = metrics.ascent(), metrics.descent()
     out: list[Piece] = []
     line: list[tuple[Word, float]] = []
     x, y, widest = left, top, left
@@ -125,18 +127,18 @@ def flow(
     def finish(y: float) -> float:
         """Set the line on its baseline; return where it ends."""
         maths = [_formula(word.text, style, size) for word, _ in line if word.face is Face.MATHS]
-        up = max([metrics.ascent(), *(each.ascent for each in maths)])
-        down = max([metrics.descent(), *(each.descent for each in maths)])
+        up = max([ascent, *(each.ascent for each in maths)])
+        down = max([descent, *(each.descent for each in maths)])
         out.extend(Piece(at, y + up, word.text, word.face) for word, at in line)
         return y + up + down
 
     for cluster in _clusters(words, style, size, right - left - hang):
-        wide = sum(width_of(word.text, word.face, style, size) for word in cluster)
+        wide = sum(width for _, width in cluster)
         if line and x + wide > right:
             y, line, x = finish(y) + style.px(leading), [], left + hang
-        for word in cluster:
+        for word, width in cluster:
             line.append((word, x))
-            x += width_of(word.text, word.face, style, size)
+            x += width
         widest = max(widest, x)
         x += space
     bottom = finish(y)
@@ -145,29 +147,37 @@ def flow(
 
 def _clusters(
     words: Iterable[Word], style: Style, size: float, room: float
-) -> Iterator[list[Word]]:
-    """Yield words that stand on one line together; a word too long for any is taken apart."""
-    cluster: list[Word] = []
+) -> Iterator[list[tuple[Word, float]]]:
+    """Yield words that stand on one line together, with their widths.
+
+    A word too long for any line is taken apart.
+    """
+    fonts = {face: font_of(face, style, size) for face in Face if face is not Face.MATHS}
+    cluster: list[tuple[Word, float]] = []
     for word in words:
         if cluster and not word.glued:
             yield cluster
             cluster = []
-        long = word.face is not Face.MATHS and width_of(word.text, word.face, style, size) > room
-        if not long:
-            cluster.append(word)
+        if word.face is Face.MATHS:
+            cluster.append((word, width_of(word.text, word.face, style, size)))
+            continue
+        font = fonts[word.face]
+        width = text_width(font, word.text)
+        if width <= room:
+            cluster.append((word, width))
             continue
         if cluster:
             yield cluster
             cluster = []
-        *parts, last = _parts(word, style, size, room)
+        *parts, last = ((part, text_width(font, part.text)) for part in _parts(word, font, room))
         yield from ([part] for part in parts)
         cluster = [last]
     if cluster:
         yield cluster
 
 
-def _parts(word: Word, style: Style, size: float, room: float) -> Iterator[Word]:
-    font, at = font_of(word.face, style, size), 0
+def _parts(word: Word, font: QFont, room: float) -> Iterator[Word]:
+    at = 0
     for n in range(1, len(word.text)):
         if text_width(font, word.text[at : n + 1]) > room:
             yield Word(word.text[at:n], word.face)
@@ -197,13 +207,16 @@ def paint_pieces(
     painter: QPainter, pieces: Iterable[Piece], style: Style, colour: str, size: float
 ) -> None:
     """Draw a text that `flow` has set with the same style and size."""
+    fonts: dict[Face, tuple[QFont, float, float]] = {}
     for piece in pieces:
         if piece.face is Face.MATHS:
             left = piece.x + style.px(_AIR * size)
             _formula(piece.text, style, size).draw(painter, left, piece.baseline, colour)
             continue
-        font = font_of(piece.face, style, size)
-        metrics = QFontMetricsF(font)
-        top = piece.baseline - metrics.ascent()
-        place = QRectF(piece.x, top, text_width(font, piece.text) + 1, metrics.height())
+        if piece.face not in fonts:
+            font = font_of(piece.face, style, size)
+            metrics = QFontMetricsF(font)
+            fonts[piece.face] = font, metrics.ascent(), metrics.height()
+        font, ascent, height = fonts[piece.face]
+        place = QRectF(piece.x, piece.baseline - ascent, text_width(font, piece.text) + 1, height)
         draw_text(painter, place, piece.text, font, colour, LEFT)

@@ -260,9 +260,13 @@ class Presenter(QObject):
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self.overlay.set_style(style)
-        if self.speaker is not None:
-            # It is as large as its own window says.
-            self.speaker.set_style(Style(style.theme, self._window.settings.text_scale))
+        if self.speaker is not None and self.speaker.isVisible():
+            self._style_speaker(self.speaker)
+
+    def _style_speaker(self, speaker: SpeakerWindow) -> None:
+        """Give its window the theme of the talk; it is as large as it says itself."""
+        theme = self._window.style_now.theme
+        speaker.set_style(Style(theme, self._window.settings.text_scale))
 
     # --- what keys do ---------------------------------------------------------------------
 
@@ -422,6 +426,7 @@ class Presenter(QObject):
     def open_speaker(self) -> None:
         """Open the speaker's window: all of the other screen, or a window where there is none."""
         speaker = self._make_speaker()
+        self._style_speaker(speaker)
         self._show_speaker_step()
         self._show_blank(self._window.actions_by_name["blank"].isChecked())
         self._say_why()
@@ -440,7 +445,6 @@ class Presenter(QObject):
             speaker.reveal_asked.connect(self.reveal)
             speaker.blank_asked.connect(self.toggle_blank)
             speaker.swap_asked.connect(self.swap_screens)
-        self.set_style(self._window.style_now)
         return self.speaker
 
     def _place_speaker(self, speaker: SpeakerWindow, screen: QScreen | None) -> None:

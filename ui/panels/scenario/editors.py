@@ -226,38 +226,55 @@ class ChoiceEditor(QComboBox):
 
 
 class Message(QWidget):
-    """A warning: sign and words; takes no room when there is none."""
+    """A warning: sign and words; takes no room when there is none.
+
+    Most never say anything, so sign and words are made for the first warning.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.text = ""
-        self._sign = QLabel()
-        self._words = QLabel(wordWrap=True)
-        self._words.setTextFormat(Qt.TextFormat.PlainText)
-        self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._words.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(2, 0, 0, 0)
-        row.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
-        row.addWidget(self._words, 1)
+        self._style = Style(DARK)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(2, 0, 0, 0)
+        self._labels: tuple[QLabel, QLabel] | None = None
         self.hide()
+
+    def _made(self) -> tuple[QLabel, QLabel]:
+        """Return sign and words."""
+        if self._labels is None:
+            sign, words = self._labels = QLabel(), QLabel(wordWrap=True)
+            words.setTextFormat(Qt.TextFormat.PlainText)
+            words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            words.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+            self._row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
+            self._row.addWidget(words, 1)
+            self._restyle(sign, words)
+        return self._labels
 
     def say(self, text: str) -> None:
         """Show `text`, or nothing."""
+        if text == self.text:
+            return
         self.text = text
         # Paths and dotted names may break across lines as well.
-        self._words.setText(re.sub(r"(?<=\S)([./\\_-])(?=\S)", "\\1\u200b", text))
+        self._made()[1].setText(re.sub(r"(?<=\S)([./\\_-])(?=\S)", "\\1\u200b", text))
         self.setVisible(bool(text))
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
-        bad = style.theme.bad
-        size = round(style.px(14))
-        self._sign.setPixmap(icon("warning", bad).pixmap(QSize(size, size)))
+        self._style = style
+        if self._labels is not None:
+            self._restyle(*self._labels)
+
+    def _restyle(self, sign: QLabel, words: QLabel) -> None:
+        bad = self._style.theme.bad
+        size = round(self._style.px(14))
+        sign.setPixmap(icon("warning", bad).pixmap(QSize(size, size)))
         colours = QPalette(self.palette())
         colours.setColor(QPalette.ColorRole.WindowText, QColor(bad))
-        self._words.setPalette(colours)
-        self._words.setFont(style.text_font(12))
+        words.setPalette(colours)
+        words.setFont(self._style.text_font(12))
 
 
 @guarded
@@ -289,12 +306,17 @@ class Field(QWidget):
             self.browse.setToolTip("Browse…")
             self.browse.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._style = Style(DARK)
+        self._describe("")
 
     def say(self, wrong: str) -> None:
         """Say what is wrong, or nothing."""
-        self.message.say(wrong)
+        if wrong != self.message.text:
+            self.message.say(wrong)
+            self._describe(wrong)
+            self.update()
+
+    def _describe(self, wrong: str) -> None:
         self.editor.setAccessibleDescription(f"{wrong}. {self.spec.help}".removeprefix(". "))
-        self.update()
 
     def arrange(self, label_width: int) -> None:
         """Put the label left of the editor, or above it when `label_width` is 0."""

@@ -1,1 +1,1 @@
-"""Lessons and talks: playing, presenting, pointing, the speaker's window, writing a step."""
+"""Lessons and talks: playing, presenting, pointing, the speaker's window, adding a step."""

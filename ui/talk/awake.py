@@ -1,4 +1,4 @@
-"""Keeps the screen from sleeping while someone presents, where the system offers a way."""
+"""Keeps the screen on while someone presents, if the system allows it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     from wakepy import ActivationResult, DBusAdapter
 
 PATIENCE_S = 1.0
-"""How long the end of the program waits for the system to be told."""
+"""How long the program's end waits until the system has been asked to stop keeping the screen
+on."""
 _NOWHERE = logging.NullHandler()
 
 
 class Awake:
-    """Asks the system to keep the screen on, and takes it back.
+    """Asks the system to keep the screen on, and ends this request.
 
-    The system is asked in a thread of its own: a D-Bus that does not answer takes seconds. What
-    cannot be had is said in `why` and is no reason to fail.
+    The system is asked in another thread, because a D-Bus that does not answer takes seconds. If it
+    cannot be done, `why` says so, and nothing fails.
     """
 
     def __init__(self) -> None:
@@ -30,7 +31,7 @@ class Awake:
 
     @property
     def on(self) -> bool:
-        """Whether the screen is asked for, granted or not."""
+        """Whether the request has been made, granted or not."""
         return self._hold is not None
 
     @property
@@ -40,11 +41,11 @@ class Awake:
 
     @property
     def why(self) -> str:
-        """Why the screen may go to sleep all the same, in words; "" if nothing is known."""
+        """Why the screen may still go off, in words; "" if nothing is known."""
         return self._hold.why if self._hold else ""
 
     def hold(self) -> None:
-        """Keep the screen on from now; returns at once."""
+        """Keep the screen on from now on; returns at once."""
         if self._hold is None:
             self._hold = _Hold()
             self._hold.start()
@@ -64,7 +65,7 @@ class Awake:
 
 
 class _Hold(Thread):
-    """One request, from asking to taking it back: both must be done by the same thread."""
+    """One request, from its beginning to its end: both must be done by the same thread."""
 
     def __init__(self) -> None:
         super().__init__(name="awake", daemon=True)
@@ -75,7 +76,7 @@ class _Hold(Thread):
     def run(self) -> None:
         try:
             self._hold()
-        except Exception as error:  # whatever a system's service does, the talk goes on
+        except Exception as error:  # whatever a service of the system does, the talk continues
             self.why = f"{type(error).__name__}: {error}"
         finally:
             self.granted = False
@@ -83,7 +84,7 @@ class _Hold(Thread):
     def _hold(self) -> None:
         from wakepy import keep
 
-        # Its remarks would go to standard error; what matters in them is in `why`.
+        # Its messages would go to standard error; what matters in them is in `why`.
         logging.getLogger("wakepy").addHandler(_NOWHERE)
         buses: list[DBusAdapter] = []
         try:
@@ -120,7 +121,7 @@ def _bus(made: list[DBusAdapter]) -> Any:
 
 
 def why_not(result: ActivationResult) -> str:
-    """Return, in words, why no way of keeping the screen on could be had."""
+    """Return, in words, why the screen cannot be kept on."""
     tried = [m.method_name for m in result.list_methods(ignore_platform_fails=True)]
     if not tried:
         return f"no way is known on {sys.platform}"

@@ -19,12 +19,12 @@ from ui.talk.caption_text import Block, blocks, words_of
 BODY = 17.0
 """Letters of a caption, in pixels at scale 1."""
 SMALLEST = 11
-"""Pixels below which they never go."""
+"""Pixels below which they are never set."""
 _TITLE, _COUNT = 15.0, 13.0
 _LONGEST = 64.0
 """Widest column of text, in sizes of its letters: longer lines are hard to read."""
 _SIDE = 44.0
-"""Width, in the same unit, from which the question stands beside the text."""
+"""Width, in the same unit, from which the question is beside the text."""
 _SPLITS = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7)
 """Shares of the width that the text may get beside a question."""
 _LEADING = 2.0
@@ -45,13 +45,13 @@ class Caption:
     body : str
         Markdown with formulas between dollar signs.
     number, count : int
-        Which step, from 0, of how many; nothing is said about it when `count` is 0.
+        Which step, from 0, of how many; it is not shown if `count` is 0.
     question, answer : str
-        Markdown as well; "" where there is none.
+        Also Markdown; "" if there is none.
     revealed : bool
-        Whether the answer is shown. Its room is kept all the time.
+        Whether the answer is shown. Its place is kept free until then.
     lesson : str
-        Title of the whole lesson, which stands before the place where it fits.
+        Title of the whole lesson, which is shown before the number of the step if there is space.
     """
 
     title: str
@@ -70,7 +70,7 @@ class Caption:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The same, longest first: with the lesson's title, and without."""
+        """The same, longest first: with the lesson's title, and without it."""
         whole = f"{self.lesson}  ·  {self.place}" if self.lesson and self.place else ""
         return (whole, self.place) if whole else (self.place,)
 
@@ -92,9 +92,9 @@ class LessonEnd:
     lesson : str
         Title of the lesson.
     following : str
-        Title of the lesson after it; "" where there is none.
+        Title of the lesson after it; "" if there is none.
     last : bool
-        Whether it was the last of those that ship.
+        Whether it was the last of Tilescope's own lessons.
     """
 
     lesson: str
@@ -114,20 +114,20 @@ def end_caption(end: LessonEnd) -> Caption:
 
 @dataclass(frozen=True, slots=True)
 class CaptionLayout:
-    """Where everything stands, from the upper left corner of the caption.
+    """The places of all parts, from the upper left corner of the caption.
 
     Attributes
     ----------
     scale : float
         Text scale.
     place : str
-        Which step of how many, as long as there is room for it beside the title.
+        Which step of how many, in the form that fits beside the title.
     title, body, question, answer : tuple of Piece
         Words and formulas.
     card : QRectF
-        Ground of the question; null without one.
+        Background of the question; null without a question.
     right, height : float
-        How far it reaches, in pixels.
+        Right and lower end, in pixels.
     """
 
     scale: float
@@ -142,21 +142,21 @@ class CaptionLayout:
 
 
 def caption_height(caption: Caption, style: Style, width: float) -> float:
-    """Return how high a caption is at full size, in pixels; the answer counts, shown or not."""
+    """Return the height of a caption at full size, in pixels, with its answer, shown or not."""
     return _laid_out(_unrevealed(caption), style.scale, width).height
 
 
 def caption_layout(caption: Caption, style: Style, width: float, height: float) -> CaptionLayout:
-    """Return the places of a caption's parts, its text no smaller than it must be.
+    """Return the places of a caption's parts; its text is only as small as it must be.
 
     Parameters
     ----------
     caption : Caption
-        What is said.
+        The caption.
     style : Style
-        Its scale alone counts.
+        Only its scale matters.
     width, height : float
-        Room, in pixels.
+        Space, in pixels.
     """
     caption = _unrevealed(caption)
 
@@ -182,9 +182,9 @@ def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRect
     caption : Caption
         What is said.
     style : Style
-        Colours and the size of the text, which gets smaller where there is too little room.
+        Colours and the size of the text, which gets smaller if there is too little space.
     rect : QRectF
-        The room. What does not fit it at 11 pixels is left out, and an ellipsis says so.
+        The space. What does not fit it at 11 pixels is left out and replaced by an ellipsis.
     """
     laid = caption_layout(caption, style, rect.width(), rect.height())
     theme, own = style.theme, replace(style, scale=laid.scale)
@@ -266,7 +266,7 @@ def _with_card(
     question = words_of(caption.question, bold=True)
     answer = words_of(caption.answer)
     asked = flow(question, style, left, right, top, BODY, leading=_LEADING)
-    # The answer goes on where the question ends.
+    # The answer continues where the question ends.
     both = flow((*question, *answer), style, left, right, top, BODY, leading=_LEADING)
     box.setBottom(both.bottom + down)
     count = len(asked.pieces)

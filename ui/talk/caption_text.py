@@ -1,7 +1,7 @@
 """The Markdown of a lesson's texts as words and formulas.
 
-Paragraphs, lists, bold, emphasis, code and formulas between dollar signs are understood; all else
-stays as it was typed.
+Paragraphs, lists, bold, emphasis, code and formulas between dollar signs are understood; everything
+else stays as it was typed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _BREAKS = " \t\n"
 
 
 class _Room:
-    """What the formulas of one text may still take to typeset."""
+    """How many steps the typesetter may still take for the formulas of one text."""
 
     def __init__(self) -> None:
         self._left = FORMULA_STEPS
 
     def takes(self, latex: str) -> bool:
-        """Return whether a formula is set: its author may have made a mistake in it."""
+        """Return whether a formula can be typeset: it may have a mistake or be too long."""
         if len(latex) > FORMULA_LETTERS or (needed := _steps(latex)) > self._left:
             return False
         self._left -= needed
@@ -51,7 +51,7 @@ class Block:
     level : int
         0 for a paragraph, else how deep the list is.
     mark : str
-        What stands before the item; "" for a paragraph, and for an item's further paragraphs.
+        The mark before the item; "" for a paragraph, and for an item's further paragraphs.
     """
 
     words: tuple[Word, ...]
@@ -63,7 +63,7 @@ class Block:
 def blocks(markdown: str) -> tuple[Block, ...]:
     """Return the paragraphs and list items of a text."""
     out: list[Block] = []
-    numbers: list[int] = []  # of the lists that are open: the next item's, or 0 for a bullet
+    numbers: list[int] = []  # of each open list: the next item's, 0 for a bullet
     mark, room = "", _Room()
     for token in _parser().parse(markdown):
         match token.type:
@@ -84,7 +84,7 @@ def blocks(markdown: str) -> tuple[Block, ...]:
 
 
 def words_of(markdown: str, *, bold: bool = False) -> tuple[Word, ...]:
-    """Return all words of a text in one run; bold where they are not code or formulas."""
+    """Return all words of a text in one list; bold if they are not code or formulas."""
     words = [word for block in blocks(markdown) for word in block.words]
     if bold:
         loud = (Face.TEXT, Face.ITALIC)
@@ -93,7 +93,7 @@ def words_of(markdown: str, *, bold: bool = False) -> tuple[Word, ...]:
 
 
 def plain_text(markdown: str) -> str:
-    """Return a text for those who hear it: no marks, formulas as LaTeX."""
+    """Return a text for those who hear it: without marks, with formulas as LaTeX."""
     out = ""
     for word in words_of(markdown):
         out += word.text if word.glued or not out else f" {word.text}"
@@ -101,7 +101,7 @@ def plain_text(markdown: str) -> str:
 
 
 def typeset_text(*texts: str) -> None:
-    """Typeset the formulas of some texts: in a thread of its own, a window feels nothing of it."""
+    """Typeset the formulas of some texts; in another thread, a window does not wait for it."""
     for text in texts:
         typeset(word.text for word in words_of(text) if word.face is Face.MATHS)
 
@@ -156,15 +156,15 @@ def _words(tokens: Sequence[Token], room: _Room) -> tuple[Word, ...]:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the words of a text: no-break and thin spaces, as in 131 072, part none."""
+    """Return the words of a text; no-break and thin spaces, as in 131 072, separate no words."""
     return [part for part in re.split(f"[{_BREAKS}]", text) if part]
 
 
 def _steps(latex: str) -> int:
-    """Return how many steps a formula takes; more than there may be where it is none."""
+    """Return how many steps a formula takes; more than the limit if it is no formula."""
     try:
         return steps(latex)
-    except Exception:  # what the typesetter raises has no class in common
+    except Exception:  # the errors of the typesetter have no common class
         return FORMULA_STEPS + 1
 
 
@@ -172,6 +172,6 @@ def _steps(latex: str) -> int:
 def _can_be_typeset(latex: str) -> bool:
     try:
         set_in: Any = formula(latex, _ANY_SIZE)
-    except Exception:  # what the typesetter raises has no class in common
+    except Exception:  # the errors of the typesetter have no common class
         return False
     return bool(set_in.width > 0)

@@ -1,4 +1,4 @@
-"""The strip over the transport that says what a lesson's step is about, and goes to others."""
+"""The strip above the transport that says what a lesson's step is about, with buttons to others."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from ui.widgets.focus import has_ring
 from ui.widgets.sheet import set_sheet
 
 SHARE, LARGE_SHARE = 0.17, 0.22
-"""Most of the window's height that the strip takes, in a window and in a lecture hall."""
+"""The largest share of the window's height for the strip, in a window and in a lecture hall."""
 LARGE_BODY = 1 / 36
-"""Letters in a lecture hall over the window's height: readable from afar at any resolution."""
+"""Size of letters in a lecture hall, as a share of the window's height: readable from afar."""
 LONGEST = Caption("title", "word " * 45, 0, 10, "word " * 15, "word " * 40)
-"""The longest that a step may say (docs/writing-lessons.md): the strip has room for it."""
+"""The longest text that a step may have (docs/writing-lessons.md), which fits into the strip."""
 
 _EDGE, _GAP = 6.0, 16.0
 _ROW, _TICKS, _BETWEEN = 28.0, 22.0, 6.0
@@ -70,7 +70,7 @@ def text_style(style: Style, window: QSize, *, large: bool) -> Style:
 
 
 def controls_style(style: Style, window: QSize) -> Style:
-    """Return the style of the buttons: a low window has no room for large ones."""
+    """Return the style of the buttons: a low window has no space for large ones."""
     return replace(style, scale=min(style.scale, SHARE * window.height() / _LEAST))
 
 
@@ -83,7 +83,7 @@ def text_rect(style: Style, window: QSize, height: float, *, large: bool) -> QRe
 
 
 def strip_height(style: Style, window: QSize, *, large: bool) -> int:
-    """Return the height of the strip, in pixels: the same for every step of every lesson.
+    """Return the height of the strip, in pixels: it is the same for every step of every lesson.
 
     Parameters
     ----------
@@ -103,9 +103,9 @@ def strip_height(style: Style, window: QSize, *, large: bool) -> int:
 
 
 def _controls_width(style: Style) -> float:
-    """Return how wide the controls are: Back and Next, or the answer's button if that is wider.
+    """Return the width of the controls: Back and Next, or the answer's button if that is wider.
 
-    There is room for what Next is called at the end of a lesson.
+    There is space for the name that Next has at the end of a lesson.
     """
     font = style.text_font(13)
     pair = text_width(font, "Back") + text_width(font, _ONWARD) + style.px(48 + _BETWEEN)
@@ -116,7 +116,7 @@ def _controls_width(style: Style) -> float:
 class LessonBar(QWidget):
     """A step's caption, and the buttons that go to other steps.
 
-    It shows a step and says what the user wants; it goes nowhere itself.
+    It shows a step and emits what the user wants; it does not move by itself.
     """
 
     next_asked = Signal()
@@ -155,7 +155,7 @@ class LessonBar(QWidget):
     # --- what is shown ----------------------------------------------------------------------
 
     def set_titles(self, titles: Sequence[str]) -> None:
-        """Take the titles of the lesson's steps, for who looks for one."""
+        """Set the titles of the lesson's steps, for users who look for a step."""
         self.ticks.titles = tuple(titles)
 
     def show_step(self, step: ResolvedStep, revealed: bool) -> None:
@@ -190,14 +190,14 @@ class LessonBar(QWidget):
         self.fit()
 
     def set_large(self, on: bool) -> None:
-        """Make the text large for a lecture hall and put the controls away, or back."""
+        """Make the text large for a lecture hall and hide the controls, or undo this."""
         self._large = on
         for widget in (self.ticks, *self.buttons.values()):
             widget.setVisible(not on)
         self.fit()
 
     def fit(self) -> None:
-        """Take the height and the sizes that go with the window's size."""
+        """Set the height and the sizes that belong to the window's size."""
         window = self._window_size()
         self.setFixedHeight(strip_height(self._style, window, large=self._large))
         self.caption.style_now = text_style(self._style, window, large=self._large)
@@ -208,10 +208,10 @@ class LessonBar(QWidget):
         self.update()
 
     def _window_size(self) -> QSize:
-        """Return the size of the window, and as the bar's own width says how wide it is.
+        """Return the size of the window, with the width of the bar itself.
 
-        Of a full screen no more than the screen counts: a bar that grows with a window that its
-        contents have made higher would make it higher still.
+        If the window is full screen, at most the size of the screen counts: otherwise a bar would
+        grow with a window that its contents have made higher, and make it still higher.
         """
         window = self.window()
         high = window.height() if window is not self else _ALONE
@@ -251,7 +251,7 @@ class LessonBar(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self.window().installEventFilter(self)  # its height counts, and nobody else tells
+        self.window().installEventFilter(self)  # its height matters, and nobody else reports it
         self.fit()
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -273,7 +273,7 @@ class LessonBar(QWidget):
 
 
 _ALONE = 720
-"""Height of the window that a bar without one is made for."""
+"""Height of the window for which a bar without a window is made."""
 
 
 @guarded
@@ -288,7 +288,7 @@ class _CaptionView(QWidget):
         self.shown: Caption | None = None
 
     def show_caption(self, caption: Caption) -> None:
-        """Show a caption, and say it."""
+        """Show a caption, and announce it."""
         self.shown = caption
         head = ", ".join(filter(None, (caption.title, caption.place, caption.lesson)))
         parts = [head, caption.body, caption.question]
@@ -299,7 +299,7 @@ class _CaptionView(QWidget):
 
     @property
     def cut(self) -> bool:
-        """Whether the room is too small for all of the caption."""
+        """Whether the space is too small for the whole caption."""
         if self.shown is None:
             return False
         width, height = self.width(), self.height()
@@ -319,7 +319,7 @@ class _CaptionView(QWidget):
 
 @guarded
 class _Ticks(QWidget):
-    """The steps of the lesson in a row: the current one bright, those before it filled."""
+    """The steps of the lesson in a row: the current one is bright, those before it are filled."""
 
     chosen = Signal(int)
 
@@ -334,7 +334,7 @@ class _Ticks(QWidget):
         self.number = self.count = 0
 
     def show_place(self, number: int, count: int) -> None:
-        """Show which step of how many is on show, from 0."""
+        """Show which step of how many is current, from 0."""
         self.number, self.count = number, count
         self.setAccessibleDescription(f"step {number + 1} of {count}; Up and Down choose others")
         self.update()

@@ -1,4 +1,4 @@
-"""Steps of a lesson shown in a session: worked out beside the window, walked to, left cleanly."""
+"""Steps of a lesson shown in a session: computed beside the window, and left without a trace."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ui.talk.caption import LessonEnd
 from ui.talk.caption_text import typeset_text
 
 WALK_STEPS, WALK_SECONDS = 24, 0.9
-"""A walk from step to step: how many pictures, in how long, at most."""
+"""Most pictures and seconds of the way from one step to the next."""
 PLAY_STEPS = 96
-"""Pictures of a step that plays, at most: a longer range goes by tiles."""
+"""Most pictures of a step that plays; a longer range is played tile by tile."""
 
 
 def load(path: Path) -> Lesson:
-    """Read a lesson as a player shows it.
+    """Read a lesson for the player.
 
     Raises
     ------
@@ -39,22 +39,22 @@ def load(path: Path) -> Lesson:
 class LessonPlayer(QObject):
     """Takes a session through the steps of a lesson.
 
-    What was on show before is put back when the lesson is left.
+    When the lesson is left, the session shows again what it showed before.
 
     Parameters
     ----------
     session : Session
-        What shows the steps.
+        The session that shows the steps.
     """
 
     step_changed = Signal(object)
-    """The `ResolvedStep` that is about to be shown; None when the lesson has been left."""
+    """The `ResolvedStep` that will be shown next; None when the lesson has been left."""
     revealed_changed = Signal(bool)
-    """Whether the answer of the step's question is to be seen."""
+    """Whether the answer to the step's question is shown."""
     ended_changed = Signal(bool)
-    """Whether the end of the lesson is told, in the place of its last step's caption."""
+    """Whether the end of the lesson is shown instead of its last step's caption."""
     prepared = Signal(object)
-    """A `ResolvedStep` that has been worked out, the one on show or the one to come."""
+    """A `ResolvedStep` that has been computed, the current one or the next."""
     told = Signal(str)
     """One line about what is wrong with the lesson."""
 
@@ -92,7 +92,7 @@ class LessonPlayer(QObject):
         self.begin(path, load(path), number)
 
     def begin(self, path: Path, lesson: Lesson, number: int = 0) -> None:
-        """Show a lesson that has been read; its broken steps are told and left out.
+        """Show a lesson that has been read; its broken steps are reported and left out.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class LessonPlayer(QObject):
         self.go(number)
 
     def go(self, number: int) -> None:
-        """Show a step, the nearest that there is."""
+        """Show a step, or the nearest that exists."""
         if self.lesson is None:
             return
         self.ended = False
@@ -128,10 +128,10 @@ class LessonPlayer(QObject):
             self._resolve(self._wanted)
 
     def next(self) -> None:
-        """Show the next step; first the answer where a question waits for it.
+        """Show the next step, or first the answer if a question waits for it.
 
-        After the last step the end of the lesson is told, and then the lesson after it opens: who
-        presses once too often sees where that would lead.
+        After the last step the end of the lesson is shown, and only then does the next lesson open,
+        so that one press too many does no harm.
         """
         if self.step is not None and self.step.answer and not self.revealed:
             self.reveal()
@@ -144,7 +144,7 @@ class LessonPlayer(QObject):
             self._open_following()
 
     def back(self) -> None:
-        """Show the step before; from the end of the lesson, its last step."""
+        """Show the previous step; from the end of the lesson, its last step."""
         if self.ended:
             self.ended = False
             self.ended_changed.emit(False)
@@ -161,12 +161,12 @@ class LessonPlayer(QObject):
 
     @property
     def step_number(self) -> int:
-        """Number of the step on show, from 0; -1 while there is none."""
+        """Number of the current step, from 0; -1 if there is none."""
         return self.step.number if self.step is not None else -1
 
     @property
     def end(self) -> LessonEnd | None:
-        """What comes after the step on show if it is the last one."""
+        """What comes after the current step if it is the last one."""
         step = self.step
         if step is None or self.path is None or step.number + 1 < step.count:
             return None
@@ -181,7 +181,7 @@ class LessonPlayer(QObject):
             self.revealed_changed.emit(on)
 
     def leave(self) -> None:
-        """Put back what was on show before the lesson."""
+        """Show again what was shown before the lesson."""
         if self.lesson is None:
             return
         self._stop()
@@ -191,7 +191,7 @@ class LessonPlayer(QObject):
         self.step_changed.emit(None)
         if kept is not None:
             self.session.put_back(kept)
-        else:  # the lesson was the first to be shown: its scenario stays, as a scenario
+        else:  # the lesson was the first thing shown: its scenario stays
             self.session.point_at_nothing()
 
     # --- working it out -------------------------------------------------------------------
@@ -250,25 +250,25 @@ class LessonPlayer(QObject):
             self._arrive()
         after = step.number + 1
         if self.lesson is not None and after < step.count and after not in self._known:
-            self._resolve(after)  # so that it is there when it is asked for
+            self._resolve(after)  # so that it is ready when it is asked for
 
     def _arrive(self) -> None:
-        """Show where the step stands."""
+        """Show the place of the step."""
         step = self.step
         assert step is not None
         self.session.show_place(step.scenario, step.cursor, step.row, step.points)
 
     def _walk_from(self, start: Cursor, most: int, seconds: float) -> None:
-        """Show `start`, and go on from there to where the step stands.
+        """Show `start`, and move on from there to the place of the step.
 
         Parameters
         ----------
         start : Cursor
-            Where the walk starts.
+            Where the way starts.
         most : int
-            How many pictures it has at most.
+            Most pictures.
         seconds : float
-            How long each is shown; 0: so that all of it takes `WALK_SECONDS` at most.
+            How long each is shown; 0: so that all of them take at most `WALK_SECONDS`.
         """
         step = self.step
         assert step is not None
@@ -283,7 +283,7 @@ class LessonPlayer(QObject):
         self.session.show_place(step.scenario, start, step.row, then=begin)
 
     def _walk(self) -> None:
-        """Take one step of a walk, unless the engine is behind or the user has gone elsewhere."""
+        """Show one more picture, unless the engine is behind or the user has gone elsewhere."""
         step, session = self.step, self.session
         if session.busy:
             return
@@ -304,15 +304,15 @@ class LessonPlayer(QObject):
 
     @property
     def aside(self) -> Aside | None:
-        """What was on show before the lesson and comes back when it is left."""
+        """What was shown before the lesson and is shown again when it is left."""
         return self._kept
 
     @property
     def following(self) -> ResolvedStep | None:
-        """The step after this one, once it has been worked out; None after the last."""
+        """The next step, when it has been computed; None after the last."""
         return self._known.get(self.step.number + 1) if self.step is not None else None
 
     @property
     def walking(self) -> bool:
-        """Whether it is on its way to where the step stands."""
+        """Whether it is still moving to the place of the step."""
         return self._clock.isActive()

@@ -1,4 +1,4 @@
-"""Lessons in the window: the menu, the strip with the caption, and the layouts they borrow."""
+"""Lessons in the window: the menu, the strip with the caption, and their layouts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ui.widgets.message_bar import Kind
 _OWN = ("lesson_next", "lesson_back", "reveal", "leave_lesson")
 """Actions that need a lesson."""
 _PATIENCE = 1500
-"""Milliseconds after which an old picture gives way even if the new one is not there."""
+"""Milliseconds after which an old picture disappears even if the new one is not ready."""
 
 
 class Lessons(QObject):
@@ -66,7 +66,7 @@ class Lessons(QObject):
             self.open(Path(name))
 
     def open(self, path: Path) -> None:
-        """Open a lesson at its first step; one that cannot be used is told."""
+        """Open a lesson at its first step; if it cannot be used, say why."""
         shipped = path.is_relative_to(ASSETS)
 
         def begin(lesson: Lesson | InputError) -> None:
@@ -85,13 +85,13 @@ class Lessons(QObject):
     # --- menu -----------------------------------------------------------------------------
 
     def fill(self, menu: QMenu) -> None:
-        """Put the shipped lessons at the head of their menu, each time that it opens."""
+        """Put Tilescope's lessons at the top of their menu each time it opens."""
         menu.aboutToShow.connect(lambda: self._list(menu))
 
     def _list(self, menu: QMenu) -> None:
         for action in self._listed:
             menu.removeAction(action)
-            action.deleteLater()  # the menu would keep it until it ends itself
+            action.deleteLater()  # otherwise the menu would keep it as long as it exists
         self._listed.clear()
         head = menu.actions()[0]
         for number, lesson in enumerate(list_lessons(), start=1):
@@ -105,11 +105,11 @@ class Lessons(QObject):
         self._listed.append(menu.insertSeparator(head))
 
     def enable(self, on: bool) -> None:
-        """Let the keys of a lesson be its own, or let panels have them."""
+        """Enable the keys of a lesson, or leave these keys to panels."""
         for name in _OWN:
             action = self._window.actions_by_name[name]
             action.setEnabled(on)
-            action.setAutoRepeat(False)  # a key that is held must not run into the next lesson
+            action.setAutoRepeat(False)  # a held key must not run into the next lesson
 
     # --- showing --------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class Lessons(QObject):
         assert lesson is not None
         self.bar.set_titles([each.title for each in lesson.steps])
         self.bar.show_step(step, self.player.revealed)
-        self.bar.show()  # first: a layout is arranged for what it leaves
+        self.bar.show()  # first, because a layout is arranged for the space that is left
         if layout != window.desk.lent:
             window.desk.lend(*layout)
         window.docks.choose(layout[0], step.choices)

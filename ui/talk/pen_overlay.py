@@ -1,4 +1,4 @@
-"""Pen and spotlight over the whole window: what a lecturer points with."""
+"""Pen and spotlight above the whole window, with which a lecturer points."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 
 PEN, CASING = 4, 8
-"""Widths at scale 1 of a stroke and of the rim that sets it off from any ground."""
+"""Widths at scale 1 of a stroke and of its rim, which makes it visible on any background."""
 RADII = (60, 85, 120, 170, 240, 340, 480)
 """Sizes of the spotlight at scale 1, in pixels."""
 SOFT = 0.8
 """Share of the spotlight's radius that is fully lit."""
 DIM = 185
-"""How dark the rest is, of 255."""
+"""How dark the rest is, from 0 to 255."""
 
 
 class Stroke:
-    """One line of the pen, smooth through the places that the pointer went by.
+    """One line of the pen, smooth through the places where the pointer was.
 
     Parameters
     ----------
@@ -57,15 +57,15 @@ class Stroke:
     def __init__(self, start: QPointF) -> None:
         self._last = start
         self.path = QPainterPath(start)
-        self.path.lineTo(start + QPointF(0.01, 0))  # a click leaves a dot
+        self.path.lineTo(start + QPointF(0.01, 0))  # a click makes a dot
         self.tail = QPainterPath(start)
 
     def add(self, place: QPointF) -> QRectF:
-        """Go on to a place; return what that changes, without the width of the pen."""
+        """Extend the line to a place; return what changes, without the width of the pen."""
         middle = QLineF(self._last, place).center()
         before = self.path.currentPosition()
         self.path.quadTo(self._last, middle)
-        # The curve ends halfway; a straight piece takes the ink to the tip until the next place.
+        # The curve ends halfway; a straight line goes on to the tip until the next place is known.
         old, self.tail = self.tail, QPainterPath(middle)
         self.tail.lineTo(place)
         corners = (before, self._last, middle)
@@ -79,15 +79,15 @@ class Stroke:
 
     @property
     def extent(self) -> QRectF:
-        """What it covers, without the width of the pen."""
+        """The area that it covers, without the width of the pen."""
         return self.path.boundingRect().united(self.tail.boundingRect())
 
 
 @guarded
 class PenOverlay(QWidget):
-    """Lies over its parent and shows strokes and the spotlight.
+    """Lies above its parent and shows strokes and the spotlight.
 
-    While neither is on, the mouse goes through it; strokes stay until `clear`.
+    While neither is on, the widgets below get the mouse; strokes stay until `clear`.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class PenOverlay(QWidget):
     """
 
     changed = Signal()
-    """Pen or spotlight have been switched."""
+    """Pen or spotlight have been switched on or off."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -119,11 +119,11 @@ class PenOverlay(QWidget):
     # --- what is on -----------------------------------------------------------------------
 
     def set_pen(self, on: bool) -> None:
-        """Draw with the pointer or not; the spotlight goes off."""
+        """Draw with the pointer or not; the spotlight is switched off."""
         self._switch(on, False if on else self.spotlight)
 
     def set_spotlight(self, on: bool) -> None:
-        """Dim all but a circle around the pointer, or not; the pen goes off."""
+        """Dim everything but a circle around the pointer, or not; the pen is switched off."""
         self._switch(False if on else self.pen, on)
 
     def _switch(self, pen: bool, spotlight: bool) -> None:
@@ -142,7 +142,7 @@ class PenOverlay(QWidget):
         self.changed.emit()
 
     def _show(self) -> None:
-        """Be there only while there is something to show: a widget on top costs every repaint."""
+        """Be visible only if there is something to show: a widget on top slows every repaint."""
         wanted = self.pen or self.spotlight or bool(self.strokes)
         if wanted and self.isHidden():
             self._cover()
@@ -156,7 +156,7 @@ class PenOverlay(QWidget):
         self.setGeometry(parent.rect())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Stay as large as what is covered."""
+        """Stay as large as the parent."""
         if event.type() is QEvent.Type.Resize and not self.isHidden():
             self._cover()
         return False
@@ -209,7 +209,7 @@ class PenOverlay(QWidget):
             self._move_light(self._at, min(max(size, 0), len(RADII) - 1))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Forget strokes: what they were drawn around has moved."""
+        """Forget the strokes, because what they were drawn around has moved."""
         super().resizeEvent(event)
         self.clear()
 
@@ -219,7 +219,7 @@ class PenOverlay(QWidget):
         return round(self._style.px(RADII[self._size]))
 
     def _move_light(self, place: QPoint, size: int) -> None:
-        # Only what the two circles cover has changed: the rest is as dark as it was.
+        # Only what the two circles cover has changed; the rest is as dark as before.
         old = self._light()
         self._at, self._size = place, size
         self.update(QRegion(old).united(self._light()))
@@ -253,7 +253,7 @@ class PenOverlay(QWidget):
         painter.drawImage(light.topLeft(), _shade(self.radius))
 
     def _paint_strokes(self, painter: QPainter, rect: QRectF) -> None:
-        """Paint the strokes; those that are done from a picture: stroking wide lines is slow."""
+        """Paint the strokes, finished ones from a picture, because stroking wide lines is slow."""
         done = self.strokes[:-1] if self._drawing else self.strokes
         if done and self._ink is None:
             ratio = self.devicePixelRatioF()

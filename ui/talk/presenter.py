@@ -1,4 +1,4 @@
-"""A talk: full screen, a clicker's keys, pen and spotlight, the speaker's window; left cleanly."""
+"""A talk: full screen, a clicker's keys, pen and spotlight, the speaker's window."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
 
 HIDE_CURSOR_MS = 3000
-"""How long the pointer stands still before it goes."""
+"""How long the pointer must not move before it is hidden."""
 _SPEAKER_MS = 60
-"""How long after the window its speaker's window comes, or changes screens."""
+"""How long after the window the speaker's window opens, or changes screens."""
 _SETTLE_MS, _SETTLE_TRIES = 50, 40
-"""How often, and how many times, one looks whether the window has its old size again."""
+"""How often, and how many times, the window's size is checked after a talk."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What the window was like."""
+    """The state of the window before the talk."""
 
     state: Qt.WindowState
     geometry: QByteArray
@@ -66,27 +66,27 @@ class _Before:
 
 @guarded
 class Presenter(QObject):
-    """Presents a window, and puts it back as it was.
+    """Presents a window, and restores it afterwards.
 
     Parameters
     ----------
     window : MainWindow
-        What is presented.
+        The window that is presented.
     """
 
     toggled = Signal(bool)
-    """Whether a talk is on."""
+    """Whether a talk is going on."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
         self._before: _Before | None = None
         self._awaited: QSize | None = None
-        """Size of the screen that the window is on its way to, or that it is to have again."""
+        """Size of the screen to which the window is moving, or the size that it gets back."""
         self._left: QSize | None = None
-        """Size that the window had in the talk that it comes from."""
+        """Size that the window had in the talk that has just ended."""
         self._scenario = False
-        """Whether the layout on show has the scenario dock, which a talk does without."""
+        """Whether the current layout has the scenario dock, which is hidden in a talk."""
         self.awake = Awake()
         self.overlay = PenOverlay(window)
         self.speaker: SpeakerWindow | None = None
@@ -103,7 +103,7 @@ class Presenter(QObject):
         self._tries = 0
         top = window.header.parentWidget()
         assert top is not None
-        # Without the header the line for errors is to be as wide as the window all the same.
+        # Also without the header, the line for errors must be as wide as the window.
         top.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         player = window.lessons.player
         player.step_changed.connect(self._show_step)
@@ -115,13 +115,13 @@ class Presenter(QObject):
 
     @property
     def on(self) -> bool:
-        """Whether a talk is on."""
+        """Whether a talk is going on."""
         return self._before is not None
 
     # --- begin and end --------------------------------------------------------------------
 
     def start(self) -> None:
-        """Fill the screen with the window, without all that is not for the audience."""
+        """Fill the screen with the window, without what is not for the audience."""
         if self.on:
             return
         window = self._window
@@ -155,7 +155,7 @@ class Presenter(QObject):
         self.toggled.emit(True)
 
     def end(self) -> None:
-        """Put everything back as it was."""
+        """Restore everything."""
         before, self._before = self._before, None
         if before is None:
             return
@@ -167,7 +167,7 @@ class Presenter(QObject):
         for watched in filter(isValid, self._watched):
             watched.removeEventFilter(self)
         self._watched.clear()
-        # In between, the window takes input, as it does at the beginning.
+        # Until then the window takes input, as at the beginning.
         self._awaited, self._left = before.size, window.size()
         if self._awaited == self._left:
             self.arrived()
@@ -201,29 +201,29 @@ class Presenter(QObject):
         return self._window.settings.layout, self._window.desk.lent
 
     def tidy(self) -> None:
-        """Hide what a layout shows that is not for the audience: after each change of layout."""
+        """After each change of layout, hide what is not for the audience."""
         if self.on:
             dock = self._window.docks["scenario"]
             self._scenario = not dock.isHidden()
             dock.hide()
 
     def state(self) -> QByteArray:
-        """Return how the docks are, as `QMainWindow.saveState` does, without what a talk hides."""
+        """Return the docks' state, as `QMainWindow.saveState` would without the talk."""
         if not self.on:
             return self._window.saveState()
         dock = self._window.docks["scenario"]
-        opened = not dock.isHidden()  # by the speaker, all the same
+        opened = not dock.isHidden()  # the speaker has opened it nevertheless
         dock.setVisible(self._scenario or opened)
         state = self._window.saveState()
         dock.setVisible(opened)
         return state
 
     def _put_back(self, before: _Before) -> None:
-        """Let docks stand as they did, with the same shares of the window."""
+        """Restore the docks, with the same shares of the window."""
         self._window.docks.put_back(before.docks, before.shares)
 
     def _settle_later(self, before: _Before) -> None:
-        """Put sizes back once more when the window is no longer full screen: it takes a moment."""
+        """Restore sizes once more when the window is no longer full screen: it takes a moment."""
         self._settled_as, self._tries = before, _SETTLE_TRIES
         self._settling.start()
 
@@ -231,13 +231,13 @@ class Presenter(QObject):
         before, window = self._settled_as, self._window
         assert before is not None
         if self.fills:
-            return  # its text is still that of the hall
+            return  # its text still has the size of a talk
         self._tries -= 1
-        # The window's own state: the widget's forgets what it was when its contents grow.
+        # This is the window's own state: the widget's is lost when its contents grow.
         states = window.windowHandle().windowStates()
         plain = states == before.state == Qt.WindowState.WindowNoState
         if plain and window.size() != before.size:
-            # What was high for a full screen may have kept the window from getting small again.
+            # What was high for a full screen may have kept the window from becoming small again.
             window.lessons.bar.fit()
             window.resize(before.size)
         there = window.size() == before.size
@@ -247,10 +247,10 @@ class Presenter(QObject):
             self._settling.stop()
 
     def _close(self) -> None:
-        """End the talk because the window closes: it remembers the place that it had before."""
+        """End the talk because the window closes; it remembers the place that it had before."""
         before = self._before
         self.end()
-        self.arrived()  # no input is to come
+        self.arrived()  # no input will come
         self._settling.stop()
         if before is not None:
             self._window.restoreGeometry(before.geometry)
@@ -271,7 +271,7 @@ class Presenter(QObject):
     # --- what keys do ---------------------------------------------------------------------
 
     def next(self) -> None:
-        """Go on: the answer that is waited for, the next step, or a step of the run."""
+        """Go on: to the answer, to the next step, or to the next step of the run."""
         self._leave_field()
         player = self._window.lessons.player
         if player.lesson is None:
@@ -299,7 +299,7 @@ class Presenter(QObject):
         player.reveal(not player.revealed)
 
     def toggle_blank(self) -> None:
-        """Black out the screen, or bring it back."""
+        """Make the screen black, or show it again."""
         self._window.actions_by_name["blank"].toggle()
 
     def toggle_pen(self) -> None:
@@ -319,7 +319,7 @@ class Presenter(QObject):
         self.overlay.clear()
 
     def off_or_end(self) -> None:
-        """Take a refusal away, else switch pen, spotlight and black screen off, else end."""
+        """Remove a refusal, else switch pen, spotlight and black screen off, else end the talk."""
         messages = self._window.messages
         if messages.kind is Kind.REFUSAL and messages.escape():
             return
@@ -334,16 +334,16 @@ class Presenter(QObject):
     # --- events ---------------------------------------------------------------------------
 
     def _watch(self, focused: QWindow | None) -> None:
-        """Look at what goes into a window before its widgets and all shortcuts do."""
+        """Watch the events of a window before its widgets and all shortcuts get them."""
         if focused is not None and focused not in self._watched:
             self._watched.append(focused)
             focused.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take the keys of a talk, and notice the pointer and the end of the window."""
+        """Handle the keys of a talk, and notice the pointer and the end of the window."""
         kind = event.type()
         if watched is self._window:
-            asks = event.spontaneous() and self._window.unsaved.asks  # it may not close at all
+            asks = event.spontaneous() and self._window.unsaved.asks  # it may decide not to close
             if kind is QEvent.Type.Close and not asks:
                 self._close()
         elif kind is QEvent.Type.KeyPress or kind is QEvent.Type.ShortcutOverride:
@@ -352,13 +352,13 @@ class Presenter(QObject):
         elif kind is QEvent.Type.MouseMove:
             assert isinstance(event, QMouseEvent)
             place = event.globalPosition().toPoint()
-            if place != self._pointer:  # windows that come and go send moves as well
+            if place != self._pointer:  # windows that appear and disappear send moves, too
                 self._pointer = place
                 self._wake_cursor()
         return False
 
     def _key(self, event: QKeyEvent) -> bool:
-        """Do what a key means in a talk; return whether it means anything."""
+        """Do what a key means in a talk; return whether it means something."""
         active = QApplication.activeWindow()
         ours = active in (self._window, self.speaker) or isinstance(active, QDockWidget)
         if not ours or QApplication.activePopupWidget() is not None:
@@ -378,14 +378,14 @@ class Presenter(QObject):
         if does is None:
             return False
         if event.type() is QEvent.Type.ShortcutOverride:
-            event.accept()  # the key itself follows, and no shortcut takes it
+            event.accept()  # the key itself follows, and no shortcut gets it
         elif not event.isAutoRepeat():
-            # Not in here: what is raised in a filter takes Qt's other events down with it.
+            # Not in the filter: an error that is raised there stops Qt's other events, too.
             QTimer.singleShot(0, self, does)
         return True
 
     def _in_speaker(self, pressed: str, field: QWidget | None) -> Callable[[], object] | None:
-        """Return what a key of the run does in the speaker's window, None if nothing."""
+        """Return what a key of the run does in the speaker's window, or None."""
         speaker = self.speaker
         assert speaker is not None
         if pressed in ZOOM:
@@ -401,7 +401,7 @@ class Presenter(QObject):
     # --- pointer --------------------------------------------------------------------------
 
     def _hide_cursor(self) -> None:
-        """Hide the pointer that stands still, unless it is needed."""
+        """Hide a pointer that does not move, unless it is needed."""
         at = QApplication.topLevelAt(QCursor.pos())
         if not self._cursor_hidden and not self.overlay.pen and at is not self.speaker:
             self._cursor_hidden = True
@@ -417,14 +417,14 @@ class Presenter(QObject):
     # --- speaker --------------------------------------------------------------------------
 
     def toggle_speaker(self) -> None:
-        """Open the speaker's window, or close it; the talk goes on."""
+        """Open the speaker's window, or close it; the talk continues."""
         if self.speaker is not None and self.speaker.isVisible():
             self.speaker.close()
         else:
             self.open_speaker()
 
     def open_speaker(self) -> None:
-        """Open the speaker's window: all of the other screen, or a window where there is none."""
+        """Open the speaker's window: on the whole other screen, or as a window if there is none."""
         speaker = self._make_speaker()
         self._style_speaker(speaker)
         self._show_speaker_step()
@@ -464,37 +464,37 @@ class Presenter(QObject):
         self._window.activateWindow()
 
     def _other_screen(self) -> QScreen | None:
-        """Return a screen that the audience does not look at."""
+        """Return a screen that the audience does not see."""
         taken = self._window.screen().geometry()  # a projector may show the same as this screen
         screens = QGuiApplication.screens()
         return next((s for s in screens if not s.geometry().intersects(taken)), None)
 
     def swap_screens(self) -> None:
-        """Show the window where the speaker's window is, and the other way round."""
+        """Exchange the screens of the window and the speaker's window."""
         other, here = self._other_screen(), self._window.screen()
         if other is None:
             return
         self._awaited = other.size()
         _fill(self._window, other)
         self._window.activateWindow()
-        # Each takes a while to fit its new screen: in between, the window takes input.
+        # Each takes a while to get its new size; until then the window takes input.
         QTimer.singleShot(_SPEAKER_MS, self, partial(self._move_speaker, here))
 
     @property
     def fills(self) -> bool:
-        """Whether the window goes to fill a screen or comes from it, and has not yet fitted in."""
+        """Whether the window is moving to a screen or from it, and has not got its size yet."""
         return self._awaited is not None
 
     def is_passing(self, size: QSize) -> bool:
-        """Return whether the window has a size only on its way to another screen.
+        """Return whether the window has a size only because it is moving to another screen.
 
-        On its way back from one it may get a larger one than it had: while the text is as large as
-        in the hall there may not be room for less.
+        When it moves back, its size may be larger than before, because the text, still as large as
+        in a talk, may need it.
         """
         return size != self._awaited if self.on else size == self._left
 
     def arrived(self) -> None:
-        """Take the size that the window has now for that of its screen, whatever it is."""
+        """Accept the window's current size as that of its screen."""
         self._awaited = None
 
     def _move_speaker(self, screen: QScreen) -> None:
@@ -506,7 +506,7 @@ class Presenter(QObject):
         QTimer.singleShot(0, self, self._after_screen)
 
     def _after_screen(self) -> None:
-        """Bring the speaker's window back from a screen that is gone, as a window."""
+        """Make the speaker's window an ordinary window if its screen is gone."""
         speaker = self.speaker
         if self.on and speaker is not None and speaker.isVisible():
             self._place_speaker(speaker, self._other_screen())
@@ -532,12 +532,12 @@ class Presenter(QObject):
 
 
 def _takes_text(widget: QWidget) -> bool:
-    """Return whether letters that are typed go into a widget."""
+    """Return whether typed letters go into a widget."""
     return widget.testAttribute(Qt.WidgetAttribute.WA_InputMethodEnabled)
 
 
 def _fill(window: QWidget, screen: QScreen) -> None:
-    """Fill a screen with a window, wherever it was before."""
+    """Fill a screen with a window, wherever the window was before."""
     window.setWindowState(window.windowState() & ~Qt.WindowState.WindowFullScreen)
     window.setScreen(screen)
     window.move(screen.geometry().topLeft())

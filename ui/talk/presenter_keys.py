@@ -1,4 +1,4 @@
-"""What the keys mean during a talk: a table, before all that they mean elsewhere."""
+"""What the keys mean during a talk: a table that is used before the meanings elsewhere."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Key:
     Attributes
     ----------
     keys : tuple of str
-        What is pressed.
+        The keys.
     does : str
         The method of `Presenter` that it calls.
     words : str
         What that does, for the list of keys.
     typed : bool
-        Whether a field that is being filled in takes it as a letter.
+        Whether a field that has the focus takes it as a letter.
     drawing : bool
         Whether it has this meaning only while the pen is on.
     """
@@ -46,25 +46,25 @@ KEYS = (
     Key(("Esc",), "off_or_end", "Pen, spotlight and black screen off; then the end"),
     Key(("F5", "Shift+F5"), "end", "The end of the talk"),
 )
-"""What keys mean while presenting, before all else. A clicker sends PgDown, PgUp, B or a full stop,
-and F5 and Esc by turns."""
+"""What keys mean during a talk. A clicker sends PgDown, PgUp, B or a full stop, and F5 and Esc in
+turns."""
 
 IN_SPEAKER = (
     "first", "back", "forward", "last", "play", "row_block_back", "row_block_forward",
     "head_back", "head_forward", "slower", "faster", "reveal", "next_theme",
 )  # fmt: skip
-"""Actions of the window whose keys are good in the speaker's window too."""
+"""Actions of the window whose keys also work in the speaker's window."""
 ZOOM = {"+": 1, "=": 1, "-": -1}
 """Keys of the speaker's window for the size of its text."""
 
 PLAIN = {text: key for key in KEYS if not key.drawing for text in key.keys}
 DRAWING = {text: key for key in KEYS if key.drawing for text in key.keys}
-"""The row for each key, and for those that mean something else while the pen is on."""
+"""The row for each key, and for those that have another meaning while the pen is on."""
 
 
 def key_text(event: QKeyEvent) -> str:
-    """Return a key as it is written, the same wherever on the keyboard it is."""
+    """Return a key as it is written, wherever on the keyboard it is."""
     modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
     if event.text().isprintable() and not event.text().isalnum():
-        modifiers &= ~Qt.KeyboardModifier.ShiftModifier  # a full stop wants Shift on some keyboards
+        modifiers &= ~Qt.KeyboardModifier.ShiftModifier  # on some keyboards a full stop needs Shift
     return QKeySequence(QKeyCombination(modifiers, Qt.Key(event.key()))).toString()

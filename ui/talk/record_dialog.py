@@ -1,4 +1,4 @@
-"""The dialog that adds the view on show to a lesson, as a step at its end."""
+"""The dialog that adds the current view to a lesson, as a step at its end."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from ui.talk.window import LessonWindow
 ADD, PREVIEW = "add step", "caption preview"
 """Kinds of the tasks."""
 _REST, _PATIENCE = 200, 50
-"""Milliseconds without typing after which mistakes are looked for, and then the preview is made."""
+"""Milliseconds without typing after which mistakes are searched for and the preview is made."""
 _SIZE = (900.0, 600.0)
 _CAPTION_HINT = "At most 45 words. Formulas stand between $ signs, numbers are {{ computed }}."
 _CAPTION_TIP = (
@@ -67,9 +67,9 @@ _CAPTION_TIP = (
 
 
 def open_record_dialog(window: LessonWindow) -> RecordDialog | None:
-    """Open the dialog for the view on show; None while there is no view.
+    """Open the dialog for the current view; None if there is no view.
 
-    A run that plays is stopped. The window says where a step that was added is.
+    If the run is playing, it is stopped. The window says where an added step is.
     """
     if window.session.view is None:
         return None
@@ -82,10 +82,10 @@ def open_record_dialog(window: LessonWindow) -> RecordDialog | None:
 
 @guarded
 class RecordDialog(QDialog):
-    """Asks what a step says and which lesson gets it.
+    """Asks for the texts of a step and for the lesson to which it is added.
 
-    The step is the view that was on show when the dialog was made. A mistake is told in a line
-    over the buttons, and the dialog stays.
+    The step is the view that was shown when the dialog was made. A mistake is shown in a line above
+    the buttons, and the dialog stays open.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class RecordDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._window, self._session, self.view = window, window.session, view
         self._style = window.style_now
-        self._layout = window.desk.current  # a lesson's, while one is shown
+        self._layout = window.desk.current  # that of a lesson, if one is shown
         self._panel = front_panel(window, self._layout)
         self._number = 0
         self._before: Step | None = None
@@ -190,7 +190,7 @@ class RecordDialog(QDialog):
         self.add_button.setToolTip("Ctrl+Enter")
         self.cancel_button = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
         for button in (self.add_button, self.cancel_button):
-            button.setAutoDefault(False)  # Enter in the title is no wish to be done
+            button.setAutoDefault(False)  # Enter in the title must not close the dialog
         column = QVBoxLayout(self)
         column.setSpacing(gap)
         column.addWidget(scroll, 1)
@@ -200,7 +200,7 @@ class RecordDialog(QDialog):
         self._fit(scroll)
 
     def _rows(self) -> QFormLayout:
-        """Return what the step does, and where it goes."""
+        """Return what the step does, and to which lesson it is added."""
         form = QFormLayout()
         points = QWidget()
         row = QHBoxLayout(points)
@@ -220,7 +220,7 @@ class RecordDialog(QDialog):
         return form
 
     def _fit(self, scroll: QScrollArea) -> None:
-        """Take a size that the window has room for."""
+        """Choose a size that fits into the window."""
         room = self._window.size() * 0.94
         most = QSize(*(round(self._style.px(side)) for side in _SIZE))
         scroll.setMinimumWidth(min(self._form.minimumSizeHint().width(), round(0.9 * room.width())))
@@ -265,13 +265,13 @@ class RecordDialog(QDialog):
         )
 
     def _show_target(self) -> None:
-        """Read the lesson that gets the step: what is played depends on its last one."""
+        """Read the lesson to which the step is added: what is played depends on its last step."""
         self._number, self._before = 0, None
         try:
             path = self.target.path()
             lesson = parse_lesson(lesson_text(path, self.target.source()), str(path), path.parent)
         except InputError:
-            pass  # `_check` tells it
+            pass  # `_check` reports it
         else:
             self._number = len(lesson.steps)
             self._before = lesson.steps[-1] if lesson.steps else None
@@ -296,13 +296,13 @@ class RecordDialog(QDialog):
         return "" if before.cursor < snapshot.cursor else "no: the step before ends here or later"
 
     def _typed(self) -> None:
-        """Look for mistakes once typing rests: all of the lesson is read for it."""
+        """Search for mistakes when typing pauses, because the whole lesson is read for it."""
         self._warned = False
         show_words(self.caption.note, self.caption.text, self._style)
         self._rested.start()
 
     def _check(self) -> None:
-        """Say what it will be, or what is wrong."""
+        """Say what the step will be, or what is wrong."""
         self._warned = False
         self._rested.stop()
         step = self.step()
@@ -320,7 +320,7 @@ class RecordDialog(QDialog):
         """Return what keeps the step from being added, before any number is computed."""
         try:
             path = self.target.path()
-            if not (is_shipped(path) and os.path.isfile(path)):  # else a copy is offered
+            if not (is_shipped(path) and os.path.isfile(path)):  # otherwise a copy is offered
                 with_step(lesson_text(path, self.target.source()), step, str(path), path.parent)
         except InputError as error:
             return error
@@ -336,7 +336,7 @@ class RecordDialog(QDialog):
         return f"{place}." if os.path.exists(path) else f"{place}, which is begun."
 
     def _told(self, error: InputError) -> str:
-        """Return what is wrong in the dialog's words: it has fields, not keys."""
+        """Return what is wrong in the words of the dialog, which has fields and not keys."""
         mistake = error.mistakes[0]
         try:
             path = self.target.path()
@@ -356,7 +356,7 @@ class RecordDialog(QDialog):
     # --- preview --------------------------------------------------------------------------
 
     def make_preview(self) -> None:
-        """Put the numbers in and typeset the formulas, beside the window."""
+        """Fill the numbers in and typeset the formulas, beside the window."""
         self._soon.stop()
         step, number = self.step(), self._number
         self._shown = tuple(getattr(step, name) for name in TEXTS)
@@ -380,11 +380,11 @@ class RecordDialog(QDialog):
     # --- adding it ------------------------------------------------------------------------
 
     def add(self) -> None:
-        """Add the step to its lesson and close; a mistake is told, and all stays."""
+        """Add the step to its lesson and close; after a mistake, the dialog stays open."""
         if self._running:
             return
         self._tried = True
-        self._rested.stop()  # it is looked for here
+        self._rested.stop()  # mistakes are searched for here
         step = self.step()
         error = self._wrong(step)
         if error is not None:
@@ -421,7 +421,7 @@ class RecordDialog(QDialog):
         self._session.tasks.start(ADD, "adding the step", job, finish)
 
     def _lead_to(self, error: InputError) -> None:
-        """Put the focus where the mistake is."""
+        """Move the focus to the field with the mistake."""
         fields: dict[str, QWidget] = {
             "title": self.title_edit,
             "caption": self.caption.edit,
@@ -446,7 +446,7 @@ class RecordDialog(QDialog):
     # --- leaving --------------------------------------------------------------------------
 
     def reject(self) -> None:
-        """On Escape: texts are thrown away only at the second time."""
+        """On Escape: texts are thrown away only the second time."""
         typed = any(getattr(self.step(), name) for name in TEXTS)
         if typed and not self._warned and not self._running:
             self._rested.stop()
@@ -456,7 +456,7 @@ class RecordDialog(QDialog):
             super().reject()
 
     def done(self, code: int) -> None:
-        """Close; a task that still runs has nobody to tell any more."""
+        """Close; there is nobody to receive the result of a task that is still running."""
         self._soon.stop()
         self._rested.stop()
         for kind in (ADD, PREVIEW):
@@ -469,13 +469,13 @@ def _key(error: InputError) -> str:
 
 
 def place_words(program: TileProgram, cursor: Cursor) -> str:
-    """Return a place of a run in words: visit and op."""
+    """Return a place of a run in words, as visit and op."""
     op = program.ops(cursor.visit)[cursor.op]
     return f"visit {count_text(cursor.visit + 1)}, {op_label(op, program.workload)}"
 
 
 def front_panel(window: LessonWindow, layout: str) -> str:
-    """Return the panel that is in front of others in its place; "" where none is behind it."""
+    """Return the panel that is in front of others in its place; "" if there are no others."""
     places = [place for place in layout_named(layout).right if len(place) > 1]
     for name in (name for place in places for name in place):
         if not window.docks[name].visibleRegion().isEmpty():

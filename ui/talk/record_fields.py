@@ -1,4 +1,4 @@
-"""Parts of the dialog that adds a step: texts, the preview, and where the step goes."""
+"""Parts of the dialog that adds a step: texts, the preview, and the lesson."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PAD = 10.0
 
 
 def sheet(style: Style) -> str:
-    """Return the frames of fields and buttons, which Fusion leaves too dark to be seen."""
+    """Return the frames of fields and buttons, which are too dark in Fusion."""
     t, px = style.theme, style.px
     around = f"border-radius: {round(px(4))}px; padding: {round(px(3))}px"
     return (
@@ -58,12 +58,12 @@ def sheet(style: Style) -> str:
 
 
 def box_palette(style: Style) -> QPalette:
-    """Return the palette of a check box whose frame is seen."""
+    """Return the palette of a check box with a visible frame."""
     return frame_palette(style.theme)
 
 
 class TextField(QWidget):
-    """A text of several lines under its name.
+    """A text of several lines below its name.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class TextField(QWidget):
     style : Style
         Sizes.
     hint : str
-        Stands in it while it is empty.
+        Shown while it is empty.
     """
 
     def __init__(self, name: str, tip: str, lines: int, style: Style, hint: str = "") -> None:
@@ -104,7 +104,7 @@ class TextField(QWidget):
 
     @property
     def text(self) -> str:
-        """What was typed, without blanks around it."""
+        """The text that was typed, without spaces around it."""
         return self.edit.toPlainText().strip()
 
 
@@ -131,7 +131,7 @@ class Preview(QWidget):
         self.caption = Caption("", "")
 
     def show_step(self, step: NewStep, number: int) -> None:
-        """Show a step whose numbers are put in; `number` says which it is, from 0."""
+        """Show a step with its numbers filled in; `number` says which step it is, from 0."""
         self.caption = Caption(
             step.title, step.caption, number, number + 1, step.question, step.answer, True
         )
@@ -158,14 +158,14 @@ class Preview(QWidget):
 
 
 class Target(QWidget):
-    """Which lesson gets the step: a file that is there, a new one, or a copy of a shipped one."""
+    """To which lesson the step is added: an existing file, a new one, or a copy of one of ours."""
 
     changed = Signal()
 
     def __init__(self, style: Style) -> None:
         super().__init__()
         self.copy_of: Path | None = None
-        """The shipped lesson that was asked for."""
+        """The lesson of ours that was asked for."""
         self.edit = QLineEdit()
         self.edit.setAccessibleName("Lesson file")
         self.edit.setToolTip(
@@ -202,7 +202,7 @@ class Target(QWidget):
         Raises
         ------
         InputError
-            None is, or one that is no Markdown.
+            No file is named, or the file is not Markdown.
         """
         text = self.edit.text().strip()
         name = os.path.basename(text)
@@ -213,11 +213,11 @@ class Target(QWidget):
         return path.absolute()
 
     def source(self) -> Path | None:
-        """Return the lesson that a new file begins as a copy of, if one does."""
+        """Return the lesson of which a new file is a copy, if there is one."""
         return self.copy_of if self.copy_box.isChecked() else None
 
     def take(self, path: Path) -> None:
-        """Take a lesson that was chosen; of a shipped one a copy."""
+        """Use a lesson that was chosen; if it is one of ours, a copy of it."""
         shipped = is_shipped(path) and path.is_file()
         self.copy_of = path if shipped else None
         self.copy_box.setVisible(shipped)
@@ -228,7 +228,7 @@ class Target(QWidget):
         self.changed.emit()
 
     def _browse(self, *, new: bool) -> None:
-        """Ask for a file, beside what goes on."""
+        """Ask for a file without blocking the window."""
         title = "New lesson" if new else "Add to lesson"
         chooser = QFileDialog(self, title, str(self._folder(new=new)), f"Lessons (*{ENDING})")
         chooser.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -257,7 +257,7 @@ def _title(path: Path) -> str:
 
 
 def _free(name: str) -> Path:
-    """Return a file of the user's that is not there yet."""
+    """Return a path for the user's files that does not exist yet."""
     path, n = Path.home() / name, 2
     while path.exists():
         path = Path.home() / f"{Path(name).stem}-{n}{ENDING}"
@@ -266,5 +266,5 @@ def _free(name: str) -> Path:
 
 
 def first_target() -> Path:
-    """Return where the first step of a user goes."""
+    """Return the path for a user's first step."""
     return Path.home() / f"my-lesson{ENDING}"

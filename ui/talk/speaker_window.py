@@ -36,10 +36,10 @@ from ui.widgets.sheet import set_sheet
 ZOOMS = (0.8, 1.0, 1.25, 1.6, 2.0, 2.5, 3.0)
 """Sizes of the speaker's text, chosen in the window."""
 _LEAST = 0.6
-"""How much smaller a text gets, at most, so that all of it is seen without scrolling."""
+"""The smallest size of a text that is made smaller to be seen without scrolling."""
 FIRST_SIZE = QSize(1000, 640)
 ROOMY = QSize(860, 480)
-"""Room that clock and buttons take at scale 1; a smaller window has them smaller."""
+"""Space for clock and buttons at scale 1; in a smaller window they are smaller."""
 
 _CLOCK = (
     ("pause", "Pause", "Stop counting the time, or go on"),
@@ -64,9 +64,9 @@ def elapsed_words(seconds: int) -> str:
 
 
 def now_caption(step: ResolvedStep | None) -> Caption:
-    """Return what the speaker reads about the step on show: the notes, else what the others read.
+    """Return what the speaker reads about the current step: the notes, else the caption.
 
-    The answer to its question is always there.
+    The answer to its question is always included.
     """
     if step is None:
         return Caption("No lesson is open", "PgDn and PgUp step through the run.")
@@ -78,7 +78,7 @@ def now_caption(step: ResolvedStep | None) -> Caption:
 def next_caption(
     step: ResolvedStep | None, following: ResolvedStep | None, end: LessonEnd | None = None
 ) -> Caption:
-    """Return what the speaker reads about the step to come, or the end of the lesson."""
+    """Return what the speaker reads about the next step, or the end of the lesson."""
     if following is not None:
         return Caption(
             following.title, following.caption, following.number, following.count,
@@ -94,7 +94,7 @@ def next_caption(
 class SpeakerWindow(QWidget):
     """Notes, the next step, the answer, the time of day and how long the talk has taken.
 
-    It shows steps and says what the speaker wants; it goes nowhere itself.
+    It shows steps and emits what the speaker wants; it does not move by itself.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class SpeakerWindow(QWidget):
         self._style = Style(DARK)
         self._zoom = ZOOMS.index(1.6)
         self._styled: tuple[Style, int] | None = None
-        """What is on show: resizing seldom changes it."""
+        """What is shown now, so that resizing seldom changes it."""
         self._spent = 0
         self._since = QElapsedTimer()
         self.clock, self.elapsed = _label("clock", "Time"), _label("elapsed", "Time of the talk")
@@ -185,20 +185,20 @@ class SpeakerWindow(QWidget):
         end: LessonEnd | None = None,
         ended: bool = False,
     ) -> None:
-        """Show where the lesson stands.
+        """Show the state of the lesson.
 
         Parameters
         ----------
         step : ResolvedStep or None
-            The step on show; None without a lesson.
+            The current step; None without a lesson.
         following : ResolvedStep or None
-            The step after it; None after the last one, and while it is not known yet.
+            The next step; None after the last one, and while it is not known yet.
         revealed : bool
             Whether the audience sees the answer.
         end : LessonEnd or None
             What comes after the step, if it is the last one.
         ended : bool
-            Whether the audience is told that already.
+            Whether the audience already sees that.
         """
         over = end if ended else None
         self.now.show_caption(end_caption(over) if over else now_caption(step))
@@ -218,11 +218,11 @@ class SpeakerWindow(QWidget):
         self.buttons["blank"].setChecked(on)
 
     def show_swap(self, able: bool) -> None:
-        """Offer to change screens or not."""
+        """Offer to exchange the screens, or not."""
         self.buttons["swap"].setVisible(able)
 
     def set_note(self, words: str) -> None:
-        """Show a remark beside the buttons, as that the screen may go to sleep."""
+        """Show a message beside the buttons, for example that the screen may go off."""
         if words != self.note.text():
             self.note.setText(words)
             self.note.setAccessibleDescription(words)
@@ -236,7 +236,7 @@ class SpeakerWindow(QWidget):
         return (self._spent + running) // 1000
 
     def reset(self) -> None:
-        """Count the time of the talk from zero, and let it run."""
+        """Count the time of the talk from zero."""
         self._spent = 0
         self._since.start()
         self.buttons["pause"].setChecked(False)
@@ -258,7 +258,7 @@ class SpeakerWindow(QWidget):
     # --- look -----------------------------------------------------------------------------
 
     def zoom(self, by: int) -> None:
-        """Take the text that many sizes up or down."""
+        """Make the text some sizes larger or smaller."""
         self._zoom = min(max(self._zoom + by, 0), len(ZOOMS) - 1)
         self._restyle()
 
@@ -273,16 +273,16 @@ class SpeakerWindow(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self.setFocus()  # or a button would have it, and Space would press that
+        self.setFocus()  # otherwise a button would have the focus, and Space would press it
 
     def _restyle(self) -> None:
-        """Take the sizes that go with the window's: full screen is read from further away."""
+        """Set the sizes that belong to the window's size: full screen is read from further away."""
         room = min(self.width() / 1280, self.height() / 720)
         fits = min(self.width() / ROOMY.width(), self.height() / ROOMY.height())
         scale = min(self._style.scale * max(1.0, int(room * 4) / 4), fits)
         style = replace(self._style, scale=scale)
         if (style, self._zoom) == self._styled:
-            return  # panes see to their own sizes
+            return  # the panes set their own sizes
         self._styled = style, self._zoom
         theme, edge = style.theme, round(style.px(10))
         self.setPalette(palette(theme))
@@ -331,7 +331,7 @@ class SpeakerWindow(QWidget):
 
 @guarded
 class _Pane(QFrame):
-    """A heading over a text that scrolls when it is long."""
+    """A heading above a text that scrolls when it is long."""
 
     def __init__(self, heading: str) -> None:
         super().__init__()
@@ -347,7 +347,7 @@ class _Pane(QFrame):
         self._column.addWidget(self._heading)
         self._column.addWidget(self.area, 1)
         self._text = Style(DARK)
-        # Both panes keep their shares of the width, whatever they say.
+        # Both panes keep their shares of the width, whatever they contain.
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
 
     def show_caption(self, caption: Caption) -> None:
@@ -358,7 +358,7 @@ class _Pane(QFrame):
             self._fit()
 
     def set_style(self, style: Style, text: Style) -> None:
-        """Take the style of the heading and that of the text."""
+        """Set the style of the heading and of the text."""
         edge = round(style.px(12))
         self._column.setContentsMargins(edge, round(style.px(8)), round(style.px(4)), edge)
         self._heading.setFont(style.text_font(12, bold=True))
@@ -370,7 +370,7 @@ class _Pane(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """Make the text smaller if that shows all of it; else it scrolls."""
+        """Make the text smaller if it then fits; otherwise it scrolls."""
         self._column.activate()
         place = self.area.contentsRect()
         styles = [
@@ -381,7 +381,8 @@ class _Pane(QFrame):
         def overflows(style: Style) -> bool:
             return self.prose.height_in(style, place.width()) > place.height()
 
-        # A long text takes milliseconds to lay out, so few sizes are tried, the wanted one first.
+        # A long text takes milliseconds to lay out, so few sizes are tried, beginning with the
+        # wanted one.
         fitting = bisect(styles, 0, key=overflows) if overflows(styles[-1]) else len(styles)
         self.prose.set_style(styles[max(fitting, 1) - 1])
 
@@ -402,7 +403,7 @@ class _Prose(QWidget):
         self.setSizePolicy(policy)
 
     def show_caption(self, caption: Caption) -> None:
-        """Show a text, and say it."""
+        """Show a text, and announce it."""
         self.caption = caption
         parts = (caption.title, caption.place, caption.body, caption.question, caption.answer)
         self.setAccessibleDescription("\n".join(plain_text(part) for part in parts if part))
@@ -445,7 +446,7 @@ def _button(words: str, tip: str) -> QPushButton:
     button.setAccessibleName(words)
     button.setAccessibleDescription(tip)
     button.setToolTip(tip)
-    # By the keyboard alone: after a click the keys go on meaning the talk.
+    # Only by the keyboard: after a click the keys still belong to the talk.
     button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
     return button
 

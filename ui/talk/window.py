@@ -1,4 +1,4 @@
-"""The window as lessons and exports see it: the main window is one."""
+"""The window as lessons and exports use it; the main window is one."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 
 
 class BorrowedLayouts(Protocol):
-    """Lends layouts; the user's own come back."""
+    """Shows layouts for lessons; the user's own layout comes back afterwards."""
 
     @property
     def lent(self) -> tuple[str, str] | None:
-        """Layout and panel in front while somebody has them."""
+        """Layout and panel in front while a lesson uses them."""
 
     @property
     def current(self) -> str:
-        """Name of the layout on show."""
+        """Name of the current layout."""
 
     def lend(self, name: str, panel: str = "", extras: bool = False) -> None:
-        """Show a layout as a new window has it."""
+        """Show a layout as in a new window."""
 
     def take_back(self) -> None:
-        """Show the user's own layout as it was."""
+        """Show the user's own layout as it was before."""
 
 
 class ChosenPanels(Protocol):
-    """The docks, by name, and what lessons choose in them."""
+    """The docks by name, and what lessons choose in them."""
 
     def __getitem__(self, name: str) -> QDockWidget: ...
 
     def choose(self, layout: str, choices: ChooseTable) -> None:
-        """Choose in the panels of a layout what a lesson says."""
+        """Choose in the panels of a layout what a lesson asks for."""
 
 
 class LessonWindow(QMainWindow):
@@ -57,13 +57,13 @@ class LessonWindow(QMainWindow):
     style_now : Style
         Theme and text scale.
     lessons : Lessons
-        The lesson on show, and its strip.
+        The current lesson, and its strip.
     desk : BorrowedLayouts
         Its layouts.
     docks : ChosenPanels
         Its docks.
     actions_by_name : dict of str to QAction
-        What can be asked of it.
+        Its actions by name.
     """
 
     session: Session
@@ -75,7 +75,7 @@ class LessonWindow(QMainWindow):
     actions_by_name: dict[str, QAction]
 
     def say(self, line: str, kind: Kind = Kind.HINT) -> None:
-        """Show one line over the board."""
+        """Show one line above the board."""
         raise NotImplementedError
 
     def show_error(self, error: InputError, kind: Kind = Kind.REFUSAL) -> None:

@@ -1,4 +1,4 @@
-"""The actions of the window, one row each: menu, keys, words and what they do."""
+"""The actions of the window, one row each: menu, keys, words and functions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class ActionSpec:
     text : str
         Words in the menu.
     menu : str
-        Menu that holds it.
+        Its menu.
     run : callable
-        What it does to the window; told on or off as well if it is checkable.
+        What it does to the window; it is also given on or off if it is checkable.
     keys : tuple of str
         Shortcuts, the first one shown.
     icon : str
@@ -35,7 +35,7 @@ class ActionSpec:
     checkable : bool
         Whether it is on or off.
     separated : bool
-        Whether a line stands before it in the menu.
+        Whether there is a line before it in the menu.
     """
 
     name: str
@@ -81,7 +81,7 @@ ACTIONS = (
     ActionSpec("cell_right", "Select cell to the right", "Edit", _select(1, 0), ("Alt+Right",)),
     ActionSpec("cell_up", "Select cell above", "Edit", _select(0, -1), ("Alt+Up",)),
     ActionSpec("cell_down", "Select cell below", "Edit", _select(0, 1), ("Alt+Down",)),
-    # Not a shortcut: a field in the scenario panel puts its text back with the same key.
+    # Not a shortcut, because a field in the scenario panel restores its text with the same key.
     ActionSpec("deselect", "Select no cell (Esc)", "Edit", lambda w: w.session.select(None)),
     ActionSpec("pin_cell", "Pin cell", "Edit", lambda w: w.pin_cell(), ("P",)),
     ActionSpec("first", "First", "Run", lambda w: w.session.first(), ("Home",), "first"),

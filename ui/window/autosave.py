@@ -19,7 +19,7 @@ from ui.session.session import Session
 from ui.window.main_window import MainWindow
 
 WAIT_MS = 2000
-"""How long changes are let go on before they are copied."""
+"""How long changes may be older than their copy."""
 _OF = "# unsaved changes of "
 _FOLDER = "autosave"
 
@@ -27,15 +27,15 @@ _FOLDER = "autosave"
 class Autosave(QObject):
     """Keeps a copy of the scenario while it has changes that are not saved.
 
-    A lock beside the copy says that its instance runs: it ends with the process, however that
-    ends. What a lesson does to its own scenarios is not kept.
+    A lock beside the copy says that its instance is running: the lock ends with the process in any
+    case. Changes that a lesson makes to its own scenarios are not kept.
 
     Parameters
     ----------
     session : Session
         Whose scenario it is.
     folder : Path
-        Of the settings; copies lie in a folder of their own there.
+        Folder of the settings; copies are in a subfolder.
     """
 
     def __init__(self, session: Session, folder: Path, wait_ms: int | None = None) -> None:
@@ -54,12 +54,12 @@ class Autosave(QObject):
 
     @property
     def kept(self) -> bool:
-        """Whether a copy lies there, and holds all changes."""
+        """Whether a copy exists, and contains all changes."""
         return not self.pending and self.path.exists()
 
     @property
     def pending(self) -> bool:
-        """Whether there are changes that no copy holds yet."""
+        """Whether there are changes that are not in a copy yet."""
         return self._waiting is not None
 
     def flush(self) -> None:
@@ -73,13 +73,16 @@ class Autosave(QObject):
         try:
             self._hold()
             write_atomically(self.path, lambda out: out.write(text.encode("utf-8")))
-        except (InputError, OSError) as error:  # told once it matters: by who asks `kept`
+        except (
+            InputError,
+            OSError,
+        ) as error:  # reported when `kept` is asked for
             LOG.warning("unsaved changes could not be copied: %s", error)
         else:
             self._waiting = None
 
     def finish(self) -> None:
-        """Remove the copy: the program ends as it should, or there is nothing unsaved."""
+        """Remove the copy, because the program ends normally, or nothing is unsaved."""
         self._timer.stop()
         self._waiting = None
         if self._lock is not None:
@@ -89,7 +92,7 @@ class Autosave(QObject):
 
     def _look(self) -> None:
         if self._session.undo_stack is not self._own:
-            return  # a lesson is on show; the user's scenario waits, and its copy with it
+            return  # a lesson is shown; the user's scenario waits, and its copy, too
         scenario = self._session.scenario
         if self._own.isClean() or scenario is None:
             self.finish()
@@ -115,13 +118,13 @@ class Orphan:
     path : Path
         The copy.
     scenario : Scenario
-        What it holds.
+        The scenario in it.
     file : Path or None
         The file that it has unsaved changes of.
     saved : float
         When it was written, in seconds since 1970.
     lock : QLockFile
-        Held, so that only one instance offers it.
+        Locked, so that only one instance offers it.
     """
 
     path: Path
@@ -132,7 +135,7 @@ class Orphan:
 
     @property
     def name(self) -> str:
-        """What the user knows it by."""
+        """The name that the user knows."""
         return safe_text(self.scenario.title or (self.file.stem if self.file else "Untitled"))
 
     def discard(self) -> None:
@@ -156,7 +159,7 @@ def find_orphans(folder: Path) -> list[Orphan]:
         try:
             scenario, saved = load_scenario(path), path.stat().st_mtime
             first = path.read_text(encoding="utf-8").partition("\n")[0]
-        except (InputError, OSError) as error:  # of a later version, say
+        except (InputError, OSError) as error:  # it may be of a later version, for example
             LOG.warning("unsaved changes cannot be read: %s", error)
             lock.unlock()
             continue
@@ -166,9 +169,9 @@ def find_orphans(folder: Path) -> list[Orphan]:
 
 
 def _clear_remains(folder: Path) -> None:
-    """Remove what instances have left that were killed before their copy was whole.
+    """Remove the files of instances that were killed before their copy was complete.
 
-    That is a lock without a copy, and what is written before it gets the copy's name.
+    These are a lock without a copy, and a file that has not got the copy's name yet.
     """
     for path in folder.glob("*.lock"):
         lock = _lock_of(path)
@@ -179,16 +182,16 @@ def _clear_remains(folder: Path) -> None:
 
 
 class Offer(QMessageBox):
-    """Asks whether to restore what was left by a crash; nothing is removed before the answer.
+    """Asks whether to restore what a crash has left; nothing is removed before the answer.
 
-    The latest copy is restored; older ones are put among the recent files then.
+    The latest copy is restored; older ones are then added to the recent files.
 
     Parameters
     ----------
     window : MainWindow
-        Where it is restored.
+        The window that restores it.
     autosave : Autosave
-        Which takes over the restored changes.
+        Keeps the restored changes from then on.
     orphans : list of Orphan
         What was left, the latest first; at least one.
     """
@@ -224,7 +227,7 @@ class Offer(QMessageBox):
         self.finished.connect(self._act)
 
     def _act(self) -> None:
-        """Do what was chosen; a box that is closed in any other way means later."""
+        """Do what was chosen; if the box is closed in another way, it means later."""
         chosen = self.clickedButton()
         next((act for button, act in self._ways if button == chosen), self._leave)()
 
@@ -257,7 +260,7 @@ class Offer(QMessageBox):
 
 
 def restore(window: MainWindow, autosave: Autosave, orphan: Orphan) -> None:
-    """Show a copy as a scenario with unsaved changes; it is removed once the own copy is made."""
+    """Show a copy as a scenario with unsaved changes; it is removed when the new copy is made."""
     session = window.session
 
     def end() -> None:
@@ -267,7 +270,7 @@ def restore(window: MainWindow, autosave: Autosave, orphan: Orphan) -> None:
     def accepted() -> None:
         if session.scenario == orphan.scenario:
             end()
-            QTimer.singleShot(0, take_over)  # once it counts as opened, and so as saved
+            QTimer.singleShot(0, take_over)  # after it counts as opened, and so as saved
 
     def take_over() -> None:
         session.undo_stack.resetClean()
@@ -288,7 +291,7 @@ def restore(window: MainWindow, autosave: Autosave, orphan: Orphan) -> None:
 
 
 def offer(window: MainWindow, autosave: Autosave) -> Offer | None:
-    """Ask, beside the window and once, what to do with what a crash has left, if it has."""
+    """Ask once, beside the window, what to do with what a crash has left, if there is anything."""
     orphans = find_orphans(window.settings.folder)
     if not orphans:
         return None
@@ -299,7 +302,7 @@ def offer(window: MainWindow, autosave: Autosave) -> Offer | None:
 
 def _lock_of(path: Path) -> QLockFile:
     lock = QLockFile(str(path.with_suffix(".lock")))
-    lock.setStaleLockTime(0)  # held as long as its process lives
+    lock.setStaleLockTime(0)  # locked as long as its process lives
     return lock
 
 

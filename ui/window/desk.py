@@ -1,4 +1,4 @@
-"""Which layout the window shows: the user's own, as it was left, or one that a lesson lends."""
+"""Which layout the window shows: the user's own, as it was left, or one for a lesson."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Desk(QObject):
-    """The layouts of a window: an action and a button for each, and the one on show.
+    """The layouts of a window: an action and a button for each, and the current one.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class Desk(QObject):
     Attributes
     ----------
     actions : dict
-        Name of a layout to the action that takes it.
+        Name of a layout to the action that shows it.
     lent : tuple of str, optional
-        Layout and panel in front while a lesson has them; the user's own come back.
+        Layout and panel in front while a lesson uses them; the user's own come back afterwards.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -39,7 +39,7 @@ class Desk(QObject):
         self._window = window
         self.lent: tuple[str, str] | None = None
         self._shown = False
-        """Whether the docks stand as in a layout: before that there is nothing to remember."""
+        """Whether the docks have been arranged: before that there is nothing to remember."""
         self.actions: dict[str, QAction] = {}
         self._refit = QTimer(self, singleShot=True, interval=0)
         self._refit.timeout.connect(self.fit_text)
@@ -59,13 +59,13 @@ class Desk(QObject):
             group.addAction(action)
             window.addAction(action)
             self.actions[spec.name] = action
-        # A menu bar of the system's own has no place for them.
+        # A menu bar that belongs to the system has no place for them.
         bar.setNativeMenuBar(False)
         bar.setCornerWidget(LayoutButtons(bar, list(self.actions.values())))
 
     @property
     def current(self) -> str:
-        """Name of the layout on show."""
+        """Name of the current layout."""
         return self.lent[0] if self.lent else self._window.settings.layout
 
     # --- the user's own -------------------------------------------------------------------
@@ -80,7 +80,7 @@ class Desk(QObject):
             self.lend(*self.lent)
 
     def take(self, name: str) -> None:
-        """Show a layout as it was left; what this one looks like is remembered."""
+        """Show a layout as it was left, after remembering the current one."""
         if self.lent is not None:
             self.lend(name)
             return
@@ -92,7 +92,7 @@ class Desk(QObject):
         self.take(name)
 
     def remember(self) -> None:
-        """Write down how the docks of the user's own layout stand."""
+        """Remember the docks of the user's own layout."""
         window = self._window
         if self._shown:
             layout, own = window.settings.layout, window.docks.sizes.own
@@ -100,9 +100,9 @@ class Desk(QObject):
             window.settings.save_shares(layout, own.to_text())
 
     def show(self) -> None:
-        """Show the user's own layout as it was left, or as a new window has it.
+        """Show the user's own layout as it was left, or as in a new window.
 
-        A window that is not shown yet arranges its docks when it is.
+        A window that is not shown yet arranges its docks when it is shown.
         """
         window = self._window
         layout = layout_named(window.settings.layout)
@@ -119,7 +119,7 @@ class Desk(QObject):
         window.presenter.tidy()
 
     def reset(self) -> None:
-        """Put the docks of this layout where a new window has them."""
+        """Put the docks of this layout where they are in a new window."""
         if self.lent is not None:
             self.lend(*self.lent)
         else:
@@ -128,7 +128,7 @@ class Desk(QObject):
     # --- lent -----------------------------------------------------------------------------
 
     def lend(self, name: str, panel: str = "", extras: bool = False) -> None:
-        """Show a layout as a new window has it; the user's own is kept.
+        """Show a layout as in a new window; the user's own is kept.
 
         Parameters
         ----------
@@ -137,7 +137,8 @@ class Desk(QObject):
         panel : str
             Name of the panel in front; "" for the layout's first.
         extras : bool
-            Whether docks open that the layout opens only in a large window; else the panel alone.
+            Whether docks open that the layout opens only in a large window; if not, only the panel
+            opens.
         """
         if self.lent is None:
             self.remember()
@@ -149,7 +150,7 @@ class Desk(QObject):
         self._window.presenter.tidy()
 
     def take_back(self) -> None:
-        """Show the user's own layout as it was before it was lent."""
+        """Show the user's own layout as it was before the lesson's."""
         if self.lent is not None:
             self.lent = None
             self.show()
@@ -157,7 +158,7 @@ class Desk(QObject):
     # --- room -----------------------------------------------------------------------------
 
     def fit_text(self) -> None:
-        """Arrange the layout anew where the size of text or window wants it otherwise."""
+        """Arrange the layout again if the size of text or window needs it."""
         window = self._window
         if self._shown or self.lent is not None:
             if window.docks.suits(window.scale, self._caption()):
@@ -168,13 +169,13 @@ class Desk(QObject):
                     window.docks[self.lent[1]].raise_()
 
     def fit_later(self) -> None:
-        """The same once the window has its size: what is arranged may resize the window."""
+        """The same after the window has its size, because arranging may resize the window."""
         self._refit.start()
 
     def _arrange(self, layout: LayoutSpec, opened: Collection[str] | None = None) -> None:
         self._window.docks.arrange(layout, self._window.scale, self._caption(), opened)
 
     def _caption(self) -> int:
-        """Return the height of a lesson's caption, in pixels: the user's own layout has none."""
+        """Return the height of a lesson's caption, in pixels; 0 for the user's own layout."""
         bar = self._window.lessons.bar
         return 0 if self.lent is None or bar.isHidden() else bar.height()

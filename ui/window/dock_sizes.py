@@ -1,4 +1,4 @@
-"""How large docks are: shares of the window, kept when it grows or shrinks, not pixels."""
+"""The sizes of docks: shares of the window, which are kept when the window's size changes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from ui.safety.overrides import guarded
 from ui.window.panel_specs import PANELS
 
 _LEFT = 270
-"""Width at scale 1 of what stands at the left: a form is as wide as its words."""
+"""Width at scale 1 of the docks at the left: a form is as wide as its words."""
 _LEAST = 380
-"""Pixels below which no layout makes its right by itself."""
+"""Pixels below which no layout makes its right side without the user."""
 _LOW_WIDTH = 0.4
-"""Least share of the width where tabs stand side by side: their titles need it."""
+"""Least share of the width if tabs are side by side, because their titles need it."""
 _FILLED = 0.9
-"""Part of the height that docks under one another ask for.
+"""Part of the height that docks above each other ask for. Qt enlarges them in proportion; if they
+ask for too much, each would lose the same number of pixels.
 
 Qt enlarges them in proportion; of those that ask for too much each would lose as many pixels.
 """
 _ROOM = {spec.name: spec.room for spec in PANELS}
 _MOVED_MS = 300
-"""After which a dock that was dropped elsewhere has its size: Qt moves it there bit by bit."""
+"""Time after which a dock that was dropped elsewhere has its size: Qt moves it there in steps."""
 _RIGHT, _LEFT_AREA, _BOTTOM = (
     Qt.DockWidgetArea.RightDockWidgetArea,
     Qt.DockWidgetArea.LeftDockWidgetArea,
@@ -42,14 +43,14 @@ _RIGHT, _LEFT_AREA, _BOTTOM = (
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What the user has made of the sizes of a layout.
+    """The sizes that the user has given to a layout.
 
     Attributes
     ----------
     widths, heights : dict
         Name of a dock to its share of the window; a dock that is missing has the layout's.
     low : bool
-        Whether the docks at the right share one place because the window was low.
+        Whether the docks at the right were in one place because the window was low.
     """
 
     widths: Mapping[str, float] = field(default_factory=dict)
@@ -62,7 +63,7 @@ class Shares:
 
     @classmethod
     def from_text(cls, text: str) -> Shares:
-        """Read them again; a line that makes no sense says nothing."""
+        """Read them again; a line that cannot be used gives nothing."""
         try:
             widths, heights, low = json.loads(text)
             return cls(_read(widths), _read(heights), low is True)
@@ -71,7 +72,7 @@ class Shares:
 
 
 def _read(shares: Mapping[str, float]) -> dict[str, float]:
-    """Return the shares of docks that there are, each more than nothing and at most all."""
+    """Return the shares of existing docks, each more than 0 and at most 1."""
     return {name: float(of) for name, of in shares.items() if name in _ROOM and 0 < of <= 1}
 
 
@@ -79,8 +80,8 @@ def _read(shares: Mapping[str, float]) -> dict[str, float]:
 class DockSizes(QObject):
     """Gives the docks of a window their shares of it.
 
-    What the user drags is taken over, and nothing else: sizes that a small window forces on docks
-    are forgotten when it grows again.
+    Only the sizes that the user drags are remembered: sizes that a small window forces on docks are
+    forgotten when it grows again.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ class DockSizes(QObject):
     Attributes
     ----------
     layout : LayoutSpec
-        Whose sizes hold where the user has chosen none.
+        The layout whose sizes are used if the user has chosen none.
     own : Shares
         What the user has chosen.
     scale : float
@@ -116,11 +117,11 @@ class DockSizes(QObject):
     # --- giving ---------------------------------------------------------------------------
 
     def fit_soon(self) -> None:
-        """Give shares once Qt has opened or closed what it is about to."""
+        """Give shares after Qt has opened or closed docks."""
         self._soon.start()
 
     def fit(self) -> None:
-        """Give every dock in sight its share of the window as it is now."""
+        """Give every visible dock its share of the window's current size."""
         self._soon.stop()
         window = self._window
         if not window.isVisible():
@@ -130,7 +131,7 @@ class DockSizes(QObject):
             return
         layout = window.layout()
         assert layout is not None
-        layout.activate()  # bars first: what they leave is what is shared
+        layout.activate()  # bars first, because docks share what the bars leave
         wide, high = window.width(), self._high()
         widths = self._widths(docked, wide)
         heights = {name: self._height(name, high) for name in docked}
@@ -142,16 +143,16 @@ class DockSizes(QObject):
             (widths, Qt.Orientation.Horizontal),
             (heights, Qt.Orientation.Vertical),
         ):
-            # Of docks that share a width or a height, Qt takes what the last one asks for.
+            # If docks share a width or a height, Qt uses what the last one asks for.
             names = sorted(sizes, key=lambda name: sizes[name])
             pixels = [max(1, round(sizes[name])) for name in names]
             window.resizeDocks([self._docks[name] for name in names], pixels, way)
         layout.activate()
 
     def _widths(self, docked: Iterable[str], wide: int) -> dict[str, float]:
-        """Return the widths that docks are to have, in pixels."""
+        """Return the widths of docks, in pixels."""
         widths = {name: self._width(name, wide) for name in docked}
-        if not self.layout.board:  # what the left leaves is all for the others
+        if not self.layout.board:  # the others get everything that the left leaves
             form = max((widths[n] for n in widths if self._area(n) is _LEFT_AREA), default=0.0)
             for name in widths:
                 if name not in self.own.widths and self._area(name) is _RIGHT:
@@ -161,7 +162,7 @@ class DockSizes(QObject):
         return widths
 
     def _width(self, name: str, wide: int) -> float:
-        """Return the width that a dock is to have, in pixels."""
+        """Return the width of a dock, in pixels."""
         layout, share = self.layout, self.own.widths.get(name)
         if share is not None:
             return share * wide
@@ -174,7 +175,7 @@ class DockSizes(QObject):
         return max(_LEAST, wide * (max(room, _LOW_WIDTH) if self.own.low else room))
 
     def _height(self, name: str, high: int) -> float:
-        """Return the height that a dock is to have, in pixels."""
+        """Return the height of a dock, in pixels."""
         layout, share = self.layout, self.own.heights.get(name)
         if share is not None:
             return share * high
@@ -186,7 +187,7 @@ class DockSizes(QObject):
         return layout.heights[place] / 100 * high
 
     def _stacked(self, docked: Iterable[str], heights: Mapping[str, float]) -> float:
-        """Return what the places at the right want of the height, all together."""
+        """Return the share of the height that the places at the right want in all."""
         places: dict[frozenset[str], float] = {}
         for name in docked:
             if self._area(name) is _RIGHT:
@@ -219,7 +220,7 @@ class DockSizes(QObject):
     def _tabs_above(self, name: str) -> int:
         """Return the height of the tabs above a dock, which belong to its place."""
         at = self._docks[name].geometry()
-        # Asked of its parent, Python would keep each tab bar that Qt makes and deletes.
+        # If its parent were asked, Python would keep each tab bar that Qt makes and deletes.
         for bar in QApplication.allWidgets():
             if isinstance(bar, QTabBar) and bar.isVisible() and bar.window() is self._window:
                 place = bar.mapTo(self._window, QPoint())
@@ -230,20 +231,20 @@ class DockSizes(QObject):
     # --- taking over ----------------------------------------------------------------------
 
     def moved(self) -> None:
-        """Take over the sizes of docks where the user has put one elsewhere."""
+        """Remember the sizes of docks if the user has moved one to another place."""
         self._moved.start()
 
     def _take_moved(self) -> None:
         self._take(self._sizes())
 
     def _sizes(self) -> dict[str, QSize]:
-        """Return the sizes of the docks in sight."""
+        """Return the sizes of the visible docks."""
         docks = self._docks
         seen = (name for name in self._docked() if not docks[name].visibleRegion().isEmpty())
         return {name: docks[name].size() for name in seen}
 
     def _take(self, sizes: Mapping[str, QSize], before: Mapping[str, QSize] | None = None) -> None:
-        """Take over sizes that differ from what they were."""
+        """Remember sizes that have changed."""
         wide, high = self._window.width(), self._high()
         widths, heights = dict(self.own.widths), dict(self.own.heights)
         for name, size in sizes.items():
@@ -262,7 +263,7 @@ class DockSizes(QObject):
         if kind is QEvent.Type.MouseButtonPress:
             self._pressed = self._sizes()
         elif kind is QEvent.Type.MouseButtonRelease and self._pressed is not None:
-            QTimer.singleShot(0, self, self._let_go)  # Qt moves the line at the next turn
+            QTimer.singleShot(0, self, self._let_go)  # Qt moves the line in the next turn
         return False
 
     def _let_go(self) -> None:

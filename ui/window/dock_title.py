@@ -1,4 +1,4 @@
-"""The title bar of a dock: its name, what it is for where a tab says the name, and two buttons."""
+"""The title bar of a dock: its name, or its purpose if a tab says the name, and two buttons."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HIGH, _PAD, _BUTTON, _ICON = 26.0, 10.0, 20.0, 14.0
 
 @guarded
 class DockTitle(QWidget):
-    """Qt's own has buttons that neither grow with the text nor take the theme's colours.
+    """Qt's title bar has buttons that neither grow with the text nor have the theme's colours.
 
     Dragging it moves the dock, a double click lets it float.
 
@@ -77,7 +77,7 @@ class DockTitle(QWidget):
 
     @property
     def words(self) -> str:
-        """The dock's name; what it is for where a tab above has the name already."""
+        """The dock's name, or its purpose if a tab above has the name already."""
         return self._dock.toolTip() if self._tabbed() else self._dock.windowTitle()
 
     def _tabbed(self) -> bool:

@@ -1,4 +1,4 @@
-"""The docks of the window: arranged by layout; a panel is made when it is first seen, then fed."""
+"""The docks of the window: arranged by layout; a panel is made when it is first seen."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 _Panel = TypeVar("_Panel", bound=Panel[Any])
 
 WIDE, TALL = 1600, 960
-"""Window sizes from which there is room for the left and for a bottom that needs height."""
+"""Window sizes from which there is space for the left, and for a bottom that needs height."""
 LOW = 676
 """Height at scale 1, without a lesson's caption, below which docks share one place as tabs.
 
-Bars and titles take 196 of it. In what is left the text of docks under one another would have to
-be smaller than was asked for: at scale 1 below 11 pixels.
+Bars and titles take 196 of it. In the rest, docks above each other would need smaller text than was
+asked for: at scale 1 less than 11 pixels.
 """
 
 
 class Docks(QObject):
     """All docks of a window.
 
-    A panel is made when it is first seen or asked for: a window starts without those that nobody
-    looks at. One that nobody sees is not fed: it is shown the latest view, in the latest style,
-    as soon as it is seen.
+    A panel is made when it is first seen or asked for: a window starts without the panels that are
+    not visible. A hidden panel gets no views; as soon as it is seen it gets the latest view, in the
+    latest style.
 
     Parameters
     ----------
     window : QMainWindow
-        Where they are docked.
+        The window of the docks.
     session : Session
         What they show.
     """
@@ -86,7 +86,7 @@ class Docks(QObject):
         toggle = dock.toggleViewAction()
         toggle.setToolTip(spec.tip)
         toggle.setShortcut(QKeySequence(spec.key))
-        toggle.triggered.connect(partial(self._toggled, spec.name))  # after Qt's own
+        toggle.triggered.connect(partial(self._toggled, spec.name))  # after Qt's own handler
         toggle.toggled.connect(self._opened)
         dock.dockLocationChanged.connect(self._moved)
         self._window.addAction(toggle)
@@ -117,7 +117,7 @@ class Docks(QObject):
         Parameters
         ----------
         which : str or type
-            Its name, where any panel will do, or its class.
+            Its name, if any panel will do, or its class.
         """
         spec = next(spec for spec in PANELS if which in (spec.name, spec.make))
         name = spec.name
@@ -133,7 +133,7 @@ class Docks(QObject):
     # --- what they show -------------------------------------------------------------------
 
     def _see(self, spec: PanelSpec[Any], seen: bool) -> None:
-        """Feed a panel from when it is seen until it is not."""
+        """Give a panel views as long as it is seen."""
         if seen == (spec.name in self._seen):
             return
         (self._seen.add if seen else self._seen.discard)(spec.name)
@@ -148,17 +148,17 @@ class Docks(QObject):
                 self._show(spec, self._session.view)
 
     def _float(self, spec: PanelSpec[Any], floating: bool) -> None:
-        """Bring a dock into sight that was behind a tab: Qt leaves it where it was hidden."""
+        """Show a dock that was behind a tab, where Qt leaves it hidden."""
         dock = self.by_name[spec.name]
         if floating and not (dock.isHidden() or spec.name in self._seen):
             dock.move(self._window.geometry().center() - dock.rect().center())
             self._see(spec, True)
 
     def show_view(self, view: View) -> None:
-        """Show a view in every panel that is seen.
+        """Show a view in every visible panel.
 
-        The very first view comes without what panels need beyond it, which takes longest to make:
-        the window is painted before that is asked for.
+        The very first view comes without what panels need in addition, because that takes longest
+        to make: the window is painted before it is asked for.
         """
         for spec in PANELS:
             if spec.name in self._seen:
@@ -171,7 +171,7 @@ class Docks(QObject):
                     self._session.want(spec.need)
 
     def _show(self, spec: PanelSpec[Any], view: View) -> None:
-        # What a panel needs may have been wanted only after the view was asked for.
+        # A panel may have needed something only after the view was asked for.
         if view.has(spec.need):
             self.panel(spec.name).show_view(view, view.model(spec.need))
 
@@ -190,15 +190,15 @@ class Docks(QObject):
             self.panel(name).set_style(self._style)
 
     def set_motion(self, on: bool) -> None:
-        """Let pictures move or not."""
+        """Animate pictures or not."""
         self._motion = on
         for panel in self._panels.values():
             panel.set_motion(on)
 
     def choose(self, layout: str, choices: ChooseTable) -> None:
-        """Choose in the panels of a layout what a lesson says.
+        """Choose in the panels of a layout what a lesson asks for.
 
-        Beside the board they are of the run that it shows, which is of no model.
+        Beside the board, they show its run, which belongs to no model.
         """
         spec = layout_named(layout)
         if spec.board:
@@ -209,19 +209,19 @@ class Docks(QObject):
     # --- where they are -------------------------------------------------------------------
 
     def restore(self, layout: LayoutSpec, state: QByteArray, shares: Shares, scale: float) -> None:
-        """Arrange a layout as the user left it, in a window that can be seen.
+        """Arrange a layout as the user left it, in a visible window.
 
-        Qt keeps what it restores in a hidden window that is to be maximised, and puts it back once
-        more at a later size: with docks that have been arranged anew meanwhile, and are freed.
+        In a hidden window that will be maximised, Qt keeps the state and restores it once more at a
+        later size, with docks that have been freed in the meantime.
 
         Parameters
         ----------
         layout : LayoutSpec
             The layout.
         state : QByteArray
-            Which docks are open and where they stand, as `QMainWindow.saveState` says it.
+            Which docks are open and where they are, from `QMainWindow.saveState`.
         shares : Shares
-            What the user has made of their sizes.
+            The sizes that the user has given them.
         scale : float
             Scale of the window's text.
         """
@@ -240,7 +240,7 @@ class Docks(QObject):
             sizes.fit()
 
     def put_back(self, state: QByteArray, shares: Shares) -> None:
-        """Let docks stand as they did in this layout, to the pixel where the size is the same."""
+        """Restore the docks of this layout, exactly if the size of the window is the same."""
         with self._arranging():
             self._window.restoreState(state)
         self.sizes.own = shares
@@ -252,7 +252,7 @@ class Docks(QObject):
         caption: int = 0,
         opened: Collection[str] | None = None,
     ) -> None:
-        """Arrange a layout as its table says, for the window's size.
+        """Arrange a layout by its table, for the window's size.
 
         Parameters
         ----------
@@ -263,8 +263,8 @@ class Docks(QObject):
         caption : int
             Height of a lesson's caption, in pixels.
         opened : collection of str, optional
-            Which of the docks are open that the layout opens only where there is room; by default
-            the window's size decides.
+            Which of the docks are open that the layout opens only if there is space; by default the
+            window's size decides.
         """
         size = self._window.size()
         if opened is None:
@@ -279,7 +279,7 @@ class Docks(QObject):
         self._settle(size)
 
     def rearrange(self, scale: float, caption: int = 0) -> None:
-        """Arrange the layout anew where it needs more or fewer places; what is open stays open."""
+        """Arrange the layout again if it needs more or fewer places; what is open stays open."""
         size, own = self._window.size(), self.sizes.own
         opened = {name for name, dock in self.by_name.items() if not dock.isHidden()}
         in_front = self._seen - set(self.sizes.layout.docks)
@@ -292,7 +292,7 @@ class Docks(QObject):
         self._settle(size)
 
     def _place(self, opened: Collection[str]) -> None:
-        """Put every dock where the layout has it; one of another layout opens where there is room.
+        """Put every dock where the layout has it; docks of other layouts open where there is space.
 
         Parameters
         ----------
@@ -301,10 +301,10 @@ class Docks(QObject):
         """
         window, docks, layout = self._window, self.by_name, self.sizes.layout
         for dock in docks.values():
-            if dock.isFloating():  # Qt hides and shows one that stands in the window already
+            if dock.isFloating():  # Qt hides and shows a dock that is in the window already
                 dock.setFloating(False)
             window.removeDockWidget(dock)
-        # Without the board, what stands at the left is as high as what stands under the board.
+        # Without the board, the left is as high as the docks below the board.
         corner = Qt.DockWidgetArea.LeftDockWidgetArea
         if layout.board:
             corner = Qt.DockWidgetArea.BottomDockWidgetArea
@@ -321,7 +321,7 @@ class Docks(QObject):
             window.addDockWidget(
                 Qt.DockWidgetArea.BottomDockWidgetArea, docks[name], Qt.Orientation.Horizontal
             )
-        # Any key opens its panel in front of the largest place, not in a strip beside it.
+        # Any key opens its panel in front in the largest place, not in a narrow one.
         largest = docks[layout.largest]
         for name, dock in docks.items():
             if name not in (*layout.docks, *lefts):
@@ -332,7 +332,7 @@ class Docks(QObject):
             docks[place[0]].raise_()
 
     def _places(self) -> tuple[tuple[str, ...], ...]:
-        """Return the places at the right: in a low window all docks share one as tabs."""
+        """Return the places at the right; in a low window all docks share one, as tabs."""
         layout = self.sizes.layout
         return (layout.tabs,) if self.sizes.own.low and layout.right else layout.right
 
@@ -341,7 +341,7 @@ class Docks(QObject):
         window = self._window
         self._make_shown()
         self.sizes.fit()
-        # Two layouts at once, for a moment, may have wanted more room than either.
+        # For a moment there are two layouts, which may need more space than either.
         layout = window.layout()
         assert layout is not None
         layout.activate()
@@ -349,13 +349,13 @@ class Docks(QObject):
             window.resize(size)
 
     def _end_drag(self) -> None:
-        """Let go of a dock that is being dragged.
+        """Stop the dragging of a dock.
 
-        Qt keeps how docks stood before the drag, and goes back to docks that are freed by then.
+        Qt keeps the state before the drag, and would return to docks that have been freed by then.
         """
         window, at = self._window, QPointF(QCursor.pos())
         animated = window.isAnimated()
-        window.setAnimated(False)  # else it arrives later
+        window.setAnimated(False)  # otherwise it arrives later
         for dock in self.by_name.values():
             QCoreApplication.sendEvent(dock, QMouseEvent(
                 QEvent.Type.MouseButtonRelease, QPointF(dock.mapFromGlobal(at)), at,
@@ -365,7 +365,7 @@ class Docks(QObject):
 
     @contextmanager
     def _arranging(self) -> Iterator[None]:
-        """Many docks come and go: their sizes are given once, when all are there."""
+        """Many docks open and close: their sizes are set once, when all have done so."""
         self._end_drag()
         self._busy = True
         try:
@@ -374,9 +374,9 @@ class Docks(QObject):
             self._busy = False
 
     def suits(self, scale: float, caption: int = 0) -> bool:
-        """Return whether the layout can stay where it stands at a text scale.
+        """Return whether the layout can stay as it is at a text scale.
 
-        It is put elsewhere where the window was low and is not now, or the other way round, unless
+        It is arranged again if the window was low and is not now, or the other way round, unless
         the user has moved its docks.
         """
         if self.sizes.own.low == self._is_low(scale, caption):
@@ -391,14 +391,14 @@ class Docks(QObject):
         return self._window.height() - caption < LOW * scale
 
     def open(self, name: str) -> None:
-        """Open a panel in front of those that share its place."""
+        """Open a panel in front of the others in its place."""
         dock = self.by_name[name]
         dock.show()
         dock.raise_()
         self.sizes.fit()
 
     def _toggled(self, name: str) -> None:
-        """Bring a panel to the front that its key or the menu has opened; else give its room back.
+        """Bring a panel to the front that its key or the menu has opened, or give its space back.
 
         Qt has opened or closed it before.
         """
@@ -416,7 +416,7 @@ class Docks(QObject):
             self.sizes.moved()
 
     def _make_shown(self) -> None:
-        """Make the panels of all docks that are open, those behind a tab too: they need room."""
+        """Make the panels of all open docks, also behind a tab, because they need space."""
         for name, dock in self.by_name.items():
             if not dock.isHidden() and name not in self._panels:
                 self.panel(name)

@@ -39,7 +39,7 @@ DEMOS = {
     "large-logits": "Scores that would overflow",
     "real-scale": "131\u2009072 tokens",
 }
-"""What the menu calls each demo, in its order: one of each algorithm, then what they can do."""
+"""The names of the demos in the menu, in order: one of each algorithm, then other topics."""
 
 
 class Files(QObject):
@@ -66,18 +66,18 @@ class Files(QObject):
             self.open_by_hand(Path(name))
 
     def open_by_hand(self, path: Path) -> None:
-        """Open a file as `open_path` does, asking first about changes that it replaces."""
-        if path.suffix in (".md", ".safetensors", ".npz"):  # these put nothing away
+        """Open a file as `open_path` does, after asking about changes that it replaces."""
+        if path.suffix in (".md", ".safetensors", ".npz"):  # these replace no scenario
             self.open_path(path)
             return
-        # Read before it is asked: the answer may write to the very file.
+        # It is read before asking, because the answer may write to this very file.
         self._read(
             path,
             lambda *read: self._window.unsaved.before(partial(self._start, path, *read), path),
         )
 
     def open_path(self, path: Path) -> None:
-        """Open a lesson, a scenario or that of an export, or take a tensor file as input."""
+        """Open a lesson, a scenario or the scenario of an export, or use a tensor file as input."""
         if path.suffix == ".md":
             self._window.lessons.open(path)
         elif path.suffix in (".safetensors", ".npz"):
@@ -86,13 +86,13 @@ class Files(QObject):
             self._read(path, partial(self._start, path))
 
     def open_first(self, path: Path) -> None:
-        """Open the scenario that a window starts with, or that of an export."""
+        """Open the scenario that a window starts with, or the scenario of an export."""
         self._read(path, self._session.start)
 
     def _read(self, path: Path, done: Callable[[Scenario, Path | None], object]) -> None:
-        """Read a scenario or that of an export, beside the window unless it ships.
+        """Read a scenario or that of an export, beside the window unless it is one of ours.
 
-        `done` is told the scenario, and the file to save it to: none for an export's.
+        `done` gets the scenario, and the file to save it to, which is None for an export.
         """
         exported = path.suffix.lower() in EXPORTS
 
@@ -106,7 +106,7 @@ class Files(QObject):
         self._session.reading.read(path, reader, take, beside=not path.is_relative_to(SCENARIOS))
 
     def _start(self, path: Path, scenario: Scenario, file: Path | None) -> None:
-        """Show the scenario of a file; a lesson, which would take its place, is left."""
+        """Show the scenario of a file; a lesson that is shown is left."""
         self._window.lessons.player.leave()
         self._session.start(scenario, file)
         if not path.is_relative_to(SCENARIOS):
@@ -120,7 +120,7 @@ class Files(QObject):
             self._session.propose(scenario, f"input {safe_text(path.name)}")
 
     def save(self) -> None:
-        """Save to the scenario's file; ask for one if there is none or it is a shipped one."""
+        """Save to the scenario's file; ask for one if there is none or if it is one of ours."""
         path = self._session.path
         if path is None or path.is_relative_to(ASSETS):
             self.save_as()
@@ -177,7 +177,7 @@ class Files(QObject):
         self._ask_picture("Export picture", ";;".join(kinds), draw)
 
     def export_panel(self, name: str) -> None:
-        """Ask for a file and draw one panel into it, as it is seen."""
+        """Ask for a file and draw one panel into it, as it is on the screen."""
 
         def draw(path: Path, kind: str) -> None:
             try:
@@ -188,7 +188,7 @@ class Files(QObject):
         self._ask_picture("Export panel", "Pictures (*.png *.svg)", draw)
 
     def copy_panel(self, name: str) -> None:
-        """Put one panel, as it is seen, on the clipboard."""
+        """Copy one panel, as it is on the screen, to the clipboard."""
         try:
             self._panel_picture(name).copy()
         except InputError as error:
@@ -200,13 +200,13 @@ class Files(QObject):
         return WidgetPicture(self._window.docks.panel(name), faults, self._window.style_now)
 
     def _ask_picture(self, title: str, kinds: str, draw: Callable[[Path, str], None]) -> None:
-        """Ask for a picture's file; tell it to `draw`, and which of the kinds was chosen."""
+        """Ask for a picture's file; call `draw` with it and the kind that was chosen."""
         name, kind = QFileDialog.getSaveFileName(self._window, title, "", kinds)
         if name:
             self._write(name, ".png", lambda path: draw(path, kind))
 
     def _write(self, name: str, ending: str, act: Callable[[Path], None]) -> None:
-        """Write a file that was chosen; one whose ending was not typed may be there unasked."""
+        """Write a chosen file; ask first if an ending was added and the file exists."""
         path = Path(name)
         whole = path if path.suffix else path.with_suffix(ending)
         there = [whole] if whole != path and whole.exists() else []
@@ -221,7 +221,7 @@ class Files(QObject):
             inner.aboutToShow.connect(lambda inner=inner, fill=fill: fill(inner))
 
     def add_panel_menu(self, menu: QMenu) -> None:
-        """Add the menus that export or copy a panel in sight."""
+        """Add the menus that export or copy a visible panel."""
         for title, act in (("Export panel", self.export_panel), ("Copy panel", self.copy_panel)):
             inner = menu.addMenu(title)
             inner.aboutToShow.connect(lambda inner=inner, act=act: self._fill_panels(inner, act))

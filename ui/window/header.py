@@ -27,7 +27,7 @@ from ui.widgets.progress import ProgressStrip, Words
 
 @guarded
 class _Chips(QWidget):
-    """The words as chips; those for which there is no room are left out, last first."""
+    """Words in small boxes; if there is no space, the last ones are left out first."""
 
     clicked = Signal()
 
@@ -40,7 +40,7 @@ class _Chips(QWidget):
         self.setAccessibleName("Scenario")
 
     def show_words(self, words: list[str], style: Style, faults: tuple[str, ...] = ()) -> None:
-        """Show words; before them what `fault_labels` says, which is always shown."""
+        """Show words; before them `fault_labels`, which are always shown."""
         self._words, self._style, self._faults = words, style, faults
         everything = [*faults[:1], *words]
         self.setToolTip(" · ".join(everything))
@@ -84,7 +84,8 @@ class _Chips(QWidget):
 class Header(QWidget):
     """Brand, algorithm buttons, scenario chips, engine badge.
 
-    Where there is no room, the brand goes, then the badge loses letters, then it goes too.
+    If there is too little space, first the brand disappears, then the badge gets shorter, and then
+    it disappears, too.
     """
 
     algorithm_chosen = Signal(str)
@@ -101,7 +102,7 @@ class Header(QWidget):
         for name, algorithm in ALGORITHMS.items():
             button = QToolButton()
             button.setObjectName("algorithm")
-            # A hyphen that stays narrow beside figures of equal width (U+2010).
+            # A hyphen that is as narrow as usual beside figures of equal width (U+2010).
             button.setText(algorithm.short_title.replace("-", "\u2010"))
             button.setToolTip(f"{algorithm.title} ({algorithm.source})")
             button.setCheckable(True)
@@ -134,7 +135,7 @@ class Header(QWidget):
         self._make_room(not self.progress.isHidden())
 
     def show_busy(self, busy: bool, trace: Trace | None) -> None:
-        """Say that the engine is at work, or who it is."""
+        """Say that the engine is at work, or which engine it is."""
         if busy:
             self.engine.setText("computing…")
         elif trace is not None:
@@ -170,7 +171,7 @@ class Header(QWidget):
         return least
 
     def _make_room(self, busy: bool) -> None:
-        """Leave out brand and badge where they would make the window wider."""
+        """Hide brand and badge if they would make the window wider."""
         layout, strip, badge = self.layout(), self.progress, self.engine
         assert layout is not None
         gap = layout.spacing()

@@ -1,4 +1,4 @@
-"""The buttons beside the menus, one for each layout; one for all where the window is narrow."""
+"""The buttons beside the menus, one for each layout, or one for all in a narrow window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GAP = 24
 
 @guarded
 class LayoutButtons(QWidget):
-    """Stands in the corner of a menu bar, and leaves the menus their room.
+    """Is in the corner of a menu bar, and leaves the menus their space.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class LayoutButtons(QWidget):
     row : QWidget
         A button for each layout.
     chooser : QToolButton
-        A button with the name of the layout on show, and a menu of them all.
+        A button with the name of the current layout, and a menu of all layouts.
     """
 
     def __init__(self, bar: QMenuBar, actions: Sequence[QAction]) -> None:
@@ -64,7 +64,7 @@ class LayoutButtons(QWidget):
         bar.installEventFilter(self)
 
     def _name(self, on: bool) -> None:
-        """Put the name of the layout on show on the button that stands for all."""
+        """Write the name of the current layout on the button for all."""
         if on:
             chosen = next(action for action in self._actions if action.isChecked())
             self.chooser.setText(f"{chosen.text()} ▾")
@@ -77,7 +77,7 @@ class LayoutButtons(QWidget):
         return False
 
     def fit(self) -> None:
-        """Show all buttons if the menus leave room for them, else the one."""
+        """Show all buttons if the menus leave space for them, otherwise the one button."""
         bar = self._bar
         menus = max(bar.actionGeometry(action).right() for action in bar.actions())
         self.row.ensurePolished()
@@ -85,7 +85,7 @@ class LayoutButtons(QWidget):
         self.row.setVisible(wide)
         self.chooser.setVisible(not wide)
         if self.size() != self.sizeHint() and not self.isHidden():
-            # A menu bar gives its corner another size only where it is shown anew.
+            # A menu bar gives its corner another size only when the corner is shown again.
             self.hide()
             self.show()
 

@@ -1,4 +1,4 @@
-"""The window: puts header, board, docks and transport together and routes what the user does."""
+"""The window: it has header, board, docks and transport, and handles what the user does."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ from ui.window.normal_size import NormalSize
 from ui.window.unsaved import Unsaved
 
 FIRST_SIZE, FRAME = (1440, 900), QSize(16, 48)
-"""Size of the first window where the screen has room for it and its frame."""
+"""Size of the first window if the screen has space for it and its frame."""
 
 ON_THE_WAY_MS, ARRIVED_MS = 1000, 40
-"""After which a window on its way to another screen is taken to have arrived, and after which one
-that has arrived takes the sizes that belong there: in between it takes input."""
+"""Times after which a window that moves to another screen counts as arrived, and after which it
+then gets the sizes that belong there; in between it takes input."""
 
 
 @guarded
@@ -173,7 +173,7 @@ class MainWindow(LessonWindow):
             self.menus[title] = menu
             if title == "View":
                 menu.addActions(list(self.desk.actions.values()))
-                # So many that a low screen has no room for them beside the others.
+                # There are so many that a low screen has no space for them beside the others.
                 self.panels_menu = menu.addMenu("Panels")
                 self.panels_menu.addActions([dock.toggleViewAction() for _, dock in self.docks])
             if title == "Lesson":
@@ -263,7 +263,7 @@ class MainWindow(LessonWindow):
         self.setWindowModified(not self.session.undo_stack.isClean())
 
     def open_path(self, path: Path) -> None:
-        """Open a scenario, or take a tensor file as input of the one on show."""
+        """Open a scenario, or use a tensor file as input of the current one."""
         self.files.open_path(path)
 
     def _show_working(self, busy: bool) -> None:
@@ -286,7 +286,7 @@ class MainWindow(LessonWindow):
         self.transport.set_granularity(self.session.granularity)
 
     def say(self, line: str, kind: Kind = Kind.HINT) -> None:
-        """Show one line over the board."""
+        """Show one line above the board."""
         self.messages.say(line, kind)
         if self.blanked:
             self._blank.raise_()
@@ -294,7 +294,7 @@ class MainWindow(LessonWindow):
     def show_error(self, error: InputError, kind: Kind = Kind.REFUSAL) -> None:
         """Show one line about what cannot be used; everything else stays as it is.
 
-        With nothing on show yet, the demo takes its place, and the message says for what.
+        If nothing is shown yet, the demo is shown instead, and the message says instead of what.
         """
         nothing_yet = self.session.trace is None
         self.say(str(error), Kind.FAILURE if nothing_yet else kind)
@@ -318,12 +318,12 @@ class MainWindow(LessonWindow):
         QTimer.singleShot(0, self, self._stay_full)
 
     def _fit_once_arrived(self) -> None:
-        """Fit the window's size a moment after it has the one that a talk or its end gives it."""
+        """Adapt to the window's size a moment after a talk or its end has changed it."""
         passing = self.presenter.fills and self.presenter.is_passing(self.size())
         self._fit_soon.start(ON_THE_WAY_MS if passing else ARRIVED_MS)
 
     def _fit_size(self) -> None:
-        """Give text and docks the sizes that belong to the window's."""
+        """Give text and docks the sizes that belong to the window's size."""
         self._fit_soon.stop()
         self.presenter.arrived()
         self.apply_style()
@@ -339,7 +339,7 @@ class MainWindow(LessonWindow):
         self.style_now, self._shown = style, self.centralWidget()
         app.setPalette(palette(style.theme))
         for kind in ("QAbstractSpinBox", "QComboBox", "QLineEdit", "QCheckBox", "QPushButton"):
-            # The stubs ask for bytes, which are refused.
+            # The type stubs require bytes, which Qt refuses.
             app.setPalette(frame_palette(style.theme), kind)  # type: ignore[arg-type]
         app.setFont(style.text_font(13))  # dialogs, menus and tool tips
         self.setFont(style.text_font(13))
@@ -370,13 +370,13 @@ class MainWindow(LessonWindow):
     # --- view -----------------------------------------------------------------------------
 
     def next_theme(self) -> None:
-        """Take the next theme."""
+        """Choose the next theme."""
         names = list(THEMES)
         self.settings.theme = names[(names.index(self.settings.theme) + 1) % len(names)]
         self.apply_style()
 
     def change_text(self, by: int) -> None:
-        """Take the text scale that many places up or down."""
+        """Make the text scale some steps larger or smaller."""
         place = TEXT_SCALES.index(self.text_scale) + by
         scale = TEXT_SCALES[min(max(place, 0), len(TEXT_SCALES) - 1)]
         if self.presenter.on:
@@ -388,7 +388,7 @@ class MainWindow(LessonWindow):
 
     @property
     def text_scale(self) -> float:
-        """Text scale that was asked for; a talk has a larger one of its own where there is room."""
+        """Text scale that was asked for; a talk has a larger one if there is space."""
         own = self.settings.text_scale
         if not self.presenter.on:
             return own
@@ -396,11 +396,11 @@ class MainWindow(LessonWindow):
 
     @property
     def scale(self) -> float:
-        """Scale of the text as it is: a window larger than 1920×1080 has larger text."""
+        """Scale of the text now: a window larger than 1920×1080 has larger text."""
         return self.text_scale * growth(self.width(), self.height())
 
     def fit_talk(self) -> None:
-        """Take the text scale of a talk, or the user's own, once the window has its new size."""
+        """Use the text scale of a talk, or the user's own, when the window has its new size."""
         self._asked = None
         self._fit_once_arrived()
         self.desk.fit_later()
@@ -426,7 +426,7 @@ class MainWindow(LessonWindow):
             self.presenter.end()
 
     def pin_cell(self) -> None:
-        """Keep the cell under the pointer, else the selected one, in the Values panel."""
+        """Pin the cell under the pointer, else the selected one, in the Values panel."""
         view = self.session.view
         cell = self.board.hit or (view.cell if view else None)
         if cell is not None:
@@ -434,27 +434,27 @@ class MainWindow(LessonWindow):
             self._values.pin(cell)
 
     def run_until(self) -> None:
-        """Choose in the code panel what to run until."""
+        """Choose in the code panel where the run is to stop."""
         self.docks.open("code")
         self.docks.panel(CodePanel).bar.until.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def blank(self, on: bool) -> None:
-        """Black out the window, for a word without a picture."""
+        """Make the window black, to speak without a picture."""
         self._blank.setVisible(on)
         self._blank.raise_()
 
     @property
     def blanked(self) -> bool:
-        """Whether the window is blacked out."""
+        """Whether the window is black."""
         return self._blank.isVisible()
 
     # --- keys and end ---------------------------------------------------------------------
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Select no cell on Escape that no panel has a use for; zoom on Ctrl++.
+        """Deselect the cell on Escape if no panel uses the key; zoom on Ctrl++.
 
-        As a shortcut that would be found beside the one for larger text where a plus is typed with
-        Shift, and of two Qt does neither.
+        If a plus is typed with Shift, a shortcut for zooming would be found together with the one
+        for larger text, and of two shortcuts Qt calls neither.
         """
         if event.key() == Qt.Key.Key_Escape:
             if not self.messages.escape():
@@ -471,10 +471,10 @@ class MainWindow(LessonWindow):
             QTimer.singleShot(0, self, lambda: action.setChecked(self.isFullScreen()))
 
     def _stay_full(self) -> None:
-        """Say again that the window is full screen, where it is.
+        """Tell the widget again that the window is full screen, if it is.
 
-        A widget forgets that when its contents make it larger, and tells nobody. The window itself
-        stays full screen, and the widget could not leave what it does not know of.
+        A widget forgets this when its contents make it larger, and does not report it. The window
+        itself stays full screen, and the widget could not leave a state that it does not know.
         """
         full = Qt.WindowState.WindowFullScreen
         if self.isFullScreen() or not self.isVisible():
@@ -483,11 +483,11 @@ class MainWindow(LessonWindow):
             self.setWindowState(self.windowState() | full)
 
     def quit(self) -> None:
-        """Close, once it has been asked what becomes of unsaved changes."""
+        """Close, after asking what to do with unsaved changes."""
         self.unsaved.before(self.close)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        if event.spontaneous() and self.unsaved.asks:  # a person, with the frame's own button
+        if event.spontaneous() and self.unsaved.asks:  # a person, with the frame's button
             event.ignore()
             self.quit()
             return

@@ -1,4 +1,4 @@
-"""What the window says over the board: why something was refused, went nowhere or stopped."""
+"""What the window says above the board: why something was refused, led nowhere or stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Messages(MessageBar):
     Parameters
     ----------
     window : MainWindow
-        Whose board they lie over.
+        The window above whose board they are shown.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -38,7 +38,7 @@ class Messages(MessageBar):
         self.say(line, kind=Kind.FAILURE)
 
     def _say_run(self, line: str) -> None:
-        """Show why a run went nowhere, until another begins."""
+        """Show why a run did not move, until another begins."""
         if line:
             self.say(line)
         else:
@@ -46,7 +46,7 @@ class Messages(MessageBar):
         self._said_of_run = line
 
     def _say_stop(self, stop: Stop) -> None:
-        """Show which breakpoint has ended playing, and where: nobody need see the code panel."""
+        """Show which breakpoint has ended playing, and where, also if the code panel is hidden."""
         trace = self._window.session.trace
         assert trace is not None
         at, words = stop.cursor, stop.condition.words if stop.condition else ""
@@ -59,10 +59,10 @@ class Messages(MessageBar):
         return [self._window.board, self._window.docks["scenario"]]
 
     def room(self) -> QRect:
-        """Return the place of the board, else that of the largest dock in sight.
+        """Return the place of the board, else that of the largest visible dock.
 
-        Where that is too narrow for words, it is as wide as the window. Never the place of the
-        scenario's form, where what a message is about may have to be repaired.
+        If that is too narrow for words, it is as wide as the window. It is never the place of the
+        scenario's form, where the user may have to repair something.
         """
         window = self._window
         docks = [d for spec, d in window.docks if spec.name != "scenario" and d.isVisible()]

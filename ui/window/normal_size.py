@@ -1,4 +1,4 @@
-"""A window that leaves full screen has the size that it had before."""
+"""A window that leaves full screen gets the size that it had before."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ui.safety.overrides import guarded
 
 _LARGE = Qt.WindowState.WindowFullScreen | Qt.WindowState.WindowMaximized
 _WAIT_MS, _TRIES = 50, 20
-"""How often, and how many times, one looks: window managers take a moment."""
+"""How often, and how many times, the size is checked: window managers take a moment."""
 
 
 @guarded
 class NormalSize(QObject):
-    """Puts the size of a window back that was maximised or filled the screen.
+    """Restores the size of a window that was maximised or filled the screen.
 
-    Text is larger there, and so is the least size of the window: it is to shrink while it cannot
-    be as small as it was.
+    Text is larger there, and so is the least size of the window: when the window should shrink, it
+    cannot yet be as small as it was.
 
     Parameters
     ----------
@@ -36,14 +36,14 @@ class NormalSize(QObject):
         window.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Note the size when the window gets large, and that it is large no more."""
+        """Note the size when the window gets large, and when it is large no more."""
         if isinstance(event, QWindowStateChangeEvent):
             was, is_now = bool(event.oldState() & _LARGE), bool(self._window.windowState() & _LARGE)
             if is_now and not was:
                 self._look.stop()
                 size, room = self._window.normalGeometry().size(), self._window.screen().size()
                 if size.width() < room.width() or size.height() < room.height():
-                    self._size = size  # one that fills the screen is on its way, and not normal
+                    self._size = size  # full screen may be on its way
             elif was and not is_now and self._size.isValid():
                 self._tries = _TRIES
                 self._look.start()

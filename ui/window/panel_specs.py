@@ -49,10 +49,10 @@ class PanelSpec(Generic[Model]):
     make : callable
         The session to the panel, already connected to it.
     model : callable
-        Makes what the panel needs beyond the snapshot, which it is shown with each view.
+        Makes what the panel needs beyond the snapshot, which it gets with each view.
     room : tuple of float
-        Shares of the window's width and of its height that the panel takes where it is opened in
-        a layout that is not its own.
+        Shares of the window's width and height that the panel takes if it is opened in another
+        layout than its own.
     """
 
     name: str
@@ -70,7 +70,7 @@ class PanelSpec(Generic[Model]):
 
 
 _LARGE = (0.5, 0.75)
-"""Room of panels that are a whole picture or table."""
+"""Shares of panels that are a whole picture or table."""
 
 
 def _scenario(session: Session) -> ScenarioPanel:

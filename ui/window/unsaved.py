@@ -1,8 +1,8 @@
-"""Unsaved changes: asked about before they go, and kept among the recent files in any case.
+"""Unsaved changes: the window asks before they are lost, and keeps them in the recent files.
 
-Only what a person does is asked about: a close that the window system sends for the frame's own
-button, the Quit action, and files opened by hand. A program that calls `close` is not held up, nor
-is the end of the desktop's session.
+It asks only about what a person does: the button of the window's frame, the Quit action, and files
+opened by hand. It does not delay a program that calls `close`, nor the end of the desktop's
+session.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
 
 _NAMES = ("unsaved.toml", "unsaved-other.toml")
-"""Of the copy; the second where the first is the file that is being opened."""
+"""Names of the copy; the second is used if the first is the file that is being opened."""
 
 
 class Unsaved(QObject):
@@ -32,7 +32,8 @@ class Unsaved(QObject):
     Parameters
     ----------
     window : MainWindow
-        Whose scenario they are of; of a lesson it is the scenario from before, which comes back.
+        Whose scenario they belong to; during a lesson it is the scenario from before, which comes
+        back.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -47,7 +48,7 @@ class Unsaved(QObject):
 
     @property
     def scenario(self) -> Scenario | None:
-        """What would be lost if the window closed now; None where all is saved."""
+        """What would be lost if the window closed now; None if all is saved."""
         session, aside = self._window.session, self._window.lessons.player.aside
         if aside is not None:
             return None if aside.stack.isClean() else aside.trace.workload.scenario
@@ -55,7 +56,7 @@ class Unsaved(QObject):
 
     @property
     def asks(self) -> bool:
-        """Whether there is something to ask, and somebody who wants to be asked."""
+        """Whether there is something to ask, and a person who wants to be asked."""
         wanted = self._window.settings.ask_unsaved and not self._ending
         return wanted and self.scenario is not None
 
@@ -64,19 +65,19 @@ class Unsaved(QObject):
         self._window.settings.ask_unsaved = on
 
     def end_session(self, manager: object = None) -> None:
-        """Ask nothing any more, and keep the copy now: nobody may be there to answer."""
+        """Stop asking, and keep the copy now, because nobody may be there to answer."""
         self._ending = True
         self.keep()
 
     def before(self, act: Callable[[], object], opened: Path | None = None) -> None:
-        """Do what replaces or ends the scenario, once it has been asked about.
+        """Do what replaces or ends the scenario, after asking about it.
 
         Parameters
         ----------
         act : callable
-            What is done then; nothing if the answer is Cancel.
+            What is done then; it is not done if the answer is Cancel.
         opened : Path, optional
-            The file that takes the scenario's place.
+            The file that replaces the scenario.
         """
         if self.box is not None:
             self.box.raise_()
@@ -87,7 +88,7 @@ class Unsaved(QObject):
             act()
 
     def keep(self, opened: Path | None = None) -> None:
-        """Put a scenario that is not saved among the recent files: whatever comes, it is there."""
+        """Put a scenario that is not saved among the recent files, so that it is kept."""
         scenario, settings = self.scenario, self._window.settings
         if scenario is None:
             return
@@ -143,11 +144,11 @@ class Unsaved(QObject):
         if chosen is save and not self._save():
             return
         self.keep(opened)
-        # Not in here: Qt is still busy with the box, whose window may be about to close.
+        # Not here, because Qt is still busy with the box, whose window may be about to close.
         QTimer.singleShot(0, self, act)
 
     def _save(self) -> bool:
-        """Save, asking for a file where there is none; return whether that was done."""
-        self._window.lessons.player.leave()  # what is to be saved is what was there before it
+        """Save, asking for a file if there is none; return whether it was saved."""
+        self._window.lessons.player.leave()  # the scenario from before the dialog is to be saved
         self._window.files.save()
         return self.scenario is None

@@ -50,13 +50,7 @@ def device(on: Setting) -> Finding:
 
 def software() -> dict[str, str]:
     """Return versions that are known without a GPU, the commit and the date."""
-    tracked = (
-        "--porcelain",
-        "--untracked-files=no",
-        "--",
-        ".",
-        ":!docs/gpu",
-    )  # not the report
+    tracked = ("--porcelain", "--untracked-files=no", "--", ".", ":!docs/gpu")  # not the report
     changed = said("git", "status", *tracked, empty="")
     return {
         "PyTorch": installed("torch"),

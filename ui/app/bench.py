@@ -1,8 +1,8 @@
-"""Measurements of what is drawn: painting, stepping, starting, each beside what is bare of us.
+"""Measurements of what is drawn: painting, stepping, starting, each compared with a floor.
 
-Painting stands beside a painter that draws as many images and words, the very ones, and nothing
-else; a window that answers beside a bare one that is painted so; the start beside that of a bare
-window. What is on the floor is measured in turns with what stands on it.
+Painting is compared with a painter that draws the same images and words, and nothing else; a
+window's answer with that of a bare window with these images and words; the start with that of a
+bare window. The floor and our own time are measured in turns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = (1920, 1080)
 SIX_DOCKS = ("memory", "softmax", "code", "formula", "traffic", "exactness")
-"""Docks of a crowded window, each of which shows something else at every step."""
+"""Docks of a crowded window, each of which shows something new at every step."""
 SMALL = {
     "attention": {"seqlen_q": 64, "head_dim": 32, "dtype": "float16"},
     "mask": {"causal": True},
@@ -116,7 +116,7 @@ def _open_window() -> Iterator[tuple[MainWindow, BareWindow]]:
 def _beside(
     window: MainWindow, bare: BareWindow, most: int, budget: float, act: Callable[[int], object]
 ) -> tuple[list[float], list[float]]:
-    """Return how long a window takes to act, and a bare one to paint what that draws."""
+    """Return how long a window takes to act, and how long a bare window takes to paint the same."""
     from PySide6.QtWidgets import QApplication
 
     from ui.app.bench_floors import recorded
@@ -134,7 +134,7 @@ def _beside(
 
 
 def stepping(steps: int = 120, docks: tuple[str, ...] = ()) -> Measurement:
-    """Measure from the key press to the painted window, these docks open and in sight."""
+    """Measure from the key press to the painted window, with these docks open and visible."""
     from PySide6.QtCore import QEvent, Qt
     from PySide6.QtGui import QKeyEvent
     from PySide6.QtWidgets import QApplication
@@ -166,7 +166,7 @@ def stepping(steps: int = 120, docks: tuple[str, ...] = ()) -> Measurement:
 
 
 def _switching() -> list[Measurement]:
-    """Measure the longest time that a switch keeps the window from answering, the first too."""
+    """Measure the longest time in which a change of layout blocks the window, the first too."""
     from simulator.program.algorithms import ALGORITHMS
     from ui.look.layouts import LAYOUTS
 
@@ -193,7 +193,7 @@ def _switching() -> list[Measurement]:
 
 
 def _drawn(window: MainWindow) -> Strokes:
-    """Return the images and words of all that is in sight."""
+    """Return the images and words of everything that is visible."""
     from ui.app.bench_floors import recorded
 
     with recorded() as strokes:
@@ -204,7 +204,7 @@ def _drawn(window: MainWindow) -> Strokes:
 def _inspecting(moves: int = 80) -> Measurement:
     """Measure from a move of the inspector's sliders to the painted window, 12 heads of 495 x 495.
 
-    Small maps of all heads are made meanwhile in the other thread.
+    Small maps of all heads are made in the other thread at the same time.
     """
     from PySide6.QtWidgets import QApplication
 
@@ -261,7 +261,7 @@ def _sliders(steps: int = 60) -> list[Measurement]:
 
 
 def _blocked(window: MainWindow, switch: Callable[[], object]) -> float:
-    """Return the longest stretch of a switch, until all is shown, without a turn for input."""
+    """Return the longest time without a turn for input during a switch, until all is shown."""
     from PySide6.QtWidgets import QApplication
 
     started = time.perf_counter()
@@ -278,7 +278,7 @@ def _blocked(window: MainWindow, switch: Callable[[], object]) -> float:
 
 
 def start(starts: int = 4) -> Measurement:
-    """Measure `python -m ui` to the first painted view, warm, beside a window with one word."""
+    """Measure `python -m ui` to the first painted view, warm, and a window with one word."""
     from ui.app.bench_floors import BARE_START
 
     times, floors = [], []

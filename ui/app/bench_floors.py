@@ -1,4 +1,4 @@
-"""What drawing cannot do without: bare painters with as many images and words, a bare window."""
+"""Floors of drawing: bare painters with the same images and words, and a bare window."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ bare.resize(1280, 800)
 bare.show()
 application.exec()
 """
-"""A program that shows a window with a word in it, and leaves."""
+"""A program that shows a window with a word in it, and ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class Stroke:
     call : str
         The painter's method.
     arguments : tuple
-        What it was given.
+        Its arguments.
     font, pen, place : QFont, QPen, QTransform
-        What the painter was set to.
+        The state of the painter.
     """
 
     call: str
@@ -68,7 +68,7 @@ class Strokes:
     of: dict[int, list[Stroke]] = field(default_factory=dict)
 
     def paint(self, painter: QPainter) -> None:
-        """Draw them all, and nothing else."""
+        """Draw all of them, and nothing else."""
         font: QFont | None = None
         pen: QPen | None = None
         for strokes in self.of.values():
@@ -88,14 +88,14 @@ class Strokes:
 
 @guarded
 class RecordingPainter(QPainter):
-    """A painter that writes down which images and texts it draws.
+    """A painter that records which images and texts it draws.
 
     Parameters
     ----------
     device : QPaintDevice
         What it paints on.
     into : Strokes
-        Where they are written down; what it held of this device goes.
+        Where they are recorded; what it had recorded of this device is removed.
     """
 
     def __init__(self, device: Any, into: Strokes) -> None:
@@ -121,7 +121,7 @@ class RecordingPainter(QPainter):
         return super().drawText(*arguments)
 
     def drawStaticText(self, *arguments: Any) -> None:
-        """Draw a text that is laid out."""
+        """Draw a text that has been laid out."""
         self._note("drawStaticText", *arguments)
         super().drawStaticText(*arguments)
 
@@ -138,7 +138,7 @@ class RecordingPainter(QPainter):
 
 @contextmanager
 def recorded() -> Iterator[Strokes]:
-    """Write down what our widgets draw meanwhile."""
+    """Record what our widgets draw in the meantime."""
     strokes = Strokes()
 
     def painter(widget: QWidget) -> QPainter:
@@ -167,7 +167,7 @@ class BareWindow(QWidget):
             self._strokes.paint(painter)
 
     def seconds(self, strokes: Strokes) -> float:
-        """Return how long it takes from marking the window until it is painted."""
+        """Return the time from marking the window until it is painted."""
         self._strokes = strokes
         started = time.perf_counter()
         self.update()

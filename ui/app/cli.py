@@ -1,6 +1,6 @@
 """The command line: a window, or one of the commands that need no display.
 
-Imports are inside the commands: a command starts without what it does not use.
+Imports are inside the commands, so that a command does not import what it does not use.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     Parameters
     ----------
     arguments : sequence of str
-        What follows the program's name.
+        The words after the program's name.
 
     Returns
     -------
@@ -59,10 +59,12 @@ def main(arguments: Sequence[str]) -> int:
 
 def _obey(arguments: list[str]) -> int:
     """Run a command and return its exit status."""
-    # Whatever does not name a command is for the window: `ui demo.toml`.
+    # Words that do not name a command are for the window: `ui demo.toml`.
     named = bool(arguments) and arguments[0] in COMMANDS
     if named and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing half-written, too
+        signal.signal(
+            signal.SIGTERM, signal.default_int_handler
+        )  # leaves nothing half-written, too
     parser = _command_parser(arguments[0]) if named else _window_parser()
     command = COMMANDS[arguments[0]] if named else _window
     try:
@@ -76,7 +78,7 @@ def _obey(arguments: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         return 0
     except OSError as error:
         tell_unwritten(error)
@@ -84,7 +86,7 @@ def _obey(arguments: list[str]) -> int:
 
 
 def _with_engine(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """Carry out a command; where the GPU that `auto` took fails on the way, again with NumPy."""
+    """Carry out a command; if the GPU that `auto` chose fails during it, repeat it with NumPy."""
     try:
         return command(options)
     except Exception as error:
@@ -103,8 +105,8 @@ def _with_engine(command: Callable[[argparse.Namespace], int], options: argparse
 def leave(code: int) -> NoReturn:
     """End the program.
 
-    An interrupt may have left an encoder at work in its thread: it is not waited for, and would
-    abort the interpreter if that took itself apart underneath it.
+    After an interrupt an encoder may still be at work in its thread. The program does not wait for
+    it, and an ordinary end of the interpreter would then abort.
     """
     if code == INTERRUPTED:
         if sys.stdout is not None:
@@ -163,7 +165,7 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def _progress(what: str) -> Callable[[float], None]:
-    """Return a function that shows the share done on a terminal, and nothing elsewhere."""
+    """Return a function that shows the share done on a terminal, and otherwise does nothing."""
     if not on_terminal():
         return lambda share: None
 

@@ -19,21 +19,21 @@ from simulator.base.version import version
 from ui.safety.system_libraries import PLATFORMS, advice, missing_libraries
 
 FROZEN = bool(getattr(sys, "frozen", False))
-"""Whether this is the binary: it cannot be added to, so advice differs."""
+"""Whether this is the binary: nothing can be installed into it, so the advice differs."""
 _KEPT: list[object] = []
-"""Qt's application must outlive the questions put to it."""
+"""Qt's application must exist as long as it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at.
+    """One thing that was checked.
 
     Attributes
     ----------
     what : str
         Its name.
     good : bool or None
-        None where it is absent and nothing needs it.
+        None if it is absent and nothing needs it.
     says : str
         What was found, and what to do about it.
     """
@@ -48,7 +48,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Look at everything, one thing after another."""
+    """Check everything, one thing after another."""
     yield Finding("Tilescope", True, version())
     yield Finding("Python", True, f"{platform.python_version()}, {platform.platform()}")
     yield qt()
@@ -65,7 +65,7 @@ def examine() -> Iterator[Finding]:
 
 
 def _mend(frozen: bool) -> str:
-    """Return what to do about a part that Tilescope always brings."""
+    """Return what to do about a part that always comes with Tilescope."""
     return "install Tilescope again" if frozen else "`make run` installs what is missing"
 
 
@@ -83,7 +83,7 @@ def _log() -> Finding:
     from ui.safety.log import log_path
 
     path = log_path()
-    # `Path.exists` raises in a folder that may not be looked into.
+    # `Path.exists` raises an error in a folder without permission.
     return Finding("log", True, str(path) if os.path.exists(path) else f"{path} (none yet)")
 
 
@@ -100,7 +100,7 @@ def qt(*, frozen: bool = FROZEN) -> Finding:
         from PySide6.QtGui import QGuiApplication
         from PySide6.QtWidgets import QApplication
 
-        os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display that is named may not be there
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display may be named and not exist
         if QApplication.instance() is None:
             _KEPT.append(QApplication(["doctor"]))
     except ImportError as error:
@@ -179,7 +179,7 @@ def _kernels() -> Finding:
 
 
 def kernels_words(entries: Collection[Entry]) -> str:
-    """Return in words what kernels there are."""
+    """Return in words which kernels there are."""
     cubins = [entry for entry in entries if len(entry.targets) > 1]
     targets = [target for target in cubins[0].targets if target.startswith("sm_")] if cubins else []
     made = f", {len(cubins)} also for {targets[0]} to {targets[-1]}" if targets else ""

@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the counts, as one JSON object or to be read.
+    """Print the counts, as one JSON object or as text.
 
     Raises
     ------
@@ -81,8 +81,8 @@ def kv_cache_answer(
 ) -> dict[str, Any]:
     """Return what ``--json`` prints: the inputs, then exact counts of bytes.
 
-    ``fits`` says for each GPU how many sequences of `tokens` tokens its memory holds beside all
-    the weights; it and ``weight_bytes`` are None where the model's parameters are not known.
+    ``fits`` says for each GPU how many sequences of `tokens` tokens fit into its memory beside all
+    the weights; it and ``weight_bytes`` are None if the model's parameters are not known.
     """
     counts = cache_bytes(model, tokens, dtype, batch, page_size)
     fits = {

@@ -1,4 +1,4 @@
-"""Contact sheets of lessons, every step of each with its caption, to be looked at."""
+"""Contact sheets of lessons for inspection: every step with its caption."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def draw_sheet(lesson: Path, theme: str, path: Path) -> None:
 
 
 def draw_steps(lesson: Path, theme: str, size: tuple[int, int], folder: Path) -> Iterator[Path]:
-    """Draw each step of a lesson, as it ends, into a file of its own; yield the files.
+    """Draw each step of a lesson, as it ends, into its own file; yield the files.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Draws the window in three sizes and three themes, and lessons, to be looked at.
+"""Draws the window in three sizes and three themes, and lessons, for inspection.
 
-``python -m ui.app.pictures`` draws it all; of each lesson a sheet with every step.
+``python -m ui.app.pictures`` draws everything; for each lesson it draws a sheet with every step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Shot:
     scenario : str
         Demo in ``assets/scenarios``.
     share : float
-        Where in the run, 0 to 1.
+        Place in the run, 0 to 1.
     back : int
         How many ops before the end of that visit.
     layout : str
@@ -45,7 +45,7 @@ class Shot:
 
     @property
     def name(self) -> str:
-        """What its files begin with."""
+        """The beginning of its files' names."""
         return "-".join([self.scenario, self.layout, *self.raised])
 
 
@@ -174,7 +174,7 @@ def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> No
         window.desk.reset()
         for name in shot.raised:
             window.docks[name].raise_()
-        # Tabs are shown when those of the layout before are gone.
+        # The tabs are shown after those of the previous layout have disappeared.
         app.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         session = window.session
         session.settle()

@@ -1,7 +1,7 @@
 """The ``self-test`` command: tries every part of an installation, one after another.
 
-It looks at nothing but what this copy of Tilescope brings and what the machine offers; what it
-writes goes to a temporary folder.
+It tries only what this copy of Tilescope contains and what the machine offers; it writes to a
+temporary folder.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ STEPS = 2
 
 
 class NotHereError(Exception):
-    """What is tried needs something that this machine has not got, which is no failure."""
+    """Something that is tried needs what this machine does not have, which is no failure."""
 
 
 class FailedError(Exception):
-    """What was tried does not work: in words."""
+    """Something that was tried does not work; the words say what."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One thing tried.
+    """One thing that was tried.
 
     Attributes
     ----------
     what : str
         Its name.
     good : bool or None
-        None where the machine lacks what it needs.
+        None if the machine lacks what it needs.
     says : str
         What was found.
     seconds : float
@@ -70,7 +70,7 @@ class Trial:
 
 
 def trials(demo: Path = DEMO) -> Iterator[Trial]:
-    """Try everything, much of it on a demo; nothing that fails stops the rest."""
+    """Try everything, much of it on a demo; a failure does not stop the rest."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     with tempfile.TemporaryDirectory(prefix="tilescope-self-test-") as name:
         folder = Path(name)
@@ -79,7 +79,7 @@ def trials(demo: Path = DEMO) -> Iterator[Trial]:
 
 
 def run(demo: Path = DEMO) -> int:
-    """Print a table of all trials; return 0 where none failed, else 1.
+    """Print a table of all trials; return 0 if none failed, else 1.
 
     Parameters
     ----------
@@ -123,14 +123,14 @@ def attempts(folder: Path, demo: Path = DEMO) -> Iterator[tuple[str, Callable[[]
 
 
 def tried(what: str, attempt: Callable[[], str]) -> Trial:
-    """Return what came of an attempt."""
+    """Return the result of an attempt."""
     started = time.perf_counter()
     good: bool | None
     try:
         good, says = True, attempt()
     except NotHereError as reason:
         good, says = None, str(reason)
-    # Whatever goes wrong in one part is told, and the other parts are still tried.
+    # Any error in one part is reported, and the other parts are still tried.
     except Exception as error:
         good, says = False, f"{type(error).__name__}: {error}".partition("\n")[0]
         if isinstance(error, FailedError | InputError):
@@ -243,7 +243,7 @@ def _has_cupy() -> bool:
 
 
 def _kernels() -> str:
-    """Import CuPy, which no start without a GPU does, and look at the kernels that were shipped."""
+    """Import CuPy, which no start without a GPU does, and check the kernels in the bundle."""
     from kernels.build import shipped
     from kernels.build.sources import whole_source
     from kernels.cuda.launch import build_options
@@ -267,7 +267,7 @@ def _kernels() -> str:
 
 
 def conformance(case: Path = CASE) -> str:
-    """Return how near a case comes to its expected numbers, which did not come from Tilescope.
+    """Return how near a case is to its expected numbers, which did not come from Tilescope.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Starts Qt: the window for people, an offscreen application for the commands that draw."""
+"""Starts Qt: the window, or an application without a display for the commands that draw."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ui.window.autosave import Autosave, offer
 from ui.window.main_window import MainWindow
 
 FIRST_LESSON = LESSONS / "05-online-softmax.md"
-"""What the very first start shows: tiles, traffic and a row's softmax, in eight steps."""
+"""The lesson of the very first start: tiles, traffic and a row's softmax, in eight steps."""
 
 
 def has_display() -> bool:
-    """Return whether a window can be shown: asked before Qt is, which would abort."""
+    """Return whether a window can be shown; Qt itself would end the process if not."""
     if os.environ.get("QT_QPA_PLATFORM"):
         return True
     if sys.platform.startswith("linux"):
@@ -50,7 +50,7 @@ def open_window(
     scenario : str or None
         Scenario file; the demo without one.
     lesson : Path or None
-        Lesson, which opens over the scenario.
+        Lesson, which opens on top of the scenario.
     engine : str
         What computes.
     present : bool
@@ -88,7 +88,7 @@ def _run(
         window.show()
     except InputError:
         raise
-    except Exception as error:  # there is no window to say it in
+    except Exception as error:  # there is no window that could show it
         crashes.take(type(error), error, error.__traceback__)
         return QApplication.exec()
     follow(window.session)
@@ -102,7 +102,7 @@ def _run(
         _FirstFrame(window)
     QTimer.singleShot(0, lambda: offer(window, autosave))
     code = QApplication.exec()
-    if not crashes.quit_asked:  # else the next start offers what was unsaved
+    if not crashes.quit_asked:  # otherwise the next start offers unsaved changes
         autosave.finish()
     return code
 
@@ -110,9 +110,9 @@ def _run(
 def make_window(
     scenario: Path | None, engine: str = "auto", settings: Settings | None = None
 ) -> MainWindow:
-    """Return a window that opens a scenario, or an export's; mistakes are told in the window.
+    """Return a window that opens a scenario, or an export's; the window shows mistakes in it.
 
-    Without one it opens the demo lesson at the very first start, and the demo ever after.
+    Without a scenario it opens the demo lesson at the very first start, and the demo later.
     """
     collect_here(application())
     session = Session(engine)
@@ -131,7 +131,7 @@ def make_window(
 
 @guarded
 class _FirstFrame(QObject):
-    """Says when a view has been painted, and leaves: for the measurement of the start."""
+    """Prints when a view has been painted, and ends: for the measurement of the start."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -139,7 +139,7 @@ class _FirstFrame(QObject):
         window.session.view_changed.connect(lambda _: window.installEventFilter(self))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.UpdateRequest:  # all that has changed is painted in it
+        if event.type() is QEvent.Type.UpdateRequest:  # it paints everything that has changed
             self._window.removeEventFilter(self)
             QTimer.singleShot(0, self._leave)
         return False

@@ -1,4 +1,4 @@
-"""How commands make windows: the module of the window is imported when one is made."""
+"""How commands make windows: the window's module is imported only when a window is made."""
 
 from __future__ import annotations
 

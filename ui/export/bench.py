@@ -1,8 +1,8 @@
-"""Measurements of exports, each beside a bare encoder: how long, how much memory, how soon off.
+"""Measurements of exports, each compared with a bare encoder: times, memory, and cancelling.
 
-Bare is PyAV alone, fed with pictures that lie ready, with the options of ours: what is over it is
-painting, and what our writers do. Each pair is measured in turns in a process of its own, since
-peaks of memory are of a whole process.
+The bare encoder is PyAV alone with our options, which gets finished pictures: the difference is
+painting and the work of our writers. Each pair is measured in turns in another process, because a
+peak of memory belongs to a whole process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEMO = SCENARIOS / "grouped-heads.toml"
 """618 ops: each frame shows another state, so every frame is painted."""
 HD, SMALL, HUGE = (1920, 1080), (640, 360), (3840, 2160)
 READY = {".mp4": 60, ".gif": 60, ".apng": 6, ".webp": 12}
-"""Frames held ready for each encoder; the film beside it shows the same ones."""
+"""Finished frames for each encoder; the film with which it is compared shows the same ones."""
 LONG = 600
 """Frames over which memory may not grow."""
 BARE = {
@@ -47,7 +47,7 @@ BARE = {
         {"lossless": "1", "compression_level": "1", "quality": "0"},
     ),
 }
-"""Container, encoder, the pixels that it is fed with, and options of each bare encoder."""
+"""Container, encoder, the pixels that it gets, and options of each bare encoder."""
 
 
 def measure_exports() -> Iterator[Measurement]:
@@ -76,7 +76,7 @@ def measure_exports() -> Iterator[Measurement]:
 
 
 def _child(what: str, ending: str, frames: int) -> dict[str, Any]:
-    """Measure in a process of its own."""
+    """Measure in another process."""
     asked = [sys.executable, "-m", "ui.export.bench", what, ending, str(frames)]
     done = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True)
     told: dict[str, Any] = json.loads(done.stdout)
@@ -102,7 +102,7 @@ def prepared_film(target: Path, frames: int, size: tuple[int, int] = HD) -> Any:
 
 
 def ready_frames(source: Any, ending: str, frames: int) -> list[Any]:
-    """Return frames of a source in the pixels that the bare encoder is fed with."""
+    """Return frames of a source in the pixels that the bare encoder gets."""
     import av
 
     from ui.export.frames import new_image, paint_frame
@@ -143,7 +143,7 @@ def bare_seconds(target: Path, ending: str, ready: list[Any]) -> float:
 
 
 def _beside(target: Path, ending: str, frames: int) -> dict[str, Any]:
-    """Compare a film with the bare encoder fed with its frames."""
+    """Compare a film with the bare encoder, which gets its frames."""
     export = prepared_film(target, frames)
     ready = ready_frames(export.source, ending, frames)
     bare = target.with_name(f"bare{ending}")
@@ -174,17 +174,17 @@ def _bare_peak(target: Path, ending: str, frames: int) -> dict[str, Any]:
 def _peak_megabytes() -> float:
     import resource  # Windows has none
 
-    if sys.platform == "linux":  # where getrusage counts what the process was before exec, too
+    if sys.platform == "linux":  # where getrusage includes the process before exec
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # bytes on macOS
 
 
 def _cancel(target: Path, ending: str, frames: int) -> dict[str, Any]:
-    """Measure from asking for an end until nothing runs and nothing is left, thrice.
+    """Measure from asking for an end until nothing runs and no file is left, three times.
 
-    The floor is what one frame takes the bare encoder: a frame that is being encoded is waited
-    for, since nothing can stop it.
+    The floor is the bare encoder's time for one frame, because nothing can stop the encoding of a
+    frame.
     """
     export = prepared_film(target, frames, HUGE)
     ready = ready_frames(export.source, ending, 1)

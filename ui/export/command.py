@@ -75,7 +75,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--op", type=int, metavar="N", help="op of a still's visit, from 0")
     parser.add_argument("--row", type=int, metavar="N", help="query row to explain, from 0")
     parser.add_argument("--transparent", action="store_true", help="without a ground")
-    # What the window's own exports say to the process that makes them.
+    # What the window's exports tell the process that makes them.
     for hidden in ("--named", "--token"):
         parser.add_argument(hidden, default="", help=argparse.SUPPRESS)
     parser.add_argument("--shares", action="store_true", help=argparse.SUPPRESS)
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace, version: str, new_window: WindowFactory) ->
     Parameters
     ----------
     options : Namespace
-        What was asked for.
+        The options.
     version : str
         Tilescope's.
     new_window : callable
@@ -127,7 +127,7 @@ def run(options: argparse.Namespace, version: str, new_window: WindowFactory) ->
         token=options.token,
     )
     wanted.check()
-    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display that is named may not be there
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display may be named and not exist
     export = _prepared(options, wanted, lesson, version, new_window)
     started = time.perf_counter()
     frames = len(export.source)
@@ -141,7 +141,7 @@ def run(options: argparse.Namespace, version: str, new_window: WindowFactory) ->
 
 
 def _lesson_file(name: str) -> Path | None:
-    """Return the lesson that is meant; None for a scenario file."""
+    """Return the lesson of the command; None for a scenario file."""
     path = Path(name)
     if path.suffix.lower() != ".md" and (path.suffix or len(path.parts) > 1 or path.exists()):
         return None
@@ -157,7 +157,7 @@ def _prepared(
 ) -> Export:
     named = options.named or options.scenario
     if lesson_file is None:
-        # What is wrong with a scenario is told before Qt is loaded.
+        # Mistakes in a scenario are reported before Qt is loaded.
         trace = simulate(options.scenario, partial(make_engine, options.engine))
         check_drawn(trace.workload)
 
@@ -175,14 +175,14 @@ def _prepared(
 
 
 def _make(export: Export, report: Report) -> None:
-    """Make an export; a signal ends it cleanly in Qt's calls, too, which swallow exceptions."""
+    """Make an export; a signal ends it cleanly also inside Qt's calls, which swallow exceptions."""
     if not export.source.in_gui:
         export.make(report)
         return
     asked: list[int] = []
 
     def ask(number: int, frame: object) -> None:
-        if asked:  # twice: it is urgent
+        if asked:  # a second signal is urgent
             raise KeyboardInterrupt
         asked.append(number)
 
@@ -200,7 +200,7 @@ def _make(export: Export, report: Report) -> None:
 
 
 class _Progress:
-    """Shows frames and time left on a terminal, and nothing elsewhere."""
+    """Shows frames and time left on a terminal, and otherwise does nothing."""
 
     def __init__(self, frames: int) -> None:
         self._frames = frames

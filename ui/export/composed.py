@@ -28,7 +28,7 @@ DESIGN = QSizeF(1600, 900)
 
 
 def scene_style(theme: Theme, size: QSizeF) -> Style:
-    """Return the style of a picture of that size: everything grows with it."""
+    """Return the style of a picture of that size: everything is scaled with it."""
     scale = min(size.width() / DESIGN.width(), size.height() / DESIGN.height())
     return Style(theme, max(scale, 0.8))
 
@@ -59,9 +59,9 @@ def paint_scene(
     rect : QRectF
         The place.
     phase : float
-        How far the moves of the op have come, 0 to 1.
+        The share of the op's moves that is done, 0 to 1.
     ground : bool
-        Whether to fill what lies between and around the parts.
+        Whether to fill the space between and around the parts.
     points : collection of Pointer
         What a lesson points at.
     """
@@ -97,7 +97,7 @@ def paint_scene(
 
 
 def _paint_ground(painter: QPainter, style: Style, rect: QRectF, boxes: tuple[QRectF, ...]) -> None:
-    """Fill what the boxes leave: filling all of a large picture twice takes a while."""
+    """Fill the space outside of the boxes: filling all of a large picture twice takes a while."""
     free = QRegion(rect.toAlignedRect())
     for box in boxes:
         free = free.subtracted(QRegion(_inside(box, style.px(8)).toRect()))

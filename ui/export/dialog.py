@@ -50,7 +50,7 @@ _USUAL, _PACE, _LENGTH = "as played, a minute at most", "seconds a step", "secon
 _READ = "as long as it takes to read"
 """The usual pace of a lesson."""
 _LESSON = "lesson"
-"""Of the choices of a scene, the one that is a lesson."""
+"""The choice of a scene that means a lesson."""
 _COUNTED = "Counted from 1, as in the window. (The command's --visits counts from 0.)"
 _QUICK = 20 * OPS_BY_DEFAULT
 """Visits whose ops are counted while the user types."""
@@ -58,7 +58,7 @@ _QUICK = 20 * OPS_BY_DEFAULT
 
 @guarded
 class ExportDialog(QDialog):
-    """Asks what to export; makes it beside the window.
+    """Asks what to export, and makes it beside the window.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class ExportDialog(QDialog):
     parent : QWidget, optional
         Window that it belongs to.
     player : LessonPlayer, optional
-        Whose lesson, if one is open, can be exported as well.
+        Its lesson, if one is open, can be exported, too.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class ExportDialog(QDialog):
         self._lesson = player.lesson if player is not None else None
         self._visits = len(session.trace)
         self.running: ExportOptions | None = None
-        """What is being made."""
+        """What is being exported."""
         self._frames = 0
         self._agreed = ""
-        """The target that may be written over."""
+        """The target that may be replaced."""
         self._make_fields()
         self._assemble()
         self._connect()
@@ -110,7 +110,7 @@ class ExportDialog(QDialog):
             self.scene_box.addItem("The whole lesson", _LESSON)
             self.scene_box.setCurrentIndex(self.scene_box.count() - 1)
         self.range_box = _choice("Range", [(text, text) for text in (_RUN, _PART, _VIEW)])
-        # Counted as the transport bar does; `_range` makes of it what the options want.
+        # Counted as in the transport bar; `_range` converts it for the options.
         self.start_box = _number("First visit", 1, self._visits, 1)
         self.stop_box = _number("Last visit", 1, self._visits, self._visits)
         self.size_box = _choice("Size", [(size.replace("x", " × "), size) for size in SIZES])
@@ -209,7 +209,7 @@ class ExportDialog(QDialog):
         tasks.failed.connect(self._show_failure)
 
     def _take_trace(self, trace: Trace) -> None:
-        """Take another run, which was still being built when the dialog was opened."""
+        """Use another run, which was still being built when the dialog was opened."""
         to_the_end = self.stop_box.value() == self._visits
         self._visits = len(trace)
         for box in (self.start_box, self.stop_box):
@@ -227,11 +227,11 @@ class ExportDialog(QDialog):
 
     @property
     def _teaches(self) -> bool:
-        """Whether it is a lesson that is asked for."""
+        """Whether a lesson is to be exported."""
         return bool(self.scene_box.currentData() == _LESSON)
 
     def options(self) -> ExportOptions:
-        """Return what the fields say.
+        """Return the options in the fields.
 
         Raises
         ------
@@ -272,14 +272,14 @@ class ExportDialog(QDialog):
         return None
 
     def _step(self) -> tuple[int, int] | None:
-        """Return the step on show where one picture is asked for; None for all."""
+        """Return the current step if one picture is asked for; None for all steps."""
         kind = self._format
         if kind.film or kind.pages or self._player is None or self._player.step is None:
             return None
         return self._player.step.number, self._player.step.number + 1
 
     def _show_format(self) -> None:
-        """Offer what the format and the scene can."""
+        """Offer what the format and the scene allow."""
         kind = self._format
         for box in (self.fps_box, self.pace_box):
             box.setEnabled(kind.film)
@@ -294,7 +294,7 @@ class ExportDialog(QDialog):
             self.range_box.setCurrentText(_VIEW)
         if kind.film and self.range_box.currentData() == _VIEW:
             self.range_box.setCurrentText(_RUN)
-        if not _names(self.target_edit.text(), kind):  # else it may be typed just now
+        if not _names(self.target_edit.text(), kind):  # otherwise the user may be typing
             self.target_edit.setText(self._named(kind))
         self._check()
 
@@ -327,7 +327,7 @@ class ExportDialog(QDialog):
             self.target_edit.setText(name)
             self.target_edit.setText(self._named(kind))
             if kind.ending != "frames" and self.target_edit.text() == name:
-                self._agreed = name  # the file dialog has asked
+                self._agreed = name  # the file dialog has asked already
 
     def _check(self) -> None:
         """Say what it will be, or what is wrong."""
@@ -349,7 +349,7 @@ class ExportDialog(QDialog):
         visits = options.range_of(self._visits)
         size = "{} × {}".format(*options.size)
         if options.visits is not None and self.range_box.currentData() == _PART:
-            # Numbers as the window has them: from 1, the last one with them.
+            # Numbers as in the window: from 1, and the last one is included.
             total = count_text(self._visits)
             if options.format.film:
                 ends = f"{count_text(visits.start + 1)} to {count_text(visits.stop)}"
@@ -389,7 +389,7 @@ class ExportDialog(QDialog):
     # --- making it ------------------------------------------------------------------------
 
     def ask(self) -> None:
-        """Begin the export, once the user agrees where it would write over something."""
+        """Begin the export, after the user agrees if it would replace something."""
         try:
             options = self.options()
         except InputError as error:
@@ -399,7 +399,7 @@ class ExportDialog(QDialog):
         ask_replace(self, [] if agreed else options.there, self.start)
 
     def start(self) -> None:
-        """Begin the export, whatever lies where it goes."""
+        """Begin the export, also if something is replaced."""
         try:
             options = self.options()
         except InputError as error:
@@ -427,7 +427,7 @@ class ExportDialog(QDialog):
             self._say(f"{done} of {frames} frames{soon}")
 
     def _finish(self, made: Made) -> None:
-        self._agreed = ""  # that was for the file before
+        self._agreed = ""  # the share belonged to the previous file
         self._rest(f"Written: {made.target} ({made.words}).")
 
     def _show_failure(self, error: object) -> None:
@@ -452,26 +452,26 @@ class ExportDialog(QDialog):
             self._rest("Cancelled: the file is as it was.")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape cancels what runs, else closes."""
+        """Escape cancels an export that is running, else closes."""
         if event.key() == Qt.Key.Key_Escape:
             self._close_or_cancel()
         else:
             super().keyPressEvent(event)
 
     def done(self, result: int) -> None:
-        """Close, however that came; an export that runs is cancelled."""
+        """Close, for whatever reason; an export that is running is cancelled."""
         if self.running is not None:
             self._close_or_cancel()
         super().done(result)
 
 
 def _names(target: str, kind: Format) -> bool:
-    """Return whether a target ends as a format wants it."""
+    """Return whether a target has the ending of a format."""
     return target.endswith("/" if kind.ending == "frames" else kind.ending)
 
 
 def _told(error: InputError) -> str:
-    """Return what is wrong in the dialog's words: it has fields, not options."""
+    """Return what is wrong in the words of the dialog, which has fields and not options."""
     mistake = error.mistakes[0]
     if mistake.key == "--visits":  # the range itself: the fields allow no others
         return "Visits: expected a first one that does not come after the last"
@@ -494,7 +494,7 @@ def _number(name: str, low: int, high: int, value: int) -> QSpinBox:
 
 
 def _row(*widgets: QWidget) -> QWidget:
-    """Return widgets beside one another, the first as wide as can be."""
+    """Return widgets next to each other, the first as wide as possible."""
     out = QWidget()
     row = QHBoxLayout(out)
     row.setContentsMargins(0, 0, 0, 0)
@@ -505,7 +505,7 @@ def _row(*widgets: QWidget) -> QWidget:
 
 
 def _allow(box: QComboBox, text: str, on: bool) -> None:
-    """Let an item of a box be chosen, or not."""
+    """Enable an item of a box, or disable it."""
     model, n = box.model(), box.findData(text)
     flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
     model.setData(model.index(n, 0), int(flags.value) if on else 0, Qt.ItemDataRole.UserRole - 1)

@@ -1,7 +1,7 @@
-"""From frames to a file: one thread paints, another encodes, the caller watches.
+"""From frames to a file: one thread paints, another encodes, the caller waits.
 
-One image is painted over and over, and a few frames made of it wait between the two, so memory
-does not grow with the length. What widgets draw is painted by the caller itself, in their thread.
+One image is painted again and again, and a few frames made of it wait between the two, so memory
+does not grow with the length. What widgets draw is painted by the caller, in the widgets' thread.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ui.session.tasks import Report
 T = TypeVar("T")
 
 WAITING = 3
-"""Frames that wait to be encoded, at most."""
+"""Most frames that wait to be encoded."""
 _LOOK = 0.03
-"""Seconds between two looks at whether the work is still wanted."""
+"""Seconds between two checks whether the film is still wanted."""
 _PATIENCE = 0.1
 """Seconds that an encoder is given to stop."""
 
@@ -33,23 +33,23 @@ class FrameWriter(Protocol):
     """Writes frames into a file that is open."""
 
     def prepare(self, image: QImage) -> Any:
-        """Return what `add` needs of an image that is painted over afterwards.
+        """Return a copy of an image for `add`, because the image is painted again afterwards.
 
-        Called in the painting thread, all else in the encoding one.
+        It is called in the painting thread, everything else in the encoding thread.
         """
 
     def sample(self, frame: Any) -> None:
-        """Look at a prepared frame out of the whole, before the first one."""
+        """See a frame from anywhere in the film, before the first one is added."""
 
     def add(self, frame: Any) -> None:
-        """Write the next prepared frame; None: the same as the one before."""
+        """Write the next frame; None: the same as the previous one."""
 
     def close(self) -> None:
         """Write the end."""
 
 
 class _Stopped(Exception):  # noqa: N818 - it is no error
-    """Nobody wants the film any more."""
+    """The film is no longer wanted."""
 
 
 class Film:
@@ -62,7 +62,7 @@ class Film:
     writer : FrameWriter
         Of the file.
     samples : int
-        How many frames of the whole it is shown beforehand.
+        How many frames the writer sees beforehand.
     """
 
     def __init__(self, source: FrameSource, writer: FrameWriter, samples: int = 0) -> None:
@@ -81,7 +81,7 @@ class Film:
         Parameters
         ----------
         report : callable
-            Told the share done; what it raises ends the work, and so does an interrupt.
+            Is given the share done; an error in it ends the work, and so does an interrupt.
         """
         here = self._source.in_gui
         parts: dict[str, Callable[[], None]] = {"encode": self._encode}
@@ -104,7 +104,7 @@ class Film:
             self._stopped.set()
             if not here:
                 threads["paint"].join()
-            # An encoder at work on a large frame is left to end by itself: its file is not kept.
+            # An encoder at work on a large frame is not waited for: its file is not kept.
             threads["encode"].join(_PATIENCE)
         for thread in threads.values():
             thread.check()
@@ -115,7 +115,7 @@ class Film:
         return self._written / len(self._source)
 
     def _look_up(self, report: Report) -> None:
-        """Tell how far it is, and stop where the encoder has given up."""
+        """Report the progress, and stop if the encoder has failed."""
         if self._over.is_set():
             raise _Stopped
         report(self._share)
@@ -167,4 +167,4 @@ def _until_stopped(part: Callable[[], None]) -> None:
 
 
 def _nothing() -> None:
-    """Look at nothing: the thread that waits looks for all."""
+    """Check nothing: the waiting thread checks everything."""

@@ -14,21 +14,21 @@ class Format:
     Attributes
     ----------
     ending : str
-        How its files end; ``frames`` for a PNG sequence.
+        Ending of its files; ``frames`` for a PNG sequence.
     title : str
-        Words for a person.
+        Its name for users.
     film : bool
         Whether it moves.
     transparent : bool
-        Whether it can be without a ground.
+        Whether it can be without a background.
     even : bool
         Whether width and height have to be even.
     most_fps : int
-        Frames a second at most.
+        Most frames a second.
     codec : str
-        The encoder that PyAV has to bring, empty for none.
+        The encoder that PyAV must have; empty for none.
     pages : bool
-        Whether it can hold several pictures one after another that stand still.
+        Whether it can contain several still pictures.
     """
 
     ending: str
@@ -44,7 +44,7 @@ class Format:
 FORMATS = (
     Format(".mp4", "MP4 film (H.264)", even=True, codec="libx264"),
     Format(".webm", "WebM film (VP9)", even=True, codec="libvpx-vp9"),
-    # Delays of a GIF are hundredths of a second, and browsers take 1 for 10.
+    # Delays of a GIF are hundredths of a second, and browsers show 1 as 10.
     Format(".gif", "GIF", most_fps=50, codec="gif"),
     Format(".webp", "WebP, lossless", transparent=True, codec="libwebp"),
     Format(".apng", "Animated PNG", transparent=True),
@@ -58,7 +58,7 @@ ENDINGS = tuple(ending for ending in BY_ENDING if ending != "frames")
 
 
 def format_of(target: str) -> Format:
-    """Return the format that a target names.
+    """Return the format of a target.
 
     Raises
     ------

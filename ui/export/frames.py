@@ -1,7 +1,7 @@
-"""Frame sources: what can be exported, a picture at a time.
+"""Sources of frames: everything that can be exported, one picture at a time.
 
-A source knows nothing of files; the encoders know nothing of runs. Whatever can paint its
-frame number `k` (a run, a layout of the window, a lesson) can be written in every format.
+A source knows nothing about files, and the encoders know nothing about runs. Anything that can
+paint its frame number `k` (a run, a layout of the window, a lesson) can be written in every format.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ class FrameSource(Protocol):
 
     @property
     def transparent(self) -> bool:
-        """Whether it leaves the ground free."""
+        """Whether it has no background."""
 
     @property
     def in_gui(self) -> bool:
-        """Whether widgets draw it: then it is painted in the thread that they live in."""
+        """Whether widgets draw it: then it is painted in the widgets' thread."""
 
     def __len__(self) -> int:
         """Return how many there are."""
 
     def key(self, k: int) -> Hashable:
-        """Return what picture `k` depends on: equal keys, equal pictures."""
+        """Return a key of picture `k`: equal keys mean equal pictures."""
 
     def make_ready(self, k: int, look: Callable[[], None]) -> None:
-        """Do what takes long for picture `k`, calling `look` often: what it raises ends that."""
+        """Do what takes long for picture `k`, and often call `look`, which may raise to end it."""
 
     def paint(self, painter: QPainter, k: int) -> None:
         """Draw picture `k` from the painter's corner; called in one thread at a time."""
 
     def close(self) -> None:
-        """Give back what it holds; it can be used again."""
+        """Release what it has; it can be used again."""
 
 
 class RunFrames:
@@ -58,7 +58,7 @@ class RunFrames:
     Parameters
     ----------
     trace : Trace
-        The run; used by nobody else meanwhile.
+        The run; nobody else may use it in the meantime.
     moments : Timeline or Cursor
         What the frames show, or the state of a still.
     scene : str
@@ -112,16 +112,16 @@ class RunFrames:
         return self._last[1], self._last[2]
 
     def key(self, k: int) -> Hashable:
-        """Return the cursor, and the phase where something moves."""
+        """Return the cursor, and the phase if something moves."""
         moment = self._moment(k)
         snapshot, _ = self._state(moment.cursor)
         return moment.cursor, moment.phase if SCENES[self._scene].moves(snapshot) else 1.0
 
     def make_ready(self, k: int, look: Callable[[], None]) -> None:
-        """Nothing: a frame is soon made."""
+        """Do nothing, because a frame takes little time."""
 
     def close(self) -> None:
-        """Nothing: it holds no more than a state."""
+        """Do nothing, because it has no more than a state."""
 
     def paint(self, painter: QPainter, k: int) -> None:
         """Draw frame `k`."""

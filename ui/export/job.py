@@ -1,4 +1,4 @@
-"""Making an export: from frames and options to a file that is whole or not there."""
+"""Making an export: from frames and options to a file that is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from ui.look.theme import THEMES
 from ui.session.tasks import Report
 
 if TYPE_CHECKING:
-    from ui.export.stage import WindowFactory  # it brings the panels
+    from ui.export.stage import WindowFactory  # imports the panels
 
 GIF_SAMPLES = 6
-"""Frames whose colours make the palette."""
+"""Frames from whose colours the palette is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An export that is ready to be made.
+    """An export that is ready to start.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Export:
     note : Note
         What the file says about itself.
     words : str
-        What it will be, for a person.
+        What it will be, for users.
     """
 
     options: ExportOptions
@@ -63,7 +63,7 @@ class Export:
         Parameters
         ----------
         report : callable
-            Told the share done; what it raises ends the work, the target being as it was.
+            Is given the share done; an error in it ends the work, and the target stays as it was.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class Export:
         except Exception:
             self.source.close()
             raise
-        # An interrupt ends the program: nothing at work is waited for.
+        # An interrupt ends the program, so nothing is waited for.
         self.source.close()
 
 
@@ -91,7 +91,7 @@ def prepare(
     Parameters
     ----------
     trace : Trace
-        The run; used by nobody else until the export is made.
+        The run; nobody else may use it until the export is made.
     options : ExportOptions
         What to make.
     scenario : str
@@ -127,7 +127,7 @@ def prepare(
         raise refuse("export", "--row", options.row, f"0 to {trace.workload.seqlen_q - 1}")
     source: FrameSource
     if options.scene in LAYOUT_NAMES:
-        from ui.export.layout_frames import LayoutFrames  # it brings the whole window
+        from ui.export.layout_frames import LayoutFrames  # imports the whole window
 
         assert new_window is not None
         source = LayoutFrames(
@@ -151,7 +151,7 @@ def prepare_lesson(
     new_window: WindowFactory,
     engine: str = "auto",
 ) -> Export:
-    """Return the export of a lesson; its steps are worked out as their frames come.
+    """Return the export of a lesson; a step is computed when its frames are needed.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def prepare_lesson(
 
 
 def make_files(options: ExportOptions, source: FrameSource, note: Note, report: Report) -> None:
-    """Write what a source shows, in the format of the options.
+    """Write the frames of a source, in the format of the options.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def make_files(options: ExportOptions, source: FrameSource, note: Note, report: 
 
 
 def check_codec(codec: str, target: str) -> None:
-    """Refuse a target whose encoder is not here.
+    """Refuse a target if its encoder is not available.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def check_codec(codec: str, target: str) -> None:
 
 
 def _no_film_errors() -> tuple[type[Exception], ...]:
-    """Return what PyAV raises when it fails, if it is here."""
+    """Return the errors that PyAV raises, if it is installed."""
     try:
         import av
     except ImportError:
@@ -253,7 +253,7 @@ def _no_film_errors() -> tuple[type[Exception], ...]:
 
 
 def parts_of(options: ExportOptions) -> tuple[Path, ...]:
-    """Return what is being written while an export with a token is made."""
+    """Return the path that is being written during an export with a token."""
     path, token = options.path, options.token
     if options.format.ending == "frames":
         return part_of(path.parent, token), part_of(path.parent / (path.name % 0), token)
@@ -309,7 +309,7 @@ class _PatchWriter(Protocol):
 
 
 class _ChangesWriter:
-    """Hands on what differs between frames."""
+    """Passes on what differs between frames."""
 
     def __init__(self, inner: _PatchWriter, alpha: bool) -> None:
         self._inner = inner
@@ -317,14 +317,14 @@ class _ChangesWriter:
         self._last: Patch | None = None
 
     def prepare(self, image: QImage) -> Patch:
-        """Return what differs from the image before."""
+        """Return what differs from the previous image."""
         return self._changes.patch(pixels_of(image))
 
     def sample(self, frame: Patch) -> None:
-        """Nothing: it needs none."""
+        """Do nothing: no sample is needed."""
 
     def add(self, frame: Patch | None) -> None:
-        """Write the next frame; None: the same as the one before."""
+        """Write the next frame; None: the same as the previous one."""
         if frame is None:  # a pixel of the last one, drawn again
             assert self._last is not None
             frame = Patch(self._last.x, self._last.y, self._last.pixels[:1, :1].copy())
@@ -340,7 +340,7 @@ class _ChangesWriter:
 
 
 class _SequenceWriter:
-    """Writes each frame into a file of its own."""
+    """Writes each frame into its own file."""
 
     def __init__(self, folder: Path, pattern: str, alpha: bool, note: Note) -> None:
         self._folder, self._pattern, self._alpha, self._note = folder, pattern, alpha, note
@@ -352,10 +352,10 @@ class _SequenceWriter:
         return pixels_of(image).copy()
 
     def sample(self, frame: Pixels) -> None:
-        """Nothing: it needs none."""
+        """Do nothing: no sample is needed."""
 
     def add(self, frame: Pixels | None) -> None:
-        """Write the next frame; None: the same as the one before."""
+        """Write the next frame; None: the same as the previous one."""
         if frame is not None:
             out = io.BytesIO()
             write_png(out, frame, alpha=self._alpha, note=self._note.text)
@@ -364,13 +364,13 @@ class _SequenceWriter:
         self._count += 1
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: nothing is left to write."""
 
 
 def _write_sequence(
     options: ExportOptions, source: FrameSource, note: Note, report: Report
 ) -> None:
-    """Write the frames into a folder beside, then put each in its place."""
+    """Write the frames into a second folder, then move each to its place."""
     path, count = options.path, len(source)
     folder, pattern = path.parent, path.name
     names = [pattern % k for k in range(count)]
@@ -400,7 +400,7 @@ def _write_sequence(
 
 
 def _refuse_strangers(options: ExportOptions, names: set[str]) -> None:
-    """Refuse a folder in which frames of a longer export would be left among the new ones."""
+    """Refuse a folder in which frames of a longer export would remain among the new ones."""
     path = options.path
     if not path.parent.is_dir():
         return

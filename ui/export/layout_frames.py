@@ -11,7 +11,7 @@ from ui.export.timeline import Timeline
 
 
 class LayoutFrames(StageFrames):
-    """A run in the panels of the window; each state stands still.
+    """A run in the panels of the window; each state is a still picture.
 
     Parameters
     ----------

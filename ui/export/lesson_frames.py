@@ -1,4 +1,4 @@
-"""The frames of a lesson: the real window with the caption in it, step after step."""
+"""The frames of a lesson: the real window with the caption, step after step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAP = 0.01
 
 
 class LessonFrames(StageFrames):
-    """A lesson as frames; each of its steps is worked out when its first frame comes.
+    """A lesson as frames; each of its steps is computed when its first frame is needed.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class LessonFrames(StageFrames):
     engine : str
         What computes.
     headed : bool
-        Whether the lesson's title stands before that of each step: pages come apart.
+        Whether the lesson's title is before that of each step, for pages that are used alone.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LessonFrames(StageFrames):
         return self._board.frames
 
     def key(self, k: int) -> Hashable:
-        """Return the step, the state and whether the answer is there."""
+        """Return the step, the state and whether the answer is shown."""
         shot = self._board.shot(k)
         return shot.step, shot.cursor, shot.arrived, shot.revealed
 
@@ -78,7 +78,7 @@ class LessonFrames(StageFrames):
 
 
 def _beside(job: Callable[[], R], look: Look) -> R:
-    """Do some work in a thread of its own, looking up meanwhile."""
+    """Do some work in another thread, and call `look` in the meantime."""
     errand = Errand("resolve", job)
     errand.start()
     while errand.is_alive():

@@ -18,7 +18,7 @@ THEME_NAMES = ("dark", "light", "contrast")
 SCENE_NAMES = ("scene", "board", *LAYOUT_NAMES)
 """Pictures of a run, and layouts of the window."""
 NUMBER = re.compile(r"%(?:0[1-9])?d")
-"""The place of the number in a pattern of file names."""
+"""The part of a pattern of file names where the number is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ExportOptions:
     pace, length : float or None
         Seconds for each step, or in all.
     transparent : bool
-        Whether there is no ground.
+        Whether there is no background.
     op : int or None
         For a still: the op of its visit that is done last; None for the visit's last.
     row : int or None
@@ -85,7 +85,7 @@ class ExportOptions:
 
     @property
     def there(self) -> list[Path]:
-        """The files that are there already and would be written over, sorted."""
+        """The existing files that would be replaced, sorted."""
         path = self.path
         if self.format.ending != "frames":
             return [path] if path.exists() else []
@@ -96,7 +96,7 @@ class ExportOptions:
         return sorted(found for found in path.parent.iterdir() if frame.fullmatch(found.name))
 
     def check(self) -> None:
-        """Refuse what cannot be.
+        """Refuse options that cannot be used.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class ExportOptions:
 
     def _check_target(self) -> None:
         path, folder = self.path, self.path.parent
-        made = self.target.endswith(("/", "\\"))  # the last folder is made where it is missing
+        made = self.target.endswith(("/", "\\"))  # the last folder is made if it is missing
         folder = folder.parent if made else folder
         if not folder.is_dir():
             raise _wrong("-o", self.target, f"a folder {folder} that exists")
@@ -186,7 +186,7 @@ class ExportOptions:
         return "".join(c if c.isprintable() else " " for c in shlex.join(words))
 
     def words(self, named: str) -> list[str]:
-        """Return what follows the program's name in that command."""
+        """Return the words after the program's name in that command."""
         width, height = self.size
         words = ["export", named, "-o", self.target]
         words += ["--size", f"{width}x{height}", "--theme", self.theme]

@@ -1,4 +1,4 @@
-"""Pictures of what is on the screen: the scene, and panels as they are seen."""
+"""Pictures of what is on the screen: the scene, and panels as they are shown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ui.safety.faults import raising
 
 
 class WidgetPicture:
-    """A widget as it is seen, with a strip above it that names the faults of the run.
+    """A widget as it is shown, with a strip above it that names the faults of the run.
 
     Parameters
     ----------

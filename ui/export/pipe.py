@@ -1,6 +1,6 @@
-"""An export in a process of its own: what it says to the one that waits, and how that waits.
+"""An export in a second process: what the process reports, and how the first one waits.
 
-What widgets draw is painted in the GUI thread, where a window would stand still meanwhile.
+What widgets draw is painted in the GUI thread, and the window could not be used in the meantime.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 _SHARE, _MADE = "share ", "made "
 _TELL_EVERY = 0.05
 _LOOK = 0.03
-"""Seconds between two looks at whether the work is still wanted."""
+"""Seconds between two checks whether the export is still wanted."""
 
 
 # --- in the process that makes it ----------------------------------------------------------------
 
 
 class _Teller:
-    """Tells shares, but not too often."""
+    """Reports shares, but not too often."""
 
     def __init__(self) -> None:
         self._told = 0.0
@@ -53,7 +53,7 @@ tell_share = _Teller()
 
 
 def tell_made(words: str) -> None:
-    """Tell what has been made."""
+    """Report what has been made."""
     print(f"{_MADE}{words}", flush=True)
 
 
@@ -66,7 +66,7 @@ class ChildError(InputError):
     Parameters
     ----------
     line : str
-        As it was said.
+        As the process wrote it.
     """
 
     def __init__(self, line: str) -> None:
@@ -80,20 +80,20 @@ class ChildError(InputError):
 def make_beside(
     options: ExportOptions, source: Scenario | Path, named: str, engine: str, report: Report
 ) -> str:
-    """Make an export in a process of its own.
+    """Make an export in another process.
 
     Parameters
     ----------
     options : ExportOptions
         What to make; its target is absolute.
     source : Scenario or Path
-        The scenario on show, saved or not, or the file of a lesson.
+        The current scenario, saved or not, or the file of a lesson.
     named : str
         The file that the command in the metadata names.
     engine : str
         What computes.
     report : callable
-        Told the share done; what it raises ends the process, the target being as it was.
+        Is given the share done; an error in it ends the process, and the target stays as it was.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def make_beside(
     Raises
     ------
     InputError
-        With the line that the process said.
+        With the line that the process wrote.
     """
     options = replace(options, token=secrets.token_hex(4))
     with tempfile.TemporaryDirectory(prefix="tilescope-") as folder:
@@ -166,7 +166,7 @@ def _read(pipe: IO[str] | None, take: Callable[[str], None]) -> None:
 
 
 def _remove_parts(options: ExportOptions) -> None:
-    """Remove what a process that is no more was writing."""
+    """Remove what a process that has ended was writing."""
     from ui.export.job import parts_of
 
     for part in parts_of(options):

@@ -17,7 +17,7 @@ from ui.look.theme import Style, Theme
 from ui.panels.softmax.painter import MOVING_OPS
 
 Paint = Callable[[QPainter, Snapshot, RowReport, Style, QRectF, float, bool], None]
-"""Told the phase of the op's moves as well, and whether to fill the ground."""
+"""It is also given the phase of the op's moves, and whether to fill the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class SceneSpec:
     paint : callable
         Draws it.
     moves : callable
-        Says whether a snapshot's op is seen to move in it.
+        Says whether it shows moves of a snapshot's op.
     """
 
     name: str

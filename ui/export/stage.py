@@ -1,4 +1,4 @@
-"""A window that nobody sees: the real panels, driven from state to state and painted."""
+"""A window that is not on the screen: the real panels, brought to a state and painted."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from ui.talk.window import LessonWindow
 from ui.widgets.application import application
 
 Look = Callable[[], None]
-"""Called often by what waits; what it raises ends the waiting."""
+"""Called often while something is waited for; an error in it ends the waiting."""
 
 WindowFactory = Callable[[Session, Settings], LessonWindow]
-"""Makes a window; it is handed in, for the window stands on exports and not they on it."""
+"""Makes a window; it is an argument, because the window imports exports and not the reverse."""
 
 _NAP = 0.0005
 _QUIET = 4
-"""Rounds of events after the last work: docks are put in place one later, scroll bars come next."""
+"""Turns of events after the last work: first docks get their places, then scroll bars appear."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a window is to show.
+    """What a window shows.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Place:
 
 
 def stage_scale(size: tuple[int, int]) -> tuple[QSize, float]:
-    """Return the window's size and text scale for a picture: text keeps its share of it.
+    """Return the window's size and text scale for a picture, in which text keeps its share.
 
     A window larger than 1920 × 1080 enlarges its text by itself, in quarters.
     """
@@ -81,7 +81,7 @@ def stage_scale(size: tuple[int, int]) -> tuple[QSize, float]:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a lesson says meanwhile.
+    """What a lesson says with a picture.
 
     Attributes
     ----------
@@ -96,11 +96,11 @@ class Said:
 
 
 class Stage:
-    """A window off the screen, with settings of its own; in the GUI thread.
+    """A window that is not on the screen, with its own settings; in the GUI thread.
 
-    Menus are left out; header and transport belong to the picture, and the caption of a lesson as
-    a lecture hall sees it. Nothing moves. Each layout has a new window: where docks come to lie
-    depends on what was there before, and a picture must not.
+    Menus are left out; header and transport belong to the picture, and so does the caption of a
+    lesson, as large as in a lecture hall. Nothing moves. Each layout has a new window, because the
+    places of docks depend on what was shown before, and a picture must not.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Stage:
         self._refused: list[Exception] = []
 
     def show(self, place: Place, look: Look, said: Said | None = None) -> None:
-        """Show a state, and wait until it is there.
+        """Show a state, and wait until it is shown.
 
         Parameters
         ----------
@@ -190,11 +190,11 @@ class Stage:
         return window
 
     def _settle(self, session: Session, look: Look) -> None:
-        """Let events run until all work is done and shown, and what that has set off as well."""
+        """Handle events until all work is done and shown, and what it has caused, too."""
         quiet = 0
         while quiet < _QUIET:
             told = session.settled
-            QCoreApplication.processEvents()  # what has been told may ask for more
+            QCoreApplication.processEvents()  # what has been reported may ask for more
             QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
             if self._refused:
                 raise self._refused.pop(0)
@@ -211,7 +211,7 @@ class Stage:
         assert window is not None
         if window.size() == QSize(width, height):
             self._render(window, painter)
-        elif isinstance(painter.device(), QImage):  # widgets draw with whole pixels of their own
+        elif isinstance(painter.device(), QImage):  # widgets draw with their own whole pixels
             image = QImage(window.size(), QImage.Format.Format_RGB32)
             inner = QPainter(image)
             try:
@@ -243,7 +243,7 @@ class Stage:
             session = self._window.session
             self._trace = session.trace
             self._window.close()
-            # What its threads have told and nobody has heard goes with it.
+            # Discard what its threads have reported and nobody has received.
             session.deleteLater()
             self._window.deleteLater()
             QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
@@ -251,7 +251,7 @@ class Stage:
 
 
 class StageFrames(ABC):
-    """Frames that a stage shows: painted in the GUI thread, with a ground.
+    """Frames that a stage shows: painted in the GUI thread, with a background.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ class StageFrames(ABC):
 
 
 class _Memory:
-    """Keeps settings nowhere else: a process that is killed leaves no file of them."""
+    """Keeps settings only in memory: a process that is killed leaves no file of them."""
 
     def __init__(self) -> None:
         self._values: dict[str, object] = {}
@@ -308,4 +308,4 @@ class _Memory:
         return os.devnull
 
     def sync(self) -> None:
-        """There is nothing to write to."""
+        """Do nothing: there is no file."""

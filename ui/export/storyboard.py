@@ -1,4 +1,4 @@
-"""Which state a frame of a lesson shows: its steps laid out in time, nothing of them computed."""
+"""Which state a frame of a lesson shows: its steps laid out in time, with nothing computed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ui.talk.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
 READING = 2.7
 """Words that are read in a second."""
 SHORTEST = 3.0
-"""Seconds that a caption, and an answer, is shown at least."""
+"""Least seconds that a caption, or an answer, is shown."""
 PLAY_SECONDS = 20.0
-"""Seconds that a step plays at most."""
+"""Most seconds that a step plays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Shot:
     cursor : Cursor
         The state.
     arrived : bool
-        Whether it is where the step stands, and not on the way there.
+        Whether it is at the place of the step, and not on the way there.
     revealed : bool
         Whether the answer is shown.
     seconds : float
@@ -58,7 +58,7 @@ class Storyboard:
     shots : tuple of Shot
         One after another.
     ends : tuple of float
-        Seconds at which each is over.
+        Seconds at which each ends.
     fps, frames : int
         Frames a second, and in all.
     steps : int
@@ -80,7 +80,7 @@ class Storyboard:
 
     @property
     def words(self) -> str:
-        """What it is, for a person."""
+        """What it is, for users."""
         seconds = self.frames / self.fps
         frames, steps = plural(self.frames, "frame"), plural(self.steps, "step")
         return f"{frames}, {seconds:.1f} s at {self.fps} fps, {steps}"
@@ -127,14 +127,14 @@ def make_storyboard(
 
 
 def handout(lesson: Lesson, steps: Sequence[int]) -> Storyboard:
-    """Return one picture for each step, as it ends, its answer shown."""
+    """Return one picture for each step, as it ends, with its answer shown."""
     shots = tuple(Shot(n, lesson.steps[n].cursor, True, True, 1.0) for n in steps)
     ends = tuple(accumulate(shot.seconds for shot in shots))
     return Storyboard(shots, ends, 1, len(shots), len(shots))
 
 
 def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
-    """Return the pictures of a step: the way to where it stands, and time to read it."""
+    """Return the pictures of a step: the way to its place, and the time to read it."""
     step = lesson.steps[number]
     out = []
     before = None if first else lesson.steps[number - 1]
@@ -145,7 +145,7 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
         path = path_between(program_of(step.scenario), start, step.cursor, most)
         longest = PLAY_SECONDS if step.start is not None else WALK_SECONDS
         pace = min(longest / (len(path) + 1), SECONDS_PER_OP)
-        # A walk begins where the step before has been seen for long enough.
+        # The way begins when the previous step has been shown for long enough.
         begin = (start,) if step.start is not None else ()
         out = [Shot(number, cursor, False, False, pace) for cursor in (*begin, *path[:-1])]
     asked = step.said.question

@@ -1,4 +1,4 @@
-"""Which state a frame of a film shows: arithmetic on the frame's number, nothing kept."""
+"""Which state a frame of a film shows, by arithmetic on the frame's number."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from simulator.program.tile_program import TileProgram
 from ui.look.units import count_text, plural
 
 LONGEST = 60.0
-"""Seconds that a film takes at most when nobody says how long."""
+"""Most seconds of a film if its length is not given."""
 MOST_FRAMES = 200_000
 OPS_BY_DEFAULT = 600
-"""Ops up to which a film goes op by op when nobody says by what."""
+"""Most ops of a film that goes op by op if the step is not given."""
 VISITS_BY_OP = 100_000
-"""Visits whose ops are counted one visit after the other: a few seconds' work."""
+"""Visits whose ops are counted one visit after another, which takes a few seconds."""
 MOTION = 0.3
-"""Seconds that tiles travel, as in the window."""
+"""Seconds that tiles move, as in the window."""
 MOTION_SHARE = 0.6
-"""Share of a short step in which they travel: they are seen to arrive."""
+"""Share of a short step in which tiles move, so that they are seen to arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Moment:
     cursor : Cursor
         The state.
     phase : float
-        How far its op's moves have come, 0 to 1.
+        The share of its op's moves that is done, 0 to 1.
     """
 
     cursor: Cursor
@@ -80,7 +80,7 @@ class Timeline:
         """Return what frame `k` shows."""
         step = ((k + 1) * self.steps - 1) // self.frames
         if self.ops_before is None:
-            # A tile is a leap over its ops, whose moves it does not show: no more does the window.
+            # A step of a tile jumps over its ops and does not show their moves, as in the window.
             return Moment(end_of_visit(self.program, self.visits[step]), 1.0)
         place = int(np.searchsorted(self.ops_before, step, side="right")) - 1
         cursor = Cursor(self.visits[place], step - int(self.ops_before[place]))
@@ -92,7 +92,7 @@ class Timeline:
 
     @property
     def words(self) -> str:
-        """What it is, for a person."""
+        """What it is, for users."""
         what = "op" if self.by is Granularity.OP else "tile"
         text = f"{plural(self.frames, 'frame')}, {self.seconds:.1f} s at {self.fps} fps, "
         if self.frames >= self.steps:
@@ -102,7 +102,7 @@ class Timeline:
 
 
 def eased(share: float) -> float:
-    """Return how far a move has come: slow at both ends, as in the window."""
+    """Return the progress of a move: slow at both ends, as in the window."""
     return 4 * share**3 if share < 0.5 else 1 - (2 - 2 * share) ** 3 / 2
 
 

@@ -1,4 +1,4 @@
-"""Exports from the window: the same job as the command's, beside the window."""
+"""Exports from the window: the same job as the command's, done beside the window."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ui.session.session import Session
 from ui.session.tasks import Report
 
 KIND = "export"
-"""Of the session's task."""
+"""Kind of the session's task."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Made:
     target : str
         The file, absolute.
     words : str
-        What it is, for a person.
+        What it is, for users.
     """
 
     target: str
@@ -35,7 +35,7 @@ class Made:
 
 
 def still_options(session: Session, options: ExportOptions) -> ExportOptions | None:
-    """Return the options for a picture of what is on show; None while nothing is."""
+    """Return the options for a picture of what is shown; None if nothing is shown."""
     if session.view is None:
         return None
     cursor, row = session.view.snapshot.cursor, session.view.report.row
@@ -49,9 +49,9 @@ def submit(
     done: Callable[[Made], None],
     lesson: Path | None = None,
 ) -> None:
-    """Make an export of the run on show, or of a lesson, as a task of the session.
+    """Make an export of the current run, or of a lesson, as a task of the session.
 
-    What widgets draw, layouts and lessons, is made in a process of its own.
+    What widgets draw, layouts and lessons, is made in another process.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def submit(
     options : ExportOptions
         What to make.
     done : callable
-        Told what was made, unless it was cancelled or failed.
+        Is given what was made, unless it was cancelled or failed.
     lesson : Path, optional
         The lesson's file, where the options ask for one.
     """

@@ -1,1 +1,1 @@
-"""How anything looks: colours, fonts, words, formulas, layouts; painters' tools, no widget."""
+"""How everything looks: colours, fonts, words, formulas, layouts; tools for painters, no widget."""

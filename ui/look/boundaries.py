@@ -1,4 +1,4 @@
-"""Where on the way through a run launches, heads and outer blocks begin: what marks its length."""
+"""The visits at which launches, heads and outer blocks of a run begin, as marks on its length."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Boundary:
 
 @lru_cache(maxsize=8)
 def boundaries(program: TileProgram, most: int) -> tuple[Boundary, ...]:
-    """Return at most about `most` launches, heads and blocks of the outer loop, evenly picked."""
+    """Return about `most` launches, heads and blocks of the outer loop at most, evenly picked."""
     w, launches = program.workload, program.launches
     out: list[Boundary] = []
     heads = len(launches) * w.heads

@@ -1,4 +1,4 @@
-"""Small drawing moves that every painter uses."""
+"""Small drawing functions that every painter uses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CENTRE = Qt.AlignmentFlag.AlignCenter
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text that has been laid out once: shaping it again at every frame costs most of one."""
+    """A text that has been laid out once, because shaping takes most of the time of a frame."""
 
     laid_out: QStaticText
     advance: float
@@ -73,9 +73,9 @@ def _laid_out(font: QFont, text: str) -> _Text:
 
 
 def with_narrow_hyphens(font: QFont, text: str) -> str:
-    """Return a text whose hyphens are hyphens: figures of equal width bring a wide sign with them.
+    """Return a text with narrow hyphens: figures of equal width have a wide hyphen.
 
-    U+2010 has no such form. In code a hyphen is a minus, and as wide as every letter anyway.
+    U+2010 has no wide form. In code a hyphen is a minus, and as wide as every letter in any case.
     """
     return text.replace("-", "\u2010") if font.families()[0] == TEXT_FAMILY else text
 
@@ -95,7 +95,7 @@ def text_width(font: QFont, text: str) -> float:
 
 
 def fitted(font: QFont, text: str, width: float) -> str:
-    """Return `text`, its end replaced by an ellipsis where it is wider than `width`."""
+    """Return `text`, with its end replaced by an ellipsis if it is wider than `width`."""
     if text_width(font, text) <= width:
         return text
     return QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideRight, width)
@@ -109,7 +109,7 @@ def draw_text(
     colour: QColor | str,
     align: Qt.AlignmentFlag = LEFT,
 ) -> None:
-    """Draw one line inside `rect`, elided rather than cut off or overlapping."""
+    """Draw one line inside `rect`; it is elided and never overlaps."""
     shown = _text(font, text)
     if shown.advance > rect.width():
         shown = _text(font, fitted(font, text, rect.width()))
@@ -123,7 +123,7 @@ def draw_text(
 
 @cache
 def _shares(align: Qt.AlignmentFlag) -> tuple[float, float]:
-    """Return which share of the free room lies left of a text and above it."""
+    """Return which share of the free space is left of a text and above it."""
     across = 1.0 if align & Qt.AlignmentFlag.AlignRight else 0.0
     across = 0.5 if align & Qt.AlignmentFlag.AlignHCenter else across
     down = 1.0 if align & Qt.AlignmentFlag.AlignBottom else 0.5
@@ -165,7 +165,7 @@ def card(
         painter.setBrush(QBrush(QColor(ground)))
         painter.drawRoundedRect(inner, radius, radius)
     else:
-        # On whole pixels: straight lines, which are not smoothed, then meet the round corners.
+        # At whole pixels, straight lines, which are not smoothed, meet the round corners.
         whole = QRectF(rect.toRect()).adjusted(half, half, -half, -half)
         _large_card(painter, whole, QColor(ground), radius)
 

@@ -1,4 +1,4 @@
-"""Words and formulas set in lines: a formula stands on the baseline of the words around it."""
+"""Words and formulas set in lines: a formula has the baseline of the words around it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ui.look.formula import Formula, formula
 from ui.look.theme import Style
 
 _MATHS = 14 / 13
-"""Letters of a formula over those of the text beside it: they look equally large then."""
+"""Size of a formula's letters over that of the text's: they then look equally large."""
 _AIR = 0.05
-"""Room at either side of a formula over the same: its outlines have none, as letters do."""
+"""Space on each side of a formula over that size: unlike letters, its outlines have none."""
 _CODE = 0.92
-"""Letters of code, which are wide, over the same."""
+"""Size of letters of code, which are wide, over that of the text's."""
 
 
 class Face(Enum):
@@ -33,7 +33,7 @@ class Face(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What no line is broken in.
+    """A part of a text in which no line is broken.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Word:
     face : Face
         How it is set.
     glued : bool
-        Whether it follows the word before without a space, on the same line.
+        Whether it follows the previous word without a space, on the same line.
     """
 
     text: str
@@ -52,7 +52,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A word or a formula in its place.
+    """A word or a formula at its place.
 
     Attributes
     ----------
@@ -105,17 +105,17 @@ def flow(
     words : iterable of Word
         The text.
     style : Style
-        Its scale alone counts.
+        Only its scale matters.
     left, right : float
-        The edges; a formula that is wider than the room between them sticks out.
+        The edges; a formula that is wider than the space between them goes beyond the right one.
     top : float
         Where the first line begins.
     size : float
         Of the letters, in pixels at scale 1.
     hang : float
-        How far lines but the first are moved in, in pixels.
+        Indentation of all lines but the first, in pixels.
     leading : float
-        Room between lines, in pixels at scale 1.
+        Space between lines, in pixels at scale 1.
     """
     font = style.text_font(size)
     metrics, space = QFontMetricsF(font), text_width(font, " ")

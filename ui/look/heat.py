@@ -1,4 +1,4 @@
-"""Numbers as coloured pixels: maps from values to colours, and images kept while they hold."""
+"""Numbers as coloured pixels: maps from values to colours, and images that are kept."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ U32 = NDArray[np.uint32]
 T = TypeVar("T")
 
 HIDDEN, NOTHING = 256, 257
-"""Places in a map after its 256 shades: pairs that the mask hides; what does not exist."""
+"""Places in a map after its 256 shades: for pairs that the mask hides, and for what does not
+exist."""
 DIMMED = 0.62
-"""Share of the theme's veil over tiles that were used and dropped."""
+"""Share of the theme's veil over tiles that were used and are no longer kept."""
 
 _VIRIDIS = (
     "#440154", "#482475", "#414487", "#355F8D", "#2A788E", "#21918C",
     "#22A884", "#44BF70", "#7AD151", "#BDDF26", "#FDE725",
 )  # fmt: skip
 _PALE = (0.55, 0.4, 0.2)
-"""Shares of white in its bright end on a light ground, where pure yellow would shout "zero"."""
-# The themes are few and live as long as the program, so their names stand for them.
+"""Shares of white at its bright end on a light background, where pure yellow would attract the
+eye."""
+# There are few themes and they live as long as the program, so their names are used as keys.
 _MAPS: dict[tuple[str, str, bool], U32] = {}
 
 
@@ -46,9 +48,10 @@ def colour_map(theme: Theme, name: str, *, dim: bool = False) -> U32:
         More is darker in light themes and brighter in dark ones.
     name : str
         ``P`` viridis, from its pale end in light themes; ``S`` violet; a tensor or statistic: from
-        the ground (most negative) to its own colour (most positive), so that sign can be seen.
+        the background (most negative) to its own colour (most positive), so that the sign is
+        visible.
     dim : bool
-        As it looks once it was used and dropped.
+        As it looks when it was used and is no longer kept.
     """
     key = (theme.name, name, dim)
     if key not in _MAPS:
@@ -114,22 +117,22 @@ def word_image(words: U32) -> QImage:
     pixels = np.ascontiguousarray(words)
     rows, columns = pixels.shape
     form = QImage.Format.Format_ARGB32_Premultiplied
-    # Copied: the image outlives the array, which Qt would not keep alive.
+    # A copy, because Qt would not keep the array alive for the image.
     return QImage(pixels.data, columns, rows, 4 * columns, form).copy()
 
 
 def finite_range(values: F32) -> tuple[float, float]:
-    """Return the least and largest finite value; (0, 1) where there is none."""
+    """Return the least and largest finite value; (0, 1) if there is none."""
     real = values[np.isfinite(values)]
     return (float(real.min()), float(real.max())) if real.size else (0.0, 1.0)
 
 
 def signed_limit(values: F32) -> float:
-    """Return a magnitude that one value in 50 exceeds: a few large ones must not dull the rest."""
+    """Return a magnitude that one value in 50 exceeds: a few large ones must not hide the rest."""
     sample = np.abs(values.ravel()[:: max(values.size // 100_000, 1)])
     if not sample.size:
         return 1.0
-    # As np.quantile does it, which imports masked arrays first: a tenth of the start.
+    # np.quantile gives the same, but imports masked arrays first: a tenth of the start.
     place = 0.98 * (sample.size - 1)
     low = int(place)
     high = min(low + 1, sample.size - 1)
@@ -150,10 +153,10 @@ def pooled(values: F32, rows: int) -> F32:
 
 
 class Kept:
-    """A few things worked out from arrays, kept while the arrays live unchanged.
+    """A few results computed from arrays, kept as long as the arrays live unchanged.
 
-    An array is known by its memory, since every snapshot makes a new view of the same inputs.
-    Arrays may only be asked about here if nothing writes to them.
+    An array is identified by its memory, because every snapshot makes a new view of the same
+    inputs. So only arrays that nothing writes to may be used here.
 
     Parameters
     ----------
@@ -166,7 +169,7 @@ class Kept:
         self._items: OrderedDict[Any, tuple[weakref.ref[Any], Any, int]] = OrderedDict()
         self._lock = Lock()
         self.bytes = 0
-        """What is kept takes so many, about."""
+        """About how many bytes the kept results take."""
 
     def get(self, array: NDArray[Any], key: object, make: Callable[[], T]) -> T:
         """Return what `make` gave for this array and key, now or earlier."""
@@ -198,14 +201,14 @@ class Kept:
 
 
 def _bytes_of(value: object) -> int:
-    """Return about how much memory a thing that is kept takes."""
+    """Return about how much memory a kept result takes."""
     if isinstance(value, Sheet):
         return 2 * value.image.sizeInBytes()  # and the sizes that it is shown in
     if isinstance(value, QImage):
         return value.sizeInBytes()
     if isinstance(value, np.ndarray):
         return value.nbytes
-    if isinstance(value, list | tuple) and value:  # lines of texts: one is like another
+    if isinstance(value, list | tuple) and value:  # lines of texts all take about the same
         return 64 + len(value) * _bytes_of(value[0])
     return 64
 
@@ -216,16 +219,16 @@ KEPT = Kept(64, 64 * 2**20)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sheet:
-    """An image of a whole matrix, of which boxes show a part."""
+    """An image of a whole matrix, parts of which are shown in boxes."""
 
     image: QImage
     _small: dict[tuple[int, int], QImage] = field(default_factory=dict, repr=False)
-    """The latest sizes that it was shown in: they end with it."""
+    """The latest sizes in which it was shown, which are forgotten with it."""
 
     def draw(self, painter: QPainter, box: QRectF, source: QRectF) -> None:
         """Draw the part `source`, in shares of the matrix (0 to 1), over `box`."""
         width, height = self.image.width(), self.image.height()
-        # Nearest neighbours drop pixels where there are several to one on the screen.
+        # Nearest neighbours would drop pixels if several of them share one on the screen.
         ratio = painter.device().devicePixelRatioF()
         full_w, full_h = (
             box.width() * ratio / source.width(), box.height() * ratio / source.height()
@@ -255,18 +258,18 @@ class Sheet:
 
 
 _SIZES = 3
-"""Of a sheet that is shown smaller than it is: in the window, in a corner, in a film."""
+"""Pixels of a sheet that is shown smaller than it is: in the window, in a corner, in a film."""
 
 
 @lru_cache(maxsize=16)
 def hatching(ground: str, line: str, scale: float) -> QBrush:
-    """Return slanted lines on a ground, for tiles that are skipped."""
+    """Return slanted lines on a background, for tiles that are skipped."""
     step = max(round(9 * scale), 5)
     image = QImage(step, step, QImage.Format.Format_RGB32)
     image.fill(QColor(ground))
     with QPainter(image) as painter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        # Smoothing spreads a thinner line over its neighbours, and no pixel has its colour.
+        # A thinner line would be smoothed over its neighbours, and no pixel would have its colour.
         painter.setPen(QPen(QColor(line), 1.4 * max(scale, 1.0)))
         for shift in (-step, 0, step):  # the neighbours' lines, so that the pattern has no seams
             painter.drawLine(shift, step, shift + step, 0)
@@ -276,7 +279,7 @@ def hatching(ground: str, line: str, scale: float) -> QBrush:
 READABLE = 4.5
 """Least contrast of a number with its cell, as the guidelines for accessible text ask for."""
 _FADED = (0.45, 0.3, 0.15, 0.0)
-"""Shares of grey in the digits of numbers that are gone, the first that can be read."""
+"""Shares of grey in the digits of old numbers: the first that can be read is used."""
 
 
 def inks(words: U32, *, faded: bool = False) -> tuple[QColor, QColor]:
@@ -287,7 +290,7 @@ def inks(words: U32, *, faded: bool = False) -> tuple[QColor, QColor]:
     words : ndarray
         The map.
     faded : bool
-        Whether the digits stand back, as far as they can be read on every shade.
+        Whether the digits are paler, as far as they can still be read on every shade.
     """
     return KEPT.get(words, ("inks", faded), lambda: _inks(words, faded))
 

@@ -1,7 +1,7 @@
 """Which parts of a line of code are comments, keywords, or names of tensors.
 
-Colour keeps its one meaning: a tensor's name has the tensor's colour. Keywords are bold, comments
-muted.
+A colour keeps its meaning: a tensor's name has the tensor's colour. Keywords are bold, comments are
+pale.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Span:
 
 @cache
 def spans(language: str, text: str) -> tuple[tuple[Span, ...], ...]:
-    """Return the parts of each line that stand out.
+    """Return the highlighted parts of each line.
 
     Parameters
     ----------

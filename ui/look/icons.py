@@ -1,4 +1,4 @@
-"""The shipped icons, in the colour of the text around them."""
+"""Tilescope's icons, in the colour of the text around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The named layouts, one row each: which docks stand where, so that a screen stays clean."""
+"""The named layouts, one row each: which docks are where."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class LayoutSpec:
     board : bool
         Whether the board is in the middle; without it the docks fill the window.
     left : tuple of str
-        Docks at the left that open where the window is wide enough.
+        Docks at the left that open if the window is wide enough.
     right : tuple of tuple of str
         Docks at the right from top to bottom; several names of one place share it as tabs.
     heights : tuple of int
         Their shares of the height.
     front : str
-        The one in front where a low window has room for one place only; "" for the first.
+        The one in front if a low window has space for one place only; "" for the first.
     width : float
         Share of the window's width that the right takes.
     bottom : tuple of str
-        Docks under the board, beside one another.
+        Docks below the board, next to each other.
     bottom_height : float
         Share of the window's height that they take.
     bottom_widths : tuple of int
         Shares of the width of the docks at the bottom; empty: as Qt likes.
     bottom_tall : bool
-        Whether the bottom opens only where the window is tall enough.
+        Whether the bottom opens only if the window is tall enough.
     """
 
     name: str
@@ -60,7 +60,7 @@ class LayoutSpec:
 
     @property
     def extra(self) -> tuple[str, ...]:
-        """Names of those at the bottom that open where the window is tall enough."""
+        """Names of those at the bottom that open if the window is tall enough."""
         return self.bottom if self.bottom_tall else ()
 
     @property
@@ -72,7 +72,7 @@ class LayoutSpec:
 
     @property
     def tabs(self) -> tuple[str, ...]:
-        """Names of the same where they share one place, the one in front first."""
+        """Names of the docks at the right if they share one place, the one in front first."""
         return tuple(sorted(self.stack, key=lambda name: name != self.front))
 
     @property
@@ -118,9 +118,9 @@ AT_LEFT = ("scenario",)
 """Docks that open at the left in every layout."""
 LAYOUT_NAMES = tuple(spec.name for spec in LAYOUTS)
 LAYOUT_PANELS = {spec.name: spec.docks for spec in LAYOUTS}
-"""What a step of a lesson may ask for."""
+"""The panels that a step of a lesson may ask for."""
 
 
 def layout_named(name: str) -> LayoutSpec:
-    """Return a layout; the first one for a name that there is none of."""
+    """Return a layout; the first one if there is none of this name."""
     return next((spec for spec in LAYOUTS if spec.name == name), LAYOUTS[0])

@@ -1,4 +1,4 @@
-"""How the numbers in a lesson are written: as everywhere in the window."""
+"""How the numbers in a lesson are written: as in the rest of the window."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from ui.look.units import bytes_text, count_text, decimal_bytes_text, number_tex
 
 
 def _whole(text: str) -> str:
-    """Return a number that no line is broken in: its unit stays beside it."""
+    """Return a number in which no line is broken, so that its unit stays beside it."""
     return text.replace(" ", "\u00a0")
 
 
 def _factor(value: float, digits: int) -> str:
-    """Return a factor; from 100 on whole, as no more than three digits of one are told."""
+    """Return a factor with at most three digits, from 100 on as a whole number."""
     return number_text(value, digits) if value < 100 else count_text(round(value))
 
 

@@ -1,4 +1,4 @@
-"""What things are called in pictures, with real block numbers, and which words fit their place."""
+"""The names of things in pictures, with real block numbers, and which words fit their place."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def subscript(*indices: int) -> str:
 
 
 def move_name(move: Move, w: Workload) -> str:
-    """Return a moved tile by name: ``K₁``; without a number when it spans several blocks."""
+    """Return the name of a moved tile: ``K₁``; without a number if it spans several blocks."""
     name = symbol(move.tensor)
     if move.tensor in _SQUARE and move.cols is not None:
         i = move.rows.start // w.rows
@@ -63,7 +63,7 @@ def move_name(move: Move, w: Workload) -> str:
 
 
 def chip_name(tile: ChipTile, visit: Visit, *, whole_rows: bool) -> str:
-    """Return a tile on chip by name: ``Q₂``, ``S₂₁``, ``m``; ``S row`` in naive's softmax."""
+    """Return the name of a tile on chip: ``Q₂``, ``S₂₁``, ``m``; ``S row`` in naive's softmax."""
     name = symbol(tile.name)
     if tile.name in _SQUARE:
         return f"{name} row" if whole_rows else name + subscript(visit.i, visit.j)
@@ -73,7 +73,7 @@ def chip_name(tile: ChipTile, visit: Visit, *, whole_rows: bool) -> str:
 
 
 def op_label(op: Op, w: Workload) -> str:
-    """Return the words on an op's chip: ``load K₁ V₁``, ``O += PV``."""
+    """Return the words on the button of an op: ``load K₁ V₁``, ``O += PV``."""
     tilde = "\u0303" if algorithm_of(w).normalises_each_tile else ""
     match op.name:
         case "load" | "store" | "clear":
@@ -100,7 +100,7 @@ def op_label(op: Op, w: Workload) -> str:
 
 
 def short_op_label(op: Op, w: Workload) -> str:
-    """Return as few letters as still name the op, for narrow chips."""
+    """Return as few letters as still name the op, for narrow buttons."""
     if op.name in _SHORT:
         return _SHORT[op.name]
     return op_label(op, w).split(" = ")[0]
@@ -140,13 +140,13 @@ def visit_words(program: TileProgram, index: int) -> str:
 def fitting(style: Style, rect: QRectF, smallest: QSizeF) -> Style:
     """Return the style at the text scale that suits `rect`.
 
-    Text shrinks where the place is too small for its scale, and grows a little where there is
-    plenty of room.
+    Text is smaller if the place is too small for its scale, and a little larger if there is much
+    space.
 
     Parameters
     ----------
     style : Style
-        As the user wants it.
+        The style that the user has chosen.
     rect : QRectF
         Where to draw.
     smallest : QSizeF
@@ -158,7 +158,7 @@ def fitting(style: Style, rect: QRectF, smallest: QSizeF) -> Style:
 
 
 def first_that_fits(texts: Sequence[str], width: float, font: QFont) -> str:
-    """Return the first text that is at most `width` wide, else the last: longest first."""
+    """Return the first text that is at most `width` wide, else the last; longest first."""
     return next((text for text in texts if text_width(font, text) <= width), texts[-1])
 
 

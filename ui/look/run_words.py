@@ -1,4 +1,4 @@
-"""What a run is, in a few words each: its scenario, where its input comes from, who computes."""
+"""A run in a few words each: its scenario, where its input comes from, which engine computes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from simulator.problem.workload import Workload
 from ui.look.units import count_text
 
 _MOST_NAMED = 4
-"""Heads that are named one by one, at most."""
+"""Most heads that are named one by one."""
 
 
 def scenario_words(w: Workload) -> list[str]:
@@ -50,7 +50,7 @@ def input_words(w: Workload) -> str:
 
 
 def engine_words(name: str, device: str) -> str:
-    """Return who computes, short: ``CPU · NumPy``, ``GPU H200 · CUDA kernel``."""
+    """Return which engine computes, in short: ``CPU · NumPy``, ``GPU H200 · CUDA kernel``."""
     if name == "numpy":
         return f"{device} · NumPy"
     return "CPU · CUDA kernel" if name == "host" else f"GPU {device} · CUDA kernel"

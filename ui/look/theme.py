@@ -1,4 +1,4 @@
-"""Colours, fonts and sizes: the one place that decides how anything looks."""
+"""Colours, fonts and sizes: only this module decides how anything looks."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Theme:
     dark : bool
         Whether text is light on dark.
     window, panel, field : str
-        Grounds: behind the docks, of a dock, of an input field.
+        Backgrounds: behind the docks, of a dock, of an input field.
     border, grid : str
         Outlines of panels; lines between tiles.
     text, muted, faint : str
-        Text that matters, text that explains, marks that only hint and controls that are off.
+        Important text, text that explains, faint marks and controls that are off.
     accent : str
         Selected controls.
     current : str
@@ -130,7 +130,8 @@ CONTRAST = Theme(
 THEMES = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST)}
 TEXT_SCALES = (1.0, 1.25, 1.5, 1.75, 2.0)
 HALL = (1280, 720)
-"""Size of a picture that a hall can read at scale 1; a larger one keeps the share of its text."""
+"""Size of a picture that can be read in a lecture hall at scale 1; in a larger one, text is
+larger."""
 
 
 def growth(width: int, height: int) -> float:
@@ -139,14 +140,14 @@ def growth(width: int, height: int) -> float:
 
 
 def hall_scale(width: int, height: int) -> float:
-    """Return the text scale, beside `growth`, that a hall needs in a picture of that size."""
+    """Return the text scale, beside `growth`, that a lecture hall needs in such a picture."""
     room = min(width / HALL[0], height / HALL[1]) / growth(width, height)
     return max((scale for scale in TEXT_SCALES if scale <= room), default=TEXT_SCALES[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a painter needs beside its snapshot.
+    """What a painter needs in addition to its snapshot.
 
     Attributes
     ----------
@@ -178,8 +179,8 @@ def _font(family: str, pixels: int, bold: bool, italic: bool = False) -> QFont:
     font.setFamilies([family, SYMBOL_FAMILY])
     font.setPixelSize(max(pixels, 6))
     font.setWeight(QFont.Weight.DemiBold if bold else QFont.Weight.Normal)
-    font.setItalic(italic)  # slanted: no italics are shipped
-    # Pictures are to be equal from machine to machine.
+    font.setItalic(italic)  # slanted, because there are no italics
+    # Pictures must be equal on all machines.
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
     font.setStyleStrategy(QFont.StyleStrategy.PreferAntialias)
     if family == TEXT_FAMILY:
@@ -189,11 +190,11 @@ def _font(family: str, pixels: int, bold: bool, italic: bool = False) -> QFont:
 
 
 _KEYS: dict[int, str] = {}
-"""Keys of the fonts that `_font` made: it keeps them for good, so no other gets their id."""
+"""Keys of the fonts that `_font` has made and never forgets, so no other font gets their id."""
 
 
 def font_key(font: QFont) -> str:
-    """Return what tells a font from others; Qt takes microseconds to say it each time."""
+    """Return a key of a font; Qt needs microseconds for it each time."""
     return _KEYS.get(id(font)) or font.key()
 
 
@@ -244,14 +245,14 @@ def palette(theme: Theme) -> QPalette:
 
 
 def frame_palette(theme: Theme) -> QPalette:
-    """Return the palette of fields whose frame is seen: Fusion's is a shade darker than Window."""
+    """Return the palette of fields with a visible frame: Fusion's is a shade off Window."""
     out = palette(theme)
     out.setColor(QPalette.ColorRole.Window, QColor(theme.muted))
     return out
 
 
 def stylesheet(style: Style) -> str:
-    """Return what the palette cannot say, for the whole window."""
+    """Return the style sheet for what the palette cannot express, for the whole window."""
     t = style.theme
 
     def px(size: float) -> str:

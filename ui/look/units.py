@@ -1,4 +1,4 @@
-"""How numbers are written: the same everywhere, and of steady width."""
+"""How numbers are written: the same everywhere, and with a constant width."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def bytes_text(count: int) -> str:
-    """Return a number of bytes in powers of two, which its unit says: ``14.0 KiB``."""
+    """Return a number of bytes in powers of two, with its unit: ``14.0 KiB``."""
     size, unit = float(count), 0
     while size >= 1024 and unit < len(_BINARY) - 1:
         size, unit = size / 1024, unit + 1
@@ -23,7 +23,7 @@ def bytes_text(count: int) -> str:
 
 
 def decimal_bytes_text(count: int) -> str:
-    """Return a number of bytes in powers of ten, as memory is sold: ``1.34 GB``."""
+    """Return a number of bytes in powers of ten, as in data sheets: ``1.34 GB``."""
     size, unit = float(count), 0
     while size >= 999.995 and unit < len(_DECIMAL) - 1:
         size, unit = size / 1000, unit + 1
@@ -39,11 +39,11 @@ def time_text(seconds: float) -> str:
 
 
 LAUNCH = f"{LAUNCH_SECONDS / 1e-6:.0f} µs"
-"""What a kernel launch takes, in words."""
+"""The time of a kernel launch, in words."""
 
 
 def estimate_text(seconds: float, gpu: str) -> str:
-    """Return an estimated time, ``≈ 6.1 µs on T4``; where a launch takes longer, that as well."""
+    """Return an estimated time, ``≈ 6.1 µs on T4``; if a launch takes longer, this is added."""
     said = f"≈ {time_text(seconds)} on {gpu}"
     if seconds >= LAUNCH_SECONDS:
         return said
@@ -57,7 +57,7 @@ def rate_text(rate: float, unit: str) -> str:
 
 
 def factor_text(ratio: float) -> str:
-    """Return how many times as much, in three digits: ``1.04×``, ``12.0×``, ``130×``."""
+    """Return a factor with three digits: ``1.04×``, ``12.0×``, ``130×``."""
     for least, digits in ((99.95, 0), (9.995, 1), (0.9995, 2)):
         if ratio >= least:
             return f"{ratio:,.{digits}f}×".replace(",", "\u2009")
@@ -65,7 +65,7 @@ def factor_text(ratio: float) -> str:
 
 
 def number_text(value: float, digits: int = 3) -> str:
-    """Return a number as panels show it: fixed digits, ``−∞`` in words of mathematics."""
+    """Return a number as panels show it: with fixed digits, ``−∞`` as in mathematics."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -94,12 +94,12 @@ def plural(count: int, word: str) -> str:
 
 
 def exact_text(value: float) -> str:
-    """Return a float32 with as few digits as give it back bit for bit: ``−0.12345679``."""
+    """Return a float32 with as few digits as identify it exactly: ``−0.12345679``."""
     if math.isnan(value) or math.isinf(value):
         return number_text(value)
     return copied_text(value).replace("-", "−")
 
 
 def copied_text(value: float) -> str:
-    """Return a float32 as `exact_text`, in letters that programs read: ``-inf``, ``-0.5``."""
+    """Return a float32 as `exact_text` does, in letters that programs read: ``-inf``, ``-0.5``."""
     return str(np.float32(value))

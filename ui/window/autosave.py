@@ -73,10 +73,7 @@ class Autosave(QObject):
         try:
             self._hold()
             write_atomically(self.path, lambda out: out.write(text.encode("utf-8")))
-        except (
-            InputError,
-            OSError,
-        ) as error:  # reported when `kept` is asked for
+        except (InputError, OSError) as error:  # reported when `kept` is asked for
             LOG.warning("unsaved changes could not be copied: %s", error)
         else:
             self._waiting = None

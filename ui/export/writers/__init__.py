@@ -1,1 +1,1 @@
-"""File formats: pixels in, files out."""
+"""File formats: they get pixels and write files."""

@@ -1,4 +1,4 @@
-"""The comment of a GIF: written at its end, where a stream can still put it, and read back.
+"""The comment of a GIF: it is written at the end, where a stream can still put it, and read.
 
 References
 ----------
@@ -16,7 +16,7 @@ _TRAILER, _EXTENSION, _IMAGE, _COMMENT = b"\x3b", b"\x21", b"\x2c", b"\xfe"
 
 
 def add_comment(file: IO[bytes], text: str) -> None:
-    """Put a comment before the trailer, with which a finished GIF ends."""
+    """Put a comment before the trailer, which is the end of a finished GIF."""
     data = text.encode("utf-8")
     file.seek(-1, 2)
     file.write(_EXTENSION + _COMMENT)
@@ -27,7 +27,7 @@ def add_comment(file: IO[bytes], text: str) -> None:
 
 
 def read_comment(file: IO[bytes]) -> str | None:
-    """Return the last comment of a GIF, None where there is none."""
+    """Return the last comment of a GIF, None if there is none."""
     head = file.read(13)
     if head[:3] != b"GIF" or len(head) < 13:
         return None

@@ -1,7 +1,7 @@
 """What an export says about itself: the scenario, the version and the command.
 
-In every format it is the same note, a scenario file with two lines of comment before it:
-saved as text, it opens as one.
+In every format it is the same note, a scenario file with two lines of comment before it. If it is
+saved as text, it opens as a scenario.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simulator.problem.scenario import Scenario, parse_scenario, scenario_toml, 
 
 _FIRST = "# Tilescope "
 _AT_ONCE = 2**18
-"""Bytes of a file that are read at once."""
+"""Bytes of a file that are read at a time."""
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _IN_XMP = ("http://purl.org/dc/elements/1.1/ description", f"{_RDF} Alt", f"{_RDF} li")
 _XMP = (
@@ -43,13 +43,13 @@ class Note:
     Attributes
     ----------
     scenario : str
-        TOML; an input path in it is relative to the export's folder where it can be.
+        TOML; an input path in it is relative to the export's folder if possible.
     version : str
         Of Tilescope.
     command : str
         That makes the same file.
     title : str
-        Of the whole; it is in a PDF alone.
+        Title of the whole; only a PDF has it.
     """
 
     scenario: str
@@ -59,27 +59,27 @@ class Note:
 
     @property
     def text(self) -> str:
-        """All of it, a scenario file."""
+        """The whole note, as a scenario file."""
         return f"{_FIRST}{self.version}\n# {self.command}\n{self.scenario}"
 
     @property
     def xmp(self) -> bytes:
-        """The same as an XMP packet."""
+        """The whole note, as an XMP packet."""
         return _XMP.format(escape(self.text, {"\n": "&#10;"})).encode("utf-8")
 
 
 def note_of(scenario: Scenario, folder: Path, version: str, command: str) -> Note:
-    """Return the note for an export that lies in `folder`."""
+    """Return the note for an export in `folder`."""
     return Note(scenario_toml(scenario, folder), version, command)
 
 
 def read_note(path: Path) -> Note:
-    """Return what an export says about itself.
+    """Return the note of an export.
 
     Raises
     ------
     InputError
-        It cannot be read, or is none of ours.
+        It cannot be read, or is not one of ours.
     """
     reader = _READERS.get(path.suffix.lower())
     try:
@@ -104,7 +104,7 @@ def read_scenario(path: Path) -> Scenario:
     Raises
     ------
     InputError
-        The file cannot be read, is none of ours, or its scenario cannot be used.
+        The file cannot be read, is not one of ours, or its scenario cannot be used.
     """
     note = read_note(path)
     try:
@@ -146,11 +146,12 @@ def _read_film(file: IO[bytes]) -> str | None:
     except ImportError:
         raise refuse(file.name, "", "", "the library PyAV, which reads films") from None
     try:
-        # Named: FFmpeg would else take a list of other files, or of addresses, for a film.
+        # The format is given, because FFmpeg might take a list of other files or addresses for a
+        # film.
         kind = "webm" if file.name.lower().endswith(".webm") else "mp4"
         with av.open(file, format=kind) as box:
             tags = {key.lower(): value for key, value in box.metadata.items()}
-    except (av.FFmpegError, OSError):  # it seeks wherever a broken file says
+    except (av.FFmpegError, OSError):  # it seeks to any place that a broken file names
         return None
     comment = tags.get("comment")
     return None if comment is None else str(comment)
@@ -168,7 +169,7 @@ def _read_pdf(file: IO[bytes]) -> str | None:
 
 
 def _parts(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a file piece by piece, as far as one of ours goes."""
+    """Yield a file piece by piece, up to the largest size of our exports."""
     for _ in range(EXPORT_BYTES // _AT_ONCE):
         part = file.read(_AT_ONCE)
         if not part:
@@ -177,9 +178,9 @@ def _parts(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _between(parts: Iterator[bytes], start: bytes, end: bytes) -> bytes | None:
-    """Return what stands from the first `start` to the next `end`, both with it.
+    """Return the text from the first `start` to the next `end`, including both.
 
-    Every byte is looked at a bounded number of times, however often `start` is repeated.
+    Every byte is read a limited number of times, even if `start` is repeated often.
     """
     seen = b""
     for part in parts:

@@ -12,7 +12,7 @@ from PySide6.QtGui import QImage
 def pixels_of(image: QImage) -> NDArray[np.uint8]:
     """Return (height, width, 4) uint8: blue, green, red, alpha not premultiplied.
 
-    Without alpha it is the image's own memory, which goes when the image does.
+    Without alpha it is the image's own memory, which exists as long as the image.
     """
     if image.format() is QImage.Format.Format_RGB32:
         return _memory(image)
@@ -27,7 +27,7 @@ def _memory(image: QImage) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What has to be drawn on one picture to get the next.
+    """What must be drawn on one picture to get the next one.
 
     Attributes
     ----------
@@ -43,13 +43,13 @@ class Patch:
 
 
 class Changes:
-    """Remembers a picture, to tell what differs in the next one.
+    """Remembers a picture, to find what differs in the next one.
 
     Parameters
     ----------
     opaque : bool
-        Whether the fourth channel does not count. Then patches are to be laid over the picture
-        and are transparent where nothing differs, which compresses well; else they replace it.
+        Whether the fourth channel is ignored. If so, patches are drawn over the picture and are
+        transparent where nothing differs, which compresses well; otherwise they replace it.
     """
 
     def __init__(self, opaque: bool) -> None:
@@ -65,7 +65,7 @@ class Changes:
         off = words != self._last
         rows = np.flatnonzero(off.any(axis=1))
         if not len(rows):
-            return self._made(0, 0, words[:1, :1], None)  # a pixel as it was
+            return self._made(0, 0, words[:1, :1], None)  # a pixel that does not change
         top, bottom = int(rows[0]) // 2 * 2, int(rows[-1]) + 1
         cols = np.flatnonzero(off[top:bottom].any(axis=0))
         left, right = int(cols[0]) // 2 * 2, int(cols[-1]) + 1

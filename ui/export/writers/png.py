@@ -1,9 +1,9 @@
 """PNG and APNG, written a piece at a time.
 
 Qt's PNG writer takes three times as long at 1080p. PyAV's APNG encoder compresses every frame in
-several ways to keep the smallest: 60 frames of 720p take it 7.2 s of the processor and 2.49 MB
-(2.6 s and 7.07 MB without alpha), this one 0.85 s and 2.60 MB. Delays and the endless loop are the
-same; its muxer drops the note. `make bench` measures both.
+several ways to keep the smallest: 60 frames of 720p take it 7.2 s of the processor and 2.49 MB (2.6
+s and 7.07 MB without alpha), this one 0.85 s and 2.60 MB. Delays and the endless loop are the same,
+but its muxer drops the note. `make bench` measures both.
 
 References
 ----------
@@ -25,7 +25,7 @@ from ui.export.writers.pixels import Patch
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 KEYWORD = "Tilescope"
-"""Of the text chunk that holds the note."""
+"""Keyword of the text chunk with the note."""
 _LEVEL = 4
 
 Pixels = NDArray[np.uint8]
@@ -55,7 +55,7 @@ def write_png(out: IO[bytes], pixels: Pixels, *, alpha: bool, note: str) -> None
 
 
 class ApngWriter:
-    """Writes an animation; of every frame after the first what differs.
+    """Writes an animation; after the first frame, only what differs.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ApngWriter:
     frames, fps : int
         How many frames, and how many a second.
     alpha : bool
-        Whether frames have transparent parts: then they replace what lies under them.
+        Whether frames have transparent parts: then they replace what is below them.
     note : str
         What its text chunk says.
     """
@@ -104,7 +104,7 @@ class ApngWriter:
 
 
 def read_note(file: IO[bytes]) -> str | None:
-    """Return what the text chunk of a PNG or APNG says; None where there is none of ours."""
+    """Return the text chunk of a PNG or APNG; None if there is none of ours."""
     if file.read(8) != SIGNATURE:
         return None
     for kind, length in _chunks(file):
@@ -147,7 +147,7 @@ def _packed(pixels: Pixels, alpha: bool) -> bytes:
     lines = np.empty((height, 1 + channels * width), dtype=np.uint8)
     lines[:, 0] = 0
     body = lines[:, 1:].reshape(height, width, channels)
-    # Channel by channel: numpy copies a reversed axis several times slower.
+    # One channel at a time, because numpy copies a reversed axis several times slower.
     for to, place in enumerate((2, 1, 0, 3)[:channels]):
         body[..., to] = pixels[..., place]
     return zlib.compress(lines.data, _LEVEL)

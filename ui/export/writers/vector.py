@@ -29,7 +29,7 @@ from ui.look.theme import DARK, Style
 from ui.session.tasks import Report
 
 _MOST_PIXELS = 2**22
-"""Of an enlarged heat map."""
+"""Pixels of an enlarged heat map."""
 _DPI = 144
 
 
@@ -48,7 +48,7 @@ def svg_bytes(source: FrameSource, note: Note, report: Report) -> bytes:
 
 
 def new_svg(buffer: QBuffer, size: QSize) -> QSvgGenerator:
-    """Return what a painter can draw an SVG on."""
+    """Return a device for SVG on which a painter can draw."""
     generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)  # the other one does not clip
     generator.setOutputDevice(buffer)
     generator.setSize(size)
@@ -61,7 +61,7 @@ def new_svg(buffer: QBuffer, size: QSize) -> QSvgGenerator:
 def finished_svg(data: bytes, note: Note | None) -> bytes:
     """Return an SVG of Qt's with crisp heat maps, letters as outlines and the note in it."""
     text = _TEXT.sub(_outlined, _IMAGE.sub(_enlarged, data.decode("utf-8")))
-    # Qt writes millimetres, and readers do not agree on how many pixels those are.
+    # Qt writes millimetres, and readers do not agree on how many pixels these are.
     text = _SIDES.sub(r'<svg width="\2" height="\3" \1', text, count=1)
     if note is not None:
         told = f"<metadata>{escape(note.text)}</metadata>"
@@ -74,9 +74,9 @@ _IMAGE = re.compile(r"<image\b[^>]*?>")
 
 
 def _enlarged(found: re.Match[str]) -> str:
-    """Return an image of an SVG with more pixels where it is drawn enlarged.
+    """Return an image of an SVG with more pixels if it is drawn enlarged.
 
-    Viewers smooth what they enlarge, whatever the file asks for; a cell has to stay a cell.
+    Viewers smooth what they enlarge, whatever the file asks for, but a cell has to keep its edges.
     """
     element = found[0]
     sides = [re.search(rf'\b{name}="([\d.]+)"', element) for name in ("width", "height")]
@@ -106,7 +106,7 @@ _TEXT = re.compile(r"<text\b([^>]*?)>([^<]*)</text>")
 
 
 def _outlined(found: re.Match[str]) -> str:
-    """Return a text of an SVG as outlines: where our fonts are missing, others are wider."""
+    """Return a text of an SVG as outlines, because other fonts than ours are wider."""
     said = dict(re.findall(r'([\w-]+)="([^"]*)"', found[1]))
     text = unescape(found[2], {"&quot;": '"', "&apos;": "'"})
     path = QPainterPath()
@@ -117,7 +117,7 @@ def _outlined(found: re.Match[str]) -> str:
 
 
 def _font(said: dict[str, str]) -> QFont:
-    """Return the font that a text of an SVG asks for."""
+    """Return the font of a text of an SVG."""
     style, size = Style(DARK), float(said["font-size"])
     bold = int(said.get("font-weight", 400)) > QFont.Weight.Medium.value
     for font in (style.text_font(size, bold=bold), style.code_font(size, bold=bold)):
@@ -149,7 +149,7 @@ def _commands(path: QPainterPath) -> str:
 
 
 def pdf_bytes(source: FrameSource, note: Note, report: Report) -> bytes:
-    """Return every frame as a page of a PDF; `report` is told the share done, and may end it."""
+    """Return every frame as a page of a PDF; `report` is given the share done, and may end it."""
     data = QByteArray()
     buffer = QBuffer(data)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)

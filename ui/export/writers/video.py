@@ -1,4 +1,4 @@
-"""MP4, WebM and GIF, by PyAV: every frame goes through, none is kept."""
+"""MP4, WebM and GIF, by PyAV: frames are passed on, and none is kept."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ class VideoWriter:
         )
 
     def sample(self, frame: av.VideoFrame) -> None:
-        """Nothing: it needs none."""
+        """Do nothing: no sample is needed."""
 
     def add(self, frame: av.VideoFrame | None) -> None:
-        """Write the next frame; None: the same as the one before."""
+        """Write the next frame; None: the same as the previous one."""
         self._last = frame = frame or self._last
         assert frame is not None
         frame.pts, frame.time_base = self._count, Fraction(1, self._fps)
@@ -82,15 +82,15 @@ class VideoWriter:
         self._box.mux(self._stream.encode(frame))
 
     def close(self) -> None:
-        """Write what the encoder holds back, and the end."""
+        """Write what the encoder still has, and the end."""
         self._box.mux(self._stream.encode(None))
         self._box.close()
 
 
 class GifWriter:
-    """Writes a GIF: one palette from a few samples, no dithering, what has changed.
+    """Writes a GIF: one palette from a few samples, no dithering, only what has changed.
 
-    Dithering would change at every frame and never repeat: the file would be ten times as large.
+    Dithering would differ in every frame: the file would be ten times as large.
 
     Parameters
     ----------
@@ -119,11 +119,11 @@ class GifWriter:
         self._last: av.VideoFrame | None = None
 
     def prepare(self, image: QImage) -> av.VideoFrame:
-        """Return a copy: the filter compares it with the next one."""
+        """Return a copy, because the filter compares it with the next one."""
         return av.VideoFrame.from_ndarray(pixels_of(image), format="bgra")
 
     def sample(self, frame: av.VideoFrame) -> None:
-        """Let the palette have the colours of a frame."""
+        """Add the colours of a frame to the palette."""
         self._samples.append(frame)
 
     def _palette(self) -> av.VideoFrame:
@@ -165,7 +165,7 @@ class GifWriter:
         colours.push(None)
 
     def add(self, frame: av.VideoFrame | None) -> None:
-        """Write the next frame; None: the same as the one before."""
+        """Write the next frame; None: the same as the previous one."""
         if self._graph is None:
             self._start()
         time = round(100 * self._count / self._fps)
@@ -190,7 +190,7 @@ class GifWriter:
             self._box.mux(self._stream.encode(frame))
 
     def close(self) -> None:
-        """Write what is held back, the comment and the end."""
+        """Write what is left, the comment and the end."""
         self._source.push(None)
         self._drain()
         self._box.mux(self._stream.encode(None))

@@ -1,4 +1,4 @@
-"""Animated WebP, lossless, written a frame at a time: of each what has changed.
+"""Animated WebP, lossless, written a frame at a time: only what has changed.
 
 PyAV's libwebp_anim is as quick (240 frames of 720p in 2.8 s of the processor, here 2.9 s), as small
 (2.88 MB both) and as exact. But it keeps the whole file in memory until its end (after the last
@@ -26,7 +26,7 @@ from ui.export.writers.pixels import Patch
 _SECOND = Fraction(1, 1000)
 _HAS_XMP, _HAS_ALPHA, _MOVES = 0x04, 0x10, 0x02
 _REPLACE = 0x02
-"""A frame replaces what lies under it, rather than being laid over it."""
+"""A frame replaces what is below it, instead of being drawn over it."""
 
 
 class WebpWriter:
@@ -41,7 +41,7 @@ class WebpWriter:
     fps : int
         Frames a second.
     alpha : bool
-        Whether frames have transparent parts: then they replace what lies under them.
+        Whether frames have transparent parts: then they replace what is below them.
     note : bytes
         XMP packet for the end of the file.
     """
@@ -61,7 +61,7 @@ class WebpWriter:
     def add(self, patch: Patch) -> None:
         """Write the next frame."""
         height, width = patch.pixels.shape[:2]
-        # Whole milliseconds, such that they add up.
+        # Whole milliseconds that add up to the right sum.
         start, stop = (1000 * n // self._fps for n in (self._count, self._count + 1))
         self._count += 1
         numbers = (patch.x // 2, patch.y // 2, width - 1, height - 1, stop - start)
@@ -82,7 +82,7 @@ class WebpWriter:
 
 
 def read_xmp(file: IO[bytes]) -> bytes | None:
-    """Return the XMP packet of a WebP file, None where there is none."""
+    """Return the XMP packet of a WebP file, None if there is none."""
     head = file.read(12)
     if head[:4] != b"RIFF" or head[8:] != b"WEBP":
         return None

@@ -1,7 +1,7 @@
 """A window as SVG.
 
-Qt's SVG painter asks the wrong painter where a widget's clip lies, that of the whole window. So
-each widget is recorded by itself, and played back where it stands.
+Qt's SVG painter asks the wrong painter, that of the whole window, for the place of a widget's clip.
+So each widget is recorded alone, and drawn again at its place.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 
 def paint_widgets(painter: QPainter, widget: QWidget) -> None:
-    """Draw a widget and all that is seen in it, from the painter's corner.
+    """Draw a widget and everything visible in it, from the painter's corner.
 
     Parameters
     ----------
@@ -25,14 +25,14 @@ def paint_widgets(painter: QPainter, widget: QWidget) -> None:
 
 
 def _paint(painter: QPainter, widget: QWidget, corner: QPoint, room: QRect) -> None:
-    """Draw a widget whose corner is there, as far as it is in the room of its parents."""
+    """Draw a widget at its corner, as far as its parents do not hide it."""
     seen = room.intersected(QRect(corner, widget.size()))
     if seen.isEmpty():
         return
     picture = QPicture()
     inner = QPainter(picture)
     try:
-        # By its class: a graphics view calls something else so.
+        # Called on its class, because a graphics view has another function of this name.
         QWidget.render(widget, inner, QPoint(), QRegion(), QWidget.RenderFlag(0))
     finally:
         inner.end()
@@ -40,6 +40,6 @@ def _paint(painter: QPainter, widget: QWidget, corner: QPoint, room: QRect) -> N
     painter.setClipRect(seen)
     painter.drawPicture(corner, picture)
     painter.restore()
-    for child in widget.children():  # the lowest first
+    for child in widget.children():  # the lowest widget first
         if isinstance(child, QWidget) and child.isVisible() and not child.isWindow():
             _paint(painter, child, corner + child.pos(), seen)

@@ -1,4 +1,4 @@
-"""The text of one element of an XML file, found without keeping the others: files of strangers."""
+"""The text of one element of an XML file from somebody else, found without keeping the others."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def text_of(parts: Iterable[bytes], path: tuple[str, ...]) -> str | None:
     Returns
     -------
     str or None
-        None where there is none, or where the file is broken, or deeper or longer before it than
-        any of ours.
+        None if there is none, or if the file is broken, or deeper or longer before it than any of
+        ours.
     """
     finder = _Finder(path)
     parser = expat.ParserCreate(namespace_separator=" ")
@@ -35,7 +35,7 @@ def text_of(parts: Iterable[bytes], path: tuple[str, ...]) -> str | None:
     parser.StartElementHandler = finder.start
     parser.EndElementHandler = finder.end
     parser.CharacterDataHandler = finder.take
-    parser.EntityDeclHandler = finder.refuse  # entities of entities grow without bound
+    parser.EntityDeclHandler = finder.refuse  # entities made of entities would grow without bound
     given = 0
     try:
         for part in parts:

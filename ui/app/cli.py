@@ -62,9 +62,7 @@ def _obey(arguments: list[str]) -> int:
     # Words that do not name a command are for the window: `ui demo.toml`.
     named = bool(arguments) and arguments[0] in COMMANDS
     if named and threading.current_thread() is threading.main_thread():
-        signal.signal(
-            signal.SIGTERM, signal.default_int_handler
-        )  # leaves nothing half-written, too
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # leaves nothing half-written
     parser = _command_parser(arguments[0]) if named else _window_parser()
     command = COMMANDS[arguments[0]] if named else _window
     try:

@@ -1,1 +1,1 @@
-"""Widgets of the docks: they hold what the user points at and call painters."""
+"""The widgets of the docks: they keep what the user points at, and call painters."""

@@ -17,22 +17,22 @@ from ui.session.view import Model, View
 SMALLEST = QSize(320, 150)
 """Smallest size of most panels."""
 MOTION_MS = 300
-"""How long tiles travel: LOOK allows 400."""
+"""How long tiles move: LOOK allows 400."""
 
 
 class Panel(QWidget, Generic[Model]):
-    """What stands in a dock.
+    """The content of a dock.
 
     It is generic over its model: what it needs beyond the snapshot, made with the view in the
-    engine's thread. The window feeds a panel that is seen and asks nothing but what stands here;
-    what only some panels can do, the others do not mind being told.
+    engine's thread. The window gives views to a visible panel and calls only the methods of this
+    class; a method that only some panels need does nothing in the others.
 
     Parameters
     ----------
     name : str
         Object name.
     title : str
-        For those who do not see it.
+        For screen readers.
     smallest : QSize
         No dock makes it smaller.
     """
@@ -45,7 +45,7 @@ class Panel(QWidget, Generic[Model]):
         self.style_now = Style(DARK)
 
     def show_view(self, view: View, model: Model) -> None:
-        """Show a view; one that follows the session by itself need not be told."""
+        """Show a view; a panel that follows the session by itself needs no view."""
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
@@ -53,24 +53,24 @@ class Panel(QWidget, Generic[Model]):
         self.update()
 
     def set_motion(self, motion: bool) -> None:
-        """Let pictures move, or show every state at rest; most never move."""
+        """Animate pictures, or show every state as it is; most panels are never animated."""
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Take what a lesson has chosen; most have nothing to choose."""
+        """Show what a lesson has chosen; most panels have nothing to choose."""
 
     def clear(self, painter: QPainter) -> None:
-        """Paint the ground of a panel."""
+        """Paint the background of a panel."""
         painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
 
 
 class MovingPanel(Panel[Model]):
-    """A panel whose picture moves for a moment after one op forward, if motion is on.
+    """A panel whose picture moves for a moment after one op forwards, if motion is on.
 
     A new snapshot ends a motion at once: what is shown is always the latest state.
     """
 
     def __init__(self, name: str, title: str, smallest: QSize) -> None:
-        # Painters shrink their text where there is less room than they like.
+        # Painters make their text smaller if there is less space than they want.
         super().__init__(name, title, QSize(smallest.width(), round(0.78 * smallest.height())))
         self.snapshot: Snapshot | None = None
         self.motion = True
@@ -83,7 +83,7 @@ class MovingPanel(Panel[Model]):
 
     @property
     def phase(self) -> float:
-        """How far the current op has come, 0 to 1."""
+        """The share of the current op's move that is done, 0 to 1."""
         running = self.animation.state() == QVariantAnimation.State.Running
         return float(self.animation.currentValue()) if running else 1.0
 
@@ -94,7 +94,7 @@ class MovingPanel(Panel[Model]):
             self.update()
 
     def take(self, snapshot: Snapshot, *, moves: bool) -> None:
-        """Take a new state; move to it if it is one op on and `moves` says that it shows."""
+        """Show a new state; with a motion if it is one op further and `moves` says so."""
         before, self.snapshot = self.snapshot, snapshot
         self.animation.stop()
         if self.motion and moves and self.isVisible() and _is_next(before, snapshot):

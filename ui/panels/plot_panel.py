@@ -1,4 +1,4 @@
-"""A dock with choices over a plot: what sweeps and the roofline share."""
+"""A dock with choices above a plot, for sweeps and the roofline."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SMALLEST = 0.92
 
 @guarded
 class PlotPanel(Panel[Model]):
-    """Choices, and under them a plot.
+    """Choices, and below them a plot.
 
     Parameters
     ----------
     name : str
         Object name.
     title : str
-        For those who do not see it.
+        For screen readers.
     choices : sequence of Choice
         What can be chosen.
     """
@@ -51,7 +51,7 @@ class PlotPanel(Panel[Model]):
         self.bar.chosen.connect(self.choose)
 
     def choose(self, name: str, value: str) -> None:
-        """Take a choice."""
+        """Accept a choice."""
         raise NotImplementedError
 
     def show_plot(self, model: PlotModel) -> None:
@@ -66,7 +66,7 @@ class PlotPanel(Panel[Model]):
             self.arrange()
 
     def arrange(self) -> None:
-        """Give the choices the lines that they need and the plot the rest."""
+        """Give the choices the lines that they need, and the plot the rest."""
         width, height = self.width() - 2 * _SIDE, self.height()
         # In a small dock the choices are written smaller, so that the plot keeps its share.
         fitted = fitting(self.style_now, QRectF(self.rect()), self.room)

@@ -1,4 +1,4 @@
-"""Decoding token by token: what the cache of each layer group holds, and what a token moves."""
+"""Decoding token by token: what the cache of each layer group contains, and what a token moves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAST_CONTEXT = 16
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """Everything that the picture says.
+    """Everything that the picture shows.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class CacheState:
     counts : CacheBytes
         The whole cache by the three conventions.
     fit : Fit
-        How many sequences the GPU holds.
+        How many sequences fit the GPU.
     """
 
     choice: CacheChoice
@@ -113,7 +113,7 @@ def step_words(state: CacheState) -> list[str]:
 
 
 def time_words(state: CacheState) -> list[str]:
-    """Return what the reading takes, and the tokens in a second that it allows, longest first."""
+    """Return how long the reading takes, and the tokens a second that it allows, longest first."""
     gpu, step = state.choice.gpu, state.step
     cache, rate = time_text(step.cache_seconds(gpu)), step.tokens_per_second(gpu)
     seconds = step.seconds(gpu)
@@ -144,7 +144,7 @@ def _rate(rate: float) -> str:
 
 
 def group_words(group: GroupStep) -> tuple[list[str], list[str]]:
-    """Return which layers a group has, and what it holds and moves; both longest first."""
+    """Return which layers a group has, and what it contains and moves; both longest first."""
     layers, window = group.group.layers, group.group.window
     name = f"{layers} layer{'' if layers == 1 else 's'}"
     kept = f"window {count_text(window)}" if window else "every token"
@@ -159,7 +159,7 @@ def group_words(group: GroupStep) -> tuple[list[str], list[str]]:
 
 
 def state_words(state: CacheState) -> str:
-    """Return the whole picture in words, for those who do not see it."""
+    """Return the whole picture in words, for screen readers."""
     return ". ".join(
         (
             f"{state.choice.model.name}, {count_text(state.choice.tokens)} tokens",
@@ -175,13 +175,13 @@ def state_words(state: CacheState) -> str:
 
 
 def grown(state: CacheState, style: Style, width: float, height: float) -> Style:
-    """Return the style a little larger where all parts then still fit."""
+    """Return the style, a little larger if all parts still fit then."""
     room = min(height / wanted_height(state, style), width / style.px(_WIDE), _GROWTH)
     return replace(style, scale=style.scale * max(room, 1.0))
 
 
 def _suited(state: CacheState, style: Style, rect: QRectF) -> Style:
-    """Return the style at the text scale that suits a place: smaller rather than no last line."""
+    """Return the style at the text scale that suits a place; smaller if the last line needs it."""
     words = style.px(4 * _LINE + 2 * _GAP + len(state.step.groups) * (_LINE + _GAP))
     room = min(rect.height() / words, rect.width() / style.px(_NARROW), 1.0)
     return replace(style, scale=max(style.scale * room, min(style.scale, _SMALLEST)))
@@ -205,7 +205,7 @@ def paint_cache(painter: QPainter, state: CacheState, style: Style, rect: QRectF
     style : Style
         Theme and text scale.
     rect : QRectF
-        Place; parts are left out where it is low, cells first, then bars.
+        Place; if it is low, parts are left out, first cells, then bars.
     """
     style, groups = _suited(state, style, rect), state.step.groups
     line, gap = style.px(_LINE), style.px(_GAP)
@@ -248,7 +248,7 @@ def paint_cache(painter: QPainter, state: CacheState, style: Style, rect: QRectF
 def _paint_counts(
     painter: QPainter, state: CacheState, style: Style, place: QRectF, rect: QRectF
 ) -> None:
-    """Write the counts in columns, the chosen one strong."""
+    """Write the counts in columns, the chosen one in bold."""
     if place.bottom() > rect.bottom() + 1:
         return
     words = count_words(state)
@@ -257,7 +257,7 @@ def _paint_counts(
         widths = [text_width(strong if on else font, text) for text, on in words]
         if sum(widths) + 2 * style.px(10) <= place.width():
             break
-    else:  # the one that counts alone
+    else:  # the only one that is used
         words = [pair for pair in words if pair[1]]
         widths = [place.width()]
     x, room = place.left(), place.width() - sum(widths)
@@ -315,19 +315,19 @@ def _paint_bar(
 
 
 def shown_tokens(tokens: int, held: int, dropped: bool, places: int) -> list[int | None]:
-    """Return the numbers of tokens that have a cell; None: some are left out there.
+    """Return the numbers of tokens that have a cell; None where some are left out.
 
-    A token that has just left the window comes first. Then the oldest one held, those left
-    out, and the newest ones.
+    A token that has just left the window comes first, then the oldest one in the cache, then those
+    left out, and then the newest ones.
 
     Parameters
     ----------
     tokens, held : int
-        Tokens so far, counted from 1, and how many of them the layer holds.
+        Tokens so far, counted from 1, and how many of them the layer keeps.
     dropped : bool
         Whether one has just left.
     places : int
-        How many cells there is room for, at least 4.
+        How many cells there is space for, at least 4.
     """
     oldest = tokens - held + 1
     first: list[int | None] = [oldest - 1] if dropped else []

@@ -43,12 +43,12 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PAGES = (1, 8, 16, 32, 64, 128, 256)
 _OWN = "own"
 _TICK_MS = 60
-"""How long a token is on show while decoding plays."""
+"""How long a token is shown while decoding plays."""
 _STEPS = 1000
 _SIDE = 8
 _LEAST_PLOT = 150
 _SHARE = 0.55
-"""How much of the room for the plot and the picture the picture takes at most."""
+"""The largest share of the space for plot and picture that the picture takes."""
 _CONVENTION_TIPS = {
     "logical": "Every token in every layer, no cap.",
     "window_capped": "A layer with a sliding window holds its window at most (Beltagy et al. "
@@ -99,7 +99,7 @@ def cache_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
 
 @guarded
 class TokenSlider(QSlider):
-    """Tokens on a logarithmic slider; Up and Down go by one, Page Up and Page Down by doubling."""
+    """Tokens on a logarithmic slider; Up and Down add one, Page Up and Page Down double."""
 
     def __init__(self, panel: CachePanel) -> None:
         super().__init__(Qt.Orientation.Horizontal, panel)
@@ -150,10 +150,10 @@ class CachePanel(PlotPanel[None]):
     Parameters
     ----------
     session : Session
-        Whose GPU it starts from, and that is told of files that cannot be used.
+        It gives the first GPU, and reports files that cannot be used.
     """
 
-    room = QSizeF(640, 480)  # for that many choices
+    room = QSizeF(640, 480)  # enough for that many choices
 
     def __init__(self, session: Session) -> None:
         super().__init__("cache_panel", "KV cache", CHOICES)
@@ -189,14 +189,14 @@ class CachePanel(PlotPanel[None]):
             self._take(replace(self.choice, gpu=gpu))
 
     def choose(self, name: str, value: str) -> None:
-        """Take a choice."""
+        """Accept a choice."""
         choice = self.choice
         if name == "file":
             self.ask_file()
             return
         if name == "model":
             model = self._model.own if value == _OWN else models()[value]
-            assert model is not None  # the entry is off until a file has been read
+            assert model is not None  # the entry is disabled until a file has been read
             self._model.take(model, by_hand=True)
             return
         elif name == "axes":
@@ -215,7 +215,7 @@ class CachePanel(PlotPanel[None]):
         self._take(choice)
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Take what a lesson has chosen; what it leaves open is as in a new window."""
+        """Show what a lesson has chosen; everything else is as in a new window."""
         first = CacheChoice(models()[choices.model or FIRST_MODEL], self.choice.gpu)
         self._model.take(first.model)
         self._take(replace(first, tokens=min(choices.tokens or first.tokens, first.most)))
@@ -228,7 +228,7 @@ class CachePanel(PlotPanel[None]):
         self._show_choices()
 
     def open_model(self, path: Path) -> None:
-        """Show the model in a file; one that cannot be used is told, and nothing changes."""
+        """Show the model in a file; if it cannot be used, say why and change nothing."""
         try:
             model = load_model(path)
         except InputError as error:
@@ -298,7 +298,7 @@ class CachePanel(PlotPanel[None]):
         return self._clock.isActive()
 
     def play(self, on: bool) -> None:
-        """Start or stop giving tokens."""
+        """Start or stop adding tokens."""
         self.play_button.setChecked(on)
         (self._clock.start if on else self._clock.stop)()
 
@@ -324,7 +324,7 @@ class CachePanel(PlotPanel[None]):
         super().set_style(style)
 
     def arrange(self) -> None:
-        """Give choices their lines, the slider one, and share the rest; small docks drop parts."""
+        """Place choices and slider, and share the rest; small docks leave parts out."""
         if self.state is None:
             super().arrange()
             return

@@ -1,4 +1,4 @@
-"""The KV cache of a model as curves: ways to share it side by side, beside the GPU's memory."""
+"""The KV cache of a model as curves: ways to share it, and the GPU's memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONVENTION_NAMES: dict[Convention, str] = {
     "allocated": "allocated",
 }
 EVERY_TOKEN = "every token"
-"""What two counts are called where no layer has a window: they are the same."""
+"""The name of two counts that are the same because no layer has a window."""
 LINEAR_MOST, LOG_MOST = 2**17, 2**20
 """Tokens at the right end of either axis."""
 _SUPPOSED_WINDOW = 4096
@@ -116,14 +116,14 @@ def counted(model: AttentionModel) -> dict[str, tuple[Convention, ...]]:
 
 
 def _name(choice: CacheChoice) -> str:
-    """Return what the count on show is called for the model."""
+    """Return the name of the chosen count for the model."""
     return next(name for name, keys in counted(choice.model).items() if choice.convention in keys)
 
 
 def ways(model: AttentionModel) -> tuple[Way, ...]:
-    """Return MHA, GQA, MQA, MLA and windowed, with usual shapes where the model has none.
+    """Return MHA, GQA, MQA, MLA and windowed, with usual shapes if the model has none.
 
-    They are then 8 KV heads, or the middle divisor; DeepSeek's latent; Mistral's window.
+    These are 8 KV heads, or the middle divisor; DeepSeek's latent; Mistral's window.
     """
     own_name = "windowed" if model.windowed_layers else model.kind
     found = variants(
@@ -172,7 +172,7 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
         levels.insert(0, Level(weights, text, "weights", "muted"))
     name = _name(choice)
     many = f", {count_text(choice.batch)} sequences" if choice.batch > 1 else ""
-    room = 100.0 if choice.log else 1.2  # for the words over the higher line
+    room = 100.0 if choice.log else 1.2  # for the words above the higher line
     top = max(room * max(memory, weights or 0), *(max(curve.ys) for curve in curves))
     low = min(min(y for y in curve.ys if y) for curve in curves) if choice.log else 0.0
     label = decimal_bytes_text(now)

@@ -34,18 +34,18 @@ _BARS = 3
 
 @dataclass(frozen=True, slots=True)
 class CompareLayout:
-    """Where everything goes.
+    """The places of everything.
 
     Attributes
     ----------
     style : Style
         With the text scale that fits.
     caption : QRectF
-        How the three are kept in step.
+        By what the three are kept at the same place.
     columns : tuple of QRectF
         One for each algorithm.
     legend : QRectF
-        What the boards' colours mean; empty where there is no room.
+        What the boards' colours mean; empty if there is no space.
     footer : QRectF
         Sentences.
     """
@@ -87,7 +87,7 @@ def paint_compare(
     by_time: bool = False,
     marked: int | None = None,
 ) -> None:
-    """Paint the three algorithms in lock-step.
+    """Paint the three algorithms at the same time of their runs.
 
     Parameters
     ----------
@@ -96,15 +96,15 @@ def paint_compare(
     comparison : Comparison
         The three programs.
     positions : sequence of Position
-        How far each has come, in the same order.
+        How far each is, in the same order.
     style : Style
         Colours and text scale.
     rect : QRectF
         The place, at least about `MIN_SIZE`.
     by_time : bool
-        Whether they are kept at the same simulated time; else at the same number of visits.
+        Whether they are at the same simulated time; otherwise at the same number of visits.
     marked : int, optional
-        The column that the keyboard is on.
+        The column that the keyboard has selected.
     """
     lay = compare_layout(rect, style, len(positions))
     theme, font = lay.style.theme, lay.style.text_font(12)
@@ -135,7 +135,7 @@ def paint_compare(
 
 
 def paint_verdicts(painter: QPainter, comparison: Comparison, style: Style, place: QRectF) -> None:
-    """Write the sentences about the whole runs, as many as there is room for."""
+    """Write the sentences about the whole runs, as many as fit."""
     font, line = style.text_font(12), style.px(16)
     room = int((place.height() + 1) / line)
     for n, text in enumerate(sentences(comparison, font, place.width(), room)):
@@ -145,7 +145,7 @@ def paint_verdicts(painter: QPainter, comparison: Comparison, style: Style, plac
 
 @dataclass(frozen=True, slots=True)
 class _Scales:
-    """What a full bar stands for, the same in all columns."""
+    """The amount of a full bar, the same in all columns."""
 
     bytes: int
     seconds: float
@@ -204,7 +204,7 @@ def _paint_column(
 
 
 def _split(body: QRectF, style: Style) -> tuple[QRectF, QRectF]:
-    """Return the places of the board and of the bars: beside each other where it is wide."""
+    """Return the places of the board and of the bars: side by side if there is enough width."""
     px = style.px
     bars_height = min(_BARS * px(46), max(_BARS * px(27), body.height() * 0.4))
     beside = min(body.height(), body.width() * 0.46)
@@ -222,7 +222,7 @@ def _split(body: QRectF, style: Style) -> tuple[QRectF, QRectF]:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Words over a bar: its name and its figures, each from long to short, and their colour."""
+    """Words above a bar: its name and its figures, each from long to short, and their colour."""
 
     labels: tuple[str, ...]
     figures: tuple[str, ...]
@@ -230,7 +230,7 @@ class _Row:
 
 
 def _rows(position: Position, total: Totals, scales: _Scales, style: Style) -> tuple[_Row, ...]:
-    """Return the words over the bars of one algorithm."""
+    """Return the words above the bars of one algorithm."""
     theme = style.theme
     moved, most = bytes_text(position.counters.bytes), bytes_text(total.counters.bytes)
     spent, end = time_text(position.time.seconds), time_text(total.time.seconds)
@@ -261,7 +261,7 @@ def _rows(position: Position, total: Totals, scales: _Scales, style: Style) -> t
 
 
 def fitting_words(rows: Sequence[_Row], width: float, style: Style) -> tuple[str, tuple[str, ...]]:
-    """Return a bar's name, "" without room, and its figures in all columns, worded alike."""
+    """Return a bar's name ("" without space) and its figures, worded alike in all columns."""
     small, font = style.text_font(11), style.text_font(11, bold=True)
     room = width - style.px(6)
     names = rows[0].labels
@@ -282,7 +282,7 @@ def _paint_bars(
     style: Style,
     place: QRectF,
 ) -> None:
-    """Paint bars under their words: (name, figures, colour) of each."""
+    """Paint bars below their words: (name, figures, colour) of each."""
     theme, now = style.theme, position.counters
     height = place.height() / _BARS
     bars = []
@@ -318,7 +318,7 @@ def _paint_bars(
 def _paint_row(
     painter: QPainter, row: QRectF, style: Style, label: str, figure: str, ink: str
 ) -> QRectF:
-    """Write a bar's name and figures over it; return the bar's place."""
+    """Write a bar's name and figures above it; return the bar's place."""
     px = style.px
     words = QRectF(row.x(), row.y(), row.width(), px(16))
     draw_text(painter, words, figure, style.text_font(11, bold=True), ink, RIGHT)
@@ -331,7 +331,7 @@ def _paint_row(
 def _frame(
     painter: QPainter, bar: QRectF, width: float, ground: str, line: QColor, style: Style
 ) -> None:
-    """Draw what the whole run comes to, as a frame for the part that is done."""
+    """Draw the figure of the whole run, as a frame around the part that is done."""
     frame = QRectF(bar.x(), bar.y(), max(width, style.px(2)), bar.height())
     painter.fillRect(frame, QColor(ground))
     outline(painter, frame, mixed(ground, line, 0.7), style.px(0.8))

@@ -58,18 +58,18 @@ _GROUPS = (("tiles", "time"), ("race", "table"), ("run",))
 
 
 CompareModel = tuple[Comparison, Lockstep]
-"""The runs, and where all three stand, for both ways to keep them in step."""
+"""The runs, and where all three are, for both ways to compare them."""
 
 
 def compare_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> CompareModel:
-    """Return where all three stand, for both ways to keep them in step."""
+    """Return where all three are, for both ways to compare them."""
     comparison = comparison_of(trace.program)
     return comparison, comparison.at(snapshot)
 
 
 @guarded
 class ComparePanel(Panel[CompareModel]):
-    """Three columns that race, or the table of the whole runs; a click shows an algorithm."""
+    """Three columns side by side, or the table of the whole runs; a click shows an algorithm."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("compare_panel", "Compare")
@@ -102,7 +102,7 @@ class ComparePanel(Panel[CompareModel]):
 
     @property
     def shows_table(self) -> bool:
-        """Whether the table is on show: as chosen, else once all three are finished."""
+        """Whether the table is shown: as chosen, or when all three are finished."""
         if self._view is not None:
             return self._view == "table"
         return bool(self.positions) and all(p.finished for p in self.positions)
@@ -116,7 +116,7 @@ class ComparePanel(Panel[CompareModel]):
 
     @property
     def runs(self) -> dict[str, EngineRun] | None:
-        """What engines came to on these very numbers; None: not run."""
+        """The results of engines on exactly these numbers; None: not run."""
         if self._runs is None or self._trace is None:
             return None
         trace, runs = self._runs
@@ -134,14 +134,14 @@ class ComparePanel(Panel[CompareModel]):
         self.update()
 
     def run_all(self) -> None:
-        """Run all three on their engines, then show the table with what they came to."""
+        """Run all three on their engines, then show the table with their results."""
         trace = self._session.trace
         if trace is None:
             return
 
         def done(runs: dict[str, EngineRun]) -> None:
             self._runs = trace, runs
-            if self.runs is not None:  # else another scenario has been opened meanwhile
+            if self.runs is not None:  # otherwise another scenario has been opened in the meantime
                 self._view = "table"
             self._check()
             self.update()
@@ -175,7 +175,7 @@ class ComparePanel(Panel[CompareModel]):
         self.update()
 
     def _words(self) -> str:
-        """Return the figures for those who do not see the picture."""
+        """Return the figures for screen readers."""
         assert self.comparison is not None
         parts = [
             f"{title(p.algorithm)}: {place_words(self.comparison, p)[0]}, "
@@ -192,7 +192,7 @@ class ComparePanel(Panel[CompareModel]):
         return fitting(self.style_now, QRectF(self.rect()), MIN_SIZE)
 
     def _arrange(self) -> None:
-        """Place the buttons in one row: in long words, or in short ones where it is narrow."""
+        """Place the buttons in one row: with long words, or with short ones if it is narrow."""
         style = self._fitted()
         font, px = style.text_font(12), style.px
         gap, group_gap, pad = px(2), px(12), px(16)
@@ -213,7 +213,7 @@ class ComparePanel(Panel[CompareModel]):
         set_sheet(self, bar_sheet(style))
 
     def place(self) -> QRectF:
-        """Return where to paint: under the buttons."""
+        """Return the place of the picture, below the buttons."""
         top = self.buttons["tiles"].geometry().bottom() + 5
         return QRectF(self.rect()).adjusted(8, top, -8, -5)
 

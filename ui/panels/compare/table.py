@@ -1,4 +1,4 @@
-"""The figures of the three whole runs as a table: no winner is assumed, the least is marked."""
+"""The figures of the three whole runs as a table: the smallest is marked, whichever it is."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class TableRow:
     names : tuple of str
         What it is, longest first.
     texts : tuple of str
-        Of each algorithm.
+        One for each algorithm.
     amounts : tuple of float or None
-        By which they are ranked; None where less is not better.
+        The amounts by which they are ranked; None if less is not better.
     rank : int
-        Rows of a higher rank go first where there is no room.
+        Rows of a higher rank are left out first if there is no space.
     """
 
     names: tuple[str, ...]
@@ -54,7 +54,7 @@ def table_rows(
     comparison : Comparison
         The three programs.
     runs : mapping, optional
-        What engines came to, by algorithm; without it these cells say ``not run``.
+        The results of engines, by algorithm; without it these cells say ``not run``.
     """
     totals = comparison.totals
     gpu = comparison.programs[comparison.shown].workload.gpu
@@ -127,7 +127,7 @@ def paint_table(
     *,
     runs: Mapping[str, EngineRun] | None = None,
 ) -> None:
-    """Paint the table, and under it what it says in words.
+    """Paint the table, and below it what it says in words.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def paint_table(
     rect : QRectF
         The place, at least about `MIN_SIZE`.
     runs : mapping, optional
-        What engines came to, by algorithm.
+        The results of engines, by algorithm.
     """
     style = fitting(style, rect, MIN_SIZE)
     px, theme = style.px, style.theme
@@ -206,7 +206,7 @@ def _paint_cell(painter: QPainter, row: TableRow, n: int, style: Style, box: QRe
 
 
 def _that_fit(rows: tuple[TableRow, ...], most: int) -> tuple[TableRow, ...]:
-    """Return as many rows as fit, the least important left out."""
+    """Return as many rows as fit; the least important are left out."""
     kept = list(rows)
     while len(kept) > max(most, 2):
         last = max(range(len(kept)), key=lambda n: (kept[n].rank, n))
@@ -215,7 +215,7 @@ def _that_fit(rows: tuple[TableRow, ...], most: int) -> tuple[TableRow, ...]:
 
 
 def _first_width(rows: tuple[TableRow, ...], style: Style, width: float) -> float:
-    """Return the width of the column of names: as they ask, up to two fifths."""
+    """Return the width of the column of names: as much as they need, up to two fifths."""
     font = style.text_font(12)
     widest = max(text_width(font, row.names[0]) for row in rows)
     return min(widest + style.px(14), 0.34 * width)

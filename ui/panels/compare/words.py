@@ -1,4 +1,4 @@
-"""What the comparison says in words: who requests least, who is slower than one may expect, why."""
+"""The comparison in words: who requests least, who is unexpectedly slow, and why."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _named(name: str) -> str:
 
 
 def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
-    """Return sentences about the whole runs, most important first, each in long and short."""
+    """Return sentences about the whole runs, most important first, each long and short."""
     names = tuple(comparison.programs)
-    # The later algorithm first: where it requests more than the earlier one, that is said.
+    # The later algorithm first: if it requests more than the earlier one, the sentence says so.
     pairs = [(later, earlier) for n, later in enumerate(names) for earlier in names[:n]]
     unexpected = [
         sentence
@@ -56,7 +56,7 @@ def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
 
 
 def scale_sentences(scale: AtScale, w: Workload) -> tuple[str, ...]:
-    """Return what a run that is too short to save would save if it were long."""
+    """Return what a run that is too short to save bytes would save if it were long."""
     tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
     base = scale.baseline
     times = {name: factor_text(scale.times(name)) for name in scale.bytes if name != base}
@@ -154,7 +154,7 @@ def _why_baseline(comparison: Comparison) -> tuple[str, ...]:
 def pace_words(
     comparison: Comparison, positions: Sequence[Position], *, by_time: bool
 ) -> tuple[str, ...]:
-    """Return how the three are kept in step, longest first."""
+    """Return by what the three are kept at the same place, longest first."""
     shown = next(p for p in positions if p.algorithm == comparison.shown)
     if by_time:
         gpu = comparison.programs[shown.algorithm].workload.gpu.name
@@ -183,12 +183,12 @@ def pace_words(
 
 
 def _under_way(position: Position) -> bool:
-    """Return whether it stands inside a visit, not between two."""
+    """Return whether its place is inside a visit, not between two."""
     return position.visit is not None and position.visit.index == position.visits
 
 
 def place_words(comparison: Comparison, position: Position) -> tuple[str, ...]:
-    """Return where one of them stands, longest first."""
+    """Return the place of one of them, longest first."""
     program = comparison.programs[position.algorithm]
     count = f"{count_text(position.visits)} of {count_text(len(program))}"
     if position.finished:
@@ -207,9 +207,9 @@ def place_words(comparison: Comparison, position: Position) -> tuple[str, ...]:
 
 
 def sentences(comparison: Comparison, font: QFont, width: float, room: int) -> list[str]:
-    """Return what is said about the whole runs in at most `room` lines of `width` pixels.
+    """Return sentences about the whole runs in at most `room` lines of `width` pixels.
 
-    The most important sentence comes first, as long as it fits.
+    The most important sentence comes first, if it fits.
     """
     out: list[str] = []
     for texts in verdicts(comparison):

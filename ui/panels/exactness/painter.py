@@ -1,4 +1,4 @@
-"""How exact the run is: the error of every row as a strip, beside float16 without a maximum."""
+"""How exact the run is: the error of every row as a strip, also for float16 without a maximum."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from ui.look.units import count_text, number_text, ulp_text
 
 MIN_SIZE = QSizeF(300, 96)
 DECADES = (-1.0, 8.0)
-"""What the strips' height spans, in powers of ten of a unit; 2**24 units are the number itself."""
+"""The range of the strips' height, in powers of ten of a unit; 2**24 units are the number
+itself."""
 _TICKS = ((0, "1"), (2, "10²"), (4, "10⁴"), (6, "10⁶"))
 _SHADES = 28
 
 
 @dataclass(frozen=True, slots=True)
 class ExactnessLayout:
-    """Where everything goes.
+    """The places of everything.
 
     Attributes
     ----------
@@ -39,9 +40,9 @@ class ExactnessLayout:
     strips : tuple of QRectF
         Errors so far; float16 without a maximum.
     rows_axis : QRectF
-        Row numbers under the strips; null where there is no room.
+        Row numbers below the strips; null if there is no space.
     figures : tuple of QRectF
-        One for each line under the strips; fewer where there is little room.
+        One for each line below the strips; fewer if there is little space.
     """
 
     style: Style
@@ -53,7 +54,7 @@ class ExactnessLayout:
 
 
 def exactness_layout(rect: QRectF, style: Style) -> ExactnessLayout:
-    """Return the places of a picture; what matters less goes first where there is little room."""
+    """Return the places of a picture; with little space, less important parts are left out."""
     style = fitting(style, rect, MIN_SIZE)
     px = style.px
     title, line, least = px(16), px(17), px(22)
@@ -97,7 +98,7 @@ def paint_exactness(
     snapshot : Snapshot
         The state.
     model : Exactness
-        What is known of its errors.
+        What is known about its errors.
     style : Style
         Colours and text scale.
     rect : QRectF
@@ -123,7 +124,7 @@ def paint_exactness(
 
 
 def now_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the title of the first strip and what it comes to, each from long to short."""
+    """Return the title of the first strip and its result, each from long to short."""
     names = ("error of O so far, row by row", "error of O so far", "O so far")
     figures = _worst_words(model.now, "no row has an output yet")
     if model.rounding is not None and model.now.worst is not None:
@@ -133,7 +134,7 @@ def now_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], tu
 
 
 def half_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the title of the second strip and what it comes to, each from long to short."""
+    """Return the title of the second strip and its result, each from long to short."""
     names = (
         "same inputs, exp(S), ℓ and O in fp16, no maximum", "same inputs in fp16, no maximum",
         "fp16, no maximum",
@@ -155,7 +156,7 @@ def _worst_words(strip: Strip, none: str) -> tuple[str, ...]:
 def figure_lines(
     snapshot: Snapshot, model: Exactness
 ) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
-    """Return the lines under the strips: name, words from long to short, and whether they warn."""
+    """Return the lines below the strips: name, words from long to short, and whether they warn."""
     return (
         ("rescale", _rescale_texts(snapshot, model), False),
         ("exp", *_margin_texts(snapshot, model)),
@@ -258,7 +259,7 @@ def _paint_strip(painter: QPainter, whole: Strip, lay: ExactnessLayout, box: QRe
 
 
 def _runs(marks: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[int, int]]:
-    """Return where marks are set, as ranges."""
+    """Return the places of marks, as ranges."""
     padded = np.concatenate([[False], marks, [False]])
     ends = np.flatnonzero(padded[1:] != padded[:-1])
     return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
@@ -270,7 +271,7 @@ def _height(box: QRectF, decade: float) -> float:
 
 
 def _paint_scale(painter: QPainter, lay: ExactnessLayout, n: int, rounding: float | None) -> None:
-    """Write the powers of ten beside a strip, and mark what storing O in the dtype may cost."""
+    """Write the powers of ten beside a strip, and mark the error of storing O in the dtype."""
     theme, box, axis = lay.style.theme, lay.strips[n], lay.axes[n]
     font, high = lay.style.text_font(11), lay.style.px(13)
     last = box.bottom() + high
@@ -308,7 +309,7 @@ def _paint_title(
 def _paint_rows(
     painter: QPainter, snapshot: Snapshot, lay: ExactnessLayout, row: int | None
 ) -> None:
-    """Write the first and last row under the strips, and point at the current ones."""
+    """Write the first and last row below the strips, and point at the current ones."""
     theme, px, rows = lay.style.theme, lay.style.px, snapshot.program.workload.seqlen_q
     for box in lay.strips:
         visit = snapshot.visit.rows
@@ -361,7 +362,7 @@ def _paint_figure(
 
 
 def row_at(rect: QRectF, style: Style, point: QPointF, rows: int) -> tuple[int, int] | None:
-    """Return which strip (0 or 1) and row lie under a point; None beside the strips."""
+    """Return which strip (0 or 1) and row are at a point; None outside of the strips."""
     lay = exactness_layout(rect, style)
     for n, box in enumerate(lay.strips):
         if box.contains(point):
@@ -371,7 +372,7 @@ def row_at(rect: QRectF, style: Style, point: QPointF, rows: int) -> tuple[int, 
 
 
 def row_words(model: Exactness, strip: int, row: int) -> str:
-    """Return what a strip says of a row, as the pointer reads it."""
+    """Return what a strip says about a row, for the pointer."""
     errors = model.half if strip else model.now
     words = {
         RowState.EMPTY: "no output yet",

@@ -50,7 +50,7 @@ _SEARCH = "first wrong step"
 
 @guarded
 class _Strips(QWidget):
-    """The picture: a click explains a row, the pointer reads one."""
+    """The picture: a click explains a row, and the pointer shows its error."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -105,12 +105,12 @@ class _Strips(QWidget):
 
 @guarded
 class ExactnessPanel(Panel[Exactness]):
-    """Errors of all rows, the faults to switch on, and the first step that they spoil.
+    """Errors of all rows, the faults to switch on, and the first step that faults make wrong.
 
     Parameters
     ----------
     session : Session
-        What it shows and changes.
+        The session that it shows and changes.
     """
 
     def __init__(self, session: Session) -> None:
@@ -157,7 +157,7 @@ class ExactnessPanel(Panel[Exactness]):
         colours.setColor(QPalette.ColorRole.Window, QColor(theme.panel))
         for widget in (self, self._scroll.viewport(), self._faults):
             widget.setPalette(colours)
-        # The style draws the outline of a box a shade darker than its window.
+        # The style draws the outline of a box only a shade darker than its window.
         colours.setColor(QPalette.ColorRole.Window, QColor(theme.muted))
         for box in self.boxes.values():
             box.setPalette(colours)
@@ -165,14 +165,14 @@ class ExactnessPanel(Panel[Exactness]):
         self.strips.update()
 
     def _size(self, style: Style) -> None:
-        """Give the controls the text that suits the room."""
+        """Give the controls the text that suits the space."""
         font, edge = style.text_font(12), round(style.px(6))
         for widget in (*self.boxes.values(), self.step):
             widget.setFont(font)
         for box in self.boxes.values():
             box.setMinimumHeight(
                 round(self.style_now.px(15))
-            )  # not to cut the box beside small text
+            )  # so that the box beside small text is not cut
         theme = style.theme
         self._grid.setContentsMargins(edge + 2, 0, edge, edge // 2)
         self._grid.setHorizontalSpacing(edge * 2)
@@ -190,7 +190,7 @@ class ExactnessPanel(Panel[Exactness]):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Put the boxes into as many columns as fit; they scroll where the panel is low."""
+        """Put the boxes into as many columns as fit; they scroll if the panel is low."""
         room_for = min(self.width() / 380, self.height() / 200)
         scale = min(self.style_now.scale, max(LEAST_SCALE, room_for))
         self._size(replace(self.style_now, scale=scale))
@@ -236,7 +236,7 @@ class ExactnessPanel(Panel[Exactness]):
             box.setAccessibleDescription(box.toolTip())
 
     def _switch(self, name: str, checked: bool) -> None:
-        """Propose the scenario with a fault more or less: a step that can be undone."""
+        """Propose the scenario with one fault more or less: a step that can be undone."""
         scenario = self._session.scenario
         if scenario is not None:
             title = self.boxes[name].text()
@@ -246,7 +246,7 @@ class ExactnessPanel(Panel[Exactness]):
     # --- rows that the cursor has jumped over -----------------------------------------------
 
     def _fill(self, trace: Trace, snapshot: Snapshot, model: Exactness) -> None:
-        """Work out beside the window what is missing; once for each place it is missing at."""
+        """Compute beside the window what is missing, once for each place where it is missing."""
         visit = snapshot.visit
         place = (
             (visit.i, visit.j) if not algorithm_of(trace.workload).stores_scores else (visit.i, 0)
@@ -285,7 +285,7 @@ class ExactnessPanel(Panel[Exactness]):
     def _go(self) -> None:
         found = self._verdict.difference if self._verdict else None
         trace = self._session.trace
-        # A new run is the session's a moment before the panel shows it.
+        # The session has a new run a moment before the panel shows it.
         if found is None or trace is None or trace is not self._searched:
             return
         names = [op.name for op in trace.program.ops(found.visit.index)]
@@ -293,7 +293,7 @@ class ExactnessPanel(Panel[Exactness]):
 
 
 def step_words(trace: Trace, verdict: Verdict | None) -> str:
-    """Return where the numbers go wrong first, in words."""
+    """Return in words where the numbers become wrong."""
     if not trace.workload.faults.on:
         return "Faults: what a mistake in the algorithm would do"
     if verdict is None:

@@ -1,1 +1,1 @@
-"""The update of the op on show with its numbers, and where each of them came from."""
+"""The update of the current op with its numbers, and where each of them came from."""

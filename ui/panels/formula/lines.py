@@ -1,4 +1,4 @@
-"""What the Formula panel says: the lines of the update at this op, and where a number came from."""
+"""What the Formula panel says: the lines of the update at this op, and the source of a number."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FormulaModel:
     title : tuple of str
         Op, tile and row, longest first.
     cites : tuple of str
-        Where the paper has the op, longest first.
+        The op's place in the paper, longest first.
     lines : tuple of UpdateLine
         The update; those of the current op are marked.
     """
@@ -50,7 +50,7 @@ class FormulaModel:
 
 
 def formula_model(snapshot: Snapshot, report: RowReport) -> FormulaModel:
-    """Return what the panel says at a cursor of a row, and typeset its formulas."""
+    """Return what the panel says about a row at a cursor, and typeset its formulas."""
     op, w, visit = snapshot.op, snapshot.program.workload, snapshot.visit
     where = f"row block {visit.i}" if snapshot.in_softmax_launch else f"tile ({visit.i}, {visit.j})"
     name = op_label(op, w)
@@ -61,7 +61,7 @@ def formula_model(snapshot: Snapshot, report: RowReport) -> FormulaModel:
 
 
 def _cites(op: Op) -> tuple[str, ...]:
-    """Return paper, algorithm and line of an op; less of it where there is no room."""
+    """Return paper, algorithm and line of an op; shorter if there is no space."""
     parts = op.cites.split(", ")
     return tuple(", ".join(parts[n:]) for n in range(len(parts)))
 
@@ -69,8 +69,8 @@ def _cites(op: Op) -> tuple[str, ...]:
 def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ...]:
     """Return the lines of the update at this op, with the row's numbers.
 
-    They are those of `softmax_lines`, with S and its mask before them, LSE after them, and a line
-    of its own for an op that moves tiles or starts them.
+    They are those of `softmax_lines`, with S and its mask before them and LSE after them, and
+    another line for an op that moves tiles or starts them.
     """
     lines = list(softmax_lines(snapshot, report))
     row, r = report.row, report.row - snapshot.visit.rows.start
@@ -175,7 +175,7 @@ class ExplanationText:
     title : tuple of tuple of Piece
         The cell and its value, longest first.
     state : str
-        What has become of it.
+        What has been done to it.
     lines : tuple of tuple of Piece
         Sentences and equations.
     terms : tuple of tuple of Piece
@@ -183,7 +183,7 @@ class ExplanationText:
     count : int
         Terms that there are.
     total : tuple of Piece
-        The sum of all terms; empty where there is none.
+        The sum of all terms; empty if there is none.
     """
 
     title: tuple[Pieces, ...]
@@ -239,7 +239,7 @@ def _number(found: Number) -> Piece:
 
 
 def _term(term: Term, sums: TermSum) -> Pieces:
-    """Return one term: its index, its factors and what they come to."""
+    """Return one term: its index, its factors and their product."""
     letters = len(str(sums.terms[-1].index))
     out: list[Piece | str] = [f"{term.index:>{letters}}: ", _number(term.factors[0])]
     if len(term.factors) > 1:

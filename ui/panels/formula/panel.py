@@ -52,7 +52,7 @@ class FormulaPanel(Panel[FormulaModel]):
     Parameters
     ----------
     session : Session
-        Told which cell is selected.
+        Gets the cell that is selected.
     """
 
     def __init__(self, session: Session) -> None:
@@ -98,7 +98,7 @@ class FormulaPanel(Panel[FormulaModel]):
         self.update()
 
     def _describe(self) -> None:
-        """Say for screen readers what is shown, the link with the focus first."""
+        """Say for screen readers what is shown, and which link has the focus."""
         if self._model is None:
             return
         words = []
@@ -141,7 +141,7 @@ class FormulaPanel(Panel[FormulaModel]):
             super().keyPressEvent(event)
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Go with Tab from number to number, and on to the next control after the last."""
+        """Move with Tab from number to number, and after the last one to the next control."""
         at = self._focus
         if at is None or not self.links:
             return super().focusNextPrevChild(forward)
@@ -152,7 +152,7 @@ class FormulaPanel(Panel[FormulaModel]):
         return True
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Begin with the first number, or from behind with the last."""
+        """Begin with the first number, or with the last if one comes from behind."""
         super().focusInEvent(event)
         if not self.links:
             return
@@ -162,12 +162,12 @@ class FormulaPanel(Panel[FormulaModel]):
             self._set_focus(0)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Mark no number any more."""
+        """Mark no number any longer."""
         super().focusOutEvent(event)
         self._set_focus(None)
 
     def event(self, event: QEvent) -> bool:
-        """Say what a number is called where the pointer rests on it."""
+        """Show the name of a number when the pointer rests on it."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             at = self.laid.link_at(QPointF(event.pos())) if self.laid else None
             if at is None:
@@ -192,7 +192,7 @@ class FormulaPanel(Panel[FormulaModel]):
     # --- painting -------------------------------------------------------------------------
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay everything out anew."""
+        """Lay everything out again."""
         super().resizeEvent(event)
         self._lay_out()
 

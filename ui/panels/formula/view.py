@@ -1,6 +1,6 @@
 """The Formula panel's picture: the update large, its numbers as links, and a cell's explanation.
 
-Where there is little room the other lines of the update go first, then the words of the
+If there is little space, the other lines of the update are left out first, then the words of the
 explanation, then terms of its sum; letters are never cut.
 """
 
@@ -28,7 +28,7 @@ HINT = (
 )
 _TEXT, _BIG, _SMALL = 12, 17, 13
 _NUMBERS = 17
-"""Height of the row of numbers under a large formula."""
+"""Height of the row of numbers below a large formula."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Link:
     Attributes
     ----------
     rect : QRectF
-        Where it is.
+        Its place.
     text : str
         As it is written.
     cell : Cell
-        What it selects.
+        The cell that it selects.
     hint : str
-        What it is called.
+        Its name.
     """
 
     rect: QRectF
@@ -55,7 +55,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Text that is no link."""
+    """Text that is not a link."""
 
     rect: QRectF
     text: str
@@ -118,14 +118,14 @@ class FormulaLayout:
 def formula_layout(
     model: FormulaModel, explanation: ExplanationText | None, style: Style, rect: QRectF
 ) -> FormulaLayout:
-    """Return where everything goes.
+    """Return the places of everything.
 
     Parameters
     ----------
     model : FormulaModel
         The update.
     explanation : ExplanationText or None
-        The selected cell; None where none is selected.
+        The selected cell; None if none is selected.
     style : Style
         Fonts.
     rect : QRectF
@@ -148,12 +148,12 @@ def formula_layout(
 
 
 def _head(lay: FormulaLayout, model: FormulaModel, rect: QRectF) -> float:
-    """Place op and citation, side by side or, where they are long, one below the other."""
+    """Place op and citation, side by side or, if they are long, one below the other."""
     px, bold, text = lay.style.px, lay.font("bold"), lay.font("text")
     row = QRectF(rect.x(), rect.y(), rect.width(), px(17))
     title = first_that_fits(model.title, rect.width(), bold)
     room = rect.width() - px(14)
-    # Rather a shorter title than no citation.
+    # A shorter title is better than no citation.
     for title in model.title:
         left = room - text_width(bold, title)
         cite = next((c for c in model.cites if text_width(text, c) <= left), "")
@@ -173,10 +173,10 @@ def _update(
     rect: QRectF,
     explanation: ExplanationText | None,
 ) -> float:
-    """Place the lines: those of the current op large, as many others as leave room below."""
+    """Place the lines: those of the current op large, and as many others as fit below."""
     px = lay.style.px
     kept = {n for n, one in enumerate(lines) if one.current}
-    # With little room, formula and numbers of the current lines share a row as well.
+    # With little space, formula and numbers of the current lines also share a row.
     below = px(58 if explanation is not None else 26)
     large = sum(_line_height(lay, lines[n], True) for n in kept) + below <= rect.height()
     heights = [_line_height(lay, one, large) for one in lines]
@@ -206,7 +206,7 @@ def _update(
 
 
 def _line_height(lay: FormulaLayout, one: UpdateLine, large: bool) -> float:
-    """Return the height of a line: a fraction is higher than the rows are apart."""
+    """Return the height of a line: a fraction is higher than the distance of the rows."""
     px = lay.style.px
     large = large and one.current
     picture = formula(one.latex, round(px(_BIG if large else _SMALL)))
@@ -217,7 +217,7 @@ def _line_height(lay: FormulaLayout, one: UpdateLine, large: bool) -> float:
 
 
 def _large_line(lay: FormulaLayout, one: UpdateLine, place: QRectF) -> None:
-    """Place a line of the current op: the formula, and the numbers underneath."""
+    """Place a line of the current op: the formula, and the numbers below it."""
     px = lay.style.px
     size = round(px(_BIG))
     width = formula(one.latex, size).width
@@ -253,7 +253,7 @@ def _choice(lay: FormulaLayout, choices: Sequence[Pieces], width: float) -> Piec
 
 
 def _put(lay: FormulaLayout, pieces: Pieces, row: QRectF, role: str) -> None:
-    """Place pieces in one row; they are known to fit."""
+    """Place pieces in one row, into which they fit."""
     x, font = row.x(), lay.font()
     for piece in pieces:
         x = _put_one(lay, piece, x, row, role, font)
@@ -292,7 +292,7 @@ def _explanation(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> Non
         y += step
     else:
         y = _flow(lay, (Piece(said.state),), rect, y + step, "muted")
-    # A row of terms and their sum are worth more than the last of the lines.
+    # A row of terms and their sum are more important than the last of the lines.
     kept = 2 * step if said.terms else 0.0
     for pieces in said.lines:
         rows = _rows(lay, pieces, rect.width())
@@ -333,7 +333,7 @@ def _split(piece: Piece) -> list[Piece]:
 
 
 def _flow(lay: FormulaLayout, pieces: Pieces, rect: QRectF, y: float, role: str) -> float:
-    """Place pieces in as many rows as they take; return where the next begins."""
+    """Place pieces in as many rows as they need; return where the next begins."""
     step = lay.style.px(18)
     for n, row in enumerate(_rows(lay, pieces, rect.width())):
         if y + step > rect.bottom() + 1:
@@ -345,7 +345,7 @@ def _flow(lay: FormulaLayout, pieces: Pieces, rect: QRectF, y: float, role: str)
 
 
 def _terms(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> None:
-    """Place as many terms as fit, column by column, how many more there are, and the sum."""
+    """Place as many terms as fit, column by column, the number of further terms, and the sum."""
     px = lay.style.px
     step = px(18)
     if rect.height() < step:
@@ -381,7 +381,7 @@ def paint_formula(
     painter : QPainter
         Where to.
     lay : FormulaLayout
-        What and where.
+        What is painted, and where.
     hover, focus : int, optional
         Numbers of the links under the pointer and with the keyboard's focus.
     """

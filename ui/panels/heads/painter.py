@@ -30,26 +30,26 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class HeadsState:
-    """Everything that the picture says.
+    """Everything that the picture shows.
 
     Attributes
     ----------
     title : str
         Whose heads.
     ways : tuple of HeadSharing
-        From MHA through GQA to MQA, then MLA where there is a latent.
+        From MHA through GQA to MQA, then MLA if there is a latent row.
     at : int
-        Which of them is on show.
+        Which of them is shown.
     tokens : int
         How many a decoded token reads.
     dtype : str
         Element type of the cache.
     value_dim : int or None
-        Width of a value, where it is not that of a key.
+        Width of a value, if it is not that of a key.
     fixed : str
         Why the heads cannot be changed; empty: they can.
     current : int or None
-        The query head that the board shows; None where it shows none of these.
+        The query head that the board shows; None if it shows none of these.
     """
 
     title: str
@@ -63,7 +63,7 @@ class HeadsState:
 
     @property
     def way(self) -> HeadSharing:
-        """The way on show."""
+        """The way that is shown."""
         return self.ways[self.at]
 
 
@@ -78,7 +78,7 @@ class Row:
 
 
 def scenario_state(w: Workload, fixed: str, current: int | None = None) -> HeadsState:
-    """Return the heads of a scenario: one layer, no projections, as there is no hidden width."""
+    """Return the heads of a scenario: one layer, no projections, as no hidden width is known."""
     heads, kv_heads = w.input_heads
     model = AttentionModel("this scenario", 1, heads, w.head_dim, kv_heads)
     ways = all_sharings(model)
@@ -98,7 +98,7 @@ def model_state(model: AttentionModel, at: int | None, tokens: int, dtype: str) 
 
 
 def token_bytes(state: HeadsState, way: HeadSharing) -> int:
-    """Return the bytes that one token adds to the cache of all layers, no window cap."""
+    """Return the bytes that one token adds to the cache of all layers, without a window."""
     return _halves(state, way, lambda sharing: sharing.bytes_per_token(state.dtype))
 
 
@@ -108,7 +108,7 @@ def read_bytes(state: HeadsState, way: HeadSharing) -> int:
 
 
 def _halves(state: HeadsState, way: HeadSharing, count: Callable[[HeadSharing], int]) -> int:
-    """Count K and V, which may be of two widths: half of each count is K's or V's."""
+    """Count K and V, which may have two widths: half of each count is K's or V's."""
     if state.value_dim is None:
         return count(way)
     values = head_sharing(replace(way.model, head_dim=state.value_dim))
@@ -139,7 +139,7 @@ def rows(state: HeadsState) -> tuple[Row, ...]:
 
 
 def title_words(state: HeadsState) -> list[str]:
-    """Return what is on show, longest first."""
+    """Return the current way in words, longest first."""
     way = state.way
     name = f"{state.title}: {way_name(way)}"
     return [f"{name}, {_KINDS[way.kind]}", f"{way_name(way)}, {_KINDS[way.kind]}", name,
@@ -147,7 +147,7 @@ def title_words(state: HeadsState) -> list[str]:
 
 
 def notes(state: HeadsState) -> list[str]:
-    """Return what has to be known to read the table, most important first."""
+    """Return what one has to know to read the table, most important first."""
     way, out = state.way, []
     if state.fixed:
         out.append(state.fixed)
@@ -170,7 +170,7 @@ def notes(state: HeadsState) -> list[str]:
 
 
 def state_words(state: HeadsState) -> str:
-    """Return the whole picture in words, for those who do not see it."""
+    """Return the whole picture in words, for screen readers."""
     row = rows(state)[state.at]
     parts = ", ".join(f"{part} {n}" for part, n in zip((*PARTS, "all"), row.weights, strict=True))
     shown = f" The board shows query head {state.current}." if state.current is not None else ""
@@ -181,7 +181,7 @@ def state_words(state: HeadsState) -> str:
 
 
 def group_colour(theme: Theme, tensor: str, group: int) -> QColor:
-    """Return a tensor's colour in a group of heads: every other group is fainter."""
+    """Return a tensor's colour in a group of heads: every other group is paler."""
     colour = theme.tensor(tensor)
     return mixed(colour, theme.panel, 0.45) if group % 2 else colour
 
@@ -201,7 +201,7 @@ def paint_heads(painter: QPainter, state: HeadsState, style: Style, rect: QRectF
     style : Style
         Theme and text scale.
     rect : QRectF
-        Place; the table keeps the rows around the way on show where it is low.
+        Place; if it is low, the table keeps the rows around the current way.
     """
     style = fitting(style, rect, MIN_SIZE)
     px, line = style.px, style.px(_LINE)
@@ -233,7 +233,7 @@ def paint_heads(painter: QPainter, state: HeadsState, style: Style, rect: QRectF
 
 
 def _note_lines(state: HeadsState, style: Style, width: float, most: int) -> list[str]:
-    """Return the notes in lines; those at the end are left out where there is no room."""
+    """Return the notes in lines; those at the end are left out if there is no space."""
     font, out = style.text_font(11.5), [""]
     found = rows(state)
     said = [] if _columns(found, style, width)[3:4] == [(PARTS[0], 3)] else _matrix_words(state)
@@ -250,7 +250,7 @@ def _note_lines(state: HeadsState, style: Style, width: float, most: int) -> lis
 
 
 def _matrix_words(state: HeadsState) -> list[str]:
-    """Return the counts of the matrices on show, where the table has no room for them."""
+    """Return the counts of the matrices, if the table has no space for them."""
     counts = {part: state.way.parameters(part) for part in PARTS}
     return [f"{part} {count_text(n)}" for part, n in counts.items() if n is not None]
 
@@ -304,7 +304,7 @@ def _paint_groups(painter: QPainter, state: HeadsState, style: Style, rect: QRec
 
 
 def _mark(painter: QPainter, style: Style, box: QRectF, start: QPointF, end: QPointF) -> None:
-    """Frame the head that is on the board, and draw its line to what it reads."""
+    """Frame the head that is on the board, and draw the line to its KV head."""
     painter.setPen(QPen(QColor(style.theme.current), style.px(2)))
     painter.drawLine(start, end)
     outline(painter, box, style.theme.current, style.px(2.5))
@@ -344,7 +344,7 @@ def _paint_kv(painter: QPainter, group: int, style: Style, block: QRectF) -> Non
 def _paint_latent(
     painter: QPainter, way: HeadSharing, style: Style, block: QRectF, middle: float
 ) -> None:
-    """Draw MLA's one row, the key with RoPE as its own part, and what makes K and V of it."""
+    """Draw MLA's one row, with the RoPE key as a separate part, and what makes K and V of it."""
     theme, font, px = style.theme, style.text_font(11), style.px
     latent, turned = way.model.latent_dim or 0, way.model.rope_dim or 0
     painter.fillRect(block, mixed(theme.panel, theme.tensor("S"), 0.4))
@@ -377,7 +377,7 @@ def _paint_latent(
 
 
 def _paint_table(painter: QPainter, state: HeadsState, style: Style, rect: QRectF) -> None:
-    """Write the figures of the ways, that on show framed."""
+    """Write the figures of the ways, with a frame around the current one."""
     theme, line = style.theme, style.px(_LINE)
     found = rows(state)
     shown = max(int((rect.height() + 0.5) // line) - 1, 1)

@@ -78,9 +78,9 @@ class _Picture(QWidget):
 
 @guarded
 class HeadsPanel(Panel[None]):
-    """Query heads over what they share; a slider from MHA through GQA to MQA.
+    """Query heads above what they share; a slider from MHA through GQA to MQA.
 
-    While it is dragged the picture alone follows; the scenario is changed when it is let go.
+    While it is dragged, only the picture follows; the scenario is changed when it is released.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class HeadsPanel(Panel[None]):
     # --- what is shown --------------------------------------------------------------------
 
     def show_view(self, view: View, model: None = None) -> None:
-        """Show a view: another scenario, and of it the head that the board shows."""
+        """Show a view: a new scenario, and which of its heads the board shows."""
         workload = view.snapshot.program.workload
         head = workload.picked[view.snapshot.visit.head]
         if workload is not self._workload or head != self._head:
@@ -126,12 +126,12 @@ class HeadsPanel(Panel[None]):
                 self._refresh()
 
     def choose(self, name: str, value: str) -> None:
-        """Take a choice: whose heads, which model, how many tokens, which element type."""
+        """Accept a choice: whose heads, which model, how many tokens, which element type."""
         if name == "of":
             self.of = value
         elif name == "model":
             model = self._chosen.own if value == _OWN else models()[value]
-            assert model is not None  # the entry is off until a file has been read
+            assert model is not None  # the entry is disabled until a file has been read
             self._chosen.take(model, by_hand=True)
             return
         elif name == "tokens":
@@ -142,18 +142,18 @@ class HeadsPanel(Panel[None]):
         self._refresh(self.state.at if keep and self.state else None)
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Take what a lesson has chosen: its model, or the scenario's heads."""
+        """Show what a lesson has chosen: its model, or the scenario's heads."""
         self.of = "model" if choices.model else "scenario"
         self.tokens = choices.tokens if choices.tokens in _TOKENS else _TOKENS[1]
         self._chosen.take(models()[choices.model] if choices.model else self._chosen.model)
 
     @property
     def model(self) -> str:
-        """Name of the model that is chosen, here or for the KV cache."""
+        """Name of the chosen model, chosen here or for the KV cache."""
         return self._chosen.model.name
 
     def _follow(self) -> None:
-        """Show the model that somebody has chosen beside it; that of a lesson where it is asked."""
+        """Show the model that was chosen in another panel; a lesson's only if it is wanted."""
         if self._chosen.by_hand:
             self.of = "model"
         self._show_choices()
@@ -213,7 +213,7 @@ class HeadsPanel(Panel[None]):
             self._propose()
 
     def _propose(self) -> None:
-        """Propose the scenario with the KV heads on show."""
+        """Propose the scenario with the current KV heads."""
         scenario, w, state = self._session.scenario, self._workload, self.state
         if self.of != "scenario" or scenario is None or w is None or state is None:
             return

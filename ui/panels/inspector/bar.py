@@ -1,4 +1,4 @@
-"""The controls over the attention inspector: sliders, switches and buttons on lines that fit."""
+"""The controls above the attention inspector: sliders, switches and buttons on lines that fit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TIPS = {
 
 @guarded
 class _Slider(QSlider):
-    """A slider that scrolling past does not move."""
+    """A slider that does not move when one scrolls over it."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
@@ -49,7 +49,7 @@ def temperature_at(place: int) -> float:
 
 
 class InspectorBar(QWidget):
-    """Temperature, causal, window and sinks, and what is done with them."""
+    """Temperature, causal, window and sinks, and the buttons that use them."""
 
     changed = Signal(object)
     """The new `MapSettings`, at every move of a slider."""
@@ -116,7 +116,7 @@ class InspectorBar(QWidget):
         self.changed.emit(self.settings)
 
     def show_settings(self, settings: MapSettings, keys: int) -> None:
-        """Show settings without telling; windows go up to so many `keys`."""
+        """Show settings without emitting them; windows have at most so many `keys`."""
         self.settings, self.keys = settings, keys
         at = round(100 * math.log10(settings.temperature)) if settings.temperature > 0 else 0
         places = {"temperature": at, "window": settings.window, "sinks": settings.sinks}
@@ -132,7 +132,7 @@ class InspectorBar(QWidget):
         self._write()
 
     def show_put(self, can: bool, why: str) -> None:
-        """Say whether there is anything to put into the scenario, and why not."""
+        """Say whether the scenario can take the settings, and why not."""
         self.buttons["put"].setEnabled(can)
         self.buttons["put"].setToolTip(f"{_TIPS['put']} {why}".strip())
 
@@ -166,7 +166,7 @@ class InspectorBar(QWidget):
         )
 
     def arrange(self, width: float) -> int:
-        """Place everything in lines of at most `width` pixels; return the height that takes."""
+        """Place everything in lines of at most `width` pixels; return the height."""
         style = self.style_now
         px, font = style.px, style.text_font(12)
         groups = [*(self._slider_sizes(name, font) for name in self.sliders)]
@@ -174,7 +174,7 @@ class InspectorBar(QWidget):
         for button in self.buttons.values():
             order.append([button])
             groups.append([text_width(font, button.text()) + px(16)])
-        # Causal stands with what it goes with.
+        # Causal is beside the controls that belong to it.
         order.insert(1, order.pop(3))
         groups.insert(1, groups.pop(3))
         gap = px(10)

@@ -1,4 +1,4 @@
-"""The painted part of the inspector: its map zooms, pans and reads as the board does."""
+"""The painted part of the inspector: its map zooms, moves and reads as the board does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ZOOMS = {Qt.Key.Key_Plus: STEP, Qt.Key.Key_Equal: STEP, Qt.Key.Key_Minus: 1 / S
 
 @guarded
 class InspectorCanvas(QWidget):
-    """Paints what the panel holds, and hands on what a pointer and keys do to it.
+    """Paints what the panel has, and passes on what a pointer and keys do to it.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class InspectorCanvas(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def place(self) -> QRectF:
-        """Return where to paint."""
+        """Return the place of the picture."""
         return QRectF(self.rect()).adjusted(2, 0, -2, -4)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -76,7 +76,7 @@ class InspectorCanvas(QWidget):
     # --- what part of the map is shown ----------------------------------------------------
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
-        """Show less of the map, larger, about a point or its middle."""
+        """Show less of the map, larger, around a point or its middle."""
         model = self._panel.model
         if model is not None:
             layout = self._panel.layout_now()
@@ -88,7 +88,7 @@ class InspectorCanvas(QWidget):
         self._take(View())
 
     def reveal(self, row: int) -> None:
-        """Move the map as far as it takes to show a row."""
+        """Move the map just far enough to show a row."""
         model = self._panel.model
         if model is not None:
             self._take(revealing_row(model, self._panel.layout_now(), self.view, row))
@@ -146,9 +146,9 @@ class InspectorCanvas(QWidget):
         self.update()
 
     def event(self, event: QEvent) -> bool:
-        """Keep the keys that zoom from the board while the inspector has the keyboard.
+        """Keep the zoom keys from the board while the inspector has the keyboard focus.
 
-        And the tool tip of what is around it from what is read: nothing comes of it.
+        It also suppresses the tool tip of the surrounding widget.
         """
         if event.type() == QEvent.Type.ToolTip:
             QToolTip.hideText()
@@ -168,7 +168,7 @@ class InspectorCanvas(QWidget):
 
 
 def _factor(event: QKeyEvent) -> float | None:
-    """Return by how much a key zooms; None for every other."""
+    """Return the factor of a zoom key; None for every other key."""
     held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
     zooms = held == Qt.KeyboardModifier.ControlModifier
     return _ZOOMS.get(Qt.Key(event.key())) if zooms else None

@@ -1,4 +1,4 @@
-"""Where the parts of the attention inspector stand."""
+"""The places of the parts of the attention inspector."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class InspectorLayout:
     Attributes
     ----------
     title, notes : QRectF
-        What the pointer reads, and what has to be known.
+        What the pointer reads, and what one has to know.
     caption : QRectF
-        Over the map: what its axes are.
+        Above the map: what its axes are.
     cells : QRectF
         The coloured cells of the map.
     grid : Grid
         How many there are, and of what.
     row_labels, key_labels : QRectF
-        Where the tokens stand.
+        The places of the tokens.
     bar : QRectF
         The colour bar with its words.
     heads : tuple of (int, QRectF)
         Small maps, each with its caption below.
     heads_title : QRectF
-        Over them.
+        The title above them.
     read : QRectF
         Lines from the row to what it reads.
     blend : QRectF
@@ -99,7 +99,7 @@ class InspectorLayout:
 def inspector_layout(
     model: InspectorModel, style: Style, rect: QRectF, view: View | None = None
 ) -> InspectorLayout:
-    """Return where everything stands; parts without room are left out."""
+    """Return the places of everything; parts without space are left out."""
     px = style.px
     line = px(19)
     title = QRectF(rect.x(), rect.y(), rect.width(), line)
@@ -109,7 +109,7 @@ def inspector_layout(
     body.setTop(notes.bottom() + px(2))
     area, heads, read, blend = _places(body, style)
     if model.small is None and model.workload.heads == 1 and not heads.isEmpty():
-        # The only head has no map: what is below its place has that room as well.
+        # A single head has no small map, so what is below its place gets that space, too.
         (read if read.left() == heads.left() and area.top() == heads.top() else area).setTop(
             heads.top()
         )
@@ -148,7 +148,7 @@ def _places(body: QRectF, style: Style) -> tuple[QRectF, QRectF, QRectF, QRectF]
 
 
 def _stacked(side: QRectF, style: Style) -> tuple[QRectF, QRectF, QRectF]:
-    """Return small maps, row and output under one another, the less important left out."""
+    """Return small maps, row and output above each other; the less important are left out."""
     px, gap, none = style.px, style.px(10), QRectF()
     least = (px(92), px(106), px(112))
     shares = (0.4, 0.33, 0.27)
@@ -186,13 +186,13 @@ def _heads(
 
     columns = max(range(1, count + 1), key=side_of)
     side = side_of(columns)
-    if side < px(20):  # not all fit: those around the head on show do
+    if side < px(20):  # if not all fit, those around the current head are shown
         side = px(20)
         columns = max(1, int((room.width() + gap) / (side + gap)))
     lines = max(1, int((room.height() + gap + 0.5) / (side + below + gap)))
     shown = min(count, columns * lines)
     first = min(max(model.head - shown // 2, 0), count - shown)
-    # Close together, where captions have room.
+    # They are close together if captions have space.
     wide = text_width(style.text_font(LABEL), "+ head 00")
     step = min(max(side, wide) + gap, (room.width() + gap) / columns)
     out = []
@@ -206,7 +206,7 @@ def _heads(
 def zoomed_map(
     model: InspectorModel, layout: InspectorLayout, view: View, at: QPointF, factor: float
 ) -> View:
-    """Return the view of the map zoomed with what is shown at a point staying there."""
+    """Return the view of the map zoomed in such a way that a point stays where it is."""
     box, before = layout.cells, layout.grid
     across = min(max((at.x() - box.x()) / box.width(), 0.0), 1.0)
     down = min(max((at.y() - box.y()) / box.height(), 0.0), 1.0)
@@ -225,7 +225,7 @@ def panned_map(model: InspectorModel, layout: InspectorLayout, view: View, by: Q
 
 
 def revealing_row(model: InspectorModel, layout: InspectorLayout, view: View, row: int) -> View:
-    """Return the view of the map moved as far as it takes to show a query row."""
+    """Return the view of the map moved just far enough to show a query row."""
     at, grid = model.rows.index(row), layout.grid
     shown = grid.rows * grid.tall
     if grid.top <= at < grid.top + shown:
@@ -245,7 +245,7 @@ def _map(
     names = [model.row_label(row) for row in _few(model.rows)]
     keys = [model.key_label(key) for key in _few(range(model.keys))]
     left = min(max(text_width(font, name) for name in names), px(84)) + px(8)
-    # Words that fit side by side lie flat; others stand.
+    # Words that fit side by side are horizontal; others are vertical.
     stand = min(max(text_width(font, name) for name in keys), px(72)) + px(6)
     if area.height() < px(260):
         stand = line if not model.tokens else 0.0
@@ -269,7 +269,7 @@ def _map(
 
 
 def _few(numbers: range) -> range:
-    """Return about 100 of some numbers, the last too: enough to know how wide labels are."""
+    """Return about 100 of some numbers, including the last: enough to know how wide labels are."""
     return numbers[:: -max(len(numbers) // 100, 1)]
 
 
@@ -287,5 +287,5 @@ def _strips(style: Style, box: QRectF) -> tuple[QRectF, ...]:
 
 
 def label_step(size: float, least: float) -> int:
-    """Return that every so many labels fit, where cells are `size` and labels need `least`."""
+    """Return n such that every n-th label fits, if cells are `size` and labels need `least`."""
     return next((step for step in STEPS if step * size >= least), 0)

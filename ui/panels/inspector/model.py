@@ -18,12 +18,12 @@ from ui.look.heat import Kept
 from ui.look.units import count_text, exact_text, number_text
 
 KEPT = Kept(64, 64 * 2**20)
-"""Shrunk maps and their images, while the weights that they are of live."""
+"""Pooled maps and their images, kept as long as their weights exist."""
 
 
 @dataclass(frozen=True, eq=False)
 class InspectorModel:
-    """One head, or two against each other, and the small maps of all heads.
+    """One head, or two heads compared, and the small maps of all heads.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class InspectorModel:
     maps : AttentionMaps
         Weights of `head` and of `other`.
     head : int
-        The head on show.
+        The current head.
     other : int or None
         The head that it is compared with.
     v : ndarray
@@ -40,7 +40,7 @@ class InspectorModel:
     small : ndarray or None
         (all heads, r, c) float32, each the largest weight of a block; None: not made.
     notes : tuple of str
-        What has to be known: what was left out, what the file binds.
+        What one has to know: what was left out, what the file determines.
     """
 
     workload: Workload
@@ -53,7 +53,7 @@ class InspectorModel:
 
     @cached_property
     def difference(self) -> HeadDifference | None:
-        """The two heads against each other."""
+        """The two heads compared."""
         return None if self.other is None else self.maps.difference(self.head, self.other)
 
     @property
@@ -72,20 +72,20 @@ class InspectorModel:
         return self.workload.seqlen_k
 
     def name_of(self, head: int) -> str:
-        """Return what a head is called: by its number in the input."""
+        """Return the name of a head: its number in the input."""
         return f"head {self.workload.picked[head]}"
 
     @property
     def tokens(self) -> bool:
-        """Whether the input says its tokens."""
+        """Whether the input has its tokens."""
         return bool(self.workload.tokens)
 
     def row_label(self, row: int) -> str:
-        """Return what stands beside a row: its token, or its number."""
+        """Return the label of a row: its token, or its number."""
         return self.workload.query_token(row) or count_text(row)
 
     def key_label(self, key: int) -> str:
-        """Return what stands under a column."""
+        """Return the label of a column."""
         return self.workload.tokens[key] if self.tokens else count_text(key)
 
     def row_name(self, row: int) -> str:
@@ -129,7 +129,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How a map is shrunk to the room that it has.
+    """How a map is reduced to the space that it has.
 
     Attributes
     ----------
@@ -150,13 +150,13 @@ class Grid:
 
     @property
     def words(self) -> str:
-        """What one coloured cell stands for; empty: one pair."""
+        """The block that one coloured cell stands for; empty if it is one pair."""
         if self.tall == self.wide == 1:
             return ""
         return f"each cell the largest of {self.tall} × {count_text(self.wide)}"
 
     def cell_of(self, row: int, key: int) -> tuple[int, int]:
-        """Return the cell of a row of the map and a key, which may lie outside."""
+        """Return the cell of a row of the map and a key, which may be outside."""
         return (row - self.top) // self.tall, (key - self.left) // self.wide
 
     def row_at(self, r: int) -> int:
@@ -169,13 +169,13 @@ class Grid:
 
 
 def map_view(model: InspectorModel, view: View) -> View:
-    """Return a view of the map with nothing outside it: x counts keys, y rows of the map."""
+    """Return a view of the map that shows nothing outside it: x counts keys, y rows of the map."""
     height, width = model.values.shape
     return clamped((height, width, 1, 1), view)
 
 
 def grid_of(model: InspectorModel, rows: int, cols: int, view: View | None = None) -> Grid:
-    """Return the grid of what a view shows that fits into so many rows and columns."""
+    """Return the grid of a view's part of the map, with at most so many rows and columns."""
     view = map_view(model, view or View())
 
     def along(count: int, start: float, most: int) -> tuple[int, int, int]:
@@ -190,7 +190,7 @@ def grid_of(model: InspectorModel, rows: int, cols: int, view: View | None = Non
 
 
 def shrunk(model: InspectorModel, grid: Grid) -> F32:
-    """Return the value of largest magnitude of each block, (rows, cols); −∞ where none is seen."""
+    """Return the value of largest magnitude of each block, (rows, cols); −∞ if all are hidden."""
     key = ("shrunk", model.head, model.other, grid)
 
     def make() -> F32:
@@ -233,7 +233,7 @@ def peak(model: InspectorModel, grid: Grid, r: int, c: int) -> tuple[int, int]:
     if grid.tall * grid.wide > 1 and model.maps.mask.hides:
         all_rows = range(model.rows[rows.start], model.rows[rows.stop - 1] + 1)
         seen: NDArray[np.bool_] = model.maps.mask.visible(all_rows, keys)
-        size[~seen] = -1.0  # a visible key may weigh 0 just as hidden ones do
+        size[~seen] = -1.0  # a visible key may have weight 0, as hidden keys do
     at, column = divmod(int(size.argmax()), block.shape[1])
     return model.rows[rows[at]], keys[column]
 
@@ -244,7 +244,7 @@ def mask_of(workload: Workload, settings: MapSettings) -> Mask:
 
 
 def with_hidden(small: F32, mask: Mask, size: tuple[int, int]) -> F32:
-    """Return small maps of all rows with −∞ where a block holds no visible pair.
+    """Return small maps of all rows, with −∞ for a block without visible pairs.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def with_hidden(small: F32, mask: Mask, size: tuple[int, int]) -> F32:
     mask : Mask
         Which pairs are visible.
     size : (int, int)
-        Most rows and columns, which the blocks were cut for.
+        Most rows and columns, for which the blocks were cut.
     """
     if not mask.hides:
         return small
@@ -271,7 +271,7 @@ def with_hidden(small: F32, mask: Mask, size: tuple[int, int]) -> F32:
 
 
 def reading(model: InspectorModel, pointer: Pointer) -> str:
-    """Return what the pointer reads, with the number bit for bit."""
+    """Return what the pointer reads, with the exact number."""
     row, key = pointer.row, pointer.key
     head = model.name_of(model.head)
     if key is None:
@@ -305,7 +305,7 @@ def entropy_words(model: InspectorModel, row: int) -> str:
 
 
 def moved_words(model: InspectorModel, row: int) -> str:
-    """Return how much of a row's weight two heads put on different keys."""
+    """Return which share of a row's weight two heads give to different keys."""
     assert model.difference is not None
     assert model.other is not None
     moved = float(model.difference.moved[model.rows.index(row)])

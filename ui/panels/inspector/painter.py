@@ -42,7 +42,7 @@ def paint_inspector(
     rect: QRectF,
     view: View | None = None,
 ) -> None:
-    """Paint everything that has room; `view` says what part of the map is shown."""
+    """Paint everything for which there is space; `view` says which part of the map is shown."""
     layout = inspector_layout(model, style, rect, view)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     t = style.theme
@@ -62,7 +62,7 @@ def paint_inspector(
 
 
 def diverging(theme: Theme) -> U32:
-    """Return a map from red (most negative) over the ground to blue (most positive)."""
+    """Return a map from red (most negative) over the background to blue (most positive)."""
     low, high, ground = QColor(theme.bad), theme.tensor("Q"), QColor(theme.empty)
     if not theme.dark:
         ground = QColor("#FFFFFF")
@@ -73,13 +73,13 @@ def diverging(theme: Theme) -> U32:
 
 
 def rooted(values: F32) -> F32:
-    """Return where values stand on the colour bar: the root keeps small ones apart."""
+    """Return the places of values on the colour bar: with the root, small values are apart."""
     out = np.sign(values) * np.sqrt(np.abs(values))
     return np.asarray(np.where(np.isneginf(values), values, out), dtype=np.float32)
 
 
 def _words(theme: Theme, *, signed: bool) -> U32:
-    """Return the colours of the map; hidden pairs let the hatching under them through."""
+    """Return the colours of the map; hidden pairs are transparent, so that the hatching is seen."""
     words = diverging(theme) if signed else colour_map(theme, "P").copy()
     words[HIDDEN] = 0
     return words
@@ -191,7 +191,7 @@ def _paint_labels(
 
 
 def _shown(count: int, step: int, size: float, need: float, here: int | None) -> list[int]:
-    """Return which labels are drawn: every so many, and `here` in place of those too near."""
+    """Return which labels are drawn: every n-th, and `here` instead of those too near to it."""
     if not step:
         return [] if here is None else [here]
     every = [n for n in range(0, count, step) if here is None or abs(n - here) * size >= need]
@@ -250,7 +250,7 @@ def _paint_heads(
     if shown > 1:
         pitch = max(pitch, layout.heads[1][1].x() - layout.heads[0][1].x())
     for head, box in layout.heads:
-        if small is None:  # no map of it: hatching would say that it is all hidden
+        if small is None:  # it has no map, and hatching would mean that everything is hidden
             painter.fillRect(box, QColor(t.empty))
         else:
             if model.maps.mask.hides:
@@ -284,7 +284,7 @@ def _small_image(small: F32, head: int, style: Style) -> QImage:
 def _paint_read(
     painter: QPainter, model: InspectorModel, pointer: Pointer, style: Style, box: QRectF
 ) -> None:
-    """Lines from a token to the keys that it reads most, as wide as their weight."""
+    """Lines from a token to the keys that it reads most, as wide as their weights."""
     t, px, font = style.theme, style.px, style.text_font(LABEL)
     line, row = px(19), pointer.row
     head = model.name_of(model.head)
@@ -292,7 +292,7 @@ def _paint_read(
         f"{head}, {entropy_words(model, row)}", f"{head}: {short_entropy(model, row)}",
         short_entropy(model, row),
     ]  # fmt: skip
-    if pointer.key is None and model.other is None:  # the line over all says that
+    if pointer.key is None and model.other is None:  # the line above everything says so
         most = f"what {model.row_name(row)} reads most"
         texts = [f"{head}: {most}", most, "reads most"]
     words = first_that_fits(texts, box.width(), font)
@@ -313,7 +313,7 @@ def _paint_read(
         painter, QRectF(room.x(), middle - px(10), left, px(20)), token, name, t.current, LEFT
     )
     right = room.x() + 0.52 * room.width()
-    number = text_width(style.code_font(LABEL), "0.0e−00") + px(6)  # also where one is tiny
+    number = text_width(style.code_font(LABEL), "0.0e−00") + px(6)  # also if one of them is tiny
     for n, key in enumerate(keys):
         y = room.y() + (n + 0.5) * pitch
         weight = float(found.weights[key])
@@ -358,7 +358,7 @@ def _paint_blend(
     painter: QPainter, model: InspectorModel, pointer: Pointer, style: Style,
     layout: InspectorLayout,
 ) -> None:  # fmt: skip
-    """The output as a blend of values, V of the strongest key, and how they differ."""
+    """The output as a mean of values, V of the strongest key, and their difference."""
     t, px, font = style.theme, style.px, style.text_font(LABEL)
     box, row = layout.blend, pointer.row
     found = model.maps.lookup(model.head, row, model.v)
@@ -402,7 +402,7 @@ def _paint_blend(
 def pointed(
     model: InspectorModel, layout: InspectorLayout, point: QPointF, row: int
 ) -> Pointer | None:
-    """Return what a point of the picture means while `row` is on show; None: nothing."""
+    """Return the meaning of a point of the picture while `row` is shown; None: nothing."""
     cell = layout.grid_cell(point)
     if cell is not None:
         at, key = peak(model, layout.grid, *cell)

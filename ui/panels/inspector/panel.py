@@ -68,7 +68,7 @@ _TIP = (
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """Scores, and what they were made of."""
+    """Scores, and the trace of which they were made."""
 
     trace: Trace
     scores: HeadScores
@@ -76,10 +76,10 @@ class _Scores:
 
 @guarded
 class InspectorPanel(Panel[None]):
-    """Weights of the scenario's Q and K under settings of its own.
+    """Weights of the scenario's Q and K with separate settings.
 
-    Scores are made once beside the window; what the sliders change is worked out at once for the
-    heads on show, and beside the window for the small maps.
+    Scores are made once beside the window; what the sliders change is computed at once for the
+    shown heads, and beside the window for the small maps.
     """
 
     def __init__(self, session: Session) -> None:
@@ -98,7 +98,7 @@ class InspectorPanel(Panel[None]):
         self._small: F32 | None = None
         self._small_why = ""
         self.stopped = False
-        """Whether the scores are missing and nobody makes them: after Cancel, or a failure."""
+        """Whether the scores are missing and nobody is making them, after Cancel or a failure."""
         self._board_head = -1
         self.bar = InspectorBar(self)
         self.canvas = InspectorCanvas(self)
@@ -113,7 +113,7 @@ class InspectorPanel(Panel[None]):
 
     @property
     def pointer(self) -> Pointer:
-        """What is read: what is pointed at, else the row that the board explains."""
+        """What is read: the place under the pointer, or the row that the board explains."""
         if self.hovered is not None:
             return self.hovered
         assert self._view is not None
@@ -148,7 +148,8 @@ class InspectorPanel(Panel[None]):
         if old is None or _shape(old) != _shape(trace):
             self.canvas.fit()
         said = settings_of(w)
-        # What was put into the scenario comes back as its own; only causal may differ then.
+        # Settings that were put into the scenario come back as its own; only causal may differ
+        # then.
         if old is None or (
             said != settings_of(old.workload) and not same_but_causal(said, self.settings)
         ):
@@ -162,7 +163,7 @@ class InspectorPanel(Panel[None]):
         if made is not None and same_scores(made.trace, trace) and self._covers(made.scores.part):
             self._remap()
             self._shrink()
-        else:  # until they are there nothing is shown: these are the numbers of another run
+        else:  # until they are there nothing is shown, because these are the numbers of another run
             self.model = self.hovered = self._small = None
             self._small_why = ""
             self._tell()
@@ -174,7 +175,7 @@ class InspectorPanel(Panel[None]):
         return heads <= set(part.heads) and self._view.report.row in part.rows
 
     def _compute(self) -> None:
-        """Make the scores beside the window; of several wishes only the last counts."""
+        """Make the scores beside the window; of several requests only the last counts."""
         trace, view = self.trace, self._view
         assert trace is not None
         assert view is not None
@@ -201,7 +202,7 @@ class InspectorPanel(Panel[None]):
         self._session.tasks.start("inspector", "attention scores", job, done)
 
     def _show_stop(self) -> None:
-        """Say that the scores are missing, where they are: what was shown is of other rows."""
+        """Say that the scores are missing, if they are: what was shown is of other rows."""
         if self._made is None and self.trace is not None:
             self.stopped = True
             self.model = self.hovered = None
@@ -239,7 +240,7 @@ class InspectorPanel(Panel[None]):
         self._session.tasks.start("inspector heads", "small maps of all heads", job, done)
 
     def _remap(self) -> None:
-        """Work out the weights of the heads on show."""
+        """Compute the weights of the shown heads."""
         if self._made is None:
             return
         heads = (self.head,) if self.other is None else (self.head, self.other)
@@ -298,20 +299,20 @@ class InspectorPanel(Panel[None]):
     # --- controls -------------------------------------------------------------------------
 
     def take_settings(self, settings: MapSettings) -> None:
-        """Show the maps under other settings."""
+        """Show the maps with other settings."""
         self.settings = settings
         self._remap()
         self._shrink()
 
     def reset(self) -> None:
-        """Take the scenario's settings."""
+        """Use the scenario's settings."""
         if self.trace is not None:
             w = self.trace.workload
             self.bar.show_settings(settings_of(w), w.seqlen_k)
             self.take_settings(settings_of(w))
 
     def put(self) -> None:
-        """Propose the settings as the scenario's, but for what its file binds."""
+        """Propose the settings for the scenario, except for what its file determines."""
         if self.trace is None:
             return
         w = self.trace.workload
@@ -332,7 +333,7 @@ class InspectorPanel(Panel[None]):
         self._remap()
 
     def choose_head(self, head: int) -> None:
-        """See a head; while two are compared, make it the second."""
+        """Show a head; while two are compared, make it the second."""
         if self.other is not None:
             made = self._made
             if head != self.head and made is not None and head in made.scores.part.heads:
@@ -348,12 +349,12 @@ class InspectorPanel(Panel[None]):
     # --- pointer and keys -----------------------------------------------------------------
 
     def layout_now(self) -> InspectorLayout:
-        """Return where everything is painted."""
+        """Return the places of everything that is painted."""
         assert self.model is not None
         return inspector_layout(self.model, self.fitted, self.canvas.place(), self.canvas.view)
 
     def point(self, at: QPointF) -> None:
-        """Read what is at a point."""
+        """Read the place at a point."""
         if self.model is None:
             return
         layout = self.layout_now()
@@ -369,7 +370,7 @@ class InspectorPanel(Panel[None]):
             self._tell()
 
     def press(self, at: QPointF) -> None:
-        """Go where a click means."""
+        """Move to the place of a click."""
         if self.stopped:
             self._again()
         if self.model is None:
@@ -384,13 +385,13 @@ class InspectorPanel(Panel[None]):
             self.go()
 
     def go(self) -> None:
-        """Send the board to the head, row and key that are read."""
+        """Show on the board the head, row and key that are read."""
         session, trace = self._session, self.trace
         if trace is None or session.view is None or trace is not session.trace:
             return
         w, pointer = trace.workload, self.pointer
         here = trace.program.visit(session.cursor.visit)
-        if pointer.key is None:  # a tile that the row has: this column block's, or its own place's
+        if pointer.key is None:  # a tile of the row: in this column block, or at its own place
             own = min(max(pointer.row + w.mask.shift, 0), w.seqlen_k - 1) // w.cols
             blocks = [here.j, own]
         else:
@@ -406,7 +407,7 @@ class InspectorPanel(Panel[None]):
             session.select(Cell("S", pointer.row, pointer.key))
 
     def key(self, key: int) -> bool:
-        """Take a key; return whether it means anything here."""
+        """Handle a key; return whether it means anything here."""
         if self.stopped and key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._again()
             return True

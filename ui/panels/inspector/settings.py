@@ -1,4 +1,4 @@
-"""What the attention inspector's settings have to do with the scenario's."""
+"""How the attention inspector's settings are related to the scenario's."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def same_scores(one: Trace, other: Trace) -> bool:
 
 
 def same_but_causal(one: MapSettings, other: MapSettings) -> bool:
-    """Return whether two settings are the same, `causal` left aside."""
+    """Return whether two settings are the same except for `causal`."""
     return replace(one, causal=other.causal) == other
 
 
 def bound_by_file(w: Workload, settings: MapSettings) -> str:
-    """Return why the scenario cannot take these settings whole; empty: it can."""
+    """Return why the scenario cannot have all of these settings; empty if it can."""
     if w.file is None or w.file.causal is None or w.file.causal == settings.causal:
         return ""
     word = "causal" if w.file.causal else "not causal"
@@ -30,7 +30,7 @@ def bound_by_file(w: Workload, settings: MapSettings) -> str:
 
 
 def changes_of(w: Workload, settings: MapSettings) -> dict[str, dict[str, object]]:
-    """Return what the scenario lacks of some settings, by table and key."""
+    """Return which settings differ from the scenario's, by table and key."""
     said = settings_of(w)
     out: dict[str, dict[str, object]] = {}
     if settings.temperature != said.temperature:

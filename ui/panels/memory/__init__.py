@@ -1,1 +1,1 @@
-"""The traffic between HBM and SRAM at the op on show."""
+"""The traffic between HBM and SRAM at the current op."""

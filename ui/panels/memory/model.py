@@ -1,4 +1,4 @@
-"""The figures of the memory picture, taken from the ops and the counters."""
+"""The figures of the memory picture, from the ops and the counters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ui.look.units import bytes_text, count_text, factor_text
 _KIB = 1024
 
 
-# Where a tile lies on the chip, so that none moves aside when another comes.
+# The place of each tile on the chip, so that no tile moves when another one comes.
 _SLOTS = {"Q": 0, "K": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2}
 
 
@@ -61,16 +61,16 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class MemoryModel:
-    """What the picture of the memory says, in figures.
+    """The figures in the picture of the memory.
 
     Attributes
     ----------
     tensors : tuple of TensorTraffic
         Every tensor of the program.
     lanes : tuple of Lane
-        Tiles on their way in the current op.
+        Tiles that the current op moves.
     shared, registers : tuple of Chip
-        Tiles on chip, by where they lie.
+        Tiles on chip, by their place.
     shared_bytes, register_bytes, limit : int
         What they take, and what one block's shared memory may take on the GPU.
     read, written : int
@@ -100,7 +100,7 @@ class MemoryModel:
 
     @property
     def words(self) -> str:
-        """The figures for those who do not see the picture."""
+        """The figures for screen readers."""
         moves = ", ".join(lane.labels[0] for lane in self.lanes) or "no tile moves"
         return (
             f"requested bytes: read {bytes_text(self.read)}, written {bytes_text(self.written)}; "
@@ -109,12 +109,12 @@ class MemoryModel:
 
     @property
     def occupancy(self) -> str:
-        """What of the chip's memory is taken."""
+        """How much of the chip's memory is used."""
         return self.occupancies[0]
 
     @property
     def occupancies(self) -> tuple[str, ...]:
-        """Title of the chip's ground, from long to short."""
+        """Title of the chip, from long to short."""
         figures = f"{self.shared_bytes / _KIB:.1f} of {self.limit // _KIB} KiB"
         return f"SRAM  {figures}", figures
 
@@ -153,7 +153,7 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
 
 
 def _statistics_joined(chips: list[Chip]) -> tuple[Chip, ...]:
-    """Return the chips with m and l as one: they come and go together."""
+    """Return the tiles with m and l as one, because they come and go together."""
     rest = [chip for chip in chips if chip.tensor not in ("m", "l")]
     pair = [chip for chip in chips if chip.tensor in ("m", "l")]
     if pair:
@@ -170,14 +170,14 @@ def baseline_total(workload: Workload) -> int:
 def comparison(
     run: int, baseline: int | None, scale: AtScale | None = None, name: str = ""
 ) -> tuple[str, ...]:
-    """Return the whole run's bytes beside the baseline's, in words, longest first.
+    """Return in words the whole run's bytes and the baseline's, longest first.
 
     Parameters
     ----------
     run, baseline : int
         Requested bytes of the run and of the baseline's; None: not known.
     scale : AtScale, optional
-        The long run beside which this one is short.
+        The long run compared with which this one is short.
     name : str
         The algorithm of the run.
     """

@@ -1,4 +1,4 @@
-"""Memory traffic: two grounds, HBM and SRAM, and the tiles that travel between them."""
+"""Memory traffic: two areas, HBM and SRAM, and the tiles that move between them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WIDEST_FIGURE = "written 1023.9 MiB"
 
 @dataclass(frozen=True, slots=True)
 class MemoryLayout:
-    """Where everything goes.
+    """The places of everything.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class MemoryLayout:
     lanes : tuple of QRectF
         One for each moved tile.
     figures : QRectF
-        Bytes so far: under the lanes, or one line under everything where that is too narrow.
+        Bytes so far: below the lanes, or one line below everything if they are too narrow.
     narrow : bool
         Whether it is one line.
     footer : QRectF
@@ -115,7 +115,7 @@ def paint_memory(
     baseline_bytes : int, optional
         What naive requests in its whole run (`baseline_total`).
     phase : float
-        How far the moved tiles have come, 0 to 1.
+        The share of the tiles' way that is done, 0 to 1.
     """
     model = memory_model(snapshot)
     layout = memory_layout(rect, style, len(model.lanes))
@@ -146,7 +146,7 @@ def _paint_ground(
     ink: QColor,
     style: Style,
 ) -> QRectF:
-    """Paint a memory's ground and the title that fits; return what is left inside."""
+    """Paint the background of a memory and the title that fits; return the place inside."""
     px = style.px
     card(painter, ground, fill, line, px(5), px(1.2))
     row = QRectF(ground.x() + px(4), ground.y() + px(4), ground.width() - px(8), px(16))
@@ -185,7 +185,7 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
 
 
 def _paint_hbm_legend(painter: QPainter, place: QRectF, style: Style) -> bool:
-    """Paint what the fills of the bars mean, if there is room: return whether there was."""
+    """Explain how bars are filled, if there is space; return whether there was."""
     px, theme = style.px, style.theme
     font, swatch, gap = style.text_font(11), px(8), px(8)
     words = ("read", "written")
@@ -216,7 +216,7 @@ def _fill_share(
 def _paint_traffic(
     painter: QPainter, traffic: TensorTraffic, bar: QRectF, largest: int, style: Style
 ) -> None:
-    """Paint one tensor's bar: its frame is the whole run, filled as far as it has come."""
+    """Paint one tensor's bar: its frame is the whole run, and it is filled up to the cursor."""
     theme = style.theme
     colour = theme.tensor(traffic.tensor)
     width = max(bar.width() * traffic.total / largest, style.px(5))
@@ -330,7 +330,7 @@ def _paint_lane(painter: QPainter, lane: Lane, style: Style, place: QRectF, phas
 
 
 def _paint_arrow(painter: QPainter, box: QRectF, style: Style, loads: bool) -> None:
-    """Paint the direction inside the travelling tile."""
+    """Paint the direction inside the moving tile."""
     reach = box.width() * 0.2 * (1 if loads else -1)
     middle = box.center()
     head = QPolygonF(

@@ -17,7 +17,7 @@ from ui.session.view import View
 
 @guarded
 class MemoryPanel(MovingPanel[None]):
-    """HBM and SRAM, and the tiles that travel between them."""
+    """HBM and SRAM, and the tiles that move between them."""
 
     def __init__(self) -> None:
         smallest = QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12)
@@ -34,7 +34,7 @@ class MemoryPanel(MovingPanel[None]):
         self.setAccessibleDescription(model.words)
 
     def baseline_bytes(self, program: TileProgram) -> int:
-        """Return what naive requests on the same workload, worked out once a run."""
+        """Return what naive requests on the same workload, computed once for each run."""
         if self._baseline is None or self._baseline[0] is not program:
             self._baseline = (program, baseline_total(program.workload))
         return self._baseline[1]

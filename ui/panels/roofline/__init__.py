@@ -1,1 +1,1 @@
-"""Where the algorithms stand under the roofs of a GPU."""
+"""The algorithms under the roofline of a GPU."""

@@ -1,4 +1,4 @@
-"""The dock that shows where the algorithms stand under the roofs of a GPU."""
+"""The dock that shows the algorithms under the roofline of a GPU."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ CHOICES = (
 
 @dataclass(frozen=True, slots=True)
 class RooflineModel:
-    """The runs of a program under the roofs of its own GPU, and what was timed of it on one."""
+    """The runs of a program under the roofline of its GPU, and their measured times on one."""
 
     runs: Roofline
     measured: tuple[Measured, ...]
 
 
 def roofline_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> RooflineModel:
-    """Return the runs of a program under its own GPU's roof; plots are loaded beside the window."""
+    """Return the runs of a program under its GPU's roofline; plots are loaded beside the window."""
     load_plots()
     return RooflineModel(roofline_of(trace.program), _measured(trace.program))
 
 
 @lru_cache(maxsize=4)
 def _measured(program: TileProgram) -> tuple[Measured, ...]:
-    """Return what was timed on a GPU for this very workload: nothing if none ever was."""
+    """Return what was measured on a GPU for exactly this workload; nothing if it never was."""
     w = program.workload
     found = measured_run(w, program.totals.flops, gpu_report())
     return () if found is None else (found,)
@@ -73,12 +73,12 @@ class RooflinePanel(PlotPanel[RooflineModel]):
         program = view.snapshot.program
         before, self._program = self._program, program
         if before is None or before.workload.gpu != program.workload.gpu:
-            self._gpu = None  # another preset was chosen for the scenario: show that one
+            self._gpu = None  # another preset was chosen for the scenario, so show that one
         self._shown = view, model
         self._draw()
 
     def choose(self, name: str, value: str) -> None:
-        """Take a choice: the GPU, or which bytes count."""
+        """Accept a choice: the GPU, or which bytes count."""
         if name == "GPU":
             self._gpu = value
         else:
@@ -87,13 +87,13 @@ class RooflinePanel(PlotPanel[RooflineModel]):
 
     @property
     def gpu(self) -> str:
-        """Name of the preset on show."""
+        """Name of the current preset."""
         assert self._program is not None
         return self._gpu or self._program.workload.gpu.name
 
     @property
     def found(self) -> Roofline | None:
-        """The figures on show."""
+        """The current figures."""
         return None if self._shown is None else self._shown[1].runs.on(gpus()[self.gpu])
 
     def _draw(self) -> None:

@@ -1,4 +1,4 @@
-"""The roofline as a plot: the roofs of a GPU, and where the algorithms stand under them."""
+"""The roofline as a plot: the limits of a GPU, and where the algorithms are under them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ui.look.units import LAUNCH, bytes_text, count_text, estimate_text, rate_te
 from ui.plots.model import Axis, Curve, Mark, Marker, PlotModel
 
 _ROOM = 4.0
-"""How many times as far as the points the axes go."""
+"""How much further the axes go than the points."""
 _SPOT = 0.03
-"""Marks that are nearer to one another than this share of where they are have one label."""
+"""Marks that are nearer to each other than this share of their place have one label."""
 _MARKERS: dict[str, Marker] = {"prefill": "circle", "decode": "diamond"}
 _NO_RATE = (
     "The presets hold no matrix rate for float32, so only the bandwidth is a roof and the "
@@ -131,7 +131,7 @@ def _run_mark(place: Place, roof: Roof, shown: str, *, compulsory: bool) -> Mark
 
 
 def _named_together(marks: Sequence[Mark], places: Sequence[Place], roof: Roof) -> list[Mark]:
-    """Return marks of which those in one spot have one label: there is no room for more."""
+    """Return marks with one label for those in one place, because there is no space for more."""
     out = list(marks)
     for n, first in enumerate(marks):
         alike = [
@@ -152,7 +152,7 @@ def _named_together(marks: Sequence[Mark], places: Sequence[Place], roof: Roof) 
 
 
 def _seconds(place: Place, roof: Roof, intensity: float) -> float:
-    """Return the time of a run whose FLOPs go as fast as the roof lets them."""
+    """Return the time of a run at the highest rate that the roofline allows."""
     return place.flops / roof.at(intensity)
 
 

@@ -39,20 +39,20 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 
 FRAME = 2
-"""Width of the frame around an editor that has the focus or is wrong; others: half."""
+"""Width of the frame around an editor that has the focus or is wrong; others have half of it."""
 _HEIGHT, _SIDE = 24, 6
-"""Height of an editor, and the room left and right of its text, at scale 1."""
+"""Height of an editor, and the space left and right of its text, at scale 1."""
 PAUSE_MS = 300
-"""A pause in typing after which what stands there is tried."""
+"""A pause in typing after which the text is tried."""
 EDITOR_WIDTH = 150
-"""Below this width at scale 1 an editor takes a line of its own, under its label."""
+"""Below this width at scale 1 an editor has its own line, below its label."""
 
 
 @guarded
 class LineEditor(QLineEdit):
-    """One line of text: tried on Enter, on leaving, and after a pause in typing.
+    """One line of text, which is tried on Enter, when it loses the focus, and when typing pauses.
 
-    Undo and redo are left to the window, which takes back whole changes.
+    Undo and redo are left to the window, which undoes whole changes.
     """
 
     committed = Signal(str)
@@ -72,7 +72,7 @@ class LineEditor(QLineEdit):
         """Take theme and text scale."""
         self.setFont(style.text_font(13))
         self.setMinimumHeight(round(style.px(_HEIGHT)))
-        side = round(style.px(_SIDE)) - 2  # Qt keeps two pixels clear by itself
+        side = round(style.px(_SIDE)) - 2  # Qt itself keeps two pixels free
         self.setTextMargins(side, 0, side, 0)
 
     def show_text(self, text: str, *, force: bool) -> None:
@@ -83,26 +83,26 @@ class LineEditor(QLineEdit):
             if text != self.text():
                 self.setText(text)
                 if self._live and not self.hasFocus():
-                    self.home(False)  # of a long title the start counts, of a path the end
+                    self.home(False)  # of a long title the start is shown, of a path the end
 
     def show_blank(self, blank: Blank) -> None:
-        """Show what the field stands for when nothing is in it."""
+        """Show the value of the field when nothing is typed."""
         self.setPlaceholderText(blank.hint)
 
     @property
     def unfinished(self) -> bool:
-        """Whether something is being typed that was not told yet."""
+        """Whether something is being typed that was not emitted yet."""
         return self.text() != self._told
 
     def commit(self) -> None:
-        """Tell what stands here, if it was not told yet."""
+        """Emit the text, if it was not emitted yet."""
         self._pause.stop()
         if self.unfinished:
             self._told = self.text()
             self.committed.emit(self._told)
 
     def _typed(self) -> None:
-        # An empty field is often one that is about to be filled: wait for Enter.
+        # An empty field is often one that will be filled, so wait for Enter.
         if self.text():
             self._pause.start()
         else:
@@ -133,11 +133,11 @@ class WholeEditor(LineEditor):
         self._blank = blank.value
 
     def step(self, by: int) -> None:
-        """Change the number, starting from what a blank field stands for."""
+        """Change the number; a blank field starts from its default."""
         try:
             number = int("".join(self.text().split()) or self._blank)
             text = str(max(self._least, number + by))
-        except ValueError:  # no number, or one of thousands of digits
+        except ValueError:  # it is no number, or one of thousands of digits
             return
         self.setText(text)
         self._typed()
@@ -153,13 +153,13 @@ class WholeEditor(LineEditor):
         if self.hasFocus() and event.angleDelta().y():
             self.step(1 if event.angleDelta().y() > 0 else -1)
             event.accept()
-        else:  # scrolling past a field changes nothing
+        else:  # scrolling over a field changes nothing
             event.ignore()
 
 
 @guarded
 class ChoiceEditor(QComboBox):
-    """One of some texts, told at once."""
+    """One of some texts, emitted at once."""
 
     committed = Signal(str)
 
@@ -182,18 +182,18 @@ class ChoiceEditor(QComboBox):
         self.setMinimumHeight(round(style.px(_HEIGHT)))
 
     def show_text(self, text: str, *, force: bool) -> None:
-        """Show the choice that `text` is, or that a blank text stands for."""
+        """Show the choice of `text`, or of a blank text."""
         self._told = text
         self.setCurrentIndex(self.findData(text or self._default))
 
     def show_blank(self, blank: Blank) -> None:
-        """Say in the blank choice what it stands for."""
+        """Say in the blank choice which value it stands for."""
         place = self.findData("")
         if place >= 0:
             self.setItemText(place, blank.hint)
 
     def commit(self) -> None:
-        """Tell the choice, if it was not told yet."""
+        """Emit the choice, if it was not emitted yet."""
         text = self.currentData()
         if text != (self._told or self._default):
             self._told = text
@@ -203,7 +203,7 @@ class ChoiceEditor(QComboBox):
         return QSize(round(self._style.px(60)), self.minimumHeight())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint it as the other editors look, its words elided rather than cut off."""
+        """Paint it like the other editors, with its words elided instead of cut off."""
         with painting(self) as painter:
             style, theme = self._style, self._style.theme
             painter.fillRect(self.rect(), QColor(theme.field))
@@ -222,13 +222,13 @@ class ChoiceEditor(QComboBox):
         super().showPopup()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()  # scrolling past a field changes nothing
+        event.ignore()  # scrolling over a field changes nothing
 
 
 class Message(QWidget):
-    """A warning: sign and words; takes no room when there is none.
+    """A warning: sign and words; it takes no space if there is none.
 
-    Most never say anything, so sign and words are made for the first warning.
+    Most fields never have one, so sign and words are made only for the first warning.
     """
 
     def __init__(self) -> None:
@@ -257,7 +257,7 @@ class Message(QWidget):
         if text == self.text:
             return
         self.text = text
-        # Paths and dotted names may break across lines as well.
+        # Paths and dotted names may also be broken across lines.
         self._made()[1].setText(re.sub(r"(?<=\S)([./\\_-])(?=\S)", "\\1\u200b", text))
         self.setVisible(bool(text))
 
@@ -279,7 +279,7 @@ class Message(QWidget):
 
 @guarded
 class Field(QWidget):
-    """A label, an editor, and under it what is wrong with its text."""
+    """A label, an editor, and below it what is wrong with its text."""
 
     committed = Signal(str, str)
     """Name of the field and its text."""
@@ -337,7 +337,7 @@ class Field(QWidget):
         self._style = style
         self._grid.setHorizontalSpacing(round(style.px(8)))
         self._grid.setVerticalSpacing(round(style.px(4)))
-        # The frame lies outside the editor.
+        # The frame is outside of the editor.
         self._grid.setContentsMargins(*[math.ceil(style.px(FRAME))] * 4)
         self.message.set_style(style)
         self.label.setFont(style.text_font(13))
@@ -348,7 +348,7 @@ class Field(QWidget):
             self.browse.setIconSize(QSize(size, size))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Go into the editor: a click beside it means the same."""
+        """Move the focus to the editor: a click beside it means the same."""
         self.editor.setFocus(Qt.FocusReason.MouseFocusReason)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -374,5 +374,5 @@ def _editor(spec: FieldSpec) -> LineEditor | ChoiceEditor:
         return ChoiceEditor(spec)
     if spec.kind is Kind.WHOLE:
         return WholeEditor(spec.least)
-    # Half a path names no file: wait until it is whole.
+    # Half a path names no file, so wait until it is complete.
     return LineEditor(live=spec.kind is not Kind.PATH)

@@ -1,8 +1,8 @@
-"""The fields of a scenario, one row each, and how what is typed in them becomes a scenario.
+"""The fields of a scenario, one row each, and how their texts become a scenario.
 
-A form holds texts, one for each field, blank where the author says nothing. Texts can say
-what a `Scenario` cannot (half of a change, a word where a number belongs), so a form edits
-texts and asks `tables` for the scenario whenever it wants one.
+A form has one text for each field, which is blank if the author says nothing. Texts can say what a
+`Scenario` cannot (half of a change, a word instead of a number), so a form edits texts and asks
+`tables` for the scenario when it needs one.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from simulator.program.faults import FAULTS
 Choices = tuple[tuple[str, str], ...]
 """Text in the form and words on the screen, of each choice."""
 Texts = Mapping[str, str]
-"""What stands in each field, by dotted name (``attention.heads``); blank: not said."""
+"""The text of each field, by dotted name (``attention.heads``); blank: not said."""
 
 OWN = "own"
-"""Tiling rule in a form: rows and cols say it themselves. In a file that is no rule at all."""
+"""The tiling rule in a form if rows and cols are given. In a file this is no rule."""
 
 
 class Kind(Enum):
-    """What a field holds."""
+    """The kind of value in a field."""
 
     CHOICE = auto()
     TRI_STATE = auto()
@@ -58,19 +58,19 @@ class FieldSpec:
     Attributes
     ----------
     table, key : str
-        Where it stands in the scenario file; `table` is empty for the title.
+        Its place in the scenario file; `table` is empty for the title.
     label : str
-        Beside the field: the key, so that messages which name keys are understood.
+        The key, beside the field, so that messages with keys are understood.
     kind : Kind
-        What it holds.
+        The kind of its value.
     group : str
-        The section of the form; empty: above them all.
+        The section of the form; empty: above all sections.
     help : str
         Shown as a tooltip.
     choices : callable
         The choices of a CHOICE or TRI_STATE; a blank text among them means "not said".
     default : str
-        The choice that a blank text stands for where there is no blank choice.
+        The choice that a blank text stands for if there is no blank choice.
     only_for : str
         The input source that the field belongs to; empty: all.
     least : int
@@ -122,7 +122,7 @@ _FAULT_LABELS = {
     "late_mask": "late mask",
     "half_accumulator": "fp16 sums",
 }
-"""The keys are too long to stand beside a field."""
+"""The keys are too long to be beside a field."""
 
 
 def _switch() -> Choices:
@@ -235,7 +235,7 @@ _BROUGHT = (
     "attention.scale",
     "mask.causal",
 )
-"""What an input brings with it."""
+"""What an input determines."""
 _WHICH_INPUT = ("input.source", "input.path", "input.name")
 
 
@@ -243,7 +243,7 @@ _WHICH_INPUT = ("input.source", "input.path", "input.name")
 
 
 def texts(scenario: Scenario) -> dict[str, str]:
-    """Return what stands in each field for a scenario."""
+    """Return the text of each field for a scenario."""
     said = scenario_tables(scenario)
     out = {}
     for spec in FIELDS:
@@ -255,10 +255,10 @@ def texts(scenario: Scenario) -> dict[str, str]:
 
 
 def tables(said: Texts) -> dict[str, Any]:
-    """Return what the fields say, as `parse_scenario` takes it.
+    """Return the values of the fields, as `parse_scenario` takes them.
 
-    A text that is not of its field's kind is passed on as it is: the scenario refuses it in
-    the same words as it would in a file.
+    A text that is not of its field's kind is passed on as it is: the scenario refuses it with the
+    same words as in a file.
     """
     out: dict[str, Any] = {}
     for spec in FIELDS:
@@ -280,7 +280,7 @@ def _text(value: object) -> str:
 
 
 def _value(kind: Kind, text: str) -> object:
-    bare = "".join(text.split())  # counts are shown with thin spaces: let them be pasted
+    bare = "".join(text.split())  # counts are shown with thin spaces, and one may paste them
     try:
         match kind:
             case Kind.WHOLE:
@@ -303,7 +303,7 @@ def _value(kind: Kind, text: str) -> object:
 
 
 def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, str]:
-    """Return the texts once a user put `text` into field `name`.
+    """Return the texts after a user has put `text` into field `name`.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
     name, text : str
         The field and what it now says.
     workload : Workload
-        What is on show: gives the values that the change needs and nobody said.
+        The current workload: gives the values that the change needs and nobody said.
     """
     if name in _WHICH_INPUT:
         return _with_input(said, {name: text}, workload)
@@ -321,7 +321,7 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
     if name == "tiling.rule":
         out.update(sizes if text == OWN else dict.fromkeys(sizes, ""))
     elif name in sizes:
-        if not any(said[size] for size in sizes):  # a rule gave both: it gives the other one
+        if not any(said[size] for size in sizes):  # a rule gave both, so it gives the other one
             out.update({"tiling.rule": OWN, **sizes, name: text})
         if not any(out[size].strip() for size in sizes):
             out["tiling.rule"] = ""
@@ -331,10 +331,10 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
 def with_input(
     scenario: Scenario, input_values: Mapping[str, object], workload: Workload
 ) -> Scenario:
-    """Return `scenario` on another input, without what only the old input made true.
+    """Return `scenario` with another input, without what was true only of the old input.
 
-    Shapes, dtype, scale and causal become blank where the new input brings them. Random input
-    brings none: those that nobody said are taken from `workload`.
+    Shapes, dtype, scale and causal become blank if the new input determines them. Random input
+    determines none: those that nobody said are taken from `workload`.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ def with_input(
     input_values : mapping
         Values of the table ``[input]``, e.g. ``{"source": "file", "path": "/a/b.npz"}``.
     workload : Workload
-        What is on show.
+        The current workload.
 
     Raises
     ------
@@ -374,7 +374,7 @@ def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str
 
 
 def _resolved(workload: Workload) -> dict[str, str]:
-    """Return the shapes on show as random input needs them said; what follows stays blank."""
+    """Return the current shapes as random input needs them; what follows from them stays blank."""
     w = workload
     heads, kv_heads = (w.file.q.shape[0], w.file.k.shape[0]) if w.file else (w.heads, w.kv_heads)
     out = {
@@ -398,7 +398,7 @@ def _resolved(workload: Workload) -> dict[str, str]:
 
 
 class Blank(NamedTuple):
-    """What a blank field stands for: the value, and the words that say so in the field."""
+    """What a blank field stands for: the value, and the words in the field that say so."""
 
     value: str
     hint: str
@@ -410,9 +410,9 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
     Parameters
     ----------
     workload : Workload
-        What is on show.
+        The current workload.
     said : mapping
-        What stands in the fields, which may already be something else.
+        The texts of the fields, which may already be something else.
     """
     w, shown = workload, texts(workload.scenario)
     unscaled = 1 / math.sqrt(w.head_dim)

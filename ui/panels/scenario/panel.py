@@ -1,8 +1,8 @@
-"""The scenario dock: a form in which every field of the scenario can be changed live.
+"""The scenario dock: a form in which every field of the scenario can be changed at once.
 
-The form keeps a draft, the texts of all fields. Each change makes a scenario of the whole
-draft, so that two fields can be made consistent one after the other. One that is valid is
-proposed; a mistake is told beside its field, and what was typed stays as it was typed.
+The form keeps a draft, the texts of all fields. Each change makes a scenario of the whole draft, so
+that two fields can be made consistent one after the other. A valid scenario is proposed; a mistake
+is shown beside its field, and the typed text stays.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ _KEYPAD = Qt.KeyboardModifier.KeypadModifier
 
 @guarded
 class ScenarioPanel(Panel[None]):
-    """Every field of the scenario on show.
+    """Every field of the current scenario.
 
-    It shows what it is given with `show_trace` or `show_workload` and proposes changes; a
-    proposal that turns out not to work comes back through `show_refusal`.
+    It shows what `show_trace` or `show_workload` gives it and proposes changes; a proposal that
+    cannot be used comes back through `show_refusal`.
     """
 
     proposed = Signal(object, str)
-    """A valid `Scenario` that differs from the one on show, and what was changed."""
+    """A valid `Scenario` that differs from the current one, and what was changed."""
     withdrawn = Signal()
-    """What was wrong has been typed over or put back."""
+    """What was wrong has been replaced or restored."""
 
     def __init__(self) -> None:
         super().__init__("scenario_panel", "Scenario", QSize(0, 0))
@@ -74,14 +74,14 @@ class ScenarioPanel(Panel[None]):
         self._workload: Workload | None = None
         self._draft: dict[str, str] = {}
         self._pending: list[Scenario] = []
-        """What was proposed and not answered yet."""
+        """What was proposed and has no answer yet."""
         self._refused: dict[str, str] = {}
         """What was wrong with the last proposal, by field."""
         self._notice = ""
         """What else was refused."""
         self._assemble()
         self.set_style(self.style_now)
-        self.setEnabled(False)  # until there is a scenario to change
+        self.setEnabled(False)  # until there is a scenario that can be changed
 
     # --- assembly -------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class ScenarioPanel(Panel[None]):
         self.setPalette(colours)
         self._form.setPalette(colours)
         self.summary.setFont(style.text_font(13, bold=True))
-        frame = math.ceil(style.px(FRAME))  # around the fields: align the rest with it
+        frame = math.ceil(style.px(FRAME))  # around the fields: aligns the rest
         for heading in self._headings:
             heading.setFont(style.text_font(13, bold=True))
             heading.setContentsMargins(frame, round(style.px(8)), 0, 0)
@@ -161,17 +161,17 @@ class ScenarioPanel(Panel[None]):
         self.show_workload(trace.workload, len(trace))
 
     def show_workload(self, workload: Workload, visits: int | None = None) -> None:
-        """Show a scenario and what it says nothing about.
+        """Show a scenario and the values that it leaves out.
 
-        What the user is typing stays while the scenario is one that was proposed here; any
-        other (undone, opened) replaces all that stands in the fields.
+        What the user is typing stays if the scenario was proposed here; any other scenario (undone,
+        opened) replaces the texts of all fields.
         """
         at = self._asked(workload.scenario)
         answer = at is not None
         self._workload = workload
         self._notice, self._refused = "", {}
         if at is not None:
-            if self._draft["title"] == self._pending[at].title:  # it may have got another one
+            if self._draft["title"] == self._pending[at].title:  # it may have another title
                 self._draft["title"] = workload.scenario.title
             del self._pending[: at + 1]
         else:
@@ -183,7 +183,7 @@ class ScenarioPanel(Panel[None]):
         self._check()
 
     def _asked(self, scenario: Scenario) -> int | None:
-        """Return which proposal this is the answer to: it may have got another title."""
+        """Return to which proposal this is the answer; it may have another title."""
         if scenario in self._pending:
             return self._pending.index(scenario)
         asked = [_untitled(one) for one in self._pending]
@@ -229,7 +229,7 @@ class ScenarioPanel(Panel[None]):
         self._check()
 
     def _check(self, *, propose: bool = True) -> None:
-        """Say what is wrong with the draft; propose it if nothing is, and it is new."""
+        """Say what is wrong with the draft; if nothing is wrong and it is new, propose it."""
         if self._workload is None:
             self._tell({})
             return
@@ -242,7 +242,7 @@ class ScenarioPanel(Panel[None]):
             wrong |= {mistake.key: _expected(mistake) for mistake in error.mistakes}
         else:
             if self._pending:
-                # Back at what is on show: `show_workload` sees to it once the answer is here.
+                # It is again the current scenario: `show_workload` does the rest after the answer.
                 news = scenario if scenario not in (shown, self._pending[-1]) else None
             elif scenario == shown:
                 wrong = self._refused = {}
@@ -254,7 +254,7 @@ class ScenarioPanel(Panel[None]):
             self.proposed.emit(news, change_words(shown, news))
 
     def event(self, event: QEvent) -> bool:
-        """Keep what is typed beside a field from being taken for a shortcut of the window."""
+        """Keep letters that are typed beside a field from being shortcuts of the window."""
         if event.type() is QEvent.Type.ShortcutOverride:
             assert isinstance(event, QKeyEvent)
             if _typed(event):
@@ -263,21 +263,21 @@ class ScenarioPanel(Panel[None]):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """On Enter, leave the field; on Escape, put back what is in effect, and leave."""
+        """On Enter, leave the field; on Escape, restore what is in effect, and leave."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             if any(
                 field.message.text and field.editor.hasFocus() for field in self.fields.values()
             ):
-                return  # what is wrong is repaired where it stands
+                return  # what is wrong is repaired at its place
             self._leave()
         elif event.key() == Qt.Key.Key_Escape and self._workload is not None:
             if not self._put_back() and not self._leave():
-                event.ignore()  # somebody else may wait for it, to end full screen
+                event.ignore()  # another part may wait for the key, to end full screen
         else:
             super().keyPressEvent(event)
 
     def _put_back(self) -> bool:
-        """Put back what is in effect, in all fields; return whether anything else stood there."""
+        """Restore what is in effect in all fields; return whether anything differed."""
         assert self._workload is not None
         lines = [
             field.editor for field in self.fields.values() if isinstance(field.editor, LineEditor)
@@ -293,7 +293,7 @@ class ScenarioPanel(Panel[None]):
         return True
 
     def _leave(self) -> bool:
-        """Give the keys back to the window; return whether the form had them."""
+        """Give the keyboard back to the window; return whether the form had it."""
         focused = QApplication.focusWidget()
         inside = focused is not None and self.isAncestorOf(focused)
         if focused is not None and inside:
@@ -316,7 +316,7 @@ class ScenarioPanel(Panel[None]):
 
 
 def _typed(event: QKeyEvent) -> bool:
-    """Return whether a key is one that somebody may be typing; Space plays, as everywhere."""
+    """Return whether somebody may be typing with a key; Space plays, as everywhere."""
     plain = event.modifiers() & ~(Qt.KeyboardModifier.ShiftModifier | _KEYPAD)
     return not plain and event.text().isprintable() and bool(event.text().strip())
 
@@ -335,5 +335,5 @@ def _summary(workload: Workload, visits: int | None) -> str:
     if visits is not None:
         words.append(plural(visits, "visit"))
     words.append(plural(heads, "head"))
-    # Spaces that no line ends at; the narrow ones stand between thousands.
+    # Spaces at which no line is broken; the narrow ones separate thousands.
     return " · ".join(word.replace(" ", "\u00a0").replace("\u2009", "\u202f") for word in words)

@@ -1,4 +1,4 @@
-"""The dock that shows by experiment why scores are divided by √d."""
+"""The dock whose experiment shows why scores are divided by √d."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ _AGAIN_TIP = "Draw the same vectors again, from the first one."
 
 @guarded
 class _Seed(QSpinBox):
-    """A number; scrolling past it changes nothing."""
+    """A number that does not change when one scrolls over it."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
 
 class SqrtDPanel(PlotPanel[None]):
-    """Variance, entropy and gradient against d, drawn as the vectors are."""
+    """Variance, entropy and gradient against d, drawn while vectors are drawn."""
 
     drawn = Signal(int, object)
-    """Number of the run and its result so far; told from the thread that draws."""
+    """Number of the run and its result so far, from the thread that draws."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("sqrt_d_panel", "Why √d", CHOICES)
@@ -89,17 +89,17 @@ class SqrtDPanel(PlotPanel[None]):
         session.tasks.rested.connect(self._rest)
 
     def show_view(self, view: View, model: None = None) -> None:
-        """Start when the dock is first seen: nothing here depends on the view."""
+        """Start when the dock is first seen, because nothing here depends on the view."""
         if not self.run:
             self.start()
 
     def choose(self, name: str, value: str) -> None:
-        """Take another quantity of the same vectors."""
+        """Show another quantity of the same vectors."""
         self.measured = one_of(MEASURED, value)
         self._draw()
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Take what a lesson has chosen."""
+        """Show what a lesson has chosen."""
         quantity = choices.quantity or "variance"
         self.bar.show_chosen("quantity", quantity)
         self.choose("quantity", quantity)
@@ -141,7 +141,7 @@ class SqrtDPanel(PlotPanel[None]):
             self._draw()
 
     def _rest(self) -> None:
-        """Say that it was stopped, where the last result is not the end."""
+        """Say that it was stopped, if the last result is not the end."""
         if self.running:
             self.running = False
             self._draw()
@@ -163,7 +163,7 @@ class SqrtDPanel(PlotPanel[None]):
         set_sheet(self._seed_label, f"color: {style.theme.text}; background: transparent;")
 
     def arrange(self) -> None:
-        """Give seed and button the end of the last line of choices, or a line of their own."""
+        """Put seed and button at the end of the last line of choices, or on another line."""
         super().arrange()
         style = self.bar.style_now
         font, px = style.text_font(12), style.px

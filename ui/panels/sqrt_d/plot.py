@@ -19,7 +19,7 @@ _TITLES: dict[str, str] = {
 }
 _LEAST = 1e-3
 _ROOM = 1.15
-"""Ends of an axis over the line near its top, whose words stand above it."""
+"""How far an axis goes above the line near its top, above which there are words."""
 
 
 def estimate_of(softness: Softness, measured: Measured) -> Estimate:
@@ -37,7 +37,7 @@ def estimate_text(estimate: Estimate, measured: Measured) -> str:
 
 
 def verdict(found: SqrtDResult) -> str:
-    """Return whether the variances are d, and 1 once divided, within sampling error."""
+    """Return whether the variances are d, and 1 after the division, within sampling error."""
     known = [point for point in found.points if point.trials > 1]
     if not known:
         return "too few queries yet to say how well the variance is known"
@@ -55,7 +55,7 @@ def verdict(found: SqrtDResult) -> str:
 
 
 def trend(found: SqrtDResult, measured: Measured) -> str:
-    """Return what becomes of entropy or gradient as d grows."""
+    """Return how entropy or gradient changes as d grows."""
     if len(found.points) < 2:
         return f"too few d yet to say what becomes of the {measured}"
     ends = found.points[0], found.points[-1]
@@ -77,11 +77,11 @@ def sqrt_d_plot(found: SqrtDResult, measured: Measured, state: str) -> PlotModel
     Parameters
     ----------
     found : SqrtDResult
-        The experiment as far as it has come.
+        The results of the experiment so far.
     measured : str
         ``variance``, ``entropy`` or ``gradient``.
     state : str
-        How far it has come, in words.
+        Its progress, in words.
     """
     title = _TITLES[measured] + (", bits" if measured == "entropy" else "")
     y = Axis(title, _tick, log=measured == "variance")

@@ -63,9 +63,9 @@ _AXES: tuple[Axis, ...] = get_args(Axis)
 
 
 class SweepPanel(PlotPanel[None]):
-    """Curves over one size or a map over the tiles; a click takes what is there.
+    """Curves over one size, or a map over the tiles; a click chooses a point.
 
-    The figures are made beside the window, anew only for another scenario.
+    The figures are made beside the window, again only for another scenario.
     """
 
     def __init__(self, session: Session) -> None:
@@ -95,7 +95,7 @@ class SweepPanel(PlotPanel[None]):
             self._compute()
 
     def choose(self, name: str, value: str) -> None:
-        """Take a choice: what is swept over, what is asked, whose map it is."""
+        """Accept a choice: what is varied, which quantity is shown, whose map it is."""
         if name == "quantity":
             self.quantity = one_of(QUANTITIES, value)
             self._draw()
@@ -110,7 +110,7 @@ class SweepPanel(PlotPanel[None]):
 
     @property
     def found(self) -> Sweep | TilingMap | None:
-        """The figures on show."""
+        """The current figures."""
         return self._found
 
     def _compute(self) -> None:

@@ -33,7 +33,7 @@ QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 LINES: dict[str, tuple[Dash, Marker]] = {
     each.name: (each.line, each.mark) for each in ALGORITHMS.values()
 }
-"""How the algorithms' curves look beside their colours."""
+"""How the algorithms' curves look, in addition to their colours."""
 AXIS_TITLES: dict[SweepAxis, str] = {
     "N": "N, tokens",
     "Br": "Br, query rows of a tile",
@@ -57,7 +57,7 @@ class CurvePick:
     algorithm : str
         Whose curve.
     value : int
-        Where along the axis.
+        Place along the axis.
     """
 
     algorithm: str
@@ -131,7 +131,7 @@ def sweep_plot(found: Sweep, w: Workload, quantity: Quantity, *, fixed: str = ""
     w : Workload
         The scenario it starts from.
     quantity : str
-        What stands upwards.
+        The quantity on the vertical axis.
     fixed : str
         Why a click cannot choose a point; empty: it can.
     """
@@ -196,7 +196,7 @@ def map_plot(found: TilingMap, w: Workload, quantity: Quantity) -> PlotModel:
     w : Workload
         The workload it was made of, its algorithm that of the map.
     quantity : str
-        What the colours say.
+        The quantity that the colours show.
     """
     measure = _MEASURES[quantity]
     values = np.array([[amount(f, quantity) for f in row] for row in found.figures], float)
@@ -254,7 +254,7 @@ def _cell_lines(found: TilingMap, w: Workload, row: int, column: int) -> tuple[s
 def _choice_marks(
     found: TilingMap, w: Workload, heat: HeatMap
 ) -> tuple[tuple[Mark, ...], tuple[str, ...]]:
-    """Return the marks of this scenario and of the published rules, and words for those off it."""
+    """Return the marks of this scenario and of the published rules, and words for those outside."""
     names: dict[tuple[int, int], list[str]] = {found.here: ["here"]}
     figures = {found.here: found.here_figures}
     whose: dict[tuple[int, int], list[str]] = {found.here: ["this scenario"]}
@@ -299,7 +299,7 @@ def _by_bytes(w: Workload, quantity: Quantity) -> str:
 
 
 def _note(w: Workload, axis: SweepAxis | None) -> str:
-    """Return what all else is."""
+    """Return the words for everything else."""
     parts = []
     queries = f"{count_text(w.seqlen_q)} {'query' if w.seqlen_q == 1 else 'queries'}, "
     if w.seqlen_q == w.seqlen_k:

@@ -24,7 +24,7 @@ from ui.look.units import bytes_text, count_text, factor_text
 
 MIN_SIZE = QSizeF(420, 74)
 _LEAST_OWN = 14
-"""Pixels (scale 1) that the run on show keeps, however much another algorithm requests."""
+"""Least pixels (scale 1) of the current run, however much another algorithm requests."""
 _LINE = 14
 _TICK_ROW = 16
 _NAMES = {name: algorithm.label for name, algorithm in ALGORITHMS.items()}
@@ -40,12 +40,12 @@ _PATTERNS = (
     Qt.BrushStyle.NoBrush, Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.Dense6Pattern,
     Qt.BrushStyle.FDiagPattern, Qt.BrushStyle.HorPattern, Qt.BrushStyle.VerPattern,
 )  # fmt: skip
-"""Told by turns to the areas from below, so that neighbours differ in more than colour."""
+"""Used in turns for the areas from below, so that neighbours differ in more than colour."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficLayout:
-    """Where everything goes.
+    """The places of everything.
 
     Attributes
     ----------
@@ -56,11 +56,11 @@ class TrafficLayout:
     labels : QRectF
         At the right, for the names of the curves.
     ticks : QRectF
-        Under the plot; empty where there is no room.
+        Below the plot; empty if there is no space.
     note : QRectF
-        Under the ticks; empty where there is no room.
+        Below the ticks; empty if there is no space.
     names : mapping
-        What the algorithms are called in the labels.
+        The names of the algorithms in the labels.
     length : int
         Visits of the run.
     top : int
@@ -77,11 +77,11 @@ class TrafficLayout:
     top: int
 
     def x(self, visits: float) -> float:
-        """Return where it is that so many visits are done."""
+        """Return the place at which so many visits are done."""
         return self.plot.x() + self.plot.width() * visits / self.length
 
     def y(self, amount: float) -> float:
-        """Return the height of so many bytes."""
+        """Return the height of an amount of bytes."""
         return self.plot.bottom() - self.plot.height() * amount / self.top
 
     def visit_at(self, x: float) -> int:
@@ -116,7 +116,7 @@ def traffic_layout(traffic: RunTraffic, style: Style, rect: QRectF) -> TrafficLa
 
 
 def _top(traffic: RunTraffic, height: float, style: Style) -> int:
-    """Return the bytes at the upper edge: all curves, while the run on show can be seen."""
+    """Return the bytes at the upper edge: all curves, if the current run remains visible."""
     own = traffic.own.end
     largest = max(own, *(other.end for other in traffic.others), traffic.compulsory)
     least = min(style.px(_LEAST_OWN) / max(height, 1.0), 0.5)
@@ -124,7 +124,7 @@ def _top(traffic: RunTraffic, height: float, style: Style) -> int:
 
 
 def _steps(top: int, height: float, style: Style) -> list[int]:
-    """Return round amounts for the axis, each a power of two apart from the next."""
+    """Return round amounts for the axis, all at distances of the same power of two."""
     most = max(int(height / style.px(26)), 1)
     step = 1
     while top / step > most:
@@ -153,9 +153,9 @@ class EndLabel:
     y : float
         Where the curve ends.
     rank : int
-        Of a lower rank stay where there is no room for all.
+        Labels of a lower rank stay if there is no space for all.
     bold : bool
-        Whether it is the run on show.
+        Whether it is the current run.
     """
 
     text: str
@@ -173,9 +173,9 @@ def label_texts(traffic: RunTraffic, names: Mapping[str, str], top: int) -> tupl
     traffic : RunTraffic
         The curves.
     names : mapping
-        What the algorithms are called.
+        The names of the algorithms.
     top : int
-        Bytes at the upper edge; what leaves there has an arrow.
+        Bytes at the upper edge; a curve that goes beyond it has an arrow.
     """
 
     def text(name: str, amount: int) -> str:
@@ -192,7 +192,7 @@ def label_texts(traffic: RunTraffic, names: Mapping[str, str], top: int) -> tupl
 
 
 def end_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[EndLabel]:
-    """Return the labels of all curves where they end."""
+    """Return the labels of all curves at the ends of the curves."""
     own, theme = traffic.own, lay.style.theme
     runs = (own, *traffic.others)
     ends = own.bytes[:, -1].tolist()
@@ -221,14 +221,14 @@ def end_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[EndLabel]:
 def placed_labels(
     labels: Sequence[EndLabel], top: float, bottom: float, line: float
 ) -> list[tuple[EndLabel, float]]:
-    """Return labels with the middle of their line, none on another: the least are left out.
+    """Return labels with the middle of their line, none on another; the least are left out.
 
     Parameters
     ----------
     labels : sequence of EndLabel
-        With the heights that they would like.
+        With the heights that they should have.
     top, bottom : float
-        The room.
+        The upper and lower end of the space.
     line : float
         Height of a line.
     """
@@ -258,16 +258,16 @@ def algorithm_colour(theme: Theme, name: str) -> QColor:
 def paint_curves(
     painter: QPainter, program: TileProgram, traffic: RunTraffic, style: Style, rect: QRectF
 ) -> None:
-    """Paint what stays the same all through the run.
+    """Paint what stays the same during the whole run.
 
     Parameters
     ----------
     painter : QPainter
         Where to.
     program : TileProgram
-        The run on show.
+        The current run.
     traffic : RunTraffic
-        Its curves and what they are held against.
+        Its curves and what they are compared with.
     style : Style
         Colours and text scale.
     rect : QRectF
@@ -316,7 +316,7 @@ def _paint_axes(painter: QPainter, program: TileProgram, lay: TrafficLayout) -> 
 
 
 def notes(program: TileProgram) -> tuple[str, ...]:
-    """Return what the curves are, longest first; of a short run, what a long one would show."""
+    """Return what the curves are, longest first; for a short run, also those of a long one."""
     scale = at_scale(program)
     if scale is None:
         return _NOTES
@@ -328,9 +328,9 @@ def notes(program: TileProgram) -> tuple[str, ...]:
 
 
 def tick_labels(program: TileProgram, lay: TrafficLayout) -> list[tuple[str, QRectF]]:
-    """Return what begins where along the run, with its place: no label touches another.
+    """Return what begins along the run, with its place; no label touches another.
 
-    Where not all fit, those stay that have the longest parts of the run.
+    If not all fit, those with the longest parts of the run stay.
     """
     px, font = lay.style.px, lay.style.text_font(11)
     if not lay.ticks.height():
@@ -382,7 +382,7 @@ def _polygon(x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> QPol
 def _paint_line(
     painter: QPainter, curve: Curve, lay: TrafficLayout, width: float, pen: Qt.PenStyle
 ) -> None:
-    """Draw a run's total; another algorithm's run is stretched over the same width."""
+    """Draw a run's total; another algorithm's run is stretched to the same width."""
     x = lay.plot.x() + curve.visits * (lay.plot.width() / curve.length)
     colour = algorithm_colour(lay.style.theme, curve.algorithm)
     painter.setPen(QPen(colour, lay.style.px(width), pen))

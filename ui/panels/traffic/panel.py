@@ -46,7 +46,7 @@ def traffic_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> RunTra
 
 @guarded
 class TrafficPanel(Panel[RunTraffic]):
-    """Cumulative bytes of each tensor; pressing or dragging seeks, the pointer reads."""
+    """Cumulative bytes of each tensor; pressing or dragging moves the cursor, the pointer reads."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("traffic_panel", "HBM bytes over the run", QSize(320, 64))
@@ -67,7 +67,7 @@ class TrafficPanel(Panel[RunTraffic]):
         if before is None or before.program is not view.snapshot.program:
             self.hovered = None
         elif before.cursor != view.snapshot.cursor and not self.moving.isActive():
-            self.hovered = None  # the figures of the place that the run has come to
+            self.hovered = None  # the figures at the cursor of the run
         self.traffic, self._snapshot = model, view.snapshot
         now = figures(view.snapshot.program, view.snapshot.cursor.visit, view.snapshot.counters)
         whole = f"whole run {bytes_text(model.own.end)}"
@@ -75,7 +75,7 @@ class TrafficPanel(Panel[RunTraffic]):
         self.update()
 
     def place(self) -> QRectF:
-        """Return where to paint."""
+        """Return the place of the picture."""
         return QRectF(self.rect()).adjusted(8, 4, -8, -4)
 
     def visit_at(self, x: float) -> int | None:
@@ -89,7 +89,8 @@ class TrafficPanel(Panel[RunTraffic]):
             self.clear(painter)
             if self.traffic is not None and self._snapshot is not None:
                 now, style, place = self._snapshot, self.style_now, self.place()
-                # Curves take ten times as long as the rest: they are kept. SVG and PDF want lines.
+                # Curves take ten times as long as the rest, so they are kept. SVG and PDF need
+                # lines.
                 if painter.paintEngine().type() is not QPaintEngine.Type.Raster:
                     paint_curves(painter, now.program, self.traffic, style, place)
                 else:
@@ -103,7 +104,7 @@ class TrafficPanel(Panel[RunTraffic]):
                 painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
     def curves(self) -> QPixmap:
-        """Return the picture of the curves, painted anew when run, style or size change."""
+        """Return the picture of the curves, painted again when run, style or size change."""
         assert self._snapshot is not None
         assert self.traffic is not None
         program, traffic = self._snapshot.program, self.traffic
@@ -133,7 +134,7 @@ class TrafficPanel(Panel[RunTraffic]):
         self.update()
 
     def event(self, event: QEvent) -> bool:
-        # Beside the plot alone: over it, the words would hide the figures.
+        # Only beside the plot, because inside it the words would hide the figures.
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             inside = self.traffic is not None and self._plot().contains(event.pos())
             QToolTip.showText(event.globalPos(), "" if inside else _TIP, self)
@@ -158,7 +159,7 @@ class TrafficPanel(Panel[RunTraffic]):
         self._seek(min(max(visit, 0), length - 1))
 
     def _choose(self, x: float) -> None:
-        """Go to the visit at `x`: once, however many events say so."""
+        """Move to the visit at `x`, once, however many events there are."""
         visit = self.visit_at(x)
         if visit is not None and visit != self._chosen:
             self._chosen = visit

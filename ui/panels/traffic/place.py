@@ -1,4 +1,4 @@
-"""Where the run is over its curves of requested bytes: a line, and a card with the figures."""
+"""The cursor's place in the curves of requested bytes: a line, and a card with the figures."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ui.panels.traffic.painter import TrafficLayout, heights, traffic_layout
 
 _LINE = 15
 _COLUMNS = 256
-"""Places along the run at which curves are looked at."""
+"""Number of places along the run at which curves are sampled."""
 _CURVE = 20.0
-"""How much worse it is to lie on curves than anything else."""
+"""How much worse it is to cover curves than anything else."""
 
 
 def paint_place(
@@ -36,14 +36,14 @@ def paint_place(
     *,
     hovered: int | None = None,
 ) -> None:
-    """Paint where the run is, and the figures there, over its curves.
+    """Paint the cursor's place, and the figures there, above the curves.
 
     Parameters
     ----------
     painter : QPainter
         Where to.
     program : TileProgram
-        The run on show.
+        The current run.
     traffic : RunTraffic
         Its curves.
     visit : int
@@ -55,7 +55,7 @@ def paint_place(
     rect : QRectF
         The place, the same as of the curves.
     hovered : int, optional
-        The visit under the pointer; its figures take the place of the current ones.
+        The visit under the pointer; its figures replace the current ones.
     """
     lay = traffic_layout(traffic, style, rect)
     painter.save()
@@ -97,7 +97,7 @@ def _paint_card(
     visit: int,
     counters: Counters,
 ) -> None:
-    """Write the figures of a visit on a card, beside its line where no curve is covered."""
+    """Write the figures of a visit on a card, beside its line and where no curve is covered."""
     style, theme, px = lay.style, lay.style.theme, lay.style.px
     lines, box = figures_place(figures(program, visit, counters), traffic, lay, visit)
     bold, font = style.text_font(11, bold=True), style.text_font(11)
@@ -119,9 +119,9 @@ def figures_place(
     said : tuple of str
         What `figures` says of the visit.
     traffic : RunTraffic
-        The curves that it is to leave free.
+        The curves that it should not cover.
     lay : TrafficLayout
-        Where they are.
+        Their places.
     visit : int
         The visit.
     """
@@ -173,7 +173,7 @@ def _covered(
     lines: Sequence[NDArray[np.floating[Any]]],
     edge: NDArray[np.floating[Any]],
 ) -> float:
-    """Return how much of the curves lies under a box: 1 for one over all its width."""
+    """Return how much of the curves is below a box: 1 for one across its whole width."""
     scale = (_COLUMNS - 1) / lay.plot.width()
     first = int((box.left() - lay.plot.x()) * scale)
     last = max(int((box.right() - lay.plot.x()) * scale) + 1, first + 1)

@@ -1,1 +1,1 @@
-"""Where the run is, and everything that moves it."""
+"""The place in the run, and everything that moves it."""

@@ -1,4 +1,4 @@
-"""The transport bar: where the run is, and everything that moves it."""
+"""The transport bar: the place in the run, and everything that moves it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ from ui.widgets.focus import has_ring
 from ui.widgets.sheet import set_sheet
 
 ROOMY_WIDTH = 900
-"""Pixels for each unit of text scale that the bar needs; in less, its text shrinks."""
+"""Pixels for each unit of text scale that the bar needs; if there are fewer, its text is
+smaller."""
 _BUTTONS = (
     ("first", "First op of the run", "Home"),
     ("back", "One step back", "←"),
@@ -66,12 +67,12 @@ class _Painted(QWidget):
         self.snapshot: Snapshot | None = None
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Show where the run is."""
+        """Show the place in the run."""
         self.snapshot = snapshot
         self.update()
 
     def place(self) -> QRectF:
-        """Return where to paint: a frame for the focus is left around it."""
+        """Return the place of the picture, with a frame around it for the focus."""
         edge = self.style_now.px(2)
         return QRectF(self.rect()).adjusted(edge, edge, -edge, -edge)
 
@@ -97,7 +98,7 @@ class _Painted(QWidget):
         raise NotImplementedError
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        # Only where the window has no action on these keys.
+        # Only if the window has no action for these keys.
         step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
         cursor = self.beside(self.snapshot, step) if self.snapshot and step else None
         if cursor is None:
@@ -136,7 +137,7 @@ class Scrubber(_Painted):
         return visit_words(self.snapshot.program, self.visit_at(x))
 
     def beside(self, snapshot: Snapshot, step: int) -> Cursor | None:
-        """Return the end of the visit before or after."""
+        """Return the end of the previous or next visit."""
         visit = snapshot.cursor.visit + step
         inside = 0 <= visit < len(snapshot.program)
         return end_of_visit(snapshot.program, visit) if inside else None
@@ -151,7 +152,7 @@ class Scrubber(_Painted):
             self._choose(event.position().x())
 
     def _choose(self, x: float) -> None:
-        """Choose the visit at `x`: once, however many events say so."""
+        """Choose the visit at `x`, once, however many events there are."""
         if self.snapshot is None:
             return
         visit = self.visit_at(x)
@@ -162,7 +163,7 @@ class Scrubber(_Painted):
 
 @guarded
 class OpChips(_Painted):
-    """The ops of the current visit; clicking one goes there."""
+    """The ops of the current visit; a click moves to an op."""
 
     def __init__(self) -> None:
         super().__init__("ops", "Ops of the visit")
@@ -184,7 +185,7 @@ class OpChips(_Painted):
         return op_words(self.snapshot.ops[op], self.snapshot.program.workload)
 
     def beside(self, snapshot: Snapshot, step: int) -> Cursor | None:
-        """Return the op before or after in this visit."""
+        """Return the previous or next op in this visit."""
         op = snapshot.cursor.op + step
         return Cursor(snapshot.cursor.visit, op) if 0 <= op < len(snapshot.ops) else None
 
@@ -200,7 +201,7 @@ class OpChips(_Painted):
 class TransportBar(QWidget):
     """Buttons, scrubber, op chips, step, speed, place and simulated time.
 
-    It shows a snapshot and says what the user wants; it moves nothing itself.
+    It shows a snapshot and emits what the user wants; it moves nothing itself.
     """
 
     cursor_chosen = Signal(object)
@@ -265,7 +266,7 @@ class TransportBar(QWidget):
         press["back"].clicked.connect(lambda: self.step_asked.emit(False))
         press["forward"].clicked.connect(lambda: self.step_asked.emit(True))
         press["play"].clicked.connect(lambda: self.play_toggled.emit(not self._playing))
-        # `activated` is the user's choice alone: setting a value from outside says nothing.
+        # `activated` is only the user's choice: setting a value in the program does not emit it.
         self.step_box.activated.connect(
             lambda n: self.granularity_chosen.emit(self.step_box.itemData(n))
         )
@@ -274,7 +275,7 @@ class TransportBar(QWidget):
         )
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Show where the run is."""
+        """Show the place in the run."""
         new_run = self._snapshot is None or self._snapshot.program is not snapshot.program
         self._snapshot = snapshot
         for part in (self.scrubber, self.chips):
@@ -292,7 +293,7 @@ class TransportBar(QWidget):
             self._restyle()
 
     def set_playing(self, playing: bool) -> None:
-        """Show that the run plays, or that it stands."""
+        """Show whether the run plays."""
         self._playing = playing
         self._draw_icons(self._fitting_style())
 
@@ -346,7 +347,7 @@ class TransportBar(QWidget):
             f"QLabel#place {{ color: {theme.text}; }} QLabel#time {{ color: {theme.muted}; }}",
         )
         if self._snapshot is not None:
-            # Wide enough for the end of the run: the bar must not move as figures grow.
+            # Wide enough for the end of the run, because the bar must not move as figures grow.
             visits = len(self._snapshot.program)
             longest = position_words(self._snapshot, visits - 1)
             gpu = self._snapshot.program.workload.gpu.name

@@ -1,4 +1,4 @@
-"""Transport: the scrubber over all visits, and the ops of the current one as chips."""
+"""Transport: the scrubber over all visits, and the ops of the current one as buttons."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from ui.look.theme import THEMES, Style
 from ui.look.units import LAUNCH, count_text, time_text
 
 SMALLEST_CELL = 12
-"""Pixels (scale 1) under which cells give way to a density strip."""
+"""Pixels (scale 1) below which a density strip replaces cells."""
 _FONT_SIZES = (12, 11)
 BELOW_LAUNCH = f"less than a launch: {LAUNCH}"
 
 
 @dataclass(frozen=True, slots=True)
 class ScrubberLayout:
-    """Where each visit lies in the scrubber.
+    """The place of each visit in the scrubber.
 
     Attributes
     ----------
     rect : QRectF
-        The whole of it.
+        Its whole place.
     visits : int
         How many there are.
     cells : bool
-        Whether each has a cell of its own.
+        Whether each has its own cell.
     """
 
     rect: QRectF
@@ -59,13 +59,13 @@ class ScrubberLayout:
 
 
 def scrubber_layout(program: TileProgram, style: Style, rect: QRectF) -> ScrubberLayout:
-    """Return the scrubber's layout: cells while they are wide enough."""
+    """Return the scrubber's layout: with cells if they are wide enough."""
     visits = len(program)
     return ScrubberLayout(rect, visits, rect.width() / visits >= style.px(SMALLEST_CELL))
 
 
 def paint_scrubber(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
-    """Paint every visit of the run as a cell, or all of them as a strip, and where the run is.
+    """Paint every visit of the run as a cell, or all of them as a strip, and the cursor.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def paint_scrubber(painter: QPainter, snapshot: Snapshot, style: Style, rect: QR
 
 @lru_cache(maxsize=4)
 def _cell_marks(program: TileProgram) -> tuple[tuple[str, bool, bool], ...]:
-    """Return of each visit its label, whether it opens an outer block, and a head or launch."""
+    """Return for each visit its label, and whether a block, or a head or launch, begins there."""
     out = []
     for n in range(len(program)):
         visit = program.visit(n)
@@ -116,7 +116,7 @@ def _paint_each_cell(
         for n in range(layout.visits):
             _paint_cell(painter, program, style, layout, n, now)
         return
-    # All but one look as they did a step ago: they are cut from pictures of all.
+    # All but one look as a step ago, so they are cut from pictures of all.
     rect = layout.rect
     smooth = painter.testRenderHint(QPainter.RenderHint.Antialiasing)
     corner = QPoint(floor(rect.x()), floor(rect.y()))
@@ -134,7 +134,7 @@ def _paint_each_cell(
 
 
 def _on_plain_pixels(painter: QPainter) -> bool:
-    """Return whether a picture made beforehand falls on whole pixels."""
+    """Return whether a prepared picture is at whole pixels."""
     kind = painter.worldTransform().type()
     return (
         painter.paintEngine().type() is QPaintEngine.Type.Raster
@@ -152,7 +152,7 @@ def _cells_picture(
     done: bool,
     smooth: bool,
 ) -> QImage:
-    """Return all visits as they look when they are done, or when none is."""
+    """Return all visits as they look when all are done, or none."""
     style, rect = Style(THEMES[theme], scale), QRectF(*place)
     size = QSize(ceil(rect.right()) + 1, ceil(rect.bottom()) + 1)
     out = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
@@ -168,11 +168,11 @@ def _cells_picture(
 def _paint_cell(
     painter: QPainter, program: TileProgram, style: Style, layout: ScrubberLayout, n: int, now: int
 ) -> None:
-    """Paint the cell of visit `n` while the run is at visit `now`."""
+    """Paint the cell of visit `n` while visit `now` is the current one."""
     px, theme = style.px, style.theme
     label, first, opens = _cell_marks(program)[n]
     font = _cell_font(program, style, layout.rect.width() / layout.visits)
-    # A wider gap before a block, wider still before a head or launch.
+    # The gap is wider before a block, and still wider before a head or launch.
     gap = px(1) if not first else px(2.5) if not opens else px(4)
     box = layout.cell(n).adjusted(gap if n else 0, 0, 0, 0)
     fill = _past(style) if n < now else _future(style)
@@ -185,7 +185,7 @@ def _paint_cell(
 
 
 def _cell_font(program: TileProgram, style: Style, width: float) -> QFont | None:
-    """Return the font of labels in cells of that width; None where they do not fit."""
+    """Return the font of labels in cells of that width; None if they do not fit."""
     longest = _longest_label(program)
     font = style.text_font(11)
     return font if text_width(font, longest) <= width - style.px(3) else None
@@ -211,7 +211,8 @@ def _future(style: Style) -> QColor:
 def _partial_share(program: TileProgram, pixels: int) -> NDArray[np.float32]:
     """Return the share of visits cut by the mask in each of so many equal parts of the run.
 
-    Exact where parts begin and end with an outer block, evenly spread inside one.
+    It is exact if parts begin and end with an outer block; inside a block the share is spread
+    evenly.
     """
     edges = np.linspace(0, len(program), pixels + 1)
     at, before = partial_before(program)
@@ -247,7 +248,7 @@ def _paint_boundaries(
     layout: ScrubberLayout,
     now: tuple[float, float],
 ) -> None:
-    """Say what begins where, and mark it where there are no cells; not over where the run is."""
+    """Write what begins along the run, and mark it if there are no cells; not on the cursor."""
     px, theme, rect = style.px, style.theme, layout.rect
     font = style.text_font(11)
     edges = boundaries(program, int(rect.width() / px(64)))
@@ -301,7 +302,7 @@ class ChipLayout:
 
 
 def chip_layout(snapshot: Snapshot, style: Style, rect: QRectF) -> ChipLayout:
-    """Return the chips: words and size as large as fit, each as wide as its words ask."""
+    """Return the buttons: words and size as large as fit, each as wide as its words need."""
     w = snapshot.program.workload
     gap, pad = style.px(3), style.px(7)
     room = rect.width() - gap * (len(snapshot.ops) - 1)
@@ -319,7 +320,7 @@ def chip_layout(snapshot: Snapshot, style: Style, rect: QRectF) -> ChipLayout:
 def _placed(
     texts: list[str], widths: list[float], rect: QRectF, gap: float, room: float, size: int
 ) -> ChipLayout:
-    """Return chips that fill the row: what is left over is shared out evenly."""
+    """Return buttons that fill the row: the space that is left is shared evenly."""
     spare = (room - sum(widths)) / len(widths)
     factor = 1.0
     if spare < 0:
@@ -378,7 +379,7 @@ def time_words(snapshot: Snapshot) -> str:
 
 
 def time_tip(snapshot: Snapshot) -> str:
-    """Return what the estimated time is made of."""
+    """Return how the estimated time is computed."""
     found, gpu = snapshot.time, snapshot.program.workload.gpu
     sums = "no matrix rate for float32" if found.compute is None else time_text(found.compute)
     return (

@@ -54,7 +54,7 @@ _COMMANDS: tuple[tuple[str, str, str, Callable[[ValuesPanel], None]], ...] = (
 
 
 def tile_text(w: Workload, cell: Cell) -> str:
-    """Return which tile, row block or column block a cell is of: ``(2, 1)``, ``i = 2``."""
+    """Return the tile, row block or column block of a cell: ``(2, 1)``, ``i = 2``."""
     i, j = tile_of(w, cell)
     if i is not None and j is not None:
         return f"({i}, {j})"
@@ -88,7 +88,7 @@ class LiveValue(QWidget):
         self.update()
 
     def show_value(self, found: CellValue | None) -> None:
-        """Show a cell, or how to come to one."""
+        """Show a cell, or how to choose one."""
         self.found = found
         words = _HINT[0]
         if found is not None:
@@ -102,7 +102,7 @@ class LiveValue(QWidget):
         return QSize(280, round(self.style_now.px(26)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw name, value, exact value and state; what does not fit goes from the right."""
+        """Draw name, value, exact value and state; what does not fit is left out from the right."""
         with painting(self) as painter:
             style = self.style_now
             theme, px = style.theme, style.px
@@ -116,7 +116,7 @@ class LiveValue(QWidget):
             found = self.found
             name, letter = found.name, text_width(font, "0")
             x = room.x()
-            # Fixed columns, so that nothing moves while the pointer does.
+            # Fixed columns, so that nothing moves when the pointer moves.
             shown = NO_VALUE if found.value is None else number_text(found.value)
             exact = NO_VALUE if found.value is None else exact_text(found.value)
             colour = theme.tensor(found.tensor)
@@ -141,7 +141,7 @@ class ValuesPanel(Panel[None]):
     Parameters
     ----------
     session : Session
-        What is on show; pinned cells stay in the table from step to step.
+        The session; pinned cells stay in the table from step to step.
     """
 
     def __init__(self, session: Session) -> None:
@@ -216,7 +216,7 @@ class ValuesPanel(Panel[None]):
         self._fill()
 
     def show_view(self, view: View, model: None = None) -> None:
-        """Show a view: the same cells, their values now."""
+        """Show a view: the same cells with their current values."""
         self._fill()
         self._read_hover()
         self._tell_commands()
@@ -241,7 +241,8 @@ class ValuesPanel(Panel[None]):
         snapshot = self._snapshot()
         if snapshot is None:
             return
-        # A cell of the run before may have been pinned after this run was made, before it was seen.
+        # A cell of the previous run may have been pinned after this run was made and before it was
+        # seen.
         self._keep(snapshot.program.workload)
         for row, cell in enumerate(self.pinned):
             texts = value_row(snapshot, cell)
@@ -304,7 +305,7 @@ class ValuesPanel(Panel[None]):
         does(self)
 
     def pin(self, cell: Cell | None = None) -> None:
-        """Keep a cell in the table; the selected one if none is named."""
+        """Keep a cell in the table; the selected one if none is given."""
         view = self._session.view
         cell = cell or (view.cell if view else None)
         has = cell is not None and view is not None and exists(view.snapshot.program.workload, cell)
@@ -315,7 +316,7 @@ class ValuesPanel(Panel[None]):
         self._tell_commands()
 
     def unpin(self) -> None:
-        """Take the marked rows out of the table."""
+        """Remove the marked rows from the table."""
         marked = self._marked()
         self.pinned = [cell for n, cell in enumerate(self.pinned) if n not in marked]
         self.table.clearSelection()
@@ -326,14 +327,14 @@ class ValuesPanel(Panel[None]):
         return {index.row() for index in self.table.selectionModel().selectedRows()}
 
     def copy_value(self) -> None:
-        """Put the exact value of the marked row on the clipboard, as programs read it."""
+        """Copy the exact value of the marked row to the clipboard, in a form that programs read."""
         snapshot, marked = self._snapshot(), self._marked() or {0}
         if snapshot is not None and self.pinned:
             value = cell_value(snapshot, self.pinned[min(marked)]).value
             QApplication.clipboard().setText("" if value is None else copied_text(value))
 
     def copy_table(self) -> None:
-        """Put the table on the clipboard, tab separated, values as programs read them."""
+        """Copy the table to the clipboard, tab separated, with values as programs read them."""
         snapshot = self._snapshot()
         if snapshot is None:
             return
@@ -346,7 +347,7 @@ class ValuesPanel(Panel[None]):
         QApplication.clipboard().setText("\n".join(lines) + "\n")
 
     def open_in_numpy(self) -> None:
-        """Ask for a file and save the current tile and the script beside it."""
+        """Ask for a file and save the current tile, and the script in the same folder."""
         snapshot = self._snapshot()
         if snapshot is None:
             return

@@ -65,7 +65,7 @@ class Paper:
     Attributes
     ----------
     title : str
-        Where it stands.
+        Its place in the paper.
     lines : tuple of PaperLine
         Its lines, in order.
     note : str

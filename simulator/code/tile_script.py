@@ -198,7 +198,7 @@ def _checks(snapshot: Snapshot, op: Op, made: tuple[str, ...], own: bool) -> lis
 
 
 def save_tile(snapshot: Snapshot, path: Path) -> tuple[Path, Path]:
-    """Write the current tile's arrays and, beside them, the script that recomputes it.
+    """Write the current tile's arrays and, in the same folder, the script that recomputes it.
 
     Parameters
     ----------

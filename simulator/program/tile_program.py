@@ -284,7 +284,7 @@ class TileAlgorithm:
         Workload and visit to the visit's ops in their order.
     stores_scores : bool
         Whether S and P go to HBM and back: launches follow each other over the same tiles, every
-        tile is visited, and the softmax takes whole rows.
+        tile is visited, and the softmax works on whole rows.
     normalises_each_tile : bool
         Whether O is divided by l after each tile and, as l and m, goes to HBM and back in float32.
     normalises_last : bool
@@ -294,9 +294,10 @@ class TileAlgorithm:
     running : bool
         Whether m and l after a column block are those of all keys of the row so far.
     drawn : bool
-        Whether the window draws it and kernels compute it; else NumPy alone runs it.
+        Whether the window draws it and kernels compute it; otherwise only NumPy runs it.
     compared : bool
-        Whether others are set beside it; else it stands beside them where it is on show itself.
+        Whether other algorithms are compared with it; otherwise it is compared with them when it is
+        shown itself.
     tensors : tuple of TensorSpec
         What it writes to HBM in addition to the tensors that every algorithm has.
     """

@@ -180,7 +180,7 @@ def exactness(
     snapshot : Snapshot
         Its state at the cursor.
     report : RowReport
-        Not needed; it is there because the models of all panels are called in the same way.
+        Not needed; the models of all panels are called in the same way.
     effort : Effort
         How much to compute.
     """

@@ -66,7 +66,7 @@ def holds_arrays(path: Path) -> bool:
 def write_results(
     path: Path, program: TileProgram, summary: Mapping[str, Any], arrays: Mapping[str, F32]
 ) -> None:
-    """Write a run, and its summary as ``summary.json`` beside it.
+    """Write a run, and its summary as ``summary.json`` in the same folder.
 
     Parameters
     ----------

@@ -223,13 +223,13 @@ def _measures(scores: F64) -> tuple[F64, F64, F64]:
     total = p.sum(axis=1, keepdims=True)
     p /= total
     entropy = (np.log(total[:, 0]) - (p * below).sum(axis=1)) / math.log(2)
-    # Not 1 - sum p^2, which has no digits left once one key has nearly all the weight.
+    # Not 1 - sum p^2, which has no digits left when one key has nearly all the weight.
     others = _sum_of_others(p)
     return (scores**2).mean(axis=1), entropy, (p * others).sum(axis=1)
 
 
 def _sum_of_others(p: F64) -> F64:
-    """Return 1 - p of each weight, summed from the other weights where p is close to 1."""
+    """Return 1 - p of each weight, as the sum of the other weights if p is close to 1."""
     out = 1 - p
     rows, top = np.arange(len(p)), p.argmax(axis=1)
     rest = p.copy()

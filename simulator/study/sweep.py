@@ -1,7 +1,7 @@
 """Bytes, FLOPs, time and shared memory over other sizes and tiles of a scenario, by arithmetic.
 
-No tile program is built: what a launch asks of each tensor are coefficients (`Cost`), and the
-sums over blocks that they multiply are made for many tile sizes at once.
+No tile program is built. What a launch requests of each tensor is given by coefficients (`Cost`);
+they are multiplied by sums over blocks, which are made for many tile sizes at once.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from simulator.program.traffic import bytes_touching, compulsory_bytes, touched
 
 Axis = Literal["N", "Br", "Bc", "d"]
 Progress = Callable[[float], object]
-"""Told the share done, 0 to 1; may raise to stop."""
+"""Is given the share done, 0 to 1; may raise to stop."""
 
 MAP_SIZES = 64
 """Sizes along each side of a map."""
 LARGEST_TILE = 1024
 HEAD_DIMS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512)
 _AT_ONCE = 2**17
-"""Blocks that are summed in one go: they stay in the processor's cache."""
+"""Blocks that are summed at once, few enough for the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one algorithm asks of the hardware, from end to end.
+    """What one algorithm needs of the hardware for its whole run.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Figures:
     flops : int
         Matmul FLOPs.
     compulsory : int
-        Distinct bytes that each launch touches, once.
+        Distinct bytes that each launch reads or writes.
     shared : int
         Most shared memory, bytes, that tiles of full size take at once.
     time : TimeEstimate
@@ -105,7 +105,7 @@ class TileChoice:
     rows, cols : int
         ``Br`` and ``Bc``.
     figures : Figures
-        What the map's algorithm asks with them.
+        The figures of the map's algorithm with them.
     """
 
     rule: TilingRule
@@ -152,7 +152,7 @@ class TilingMap:
 def sweep(
     w: Workload, axis: Axis, values: Sequence[int], progress: Progress | None = None
 ) -> Sweep:
-    """Return what all algorithms ask at each of `values`, all else as in the workload.
+    """Return the figures of all algorithms at each of `values`, all else as in the workload.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def sweep(
     values : sequence of int
         Places along it.
     progress : callable, optional
-        Told the share done.
+        Is given the share done.
     """
     kept = tuple(sorted(set(values)))
     figures: dict[str, list[Figures]] = {name: [] for name in beside(w.algorithm)}
@@ -179,7 +179,7 @@ def sweep(
 def tiling_map(
     w: Workload, rows: Sequence[int], cols: Sequence[int], progress: Progress | None = None
 ) -> TilingMap:
-    """Return what the workload's algorithm asks with each pair of tile sizes.
+    """Return the figures of the workload's algorithm with each pair of tile sizes.
 
     Parameters
     ----------
@@ -213,8 +213,8 @@ def tiling_map(
 
 
 def figures_of(w: Workload) -> Figures:
-    """Return what a workload asks from end to end, as its tile program counts it."""
-    if algorithm_of(w).tensors:  # what passes between launches has no closed form here
+    """Return the figures of a workload's whole run, as its tile program counts them."""
+    if algorithm_of(w).tensors:  # here there is no closed form for what launches pass to each other
         return _counted(w)
     sums = _map_sums(w, (w.rows,), (w.cols,), lambda _: None)
     return _figures(w, _coefficients(w), sums[0][0])
@@ -264,15 +264,15 @@ def own_value(w: Workload, axis: Axis) -> int:
 def workload_at(w: Workload, axis: Axis, value: int) -> Workload:
     """Return the workload at another place along an axis.
 
-    ``N`` is the number of keys, and that of queries too where the two are equal. ``d`` takes
-    the values' dimension along where the two are equal, and the tiles where a rule chooses them.
+    ``N`` is the number of keys, and also that of queries if the two are equal. ``d`` also changes
+    the values' dimension if the two are equal, and the tiles if a rule chooses them.
     """
     if axis == "Br":
         return replace(w, rows=value)
     if axis == "Bc":
         return replace(w, cols=value)
     if axis == "N":
-        plain = w.as_algorithm(BASELINE.name)  # each head with rows of its own
+        plain = w.as_algorithm(BASELINE.name)  # each head with its own rows
         queries = value if plain.seqlen_q == plain.seqlen_k else plain.seqlen_q
         mask = replace(plain.mask, seqlen_q=queries, seqlen_k=value)
         at = replace(plain, seqlen_q=queries, seqlen_k=value, mask=mask)
@@ -305,12 +305,12 @@ def scenario_at(w: Workload, axis: Axis, value: int) -> Scenario:
 
 
 def tiles_scenario(w: Workload, rows: int, cols: int) -> Scenario:
-    """Return the scenario with other tiles; a rule that chose them is gone."""
+    """Return the scenario with other tiles, without a rule that chose the old ones."""
     return with_values(w.scenario, {"tiling": {"rows": rows, "cols": cols, "rule": None}})
 
 
 def axis_values(w: Workload, axis: Axis) -> tuple[int, ...]:
-    """Return places along an axis that are worth a look, the workload's own among them."""
+    """Return interesting places along an axis, including the workload's own."""
     own = own_value(w, axis)
     if axis == "d":
         return tuple(sorted({*HEAD_DIMS, own}))
@@ -332,7 +332,7 @@ def map_sizes(length: int) -> tuple[int, ...]:
     Parameters
     ----------
     length : int
-        Rows or keys to cut: no size is larger, none cuts them into too many blocks.
+        Rows or keys to cut: no size is larger, and none makes too many blocks.
     """
     most = min(length, LARGEST_TILE)
     step = 1
@@ -381,7 +381,7 @@ def _figures(w: Workload, by: _Coefficients, sums: _Sums) -> Figures:
             + cost.first * sums.outer
             + cost.inner * sums.inner
             + cost.pair * sums.pair
-            + cost.last * w.seqlen_q  # every row once, seen or not: only row blocks are stored so
+            + cost.last * w.seqlen_q  # every row once, seen or not: so row blocks are stored
         )
 
     read, write, flops = amount(by.read), amount(by.write), amount(by.flops)
@@ -398,7 +398,7 @@ def _figures(w: Workload, by: _Coefficients, sums: _Sums) -> Figures:
 def shared_bytes(w: Workload) -> int:
     """Return the most shared memory, in bytes, that tiles of full size take at once.
 
-    The closed form of what `TileProgram.peak_shared_bytes` finds by going through the ops.
+    It is the closed form of what `TileProgram.peak_shared_bytes` finds in the ops.
     """
     b, d, dv = w.width, w.head_dim, w.value_dim
     Br, Bc = min(w.rows, w.seqlen_q), min(w.cols, w.seqlen_k)
@@ -409,8 +409,8 @@ def shared_bytes(w: Workload) -> int:
 
 def _coefficients(w: Workload) -> _Coefficients:
     """Return the costs of an algorithm, from its launches over a single row block."""
-    # What is visited does not change the costs, but for row blocks that see nothing. The last row
-    # sees the last key, so one block of all rows is none of them.
+    # The visited tiles change the costs only by row blocks that see nothing. The last row sees the
+    # last key, so one block of all rows is not such a block.
     launches = algorithm_of(w).launches(replace(w, rows=w.seqlen_q))
     return _Coefficients(
         read=_added([cost for launch in launches for cost in launch.reads.values()]),
@@ -475,8 +475,8 @@ def _visited(
 
 
 def _inner_sizes(visits: Intervals, inner: I64, across: int) -> I64:
-    """Return how many keys (or rows) the visits of each outer block span, (n, blocks)."""
+    """Return how many keys (or rows) the visits of each outer block cover, (n, blocks)."""
     count, ends = (each.reshape(len(inner), -1) for each in (visits.counts, visits.ends))
     blocks = -(-across // inner)
-    reaches_end = ends == blocks  # never where nothing is seen
+    reaches_end = ends == blocks  # never if nothing is seen
     return np.asarray(count * inner - np.where(reaches_end, blocks * inner - across, 0))

@@ -14,7 +14,7 @@ from simulator.study.compare import comparison_of
 from simulator.study.gpu_report import gpu_report, measured_dram
 
 POINTS = 800
-"""Places at which the run on show is sampled; between two of them curves are straight."""
+"""Places at which the current run is sampled; between two of them curves are straight."""
 OTHER_POINTS = 200
 
 
@@ -56,18 +56,18 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunTraffic:
-    """The bytes of a run as curves, and what they are held against.
+    """The bytes of a run as curves, and what they are compared with.
 
     Attributes
     ----------
     own : Curve
-        The run on show.
+        The current run.
     others : tuple of Curve
         The other algorithms on the same workload, each over its own run.
     compulsory : int
-        Distinct bytes that each launch of the run on show touches, once.
+        Distinct bytes that each launch of the current run reads or writes.
     dram : int or None
-        DRAM bytes that a hardware counter saw for exactly this workload; None: none has.
+        DRAM bytes that a hardware counter counted for exactly this workload; None: there are none.
     """
 
     own: Curve
@@ -84,7 +84,7 @@ def curve(program: TileProgram, points: int = POINTS) -> Curve:
     program : TileProgram
         The run.
     points : int
-        At most so many, and one for each launch.
+        Most points, in addition to one for each launch.
     """
     length = len(program)
     spread = np.linspace(0, length, min(length, points - 1) + 1).round().astype(np.int64)

@@ -68,7 +68,7 @@ class RunFrames:
     size : tuple of int
         Width and height in pixels.
     transparent : bool
-        Leave the ground free.
+        Leave the background free.
     row : int, optional
         The row that is explained; by default the middle one of the row block.
     """

@@ -178,7 +178,7 @@ def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRect
     Parameters
     ----------
     painter : QPainter
-        On a ground of the theme's panel colour.
+        On a background of the theme's panel colour.
     caption : Caption
         What is said.
     style : Style

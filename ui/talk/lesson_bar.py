@@ -340,7 +340,7 @@ class _Ticks(QWidget):
         self.update()
 
     def boxes(self) -> list[QRectF]:
-        """Return the places of the steps: as wide as there is room for."""
+        """Return the places of the steps, as wide as there is space for."""
         px, count = self.style_now.px, max(self.count, 1)
         gap = min(px(4), 0.3 * self.width() / count)
         wide = min((self.width() + gap) / count - gap, px(24))

@@ -135,7 +135,7 @@ def shared_library(source: str, options: tuple[str, ...], *, again: bool = False
     options : tuple of str
         Definitions, ``-DNAME=value``.
     again : bool
-        Make it anew whatever is kept.
+        Make it again even if it is kept.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def kept(name: str, make: Callable[[Path], None], *, again: bool = False, most: 
     make : callable
         Writes it under another path; it is then moved, so that it is whole or not there.
     again : bool
-        Make it anew whatever is there.
+        Make it again even if it is there.
     most : int
         Files of its kind that stay in the cache.
     """

@@ -143,7 +143,7 @@ def _commands(path: QPainterPath) -> str:
     """Return a path's outline as SVG writes it; asked one by one, its points take long."""
     data = QByteArray()
     QDataStream(data, QIODevice.OpenModeFlag.WriteOnly) << path
-    begin, size = 4, _ELEMENT.size * path.elementCount()  # their number stands before them
+    begin, size = 4, _ELEMENT.size * path.elementCount()  # their number comes before them
     points = _ELEMENT.iter_unpack(bytes(data.data())[begin : begin + size])
     return " ".join(f"{_LETTERS[kind]}{x:.2f} {y:.2f}" for kind, x, y in points)
 

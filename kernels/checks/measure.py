@@ -456,16 +456,20 @@ def curves(
 
 def size_and_time(w: Workload, inputs: Inputs, on: Setting) -> dict[str, float]:
     """Return the memory that a run takes on the GPU, and how long it takes."""
+    try:
+        return _size_and_time(w, inputs, on)
+    finally:
+        release()  # when the run's tensors are free
+
+
+def _size_and_time(w: Workload, inputs: Inputs, on: Setting) -> dict[str, float]:
     import cupy
 
     pool = cupy.get_default_memory_pool()
     before = pool.used_bytes()
-    try:
-        run = FastRun(w, inputs, on.device, scores_as_element=True)
-        size = pool.used_bytes() - before
-        return {"bytes": size, "ms": timed(lambda _: run.launch(), quick=on.quick).median}
-    finally:
-        release()
+    run = FastRun(w, inputs, on.device, scores_as_element=True)
+    size = pool.used_bytes() - before
+    return {"bytes": size, "ms": timed(lambda _: run.launch(), quick=on.quick).median}
 
 
 def growth_faults(lines: list[dict[str, Any]]) -> list[str]:

@@ -158,6 +158,20 @@ class Hand:
             yield from self.pause(0.1)
         raise Fault("the window cannot be made active")
 
+    def close_by(self, keys: str) -> Script:
+        """Press keys that close the window in front.
+
+        Once more where another window came to the front before them: that of the speaker comes a
+        while after the key that opens it, and takes the keys that follow.
+        """
+        yield from self.key(keys)
+        yield from self.wait(
+            lambda: not (self.open and self.window.isActiveWindow()), "the window has not closed"
+        )
+        if self.open:
+            yield from self.to_front()
+            yield from self.key(keys)
+
     def quit(self) -> Script:
         """Quit."""
         yield from self.key("Ctrl+Q")
@@ -290,7 +304,7 @@ def sequence(hand: Hand, case: Case) -> Script:
         yield from hand.to_front()
         # One that floats may have the window manager's eye, which closes that one alone.
         alone = not any(dock.isFloating() for _, dock in hand.window.docks)
-        yield from hand.key("Alt+F4" if by_manager and alone else "Ctrl+Q")
+        yield from hand.close_by("Alt+F4" if by_manager and alone else "Ctrl+Q")
     yield from hand.wait(lambda: not hand.open, "the window has not closed")
 
 

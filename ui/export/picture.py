@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import (
@@ -23,6 +24,12 @@ from ui.board.fault_marks import paint_fault_label
 from ui.export.writers.vector import finished_svg, new_svg
 from ui.look.theme import DARK, Style
 from ui.safety.faults import raising
+
+Files = dict[str, QByteArray]
+"""A picture as files, by their kinds."""
+Beside = Callable[[Callable[[], Files], Callable[[Files], None]], None]
+_MARK = "application/x-tilescope-copy"
+"""On the clipboard until the files of a picture are there: whose they are."""
 
 
 class WidgetPicture:
@@ -68,26 +75,21 @@ class WidgetPicture:
 
     def png(self) -> QByteArray:
         """Return it as the bytes of a PNG."""
-        return self._as_png(self.image())
-
-    @staticmethod
-    def _as_png(image: QImage) -> QByteArray:
-        data = QByteArray()
-        buffer = QBuffer(data)
-        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-        image.setText("Software", "Tilescope")
-        image.save(buffer, "PNG")  # type: ignore[call-overload]
-        return data
+        return _png(self.image())
 
     def svg(self) -> bytes:
         """Return it as an SVG."""
+        return finished_svg(self._drawn(), None)
+
+    def _drawn(self) -> bytes:
+        """Return it as the SVG that Qt draws."""
         data = QByteArray()
         buffer = QBuffer(data)
         generator = new_svg(buffer, self._widget.size().grownBy(QMargins(0, 0, 0, self._strip)))
         with raising(), QPainter(generator) as painter:
             self._paint_strip(painter)
             self._widget.render(painter, QPoint(0, self._strip))
-        return finished_svg(bytes(data.data()), None)
+        return bytes(data.data())
 
     def save(self, path: Path) -> None:
         """Write it into a PNG or SVG file, whole or not at all.
@@ -102,16 +104,50 @@ class WidgetPicture:
         data = bytes(self.png().data()) if path.suffix == ".png" else self.svg()
         write_atomically(path, lambda out: out.write(data))
 
-    def copy(self) -> None:
-        """Put it on the clipboard, as PNG and as SVG.
+    def copy(self, beside: Beside) -> None:
+        """Put it on the clipboard: its pixels at once, PNG and SVG as soon as they are made.
+
+        Parameters
+        ----------
+        beside : callable
+            Does the first thing in another thread, and tells the second what came of it: the
+            files take longer than a window may stand still.
 
         Raises
         ------
         InputError
             A part of it cannot be drawn.
         """
-        content, image = QMimeData(), self.image()
-        content.setImageData(image)
-        content.setData("image/png", self._as_png(image))
-        content.setData("image/svg+xml", QByteArray(self.svg()))
-        QGuiApplication.clipboard().setMimeData(content)
+        image, drawn, clipboard = self.image(), self._drawn(), QGuiApplication.clipboard()
+        mark = QByteArray(str(image.cacheKey()).encode())
+        pixels = QMimeData()
+        pixels.setImageData(image)
+        pixels.setData(_MARK, mark)
+        clipboard.setMimeData(pixels)
+        seen = QImage(image)  # threads do not share one
+
+        def done(files: Files) -> None:
+            if clipboard.mimeData().data(_MARK) != mark:
+                return  # something else has been copied meanwhile
+            content = QMimeData()
+            content.setImageData(image)
+            for kind, data in files.items():
+                content.setData(kind, data)
+            clipboard.setMimeData(content)
+
+        beside(
+            lambda: {
+                "image/png": _png(seen),
+                "image/svg+xml": QByteArray(finished_svg(drawn, None)),
+            },
+            done,
+        )
+
+
+def _png(image: QImage) -> QByteArray:
+    data = QByteArray()
+    buffer = QBuffer(data)
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    image.setText("Software", "Tilescope")
+    image.save(buffer, "PNG")  # type: ignore[call-overload]
+    return data

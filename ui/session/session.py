@@ -30,7 +30,7 @@ from simulator.run.cell_values import exists, moved_cell
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
-from simulator.study.compare import EngineRun, run_all
+from simulator.study.compare import EngineRun, at_scale, run_all
 from ui.safety.heap import give_back
 from ui.session.engines import Engines
 from ui.session.history import Aside, Change, File, Steps, carried, kept_cell, retitled
@@ -380,6 +380,7 @@ class Session(QObject):
             at = found[1].cursor if found else cursor
             snapshot = trace.snapshot(at.visit, at.op)
             report = row_report(snapshot, row)
+            at_scale(trace.program)  # kept with the run: painters would be long in finding it
             made = {need: need.make(trace, snapshot, report) for need in needs}
             return trace, View(snapshot, report, cell, made, points), found
 

@@ -189,8 +189,11 @@ class Files(QObject):
 
     def copy_panel(self, name: str) -> None:
         """Copy one panel, as it is on the screen, to the clipboard."""
+        tasks = self._session.tasks
         try:
-            self._panel_picture(name).copy()
+            self._panel_picture(name).copy(
+                lambda make, done: tasks.start("copy", "copying", lambda report: make(), done)
+            )
         except InputError as error:
             self._window.show_error(error)
 

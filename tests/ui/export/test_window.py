@@ -328,17 +328,28 @@ def test_a_panel_is_copied_as_png_and_svg(open_window, tmp_path):
     menu.aboutToShow.emit()
     action = next(a for a in menu.actions() if "emory" in a.text() or "HBM" in a.text())
     action.trigger()
-    content = QGuiApplication.clipboard().mimeData()
     panel = window.findChild(MemoryPanel)
     seen = panel.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
-    copied = QGuiApplication.clipboard().image().convertToFormat(QImage.Format.Format_RGB32)
-    assert copied == seen
+    for _ in range(2):  # at once, and once the files are there
+        copied = QGuiApplication.clipboard().image().convertToFormat(QImage.Format.Format_RGB32)
+        assert copied == seen
+        window.session.settle()
+    content = QGuiApplication.clipboard().mimeData()
+    assert {*content.formats()} == {"application/x-qt-image", "image/png", "image/svg+xml"}
     (tmp_path / "a.png").write_bytes(content.data("image/png").data())
     with Image.open(tmp_path / "a.png") as image:
         assert image.size == (seen.width(), seen.height())
     renderer = QSvgRenderer(QByteArray(content.data("image/svg+xml")))
     assert renderer.isValid()
     assert renderer.defaultSize() == seen.size()
+
+
+def test_what_is_copied_later_stays(open_window):
+    window = open_window("causal")
+    window.files.copy_panel("memory")
+    QGuiApplication.clipboard().setText("later")
+    window.session.settle()
+    assert QGuiApplication.clipboard().text() == "later"
 
 
 def test_progress_counts_frames(dialog, qtbot):

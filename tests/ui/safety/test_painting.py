@@ -230,7 +230,7 @@ def test_a_panel_that_cannot_be_drawn_is_not_exported(open_window, monkeypatch, 
     for act in (
         lambda: WidgetPicture(panel).save(tmp_path / "a.png"),
         lambda: WidgetPicture(panel).save(tmp_path / "a.svg"),
-        WidgetPicture(panel).copy,
+        lambda: WidgetPicture(panel).copy(lambda make, done: done(make())),
     ):
         with pytest.raises(InputError, match="Memory traffic"):
             act()

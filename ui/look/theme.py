@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
 
@@ -173,9 +173,20 @@ class Style:
         return _font(CODE_FAMILY, round(size * self.scale), bold)
 
 
-@cache
+class _Font(QFont):
+    """A font that knows its key; Qt needs microseconds for it each time."""
+
+    known_key = ""
+
+
+_MOST_FONTS = 96
+"""Some three times as many as a window uses at one size; with each Qt keeps all letters drawn in it
+for as long as it is there."""
+
+
+@lru_cache(maxsize=_MOST_FONTS)
 def _font(family: str, pixels: int, bold: bool, italic: bool = False) -> QFont:
-    font = QFont()
+    font = _Font()
     font.setFamilies([family, SYMBOL_FAMILY])
     font.setPixelSize(max(pixels, 6))
     font.setWeight(QFont.Weight.DemiBold if bold else QFont.Weight.Normal)
@@ -185,17 +196,13 @@ def _font(family: str, pixels: int, bold: bool, italic: bool = False) -> QFont:
     font.setStyleStrategy(QFont.StyleStrategy.PreferAntialias)
     if family == TEXT_FAMILY:
         font.setFeature(QFont.Tag("tnum"), 1)
-    _KEYS[id(font)] = font.key()
+    font.known_key = font.key()
     return font
 
 
-_KEYS: dict[int, str] = {}
-"""Keys of the fonts that `_font` has made and never forgets, so no other font gets their id."""
-
-
 def font_key(font: QFont) -> str:
-    """Return a key of a font; Qt needs microseconds for it each time."""
-    return _KEYS.get(id(font)) or font.key()
+    """Return a key of a font."""
+    return font.known_key if type(font) is _Font else font.key()
 
 
 @cache

@@ -143,7 +143,7 @@ class CaptionLayout:
 
 def caption_height(caption: Caption, style: Style, width: float) -> float:
     """Return the height of a caption at full size, in pixels, with its answer, shown or not."""
-    return _laid_out(_unrevealed(caption), style.scale, width).height
+    return _extent(_unrevealed(caption), style.scale, width)[1]
 
 
 def caption_layout(caption: Caption, style: Style, width: float, height: float) -> CaptionLayout:
@@ -160,14 +160,14 @@ def caption_layout(caption: Caption, style: Style, width: float, height: float) 
     """
     caption = _unrevealed(caption)
 
-    def fits(laid: CaptionLayout) -> bool:
-        return laid.height <= height and laid.right <= width
+    def fits(scale: float) -> bool:
+        right, bottom = _extent(caption, scale, width)
+        return bottom <= height and right <= width
 
-    laid = _laid_out(caption, style.scale, width)
-    if fits(laid):
-        return laid
+    if fits(style.scale):
+        return _laid_out(caption, style.scale, width)
     sizes = range(SMALLEST, round(BODY * style.scale))  # whole pixels, as fonts are
-    fitting = bisect(sizes, 0, key=lambda size: not fits(_laid_out(caption, size / BODY, width)))
+    fitting = bisect(sizes, 0, key=lambda size: not fits(size / BODY))
     size = sizes[max(fitting - 1, 0)] if sizes else SMALLEST
     return _laid_out(caption, min(size / BODY, style.scale), width)
 
@@ -223,6 +223,16 @@ def _unrevealed(caption: Caption) -> Caption:
 
 
 # --- layout -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def _extent(caption: Caption, scale: float, width: float) -> tuple[float, float]:
+    """Return how wide and how high a caption is, in pixels.
+
+    A window that changes its size asks for this in many sizes again and again.
+    """
+    laid = _laid_out(caption, scale, width)
+    return laid.right, laid.height
 
 
 @lru_cache(maxsize=48)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import count
 from math import ceil
 from typing import Any
 
@@ -24,8 +26,8 @@ _EM = 48.0
 """Pixels at which formulas are typeset, once; other sizes are made from the same outlines."""
 
 
-_MOST_COLOURS = 3
-"""Pictures of a formula that are kept: it stands there plain, in grey or marked."""
+_MOST_BYTES = 4 * 2**20
+"""Of pictures of formulas. Those in use at one time, plain, in grey or marked, need a quarter."""
 _ROWS = ("math", "mrow", "mtd")
 """Elements of MathML whose parts the library makes twice, to know their height."""
 _ONE = threading.Lock()
@@ -48,7 +50,7 @@ class Formula:
     width: float
     ascent: float
     descent: float
-    _pictures: dict[int, QImage] = field(default_factory=dict, repr=False, compare=False)
+    _number: int = field(default_factory=count().__next__, repr=False, compare=False)
 
     def draw(self, painter: QPainter, x: float, baseline: float, colour: QColor | str) -> None:
         """Draw it with its left end at `x`; on pixels as a picture made once for each colour."""
@@ -63,19 +65,45 @@ class Formula:
         painter.translate(-x, -baseline)
 
     def _picture(self, colour: QColor) -> QImage:
-        found = self._pictures.get(colour.rgb())
-        if found is None:
-            if len(self._pictures) >= _MOST_COLOURS:
-                self._pictures.clear()
-            size = QSize(ceil(self.width) + 2, ceil(self.ascent) + ceil(self.descent) + 2)
-            found = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
-            found.fill(Qt.GlobalColor.transparent)
-            with QPainter(found) as painter:
-                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-                painter.translate(1, ceil(self.ascent) + 1)
-                painter.fillPath(self.path, colour)
-            self._pictures[colour.rgb()] = found
+        return _PICTURES.get((self._number, colour.rgb()), partial(self._painted, colour))
+
+    def _painted(self, colour: QColor) -> QImage:
+        size = QSize(ceil(self.width) + 2, ceil(self.ascent) + ceil(self.descent) + 2)
+        out = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
+        out.fill(Qt.GlobalColor.transparent)
+        with QPainter(out) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.translate(1, ceil(self.ascent) + 1)
+            painter.fillPath(self.path, colour)
+        return out
+
+
+class _Pictures:
+    """Pictures of formulas by number and colour; the oldest ones go."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._images: OrderedDict[tuple[int, int], QImage] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: tuple[int, int], paint: Callable[[], QImage]) -> QImage:
+        """Return a picture, painted now if it is not here."""
+        with self._lock:
+            found = self._images.get(key)
+            if found is not None:
+                self._images.move_to_end(key)
+                return found
+        found = paint()
+        with self._lock:
+            if key not in self._images:
+                self._images[key] = found
+                self._bytes += found.sizeInBytes()
+            while self._bytes > _MOST_BYTES and len(self._images) > 1:
+                self._bytes -= self._images.popitem(last=False)[1].sizeInBytes()
         return found
+
+
+_PICTURES = _Pictures()
 
 
 @lru_cache(maxsize=96)

@@ -32,8 +32,6 @@ WARM = 5_000
 NEAR = 2_000
 """Actions before and after `WARM`, and twice as many before the end, whose samples count: their
 medians are compared. A single one depends on what the last actions have left in bounded caches."""
-AWAY = 2.0
-"""Seconds at rest after which the panels that nobody sees have left the window, before a sample."""
 LATE = "av", "pyqtgraph", "ziamath", "latex2mathml.converter", "mdit_py_plugins.dollarmath"
 """Libraries that come in with the first film, plot or formula: 25 MiB of files, before or after
 `WARM` as it happens, so they are there from the beginning."""
@@ -150,7 +148,7 @@ def _use(
     def take(done: int) -> None:
         nonlocal longest
         failures.during = "coming to rest"
-        for act in (hand.leave, settle, hand.rest, partial(settle, AWAY)):
+        for act in (hand.leave, settle, hand.rest, settle):
             failures.keep(act)
         now = sample(done, time.monotonic() - begun, window)
         report.samples.append(now)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from PySide6.QtCore import QObject, QSize, QTimer
-from PySide6.QtWidgets import QAbstractSpinBox, QDockWidget, QWidget
+from PySide6.QtWidgets import QDockWidget, QWidget
 
 from ui.panels.base import Panel
 from ui.safety.overrides import guarded
@@ -73,9 +73,7 @@ class Shelf(QObject):
         if not self._window.isVisible() or self._window.isMinimized():
             return  # all that was seen will be so again, at once
         for name, panel in self._panels.items():
-            # The line inside a spin box would come back with the letters of the window.
-            stays = name in self._seen or panel.findChild(QAbstractSpinBox) is not None
-            if not stays and panel.parentWidget() is not self._place:
+            if name not in self._seen and panel.parentWidget() is not self._place:
                 self._docks[name].setWidget(_StandIn(panel))
                 panel.setParent(self._place)
                 self._next.start(NEXT_MS)

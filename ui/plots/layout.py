@@ -1,26 +1,21 @@
-"""Where everything of a plot stands: its axes with their ticks, and every label.
-
-Ours is what pyqtgraph cannot do. It draws the ticks, but they are chosen here: its own are round
-in tens alone, which bytes and sizes are not, and too few on a logarithmic axis of less than a
-decade. It has a legend, but no labels at the ends of curves, beside marks or on lines that keep
-off one another and off the curves.
-"""
+"""Where everything of a plot stands: its axes with their ticks, and every label."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSizeF
+from PySide6.QtGui import QFont
 
-from ui.look.draw import CENTRE, LEFT, RIGHT, text_width, wrapped
+from ui.look.draw import fitted, text_width
 from ui.look.names import fitting
 from ui.look.theme import Style
 from ui.plots.labels import Wanted, place_labels, spread
-from ui.plots.model import F64, Axis, Curve, HeatMap, Level, PlotModel, Ticks
+from ui.plots.model import F64, Curve, HeatMap, Level, PlotModel
 
 MIN_SIZE = QSizeF(330, 130)
 """Below this the text shrinks."""
@@ -86,10 +81,6 @@ class Label:
         Where a line leads; None: they stand beside it.
     curve : Curve or None
         Whose sample stands before them.
-    align : AlignmentFlag
-        Where in the box they stand.
-    bold : bool
-        Whether they are a heading.
     """
 
     box: QRectF
@@ -97,8 +88,6 @@ class Label:
     role: str
     anchor: QPointF | None = None
     curve: Curve | None = None
-    align: Qt.AlignmentFlag = CENTRE
-    bold: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,29 +100,69 @@ class PlotLayout:
         At the text scale that suits the place.
     frame : Frame
         The plot itself.
-    x_ticks, y_ticks, bar_ticks : tuple
-        (place, words) of each, of the axes and of the colour bar.
-    words : tuple of Label
-        Titles, and the lines of the note.
+    x_ticks, y_ticks : tuple
+        (pixel, words) of each.
+    x_title, y_title : QRectF
+        Where the titles of the axes are.
+    note : tuple of Label
+        Lines of the note.
     labels : tuple of Label
         Of curves, marks and lines.
     bar : QRectF or None
         The colour bar.
+    bar_ticks : tuple
+        (pixel, words) of each.
+    bar_title : QRectF or None
+        Words over the colour bar.
     """
 
     style: Style
     frame: Frame
-    x_ticks: Ticks
-    y_ticks: Ticks
-    bar_ticks: Ticks
-    words: tuple[Label, ...]
+    x_ticks: tuple[tuple[float, str], ...]
+    y_ticks: tuple[tuple[float, str], ...]
+    x_title: QRectF
+    y_title: QRectF
+    note: tuple[Label, ...]
     labels: tuple[Label, ...]
-    bar: QRectF | None
+    bar: QRectF | None = None
+    bar_ticks: tuple[tuple[float, str], ...] = ()
+    bar_title: QRectF | None = None
+
+    def boxes(self) -> list[QRectF]:
+        """Return the places of all words: they lie inside the picture and on no other."""
+        line = line_height(self.style)
+        font, plot = self.style.text_font(11), self.frame.plot
+        out = [_ink_box(self.x_title), _ink_box(self.y_title)]
+        out += [label.box for label in (*self.note, *self.labels)]
+        out += [tick_box(x, text, font, plot, self.style) for x, text in self.x_ticks]
+        for y, text in self.y_ticks:
+            width = text_width(font, text)
+            right = plot.left() - self.style.px(6)
+            out.append(QRectF(right - width, y - line / 2, width, line))
+        if self.bar is not None:
+            left = self.bar.right() + self.style.px(4)
+            out += [
+                QRectF(left, y - line / 2, text_width(font, text), line)
+                for y, text in self.bar_ticks
+            ]
+        return out
+
+
+def _ink_box(box: QRectF) -> QRectF:
+    return box.adjusted(0, 1, 0, -1)
 
 
 def line_height(style: Style) -> float:
     """Return the height of a line of words."""
     return style.px(14)
+
+
+# --- layout ------------------------------------------------------------------------------------
+
+
+def fitted_style(style: Style, rect: QRectF) -> Style:
+    """Return the style at the text scale that suits a place."""
+    return fitting(style, rect, MIN_SIZE)
 
 
 def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range) -> PlotLayout:
@@ -150,70 +179,119 @@ def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range
     x, y : tuple of float
         Places of the axes that are shown.
     """
-    style = fitting(style, rect, MIN_SIZE)
-    px, line, heat = style.px, line_height(style), model.heat
-    wide = partial(text_width, style.text_font(11))
-    note = _note(model.note, style, rect)
+    style = fitted_style(style, rect)
+    px, font, line = style.px, style.text_font(11), line_height(style)
+    note = _wrapped(model.note, font, rect.width(), 2 if rect.height() > 16 * line else 1)
     top = rect.top() + 1.5 * line
-    high = max(rect.bottom() - (len(note) + 2) * line - px(6) - top, 20)
-
-    def upright(axis: Axis, ends: Range) -> tuple[Ticks, float]:
-        """Return the ticks of an upright axis, and how wide their words are."""
-        ticks = _ticks(axis, ends, high, lambda _: 1.7 * line)
-        return ticks, max((wide(text) for _, text in ticks), default=0)
-
-    y_ticks, words = upright(model.y, y)
-    left, beside, long = words + px(8), px(10), True
-    bar_ticks: Ticks = ()
+    bottom = rect.bottom() - len(note) * line - 2 * line - px(6)
+    y_ticks = _upright_ticks(model.y.ticks(*y), y, top, bottom, line)
+    left = rect.left() + max((text_width(font, t) for _, t in y_ticks), default=0) + px(8)
+    right, long, heat = rect.right() - px(10), True, model.heat
+    bar_ticks: tuple[tuple[float, str], ...] = ()
     if heat is not None:
-        bar_ticks, words = upright(heat.axis, heat.ends)
-        beside = words + px(4 + _BAR + 8)
+        bar_ticks = _upright_ticks(heat.axis.ticks(*heat.ends), heat.ends, top, bottom, line)
+        words = max((text_width(font, text) for _, text in bar_ticks), default=0)
+        right = rect.right() - words - px(4 + _BAR + 8)
     elif model.curves:
         widths = [_end_width(model.curves, style, long=long) for long in (True, False)]
         long = widths[0] < 0.3 * rect.width()
-        beside += widths[0 if long else 1]
-    plot = QRectF(rect.left() + left, top, max(rect.width() - left - beside, 20), high)
+        right -= widths[0 if long else 1]
+    plot = QRectF(QPointF(left, top), QPointF(max(right, left + 20), max(bottom, top + 20)))
     frame = Frame(plot, x, y)
-    x_ticks = _ticks(model.x, x, plot.width(), lambda text: wide(text) + px(9))
-    half = min(wide(model.x.title), rect.width()) / 2
-    middle = min(max(plot.center().x(), rect.left() + half), rect.right() - half)
-    under = QRectF(middle - half, plot.bottom() + px(4) + line, 2 * half + 1, line)
-    heads = [Label(under, model.x.title, "text")]
-    head, bar = QRectF(rect.left(), rect.top(), rect.width(), line), None
+    x_ticks = _level_ticks(model.x.ticks(*x), frame, font, style, rect)
+    under = plot.bottom() + px(4) + line
+    ends = _end_labels(model, frame, style, rect, long=long)
+    bar = bar_title = None
+    title_right = rect.right()
     if heat is not None:
-        bar = QRectF(plot.right() + px(8), top, px(_BAR), high)
-        words = min(wide(heat.title) + 1, rect.width() / 2)
-        place = head.adjusted(head.width() - words, 0, 0, 0)
-        heads.append(Label(place, heat.title, "text", align=RIGHT))
-        head.adjust(0, 0, -words - px(8), 0)
-    heads.append(Label(head, model.y.title, "text", align=LEFT, bold=True))
-    labels = _end_labels(model, frame, style, rect, long=long) + _inner_labels(model, frame, style)
-    ticks = x_ticks, y_ticks, bar_ticks
-    return PlotLayout(style, frame, *ticks, (*heads, *note), tuple(labels), bar)
+        bar = QRectF(plot.right() + px(8), plot.top(), px(_BAR), plot.height())
+        width = min(text_width(font, heat.title) + 1, rect.width() / 2)
+        bar_title = QRectF(rect.right() - width, rect.top(), width, line)
+        title_right = bar_title.left() - px(8)
+    return PlotLayout(
+        style=style,
+        frame=frame,
+        x_ticks=x_ticks,
+        y_ticks=y_ticks,
+        x_title=_title_box(plot.center().x(), under, model.x.title, font, rect, line),
+        y_title=QRectF(QPointF(rect.left(), rect.top()), QPointF(title_right, rect.top() + line)),
+        note=tuple(
+            Label(
+                QRectF(rect.left(), rect.bottom() - (len(note) - n) * line, rect.width(), line),
+                text, "muted",
+            )
+            for n, text in enumerate(note)
+        ),
+        labels=(*ends, *_inner_labels(model, frame, style)),
+        bar=bar,
+        bar_ticks=bar_ticks,
+        bar_title=bar_title,
+    )  # fmt: skip
 
 
-def _note(text: str, style: Style, rect: QRectF) -> list[Label]:
-    """Return the note in at most two lines, the last one elided."""
-    font, line = style.text_font(11), line_height(style)
-    lines = wrapped(text, font, rect.width()) if text else []
-    most = 2 if rect.height() > 16 * line else 1
-    lines[most - 1 :] = [" ".join(lines[most - 1 :])] if lines[most - 1 :] else []
-    return [
-        Label(QRectF(rect.left(), rect.bottom() - (len(lines) - n) * line, rect.width(), line),
-              each, "muted", align=LEFT)
-        for n, each in enumerate(lines)
-    ]  # fmt: skip
+def _title_box(
+    middle: float, top: float, text: str, font: QFont, rect: QRectF, line: float
+) -> QRectF:
+    width = min(text_width(font, text), rect.width())
+    left = min(max(middle - width / 2, rect.left()), rect.right() - width)
+    return QRectF(left, top, width + 1, line)
 
 
-def _ticks(axis: Axis, ends: Range, length: float, room: Callable[[str], float]) -> Ticks:
-    """Return the finest ticks of an axis whose words have the room that each takes along it."""
-    for ticks in axis.ticks(*ends):
-        at = [(place - ends[0]) / (ends[1] - ends[0]) * length for place, _ in ticks]
-        halves = [room(text) / 2 for _, text in ticks]
-        if all(
-            b - a >= m + n for (a, b), (m, n) in zip(pairwise(at), pairwise(halves), strict=True)
-        ):
-            return ticks
+def _wrapped(text: str, font: QFont, width: float, most: int) -> list[str]:
+    """Return a text in at most so many lines, the last one elided."""
+    lines: list[str] = []
+    words = text.split(" ") if text else []
+    for n, word in enumerate(words):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(font, longer) > width and len(lines) == most:
+            lines[-1] = fitted(font, " ".join([lines[-1], *words[n:]]), width)
+            return lines
+        if lines and text_width(font, longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def _upright_ticks(
+    choices: Iterable[tuple[tuple[float, str], ...]], ends: Range, top: float, bottom: float,
+    line: float,
+) -> tuple[tuple[float, str], ...]:  # fmt: skip
+    """Return (pixel, words) of the finest ticks whose lines do not touch."""
+    for choice in choices:
+        at = [
+            (bottom - (place - ends[0]) / (ends[1] - ends[0]) * (bottom - top), text)
+            for place, text in choice
+        ]
+        pixels = sorted(y for y, _ in at)
+        if all(b - a >= 1.7 * line for a, b in pairwise(pixels)):
+            return tuple(at)
+    return ()
+
+
+def tick_box(x: float, text: str, font: QFont, plot: QRectF, style: Style) -> QRectF:
+    """Return where the words of a tick below the plot are."""
+    width = text_width(font, text)
+    return QRectF(x - width / 2, plot.bottom() + style.px(4), width, line_height(style))
+
+
+def _level_ticks(
+    choices: Iterable[tuple[tuple[float, str], ...]], frame: Frame, font: QFont, style: Style,
+    rect: QRectF,
+) -> tuple[tuple[float, str], ...]:  # fmt: skip
+    """Return (pixel, words) of the finest ticks whose words do not touch; none is cut off."""
+    for choice in choices:
+        at = [(frame.point(place, frame.y[0]).x(), text) for place, text in choice]
+        boxes = [tick_box(x, text, font, frame.plot, style) for x, text in at]
+        whole = [
+            pair
+            for pair, box in zip(at, boxes, strict=True)
+            if rect.left() <= box.left() and box.right() <= rect.right()
+        ]
+        edges = sorted((box.left(), box.right()) for box in boxes)
+        gaps = [b[0] - a[1] for a, b in pairwise(edges)]
+        if all(gap >= style.px(9) for gap in gaps):
+            return tuple(whole)
     return ()
 
 
@@ -285,7 +363,7 @@ def _inner_labels(model: PlotModel, frame: Frame, style: Style) -> list[Label]:
         taken.append(QRectF(at.x() - reach, at.y() - reach, 2 * reach, 2 * reach))
     # Lines have few places for their words, marks have them all around.
     for level in model.levels:
-        place = model.level_place(level)
+        place = (model.y if level.across else model.x).place(level.value)
         low, high = frame.y if level.across else frame.x
         if low <= place <= high:
             want(
@@ -335,30 +413,28 @@ def _on_level(
 
 def _line_points(model: PlotModel, frame: Frame) -> F64:
     """Return pixels along all curves and lines, (n, 2)."""
-    parts, share = [_along(model.curves, model.x.log, model.y.log)], np.linspace(0, 1, _LINE_POINTS)
-    for level in model.levels:  # a label beside its own does not hide another one
-        at, (low, high) = model.level_place(level), frame.x if level.across else frame.y
-        line = low + share * (high - low), np.full(_LINE_POINTS, at)
-        parts.append(np.stack(line if level.across else line[::-1], axis=1))
-    x, y = np.concatenate(parts).T
-    across = frame.plot.left() + (x - frame.x[0]) / (frame.x[1] - frame.x[0]) * frame.plot.width()
-    down = frame.plot.bottom() - (y - frame.y[0]) / (frame.y[1] - frame.y[0]) * frame.plot.height()
-    return np.stack([across, down], axis=1)
-
-
-@lru_cache(maxsize=8)
-def _along(curves: tuple[Curve, ...], x_log: bool, y_log: bool) -> F64:
-    """Return places along all curves, (n, 2): they are the same at any zoom."""
     parts = [np.empty((0, 2))]
-    for curve in curves:
-        if len(curve.xs) > 1:
-            xs, ys = np.array(curve.xs), np.array(curve.ys)
-            known = np.arange(len(xs))
-            steps = np.linspace(0, len(xs) - 1, max(12 * len(xs), 200))
-            xs, ys = np.log10(xs) if x_log else xs, np.log10(ys) if y_log else ys
-            parts.append(
-                np.stack([np.interp(steps, known, xs), np.interp(steps, known, ys)], axis=1)
-            )
+    for curve in model.curves:
+        if len(curve.xs) < 2:
+            continue
+        steps = np.linspace(0, len(curve.xs) - 1, max(12 * len(curve.xs), 200))
+        known = np.arange(len(curve.xs))
+        x = np.interp(steps, known, model.x.places(np.array(curve.xs, dtype=np.float64)))
+        y = np.interp(steps, known, model.y.places(np.array(curve.ys, dtype=np.float64)))
+        plot = frame.plot
+        across = plot.left() + (x - frame.x[0]) / (frame.x[1] - frame.x[0]) * plot.width()
+        down = plot.bottom() - (y - frame.y[0]) / (frame.y[1] - frame.y[0]) * plot.height()
+        parts.append(np.stack([across, down], axis=1))
+    # Lines across count as well: a label beside its own does not hide another one.
+    plot = frame.plot
+    for level in model.levels:
+        at = (model.y if level.across else model.x).place(level.value)
+        along = np.linspace(0, 1, _LINE_POINTS)
+        if level.across:
+            line = plot.left() + along * plot.width(), 0 * along + frame.point(frame.x[0], at).y()
+        else:
+            line = 0 * along + frame.point(at, frame.y[0]).x(), plot.top() + along * plot.height()
+        parts.append(np.stack(line, axis=1))
     return np.concatenate(parts)
 
 

@@ -19,8 +19,6 @@ F64 = NDArray[np.float64]
 Words = Callable[[float], str]
 Marker = Literal["circle", "square", "triangle", "diamond", "ring", "cross", "star"]
 Dash = Literal["solid", "dash", "dot", "dashdot"]
-Ticks = tuple[tuple[float, str], ...]
-"""Places with their words."""
 
 _STEPS = {2: (1, 2, 3, 4, 5, 6, 8, 10, 15, 20), 10: (1, 2, 3, 4, 6, 8, 12)}
 """Steps between exponents of logarithmic ticks, by their base."""
@@ -72,7 +70,7 @@ class Axis:
         """Return what stands at a place."""
         return float(10.0**place) if self.log else place
 
-    def ticks(self, low: float, high: float) -> Iterator[Ticks]:
+    def ticks(self, low: float, high: float) -> Iterator[tuple[tuple[float, str], ...]]:
         """Yield choices of ticks between two places, finest first; the last has none.
 
         A choice is a row of places with their words. Words that are equal are one too many, so
@@ -339,10 +337,6 @@ class PlotModel:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
     summary: str = ""
-
-    def level_place(self, level: Level) -> float:
-        """Return where a line stands on its axis."""
-        return (self.y if level.across else self.x).place(level.value)
 
     def fit(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the places of x and of y that show everything."""

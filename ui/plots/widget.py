@@ -1,53 +1,82 @@
 """The widget for exploratory plots: curves, marks and maps to zoom into and to point at.
 
-pyqtgraph draws and zooms (`ui.plots.canvas`). Pointing is ours: its items answer where their
-shapes are hit, not near them, and know no keys and nothing for those who do not see.
+pyqtgraph holds the curves and the view of them; all words are ours (`ui.plots.painter`), so that
+they follow theme and text scale and never lie on one another.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event
 from typing import Any
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
+import numpy as np
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QKeyEvent,
+    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QToolTip, QWidget
 
 from ui.look.theme import DARK, Style
 from ui.plots.layout import PlotLayout, plot_layout
-from ui.plots.model import PlotModel, Spot, cell_spot, spots
-from ui.plots.painter import paint_over, paint_readout
+from ui.plots.model import HeatMap, PlotModel, Spot, cell_spot, ink, spots
+from ui.plots.painter import DASHES, heat_words, paint_ground, paint_over, paint_readout
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
+from ui.safety.painting import contained, cover, painting
 from ui.widgets.focus import has_ring
 
 _NEAR = 22.0
 """How far from a point, at scale 1, the pointer still means it."""
+_STILL = 4.0
+"""How far a press may move and still be a click."""
+_DEEPEST = 400.0
+"""Most that one can zoom in."""
 _KEY_ZOOM = 1.5
-_PAINTED = Event()
-"""Set once a plot's place has been painted, still empty."""
-_MOST_WAIT = 0.12
-"""Seconds after which plots are loaded though nothing was painted: the window may be hidden."""
+_FIRST_PAINT = 0.12
+"""Seconds in which the window has painted a dock that was opened."""
 
 
 def load_plots() -> None:
-    """Import pyqtgraph, which takes a sixth of a second: call this beside the window.
-
-    Two threads of Python share their time, so the window first paints what was opened.
-    """
+    """Import pyqtgraph, which takes a third of a second: call this beside the window."""
     if "pyqtgraph" not in sys.modules:
-        _PAINTED.wait(_MOST_WAIT)
-    import ui.plots.canvas  # noqa: F401
+        # Two threads of Python share their time: first let the window paint what is new.
+        time.sleep(_FIRST_PAINT)
+    import pyqtgraph  # noqa: F401
+
+
+@guarded
+class _Layer(QGraphicsItem):
+    """Something painted in pixels under or over the curves."""
+
+    def __init__(self, view: QWidget, paint: Callable[[QPainter], None], depth: float) -> None:
+        super().__init__()
+        self._view = view
+        self._paint = paint
+        self._rect = QRectF()
+        self.setZValue(depth)
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+
+    def take_rect(self, rect: QRectF) -> None:
+        """Cover another part of the scene."""
+        self.prepareGeometryChange()
+        self._rect = rect
+
+    def boundingRect(self) -> QRectF:
+        return self._rect
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
+    ) -> None:
+        with contained(painter, self._view):
+            self._paint(painter)
 
 
 @guarded
@@ -73,9 +102,15 @@ class PlotView(QWidget):
         self.is_zoomed = False
         self._layout: PlotLayout | None = None
         self._spots: tuple[Spot, ...] = ()
+        self._pressed: QPointF | None = None
         self._by_key = False
         self._holding = False
+        self._grounded = True
         self._canvas: Any = None
+        self._box: Any = None
+        self._items: list[Any] = []
+        self._under = _Layer(self, self._paint_under, -10)
+        self._over = _Layer(self, self._paint_over, 10)
 
     # --- showing --------------------------------------------------------------------------
 
@@ -83,37 +118,40 @@ class PlotView(QWidget):
         """Show another plot; the zoom stays where the axes are the same."""
         before, self.model = self.model, model
         if self._canvas is None:
-            from ui.plots.canvas import Canvas  # late: see `load_plots`
-
-            self._canvas = Canvas(self, self._paint_over, self._hover)
-            self._canvas.box.sigRangeChanged.connect(self._relayout)
-            self._canvas.scene().sigMouseClicked.connect(self._click)
-            self._canvas.setGeometry(self.rect())
-            self._canvas.show()
+            self._make()
         self._spots = spots(model)
         same = before is not None and _axes(before) == _axes(model)
         self.spot = self._same_spot(self.spot) if same else None
+        keep = same and self.is_zoomed
         with self.laid_out_once():
-            self._canvas.fit(model, show=not (same and self.is_zoomed))
+            self._limit()
+            if not keep:
+                self.fit()
+            if before is None or (before.curves, before.heat) != (model.curves, model.heat):
+                self._make_items()
         self._tell()
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self.style_now = style
-        self._relayout()
+        if self.model is not None:
+            self._make_items()
+            self._relayout()
         self.update()
 
     def fit(self) -> None:
         """Show everything."""
         if self.model is not None:
-            self._canvas.fit(self.model, show=True)
+            x, y = self.model.fit()
+            self._box.setRange(xRange=x, yRange=y, padding=0)
+            self._relayout()
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
         """Show less (above 1) or more of the plot, about a point of the widget or its middle."""
         if self._layout is not None:
             frame = self._layout.frame
-            centre = frame.places(about or frame.plot.center())
-            self._canvas.box.scaleBy((1 / factor, 1 / factor), center=centre)
+            x, y = frame.places(about or frame.plot.center())
+            self._box.scaleBy((1 / factor, 1 / factor), center=(x, y))
 
     @property
     def surface(self) -> QWidget:
@@ -139,22 +177,99 @@ class PlotView(QWidget):
         frame = self.plot_layout().frame
         return frame.point(self.model.x.place(x), self.model.y.place(y))
 
+    def _make(self) -> None:
+        import pyqtgraph
+
+        canvas = self._canvas = pyqtgraph.GraphicsView(self)
+        canvas.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        canvas.setAccessibleName("plot")
+        canvas.viewport().setMouseTracking(True)
+        canvas.viewport().installEventFilter(self)
+        box = self._box = pyqtgraph.ViewBox(enableMenu=False, defaultPadding=0)
+        box.disableAutoRange()
+        box.setZValue(0)  # between the layers
+        canvas.scene().addItem(box)
+        for layer in (self._under, self._over):
+            canvas.scene().addItem(layer)
+        box.sigRangeChanged.connect(lambda *_: self._relayout())
+        canvas.setGeometry(self.rect())
+        canvas.show()
+
+    def _make_items(self) -> None:
+        import pyqtgraph
+
+        assert self.model is not None
+        style, model = self.style_now, self.model
+        self._canvas.setBackground(QColor(style.theme.panel))
+        for item in self._items:
+            self._box.removeItem(item)
+        self._items = []
+        if model.heat is not None:
+            self._items.append(self._image(model.heat))
+        for curve in model.curves:
+            pen = QPen(ink(style.theme, curve.role), style.px(curve.width), DASHES[curve.dash])
+            pen.setCosmetic(True)
+            pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+            item = pyqtgraph.PlotCurveItem(
+                x=model.x.places(np.array(curve.xs, dtype=np.float64)),
+                y=model.y.places(np.array(curve.ys, dtype=np.float64)),
+                pen=pen,
+                antialias=True,
+            )
+            item.setSegmentedLineMode("off")  # a dash goes on across the points
+            self._items.append(item)
+        for item in self._items:
+            self._box.addItem(item, ignoreBounds=True)
+
+    def _image(self, heat: HeatMap) -> Any:
+        import pyqtgraph
+
+        words = heat_words(heat, self.style_now.theme)
+        parts = [(words >> shift & 255).astype(np.uint8) for shift in (16, 8, 0, 24)]
+        image = pyqtgraph.ImageItem(np.stack(parts, axis=-1), axisOrder="row-major", levels=None)
+        left, right, low, high = heat.bounds
+        image.setRect(QRectF(left, low, right - left, high - low))
+        return image
+
+    def _limit(self) -> None:
+        """Keep the view inside what there is to see."""
+        assert self.model is not None
+        (x0, x1), (y0, y1) = self.model.fit()
+        self._box.setLimits(
+            xMin=x0, xMax=x1, yMin=y0, yMax=y1, maxXRange=x1 - x0, maxYRange=y1 - y0,
+            minXRange=(x1 - x0) / _DEEPEST, minYRange=(y1 - y0) / _DEEPEST,
+        )  # fmt: skip
+
     @contextmanager
-    def laid_out_once(self) -> Iterator[None]:
-        """Lay out once after several changes of style, size and model."""
+    def _held(self) -> Iterator[None]:
+        """Lay out once, after several changes, not at each."""
         before, self._holding = self._holding, True
         try:
             yield
         finally:
             self._holding = before
+
+    @contextmanager
+    def laid_out_once(self) -> Iterator[None]:
+        """Lay out once after several changes of style, size and model."""
+        with self._held():
+            yield
         self._relayout()
 
-    def _relayout(self, *_: object) -> None:
+    def _relayout(self) -> None:
         if self.model is None or self._holding or self.width() < 40 or self.height() < 40:
             return
-        shown, whole = self._canvas.box.viewRange(), self.model.fit()
-        self._layout = plot_layout(self.model, self.style_now, QRectF(self.rect()), *shown)
-        self._canvas.draw(self.model, self._layout)
+        (x0, x1), (y0, y1) = self._box.viewRange()
+        rect = QRectF(self.rect())
+        self._layout = plot_layout(self.model, self.style_now, rect, (x0, x1), (y0, y1))
+        for layer in (self._under, self._over):
+            layer.take_rect(rect)
+            layer.update()
+        if self._box.geometry() != self._layout.frame.plot:
+            with self._held():
+                self._box.setGeometry(self._layout.frame.plot)
+        whole = self.model.fit()
+        shown = [(x0, x1), (y0, y1)]
         zoomed = any(s[1] - s[0] < 0.999 * (w[1] - w[0]) for s, w in zip(shown, whole, strict=True))
         if zoomed != self.is_zoomed:
             self.is_zoomed = zoomed
@@ -169,19 +284,27 @@ class PlotView(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
             painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-            if not _PAINTED.is_set():
-                QTimer.singleShot(0, _PAINTED.set)  # once the rest of the window is painted too
+
+    def _paint_under(self, painter: QPainter) -> None:
+        self._grounded = False
+        if self._layout is not None:
+            paint_ground(painter, self._layout)
+        self._grounded = True
 
     def _paint_over(self, painter: QPainter) -> None:
+        if not self._grounded:  # curves without axes say nothing
+            cover(painter, self)
+            return
         if self._layout is None or self.model is None:
             return
         paint_over(painter, self.model, self._layout)
+        rect = QRectF(self.rect())
         if has_ring(self):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(self.style_now.theme.text), 1))
             painter.drawRect(self._layout.frame.plot.adjusted(-1, -1, 1, 1))
         if self.spot is not None:
-            paint_readout(painter, self.spot, self.model, self._layout, QRectF(self.rect()))
+            paint_readout(painter, self.spot, self.model, self._layout, rect)
 
     # --- pointing -------------------------------------------------------------------------
 
@@ -210,27 +333,42 @@ class PlotView(QWidget):
         self._by_key = by_key and spot is not None
         if spot != self.spot:
             self.spot = spot
-            self.surface.update()
+            self._over.update()
             self._tell()
 
-    def _hover(self, at: QPointF | None) -> None:
-        if at is None and self._by_key:
-            return
-        spot = None if at is None else self.spot_at(at)
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if isinstance(event, QMouseEvent):
+            at = event.position()
+            if event.type() == QEvent.Type.MouseMove:
+                if not event.buttons():
+                    self._hover(at)
+                elif self._pressed is not None and _far(at, self._pressed):
+                    self.point_at(None)
+            elif event.button() == Qt.MouseButton.LeftButton:
+                self._button(event.type(), at)
+        elif event.type() == QEvent.Type.Leave and not self._by_key:
+            self.point_at(None)
+            self._canvas.viewport().unsetCursor()
+        return super().eventFilter(watched, event)
+
+    def _hover(self, at: QPointF) -> None:
+        spot = self.spot_at(at)
         self.point_at(spot)
         hand = spot is not None and spot.pick is not None
         shape = Qt.CursorShape.PointingHandCursor if hand else Qt.CursorShape.ArrowCursor
-        self.surface.setCursor(shape)
+        self._canvas.viewport().setCursor(shape)
 
-    def _click(self, click: Any) -> None:
-        spot = self.spot_at(click.scenePos())
-        if click.button() != Qt.MouseButton.LeftButton:
-            return
-        if spot is not None:
-            self.point_at(spot)
-            self._pick()
-        elif click.double():
+    def _button(self, kind: QEvent.Type, at: QPointF) -> None:
+        if kind == QEvent.Type.MouseButtonPress:
+            self._pressed = at
+        elif kind == QEvent.Type.MouseButtonDblClick and self.spot_at(at) is None:
             self.fit()
+        elif kind == QEvent.Type.MouseButtonRelease and self._pressed is not None:
+            still, self._pressed = not _far(at, self._pressed), None
+            spot = self.spot_at(at)
+            if still and spot is not None:
+                self.point_at(spot)
+                self._pick()
 
     def _pick(self) -> None:
         if self.spot is not None and self.spot.pick is not None:
@@ -291,13 +429,13 @@ class PlotView(QWidget):
 
     def focusInEvent(self, event: Any) -> None:
         super().focusInEvent(event)
-        self.update()
+        self._over.update()
 
     def focusOutEvent(self, event: Any) -> None:
         super().focusOutEvent(event)
         if self._by_key:
             self.point_at(None)
-        self.update()
+        self._over.update()
 
     # --- for those who do not see it --------------------------------------------------------
 
@@ -322,3 +460,7 @@ class PlotView(QWidget):
 
 def _axes(model: PlotModel) -> tuple[str, str, bool, object]:
     return model.x.title, model.y.title, model.heat is None, model.fit()
+
+
+def _far(one: QPointF, other: QPointF) -> bool:
+    return (one - other).manhattanLength() > _STILL

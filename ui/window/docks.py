@@ -20,7 +20,6 @@ from ui.session.view import View
 from ui.window.dock_sizes import DockSizes, Shares
 from ui.window.dock_title import DockTitle
 from ui.window.panel_specs import PANELS, PanelSpec
-from ui.window.shelf import Shelf
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -67,7 +66,6 @@ class Docks(QObject):
         """Whether docks are being arranged."""
         self.by_name: dict[str, QDockWidget] = {}
         self.sizes = DockSizes(window, self.by_name)
-        self._shelf = Shelf(window, self.by_name, self._panels, self._seen)
         window.setDockNestingEnabled(True)
         window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
         for corner in (Qt.Corner.BottomRightCorner, Qt.Corner.TopRightCorner):
@@ -125,9 +123,8 @@ class Docks(QObject):
             panel = self._panels[name] = spec.make(self._session)
             panel.set_motion(self._motion)
             self._restyle(name)
-        self._shelf.put_back(name)
-        if name not in self._seen:
-            self._shelf.clear_later()
+            self.by_name[name].setWidget(panel)
+            panel.show()  # a dock in sight does not do so by itself
         return self._panels[name]
 
     # --- what they show -------------------------------------------------------------------
@@ -139,9 +136,7 @@ class Docks(QObject):
         (self._seen.add if seen else self._seen.discard)(spec.name)
         if self._session.view is not None:
             self._session.want(spec.need, seen)
-        if not seen:
-            self._shelf.clear_later()
-        else:
+        if seen:
             self.panel(spec.name)
             self._restyle(spec.name)
             if self._session.view is not None:
@@ -418,5 +413,5 @@ class Docks(QObject):
     def _make_shown(self) -> None:
         """Make the panels of all open docks, also behind a tab, because they need space."""
         for name, dock in self.by_name.items():
-            if not dock.isHidden() and name not in self._panels:
+            if not dock.isHidden():
                 self.panel(name)

@@ -46,7 +46,8 @@ elif box("crash") and once("told"):
     ("module", "painter", "layout"),
     [
         ("ui.panels.memory.panel", "paint_memory", "memory"),
-        ("ui.plots.widget", "paint_over", "cache"),  # over a graphics scene
+        ("ui.plots.widget", "paint_ground", "cache"),  # of an item in a graphics scene
+        ("ui.plots.widget", "paint_over", "cache"),
         ("ui.panels.code.paper_view", "paint_paper", "algorithm"),
         ("ui.panels.transport.bar", "paint_scrubber", "steps"),
         ("ui.board.panel", "paint_board", "steps"),

@@ -12,8 +12,6 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
 from simulator.program.ops import (
-    Initialise,
-    LoadTiles,
     Move,
     Normalise,
     Op,
@@ -64,24 +62,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
             Move("LSE", visit.head, blind, None, statistics(len(blind))),
         )
         out.append(StoreConstants(cites=f"{_PAPER}s 14-15, rows that see nothing", moves=cleared))
-    if visit.first:
-        q = tiles.queries(w, visit)
-        out.append(
-            LoadTiles(cites=f"{_PAPER} 4", moves=(q,), allocates=(tiles.in_shared(q, stays=True),))
-        )
-        out.append(
-            Initialise(
-                cites=f"{_PAPER} 5",
-                rows=len(visit.rows),
-                value_dim=w.value_dim,
-                allocates=tiles.accumulators(w, visit, stays=True),
-            )
-        )
-    k, v = tiles.keys(w, visit), tiles.values(w, visit)
-    loaded = (tiles.in_shared(k), tiles.in_shared(v))
-    out.append(LoadTiles(cites=f"{_PAPER} 7", moves=(k, v), allocates=loaded))
-    out += tiles.score_ops(w, visit, f"{_PAPER} 8", "Dao 2023, section 3.1")
-    out += tiles.online_ops(w, visit, _PAPER)
+    out += tiles.row_block_ops(w, visit, _PAPER, "Dao 2023, section 3.1")
     if visit.last:
         out.append(Normalise(cites=f"{_PAPER}s 12-13", tensor="O"))
         out.append(

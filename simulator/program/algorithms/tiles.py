@@ -10,6 +10,8 @@ from simulator.program.ops import (
     ApplyMask,
     ChipTile,
     Exponentials,
+    Initialise,
+    LoadTiles,
     Move,
     Op,
     Rescale,
@@ -109,3 +111,24 @@ def online_ops(w: Workload, visit: Visit, paper: str) -> list[Op]:
             frees=("P", "K", "V"),
         ),
     ]
+
+
+def row_block_ops(w: Workload, visit: Visit, paper: str, mask_cites: str) -> list[Op]:
+    """Return the ops of a visit whose Q, m, l and O stay on chip until their row block is done."""
+    out: list[Op] = []
+    if visit.first:
+        q = queries(w, visit)
+        out += [
+            LoadTiles(cites=f"{paper} 4", moves=(q,), allocates=(in_shared(q, stays=True),)),
+            Initialise(
+                cites=f"{paper} 5",
+                rows=len(visit.rows),
+                value_dim=w.value_dim,
+                allocates=accumulators(w, visit, stays=True),
+            ),
+        ]
+    k, v = keys(w, visit), values(w, visit)
+    loaded = (in_shared(k), in_shared(v))
+    out.append(LoadTiles(cites=f"{paper} 7", moves=(k, v), allocates=loaded))
+    out += score_ops(w, visit, f"{paper} 8", mask_cites)
+    return out + online_ops(w, visit, paper)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
     QHBoxLayout,
     QLabel,
+    QMenu,
     QSizePolicy,
     QToolButton,
     QWidget,
@@ -81,11 +84,88 @@ class _Chips(QWidget):
 
 
 @guarded
+class _Algorithms(QWidget):
+    """A button for each algorithm; where they have no room, one with a menu of them all.
+
+    Attributes
+    ----------
+    row : QWidget
+        The buttons.
+    chooser : QToolButton
+        The one that stands for all, with the name of the algorithm on show.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.row, self.chooser = QWidget(), QToolButton()
+        self._buttons: dict[str, QToolButton] = {}
+        place, buttons = QHBoxLayout(self), QHBoxLayout(self.row)
+        for layout in (place, buttons):
+            layout.setContentsMargins(0, 0, 0, 0)
+        place.addWidget(self.row)
+        place.addWidget(self.chooser)
+        group, menu = QButtonGroup(self), QMenu(self.chooser)
+        for name, algorithm in ALGORITHMS.items():
+            button = QToolButton()
+            button.setObjectName("algorithm")
+            # A hyphen that stays narrow beside figures of equal width (U+2010).
+            button.setText(algorithm.short_title.replace("-", "\u2010"))
+            button.setToolTip(f"{algorithm.title} ({algorithm.source})")
+            button.setCheckable(True)
+            button.clicked.connect(partial(self.chosen.emit, name))
+            group.addButton(button)
+            buttons.addWidget(button)
+            self._buttons[name] = button
+            menu.addAction(algorithm.title).triggered.connect(partial(self.chosen.emit, name))
+        self.chooser.setObjectName("algorithm")
+        self.chooser.setAccessibleName("Algorithms")
+        self.chooser.setToolTip("Algorithms")
+        self.chooser.setMenu(menu)
+        self.chooser.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.chooser.setStyleSheet("QToolButton::menu-indicator { image: none; }")  # ▾ is larger
+        self.chooser.hide()
+
+    def show_chosen(self, name: str) -> None:
+        """Mark the algorithm on show."""
+        self._buttons[name].setChecked(True)
+        self.chooser.setText(f"{self._buttons[name].text()} ▾")
+        self.updateGeometry()
+
+    def set_style(self, style: Style) -> None:
+        """Take the text scale."""
+        row = self.row.layout()
+        assert row is not None
+        row.setSpacing(round(style.px(6)))
+        for button in (*self._buttons.values(), self.chooser):
+            button.setFont(style.text_font(13))
+        self.updateGeometry()
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the room of the one button, whichever is shown."""
+        self.chooser.ensurePolished()
+        return self.chooser.sizeHint()
+
+    def spread(self, wide: bool) -> None:
+        """Show a button for each, or the one for all."""
+        self.row.setVisible(wide)
+        self.chooser.setVisible(not wide)
+
+    @property
+    def spared(self) -> int:
+        """Pixels by which the one button is narrower than all."""
+        for each in (self.row, self.chooser):
+            each.ensurePolished()
+        return self.row.sizeHint().width() - self.chooser.sizeHint().width()
+
+
+@guarded
 class Header(QWidget):
     """Brand, algorithm buttons, scenario chips, engine badge.
 
-    If there is too little space, first the brand disappears, then the badge gets shorter, and then
-    it disappears, too.
+    If there is too little space, first the brand disappears, then one button replaces those of the
+    algorithms, then the badge gets shorter, and then it disappears, too.
     """
 
     algorithm_chosen = Signal(str)
@@ -95,21 +175,11 @@ class Header(QWidget):
         super().__init__()
         self.brand = QLabel("Tilescope")
         self.brand.setObjectName("brand")
-        self._buttons: dict[str, QToolButton] = {}
-        group = QButtonGroup(self)
+        self.algorithms = _Algorithms()
+        self.algorithms.chosen.connect(self.algorithm_chosen)
         row = QHBoxLayout(self)
         row.addWidget(self.brand)
-        for name, algorithm in ALGORITHMS.items():
-            button = QToolButton()
-            button.setObjectName("algorithm")
-            # A hyphen that is as narrow as usual beside figures of equal width (U+2010).
-            button.setText(algorithm.short_title.replace("-", "\u2010"))
-            button.setToolTip(f"{algorithm.title} ({algorithm.source})")
-            button.setCheckable(True)
-            button.clicked.connect(lambda _=False, name=name: self.algorithm_chosen.emit(name))
-            group.addButton(button)
-            row.addWidget(button)
-            self._buttons[name] = button
+        row.addWidget(self.algorithms)
         self._chips = _Chips()
         self._chips.clicked.connect(self.scenario_asked)
         row.addSpacing(8)
@@ -125,7 +195,7 @@ class Header(QWidget):
 
     def show_trace(self, trace: Trace, style: Style, note: str) -> None:
         """Show a trace; `note` says in words why this engine computes."""
-        self._buttons[trace.workload.algorithm].setChecked(True)
+        self.algorithms.show_chosen(trace.workload.algorithm)
         faults = fault_labels(trace.workload.faults)
         self._chips.show_words(scenario_words(trace.workload), style, faults)
         self._who = engine_words(trace.engine.name, trace.engine.device)
@@ -149,8 +219,7 @@ class Header(QWidget):
         layout.setContentsMargins(edge * 2, edge, edge * 2, edge)
         layout.setSpacing(edge)
         self.brand.setFont(style.text_font(17, bold=True))
-        for button in self._buttons.values():
-            button.setFont(style.text_font(13))
+        self.algorithms.set_style(style)
         self.engine.setFont(style.text_font(12))
         self.progress.set_style(style)
         self._chips.show_words(self._chips._words, style, self._chips._faults)
@@ -171,13 +240,16 @@ class Header(QWidget):
         return least
 
     def _make_room(self, busy: bool) -> None:
-        """Hide brand and badge if they would make the window wider."""
+        """Hide brand, buttons and badge if they would make the window wider."""
         layout, strip, badge = self.layout(), self.progress, self.engine
         assert layout is not None
         gap = layout.spacing()
         room = self.width() - self.minimumSizeHint().width()
-        if busy and strip.isHidden():  # it is about to appear
-            room -= strip.minimumSizeHint().width() + gap
-        whole = badge.width_of(self._who) + gap + self.brand.minimumSizeHint().width() + gap
-        self.brand.setVisible(whole <= room)
+        work = strip.minimumSizeHint().width() + gap
+        whole, spared = badge.width_of(self._who) + gap, self.algorithms.spared
+        # Work comes and goes: the buttons stay as they are for it.
+        wide = whole + spared + work * strip.isHidden() <= room
+        self.algorithms.spread(wide)
+        room -= spared * wide + work * (busy and strip.isHidden())  # it is about to appear
+        self.brand.setVisible(whole + self.brand.minimumSizeHint().width() + gap <= room)
         badge.setVisible(badge.minimumSizeHint().width() + gap <= room)

@@ -6,6 +6,7 @@ import pytest
 
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import resolve
+from simulator.program.algorithms import ALGORITHMS, BASELINE
 from tests.helpers.runs import scenario
 from ui.look.run_words import scenario_words
 from ui.look.theme import TEXT_SCALES
@@ -53,7 +54,7 @@ def test_a_fault_and_long_work_make_no_window_wider(open_window, settings, qapp,
 
 def test_the_brand_goes_before_the_badge_loses_letters(open_window, settings, qapp):
     settings.text_scale = 2.0
-    window = open_window("flash2", (1280, 720))
+    window = open_window("flash2", (860, 720))
     header = window.header
     assert header.brand.isVisible()
     with_fault(window)
@@ -71,3 +72,22 @@ def test_a_window_with_large_text_gets_as_small_as_a_small_screen(open_window, s
     window.resize(1024, 720)
     qapp.processEvents()
     assert window.width() == 1024
+
+
+def test_where_the_buttons_have_no_room_one_stands_for_all(open_window, settings, qapp):
+    settings.text_scale = 2.0
+    window = open_window("flash2", (1280, 720))
+    chooser, row = window.header.algorithms.chooser, window.header.algorithms.row
+    assert chooser.isVisible()
+    assert not row.isVisible()
+    assert chooser.text().startswith(ALGORITHMS["flash2"].short_title[:5])
+    actions = chooser.menu().actions()
+    assert [action.text() for action in actions] == [each.title for each in ALGORITHMS.values()]
+    actions[0].trigger()
+    window.session.settle()
+    assert window.session.scenario.attention.algorithm == BASELINE.name
+    assert chooser.text().startswith(BASELINE.short_title)
+    window.resize(1900, 720)
+    qapp.processEvents()
+    assert row.isVisible()
+    assert not chooser.isVisible()

@@ -1,8 +1,8 @@
 """Compiles the kernels that a bundle ships, by NVRTC and with no GPU; `make package` calls it.
 
-Every demo and every step of a lesson has its kernels as cubins and as PTX, for each algorithm,
-since the Compare panel runs all three. Some more tilings are there as PTX alone, which the
-driver compiles when they are first used. It is the trace build: a bundle runs no other.
+Every demo and every step of a lesson has its kernels as cubins and as PTX, for each algorithm
+that Compare runs beside it. Other algorithms and some more tilings are there as PTX alone, which
+the driver compiles when they are first used. It is the trace build: a bundle runs no other.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
@@ -26,11 +26,12 @@ from kernels.build.sources import whole_source  # noqa: E402
 from kernels.cuda.launch import build_options  # noqa: E402
 from kernels.cuda.specs import most_shared_bytes  # noqa: E402
 from simulator.base.assets import SCENARIOS  # noqa: E402
+from simulator.base.errors import InputError  # noqa: E402
 from simulator.lesson.reader import list_lessons, load_lesson, resolve_step  # noqa: E402
 from simulator.problem.hardware import gpus  # noqa: E402
 from simulator.problem.scenario import load_scenario, parse_scenario  # noqa: E402
 from simulator.problem.workload import Workload, resolve  # noqa: E402
-from simulator.program.algorithms import ALGORITHMS  # noqa: E402
+from simulator.program.algorithms import ALGORITHMS, beside  # noqa: E402
 from ui.look.lesson_text import FORMATS  # noqa: E402
 
 KEPT = ROOT / "build" / "cubins" / nvrtc_version()
@@ -48,8 +49,13 @@ def main(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     KEPT.mkdir(parents=True, exist_ok=True)
-    shown = {entry.key: entry for entry in _shown()}  # first: eight times the work of another
-    wanted = shown | {entry.key: entry for entry in _more() if entry.key not in shown}
+    wanted: dict[str, shipped.Entry] = {}
+    for entry in (*_shown(), *_more()):
+        kept = wanted.setdefault(entry.key, entry)
+        if len(entry.targets) > len(kept.targets):
+            wanted[entry.key] = entry
+    # First what is eight times the work of another, so that all processors end together.
+    wanted = dict(sorted(wanted.items(), key=lambda item: -len(item[1].targets)))
     # Processes: threads take turns inside NVRTC (CuPy 14.2: two took as long as one).
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         for path in pool.map(_made, wanted.values()):
@@ -69,33 +75,34 @@ def _shown() -> Iterator[shipped.Entry]:
         lesson = load_lesson(title.path)
         for number in range(len(lesson.steps)):
             workloads.append(resolve(resolve_step(lesson, number, FORMATS).scenario))
-    yield from _entries(workloads, (*shipped.ARCHITECTURES, shipped.PTX))
+    for workload in workloads:
+        compared = beside(workload.algorithm)
+        others = [name for name in ALGORITHMS if name not in compared]
+        yield from _entries(workload, compared, (*shipped.ARCHITECTURES, shipped.PTX))
+        yield from _entries(workload, others, (shipped.PTX,))
 
 
 def _more() -> Iterator[shipped.Entry]:
     """Yield the kernels of further tilings, as PTX."""
-    workloads = [
-        resolve(
-            parse_scenario(
-                {
-                    "attention": {"head_dim": d, "seqlen_q": cols, "dtype": dtype},
-                    "tiling": {"rows": rows, "cols": cols},
-                }
-            )
-        )
-        for (rows, cols), d, dtype in product(TILES, HEAD_DIMS, DTYPES)
-    ]
-    yield from _entries(workloads, (shipped.PTX,))
+    for (rows, cols), d, dtype in product(TILES, HEAD_DIMS, DTYPES):
+        asked = {
+            "attention": {"head_dim": d, "seqlen_q": cols, "dtype": dtype},
+            "tiling": {"rows": rows, "cols": cols},
+        }
+        yield from _entries(resolve(parse_scenario(asked)), ALGORITHMS, (shipped.PTX,))
 
 
-def _entries(workloads: list[Workload], targets: tuple[str, ...]) -> Iterator[shipped.Entry]:
+def _entries(
+    workload: Workload, algorithms: Iterable[str], targets: tuple[str, ...]
+) -> Iterator[shipped.Entry]:
     most = max(gpu.smem_bytes for gpu in gpus().values())
-    for workload in workloads:
-        for algorithm in ALGORITHMS:  # what the window does not draw, NumPy runs
-            w = workload.as_algorithm(ALGORITHMS[algorithm].name)
-            if most_shared_bytes(w) <= most:
-                options = build_options(w, trace=True)
-                yield shipped.Entry(algorithm, options, targets)
+    for name in algorithms:
+        try:
+            w = workload.as_algorithm(ALGORITHMS[name].name)
+        except InputError:
+            continue  # the heads that were picked cannot be packed: it does not run here
+        if most_shared_bytes(w) <= most:
+            yield shipped.Entry(name, build_options(w, trace=True), targets)
 
 
 def _kept(entry: shipped.Entry) -> Path:

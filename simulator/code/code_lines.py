@@ -89,17 +89,24 @@ class CodeLines:
     ----------
     algorithm : str
         Which algorithm.
+    cuda_name : str
+        What the file of its kernels is called.
     cuda_source : str
-        The text of its kernel.
+        Its text.
     cuda_lines : callable
         The lines of an op in that text.
     """
 
     def __init__(
-        self, algorithm: str, cuda_source: str, cuda_lines: Callable[[Op], tuple[int, ...]]
+        self,
+        algorithm: str,
+        cuda_name: str,
+        cuda_source: str,
+        cuda_lines: Callable[[Op], tuple[int, ...]],
     ) -> None:
         self.algorithm = algorithm
         self.paper = PAPERS[algorithm]
+        self._files = {Tab.NUMPY: numpy_lines.SOURCE.name, Tab.CUDA: cuda_name}
         self._cuda_lines = cuda_lines
         self._cuda = tuple(cuda_source.splitlines())
         self._anchored = {n for op in forms(algorithm) for n in cuda_lines(op)}
@@ -171,8 +178,10 @@ class CodeLines:
             label = self.paper.lines[line].label
             if label.isdigit():
                 return f"Line {label} of the paper"
+            if label.startswith("step"):
+                return f"{label.capitalize()} of the paper"
             return "The paper's line on masking"
-        return f"{numpy_lines.SOURCE.name if tab is Tab.NUMPY else f'{self.algorithm}.cu'}:{line}"
+        return f"{self._files[tab]}:{line}"
 
     def _runs(self, tab: Tab, line: int, op: Op) -> bool:
         """Return whether an op runs a line: its own, its class's head, or one that it calls."""

@@ -8,6 +8,7 @@ Dao, Fu, Ermon, Rudra, Ré 2022, "FlashAttention: Fast and Memory-Efficient Exac
 IO-Awareness": Algorithm 0 (standard attention), Algorithm 1, Algorithm 2 (appendix B).
 Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning":
 Algorithm 1 (forward pass), section 3.1.
+Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference": its three steps.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class PaperLine:
     Attributes
     ----------
     label : str
-        Its number; the name of another source, such as ``§3.1``.
+        Its number; of another source by name, such as ``§3.1``; empty where it has none.
     level : int
         How many loops it is in.
     text : str
@@ -160,6 +161,34 @@ _FLASH2_MASK = PaperLine(
     _OP, "Dao 2023, section 3.1",
 )  # fmt: skip
 
+_JOIN = "Dao et al. 2023, Flash-Decoding, step"
+_SPLIT_KV = (
+    PaperLine(
+        "step 1", 0, r"Deal $K$ and $V$ out to the splits: a run of column blocks each. One that"
+        r" sees nothing leaves $O = 0$ and $L = -\infty$",
+        _OP, f"{_JOIN} 1",
+    ),
+    PaperLine("", 0, r"For each split of each row block, all at once:", _BLOCK, ""),
+    *_FLASH2[3:5],
+    PaperLine("6", 1, r"For each column block $j$ of the split:", _TILE, "Dao 2023, Algorithm 1"),
+    *_FLASH2[6:8],
+    _FLASH2_MASK,
+    *_FLASH2[8:13],
+    PaperLine(
+        "step 2", 1, r"Store $O_i$ and $L_i$ of the split in HBM, in float32: its"
+        r" $O_{\mathrm{partial}}$ and $\mathrm{LSE}_{\mathrm{partial}}$",
+        _OP, f"{_JOIN} 2",
+    ),
+    PaperLine("", 0, r"End for", _BLOCK, ""),
+    PaperLine(
+        "step 3", 0, r"Of every row block, load $O_s$ and $L_s$ of its splits $s$, compute"
+        r" $m = \max_s L_s$, $w_s = e^{L_s - m}$ and $\ell = \Sigma_s\, w_s$, store"
+        r" $O = \ell^{-1}\, \Sigma_s\, w_s O_s$ and $L = m + \log \ell$",
+        _OP, f"{_JOIN} 3",
+    ),
+    PaperLine("", 0, r"Return $O$ and $L$", _END, ""),
+)  # fmt: skip
+
 _SCALE = r"The scale $1/\sqrt{d}$, which these lines leave out, is part of $S$ here."
 _SKIP = r"Tiles that the mask hides whole are passed over."
 
@@ -179,6 +208,11 @@ PAPERS: dict[str, Paper] = {
         (*_FLASH2[:8], _FLASH2_MASK, *_FLASH2[8:]),
         rf"{_SCALE} {_SKIP}",
     ),
+    "split-kv": Paper(
+        "Split-KV: Dao et al. 2023, Flash-Decoding; in a split Dao 2023, Algorithm 1",
+        _SPLIT_KV,
+        rf"{_SCALE} {_SKIP} The query heads of a KV head are the rows of one block.",
+    ),
 }
 """The algorithm of each tile program."""
 
@@ -192,7 +226,7 @@ def cited_lines(algorithm: str, cites: str) -> tuple[int, ...]:
     Parameters
     ----------
     algorithm : str
-        ``naive``, ``flash1`` or ``flash2``.
+        Which algorithm.
     cites : str
         As an op says it: ``Dao 2023, Algorithm 1, lines 14-15``.
     """

@@ -61,6 +61,7 @@ def check(name, exact, tolerance):
 
 _KEYS = {
     "Q": "q", "K": "k", "V": "v", "S": "s", "P": "p", "O": "o_prev", "m": "m_prev", "l": "l_prev",
+    "O_partial": "o_partial", "LSE_partial": "lse_partial",
 }  # fmt: skip
 """The arrays of what a visit finds."""
 _CHECKED = {"S": "s", "P": "p", "O": "o"}
@@ -81,19 +82,25 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
     Returns
     -------
     dict
-        ``q`` (r, d), ``k`` (c, d), ``v`` (c, dv), ``s`` and ``p`` (r, c), ``m_prev m l_prev l alpha
-        beta m_tile l_tile`` (r,), ``o_prev o`` (r, dv), float32; ``mask`` (r, c) bool; ``indices``,
-        int64: head, KV head, i, j, first row, first key; ``scale``, ``keys`` (how many there are),
-        ``largest_qk`` (largest sum of ``|q| |k|`` of the rows), ``largest_v``, ``engine`` and
-        ``scenario`` (TOML). If the visit divides by l: ``o_out`` (r, dv) or ``p_out`` (r, c).
+        ``q`` (r, d), ``k`` (c, d), ``v`` (c, dv), ``s`` and ``p`` (r, c), ``m_prev m l_prev l
+        alpha beta m_tile l_tile`` (r,), ``o_prev o`` (r, dv), float32; ``mask`` (r, c) bool;
+        ``indices``, int64: head, KV head, i, j, first row, first key; ``scale``, ``keys`` (how many
+        there are), ``largest_qk`` (largest sum of ``|q| |k|`` of the rows), ``largest_v``,
+        ``engine`` and ``scenario`` (TOML). Where the visit divides by l: ``o_out`` (r, dv) or
+        ``p_out`` (r, c). A visit that joins splits has ``o_partial`` (splits, r, dv),
+        ``lse_partial`` and ``w`` (splits, r) in place of ``k``, ``v``, ``s`` and ``p``.
     """
     w, visit, t = snapshot.program.workload, snapshot.visit, snapshot.tile
     rows, cols = (slice(part.start, part.stop) for part in (visit.rows, visit.cols))
     kv_head = w.kv_head_of[visit.head]
     places = [visit.head, kv_head, visit.i, visit.j, visit.rows.start, visit.cols.start]
+    partials, used = snapshot.partials, {}
+    if partials is not None and snapshot.launch.combines:
+        used = {"o_partial": partials.o, "lse_partial": partials.lse, "w": t.last("w")}
+    else:
+        used = {"k": snapshot.k[cols], "v": snapshot.v[cols], "s": t.s, "p": t.p}
     arrays: dict[str, Any] = {
-        "q": snapshot.q[rows], "k": snapshot.k[cols], "v": snapshot.v[cols],
-        "s": t.s, "p": t.p, "mask": t.seen,
+        "q": snapshot.q[rows], **used, "mask": t.seen,
         "m_prev": t.m_prev, "m": t.m, "l_prev": t.l_prev, "l": t.l, "alpha": t.alpha,
         "beta": t.beta, "m_tile": t.m_tile, "l_tile": t.l_tile, "o_prev": t.o_prev, "o": t.o,
         "indices": np.array(places), "scale": np.float64(w.logit_scale),
@@ -129,10 +136,12 @@ def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
         body += _checks(snapshot, op, lines.made, later)
     several = len(snapshot.program.launches) > 1
     which = f", launch {visit.launch + 1} ({launch.name})" if several else ""
+    where = f"tile ({visit.i}, {visit.j})"
+    if launch.whole_rows:
+        where = f"row block {visit.i}"
     cited = list(dict.fromkeys(op.cites for op in snapshot.ops if not op.moves))
     head = _HEAD.format(
-        title=f"{algorithm.title}{which}, head {w.picked[visit.head]}, "
-        f"tile ({visit.i}, {visit.j}):",
+        title=f"{algorithm.title}{which}, head {w.head_name(visit.head)}, {where}:",
         place=f"query rows {visit.rows.start} to {visit.rows.stop - 1}, "
         f"keys {visit.cols.start} to {visit.cols.stop - 1}.",
         source="\n".join(f"{line}." for line in cited),
@@ -157,6 +166,8 @@ def _computed(snapshot: Snapshot) -> list[tuple[Op, bool]]:
     statistics of whole rows are given.
     """
     w, visit, algorithm = snapshot.program.workload, snapshot.visit, snapshot.program.algorithm
+    if snapshot.launch.combines:  # it finds O and LSE of each split, which are given
+        return [(op, True) for op in snapshot.ops if not op.moves]
     before = [
         (op, False)
         for launch in range(visit.launch)

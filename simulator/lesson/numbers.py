@@ -87,9 +87,15 @@ class Numbers:
 
     @cached_property
     def maps(self) -> AttentionMaps:
-        """Weights of the head at the cursor."""
-        part = Part((self.head,), range(self.workload.seqlen_q))
-        return HeadScores(self.workload, self.trace.inputs, part).maps()
+        """Weights of the head at the cursor; of all heads that are packed into it."""
+        group, (single, inputs) = self.workload.group, self.trace.single_heads
+        heads = range(self.head * group, (self.head + 1) * group)
+        part = Part(tuple(heads), range(single.seqlen_q))
+        return HeadScores(single, inputs, part).maps()
+
+    def single(self, row: int) -> tuple[int, int]:
+        """Return the head that a row is of and which of its rows it is, where heads are packed."""
+        return self.workload.single(self.head, row)
 
     def as_if(self, algorithm: str) -> Workload:
         """Return the workload with another algorithm; "" for its own."""
@@ -107,9 +113,9 @@ class Numbers:
 # --- the scenario -----------------------------------------------------------------------------
 
 QUANTITIES: dict[str, Callable[[Workload], int | float]] = {
-    "heads": lambda w: w.heads,
+    "heads": lambda w: len(w.picked),
     "kv_heads": lambda w: w.kv_heads,
-    "Nq": lambda w: w.seqlen_q,
+    "Nq": lambda w: w.queries,
     "Nk": lambda w: w.seqlen_k,
     "d": lambda w: w.head_dim,
     "dv": lambda w: w.value_dim,
@@ -117,6 +123,7 @@ QUANTITIES: dict[str, Callable[[Workload], int | float]] = {
     "Bc": lambda w: w.cols,
     "Tr": lambda w: w.grid.Tr,
     "Tc": lambda w: w.grid.Tc,
+    "splits": lambda w: w.splits,
     "window": lambda w: w.mask.window,
     "sinks": lambda w: w.mask.sinks,
     "scale": lambda w: w.scale,
@@ -331,6 +338,29 @@ def old_maximum(n: Numbers, row: int) -> float:
 
 
 @_known
+def lse_of_split(n: Numbers, split: int, row: int) -> float:
+    """LSE that a split has left of a row of the current block, by the time of the cursor."""
+    return _of_split(n, "lse", split, row)
+
+
+@_known
+def weight_of_split(n: Numbers, split: int, row: int) -> float:
+    """By how much O of a split counts in a row: exp(LSE - m), where splits are joined."""
+    return _of_split(n, "weights", split, row)
+
+
+def _of_split(n: Numbers, name: str, split: int, row: int) -> float:
+    partials, r = n.snapshot.partials, _in_block(n, row)
+    stored = partials.stored if partials is not None else ()
+    if not 0 <= split < len(stored):
+        raise refuse("", "split", split, f"one of {len(stored)} splits")
+    found = getattr(partials, name)
+    if found is None or not stored[split]:
+        raise refuse("", "split", split, "a split that has left this number by now")
+    return float(found[split, r])
+
+
+@_known
 def error(n: Numbers, row: int) -> float:
     """Largest difference of a row of O, at the end of the run, from float64."""
     w = n.workload
@@ -339,7 +369,7 @@ def error(n: Numbers, row: int) -> float:
         expected = f"a run of at most {n.most_scores} scores in all heads"
         raise refuse("", "error", f"{w.heads} x {w.seqlen_q} x {w.seqlen_k}", expected)
     exact, _ = reference_rows(n.workload, n.trace.inputs, n.head, range(row, row + 1))
-    return float(abs(n.trace.output[n.head, row] - exact).max())
+    return float(abs(n.trace.output[n.single(row)] - exact).max())
 
 
 def _in_block(n: Numbers, row: int) -> int:
@@ -356,21 +386,23 @@ def _in_block(n: Numbers, row: int) -> int:
 def weight(n: Numbers, row: int, key: int) -> float:
     """Softmax weight of a key for a row, in the end."""
     _cell(n.workload, "S", row, key)
-    return float(n.maps.of(n.head)[row, key])
+    head, own = n.single(row)
+    return float(n.maps.of(head)[own, key])
 
 
 @_known
 def weight_sum(n: Numbers, row: int) -> float:
     """Sum of all weights of a row."""
     _cell(n.workload, "m", row, 0)
-    return float(n.maps.of(n.head)[row].sum(dtype=float))
+    head, own = n.single(row)
+    return float(n.maps.of(head)[own].sum(dtype=float))
 
 
 @_known
 def strongest(n: Numbers, row: int) -> int:
     """Key with the largest weight for a row."""
     _cell(n.workload, "m", row, 0)
-    found = n.maps.row(n.head, row).strongest
+    found = n.maps.row(*n.single(row)).strongest
     if not len(found):
         raise refuse("", "row", row, "a row that sees a key")
     return int(found[0])
@@ -380,7 +412,7 @@ def strongest(n: Numbers, row: int) -> int:
 def entropy(n: Numbers, row: int) -> float:
     """Entropy of a row's weights, in bits."""
     _cell(n.workload, "m", row, 0)
-    return n.maps.row(n.head, row).entropy
+    return n.maps.row(*n.single(row)).entropy
 
 
 @_known
@@ -394,7 +426,8 @@ def visible(n: Numbers, row: int) -> int:
 def mean_weight(n: Numbers, key: int) -> float:
     """Weight of a key, the mean over all rows of the head."""
     _cell(n.workload, "K", key, 0)
-    return float(n.maps.of(n.head)[:, key].mean(dtype=float))
+    means = [n.maps.of(head)[:, key].mean(dtype=float) for head in n.maps.heads]
+    return float(sum(means) / len(means))
 
 
 @_known

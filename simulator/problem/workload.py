@@ -158,16 +158,38 @@ class Workload:
         blocks = self.heads * self.grid.Tr
         return splits_of(self.scenario.tiling.splits, self.grid.Tc, blocks, self.gpu)
 
+    def split_keys(self, split: int) -> range:
+        """Return the keys of a split: whole column blocks; maybe none of the last splits."""
+        keys = -(-self.grid.Tc // self.splits) * self.cols
+        return range(self.seqlen_k)[split * keys : (split + 1) * keys]
+
     def posed(self, inputs: Inputs) -> Inputs:
         """Return the numbers of the same problem, with heads packed as they are here."""
-        return Inputs(
-            inputs.q.reshape(self.heads, self.seqlen_q, self.head_dim), inputs.k, inputs.v
-        )
+        shape = self.heads, self.seqlen_q, self.head_dim
+        if inputs.q.shape == shape:
+            return inputs
+        return Inputs(inputs.q.reshape(shape), inputs.k, inputs.v)
 
     def head_name(self, head: int) -> str:
         """Return the number of a head in the input, or of the heads that are packed into one."""
         own = self.picked[head * self.group : (head + 1) * self.group]
         return str(own[0]) if len(own) == 1 else f"{own[0]}–{own[-1]}"
+
+    def row_name(self, head: int, row: int) -> str:
+        """Return the number of a row; of packed ones, whose it is as well."""
+        if self.group == 1:
+            return f"row {row}"
+        own, query = self.single(head, row)
+        words = f", query {query}" if self.queries > 1 else ""
+        return f"row {row} (head {self.picked[own]}{words})"
+
+    def single(self, head: int, row: int) -> tuple[int, int]:
+        """Return which of the picked heads a row is of, and which of its rows it is."""
+        return head * self.group + row // self.queries, row % self.queries
+
+    def packed(self, head: int, row: int) -> tuple[int, int]:
+        """Return where a row of one of the picked heads is: head and row here."""
+        return head // self.group, head % self.group * self.queries + row
 
     def unpacked(self, per_row: F32) -> F32:
         """Return an array of all heads and rows, (heads, Nq, ...), with a part for each query head.

@@ -13,7 +13,7 @@ import numpy as np
 from simulator.base.matmul import matmul
 from simulator.problem.scenario import Faults
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import EVERY
+from simulator.program.algorithms import ALGORITHMS
 from simulator.program.ops import (
     Accumulate,
     ApplyMask,
@@ -35,8 +35,8 @@ Made = Callable[[Values, Mapping[str, Values], Workload], Values]
 Wrong = Mapping[type[Op], Mapping[str, Made]]
 """The wrong numbers, by the kind of op and the name of the number that it makes."""
 
-_ALL = tuple(EVERY)
-_FLASH = tuple(name for name in _ALL if not EVERY[name].stores_scores)
+_ALL = tuple(ALGORITHMS)
+_FLASH = tuple(name for name in _ALL if not ALGORITHMS[name].stores_scores)
 
 
 def to_half(values: Values) -> Values:

@@ -273,7 +273,7 @@ class TileAlgorithm:
     label, in_a_sentence : str
         Its name beside a figure, and its name after other words.
     colour : str
-        The name of its colour in the theme, the same in all plots: "bad", "text", "good".
+        Its role in the theme, the same in all plots: "bad", "text", "good", or a tensor's.
     line, mark : str
         How its curves are drawn, and the points on them.
     source : str
@@ -293,8 +293,6 @@ class TileAlgorithm:
         Whether `simulator.engines.row_walk` can compute its numbers, many tiles at a time.
     running : bool
         Whether m and l after a column block are those of all keys of the row so far.
-    drawn : bool
-        Whether the window draws it and kernels compute it; otherwise only NumPy runs it.
     compared : bool
         Whether other algorithms are compared with it; otherwise it is compared with them when it is
         shown itself.
@@ -318,9 +316,13 @@ class TileAlgorithm:
     normalises_last: bool = False
     walks: bool = True
     running: bool = True
-    drawn: bool = True
     compared: bool = True
     tensors: tuple[TensorSpec, ...] = ()
+
+    @property
+    def splits(self) -> bool:
+        """Whether keys are dealt out to splits, which are joined at the end."""
+        return any("split" in spec.axes for spec in self.tensors)
 
 
 class TileProgram:
@@ -362,8 +364,9 @@ class TileProgram:
         i, j = (block, inner) if launch.by_rows else (inner, block)
         grid = self.workload.grid
         cols = range(self.workload.seqlen_k) if launch.whole_rows else grid.col_range(j)
-        # Naive visits tiles that the mask empties, too: in its program these are partial.
-        kind = max(TileKind.PARTIAL, grid.kind(i, j))
+        # Naive visits tiles that the mask empties, too: there they are partial.
+        whole = launch.whole_rows and grid.full_columns.count(i) < grid.Tc
+        kind = TileKind.PARTIAL if whole else max(TileKind.PARTIAL, grid.kind(i, j))
         return Visit(
             index=index,
             launch=number,
@@ -400,6 +403,13 @@ class TileProgram:
                 index = self.index(head, i, j, launch)
                 assert index is not None
                 yield index
+
+    def joining(self, head: int, i: int) -> int | None:
+        """Return the visit that joins the splits of a row block; None where there are none."""
+        for number, launch in enumerate(self.launches):
+            if launch.combines:
+                return self.index(head, i, 0, number)
+        return None
 
     def opening(self, head: int) -> Iterator[int]:
         """Yield the first visit of a head in each launch: it may clear what others do not."""

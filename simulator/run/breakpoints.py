@@ -29,8 +29,8 @@ class Block:
 
     Attributes
     ----------
-    launch, head, outer : int
-        Kernel launch, query head and number of the outer block.
+    launch, head, outer, split : int
+        Kernel launch, query head, number of the outer block and of the split.
     start : int
         Its first visit.
     inner : ndarray
@@ -42,6 +42,7 @@ class Block:
     launch: int
     head: int
     outer: int
+    split: int
     start: int
     inner: I64
     looked: range
@@ -405,11 +406,11 @@ class Finder:
             visit = program.visit(start)
             launch = program.launches[visit.launch]
             outer = visit.i if launch.by_rows else visit.j
+            run = outer * launch.splits + visit.split
             ends = (at, min(stop - 1, last)) if forward else (max(start, last), at)
             looked = range(ends[0] - start, ends[1] - start + 1)
-            yield Block(
-                visit.launch, visit.head, outer, start, launch.visits.visited(outer), looked
-            )
+            inner = launch.visits.visited(run)
+            yield Block(visit.launch, visit.head, outer, visit.split, start, inner, looked)
             at = stop if forward else start - 1
             head_start, head_stop = program.head_bounds(start)
             if every_head or at in range(head_start, head_stop):
@@ -446,7 +447,7 @@ class Finder:
             grid.full_columns.contains(*full),
             # The last block may be smaller than the others.
             block.inner == launch.inner_blocks - 1,
-            launch.outer_size(block.outer) < launch.outer_size(0),
+            launch.outer_size(block.outer * launch.splits) < launch.outer_size(0),
         ):
             codes = 2 * codes + flag
         return codes
@@ -496,7 +497,10 @@ class Finder:
             visited = grid.visited_columns.visited(i)
             rises = np.zeros(grid.Tc, dtype=bool)
             old, new = m[:, visited[:-1]], m[:, visited[1:]]
-            rises[visited[1:]] = (np.isfinite(old) & (new > old)).any(axis=0)
+            # Each split begins anew.
+            splits = visited // -(-grid.Tc // self.program.workload.splits)
+            goes_on = splits[1:] == splits[:-1]
+            rises[visited[1:]] = (np.isfinite(old) & (new > old)).any(axis=0) & goes_on
             self._changed[key] = np.packbits(rises)
         return np.unpackbits(self._changed[key], count=grid.Tc).astype(bool)
 

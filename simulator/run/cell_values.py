@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,7 +43,9 @@ class CellValue:
 def cell_name(cell: Cell, tensor: str = "") -> str:
     """Return a cell as the papers write it, ``S[12, 5]``, ``ℓ[12]``, or as another tensor's."""
     symbol = {"l": "ℓ"}.get(tensor or cell.tensor, tensor or cell.tensor)
-    return f"{symbol}[{cell.row}]" if cell.tensor in "ml" else f"{symbol}[{cell.row}, {cell.col}]"
+    places = [cell.split] * (cell.split is not None) + [cell.row]
+    places += [cell.col] * (cell.tensor not in ("m", "l", "LSE_partial"))
+    return f"{symbol}[{', '.join(map(str, places))}]"
 
 
 def cell_shape(w: Workload, tensor: str) -> tuple[int, int]:
@@ -52,13 +54,15 @@ def cell_shape(w: Workload, tensor: str) -> tuple[int, int]:
         "Q": (w.seqlen_q, w.head_dim), "K": (w.seqlen_k, w.head_dim),
         "V": (w.seqlen_k, w.value_dim), "S": (w.seqlen_q, w.seqlen_k),
         "O": (w.seqlen_q, w.value_dim), "m": (w.seqlen_q, 1), "l": (w.seqlen_q, 1),
+        "O_partial": (w.seqlen_q, w.value_dim), "LSE_partial": (w.seqlen_q, 1),
     }[tensor]  # fmt: skip
 
 
 def exists(w: Workload, cell: Cell) -> bool:
     """Return whether a workload has a cell."""
     rows, cols = cell_shape(w, cell.tensor)
-    return 0 <= cell.row < rows and 0 <= cell.col < cols
+    deals = cell.split is None or (algorithm_of(w).splits and 0 <= cell.split < w.splits)
+    return deals and 0 <= cell.row < rows and 0 <= cell.col < cols
 
 
 def moved_cell(w: Workload, cell: Cell, across: int, down: int) -> Cell:
@@ -70,7 +74,7 @@ def moved_cell(w: Workload, cell: Cell, across: int, down: int) -> Cell:
         across, down = down, across
     rows, cols = cell_shape(w, cell.tensor)
     row = min(max(cell.row + down, 0), rows - 1)
-    return Cell(cell.tensor, row, min(max(cell.col + across, 0), cols - 1))
+    return replace(cell, row=row, col=min(max(cell.col + across, 0), cols - 1))
 
 
 def tile_of(w: Workload, cell: Cell) -> tuple[int | None, int | None]:
@@ -90,6 +94,8 @@ def cell_value(snapshot: Snapshot, cell: Cell) -> CellValue:
     cell : Cell
         Which.
     """
+    if cell.split is not None:
+        return _partial_value(snapshot, cell, cell.split)
     if cell.tensor in "QKV":
         return _input_value(snapshot, cell)
     return _score_value(snapshot, cell) if cell.tensor == "S" else _result_value(snapshot, cell)
@@ -110,8 +116,9 @@ def _input_value(snapshot: Snapshot, cell: Cell) -> CellValue:
 
 
 def in_current_tile(snapshot: Snapshot, cell: Cell) -> bool:
-    """Return whether a cell of S is in the tile that the current visit works on."""
-    return cell.row in snapshot.visit.rows and cell.col in snapshot.visit.cols
+    """Return whether a cell of S lies in the tile that the current visit works on."""
+    visit = snapshot.visit
+    return not snapshot.launch.combines and cell.row in visit.rows and cell.col in visit.cols
 
 
 def was_visited(snapshot: Snapshot, i: int, j: int) -> bool:
@@ -167,6 +174,22 @@ def _current_state(snapshot: Snapshot, tensor: str) -> str:
     if "accumulate" in snapshot.done:
         return "added to O, then dropped"
     return "of the current tile, in HBM"
+
+
+# --- what splits leave ------------------------------------------------------------------------
+
+
+def _partial_value(snapshot: Snapshot, cell: Cell, split: int) -> CellValue:
+    partials, visit = snapshot.partials, snapshot.visit
+    if cell.row not in visit.rows:
+        words = "numbers are kept for the current row block alone"
+        return CellValue(cell, cell.tensor, None, words)
+    if partials is None or not partials.stored[split]:
+        return CellValue(cell, cell.tensor, None, f"split {split} has not left it yet")
+    numbers = {"O_partial": partials.o[..., cell.col], "LSE_partial": partials.lse}[cell.tensor]
+    held = any(tile.name == cell.tensor for tile in snapshot.on_chip)
+    value = float(numbers[split, cell.row - visit.rows.start])
+    return CellValue(cell, cell.tensor, value, "on chip, to be joined" if held else "in HBM")
 
 
 # --- m, l, O ----------------------------------------------------------------------------------

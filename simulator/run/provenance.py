@@ -6,11 +6,8 @@ beside the engine's result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 
-from simulator.base.dtypes import F32
 from simulator.program.algorithms import algorithm_of
 from simulator.run.cell_values import (
     CellValue,
@@ -18,98 +15,18 @@ from simulator.run.cell_values import (
     cell_value,
     in_current_tile,
 )
+from simulator.run.explanation import (
+    MOST_TERMS,
+    Explanation,
+    Number,
+    Part,
+    Term,
+    TermSum,
+    beside,
+    products,
+)
+from simulator.run.joined import explain_joined
 from simulator.run.snapshot import Cell, Snapshot
-
-MOST_TERMS = 512
-"""Terms of a sum that are returned; the total includes all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number of an explanation.
-
-    Attributes
-    ----------
-    value : float
-        What it is.
-    cell : Cell
-        Its cell, or the cell of whose row it is a statistic.
-    name : str
-        What it is called: ``q[12, 3]``, ``m before this tile, row 12``.
-    full : bool
-        Whether its last digit matters, because another number is beside it.
-    """
-
-    value: float
-    cell: Cell
-    name: str
-    full: bool = False
-
-
-Part = str | Number
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One term of a sum.
-
-    Attributes
-    ----------
-    index : int
-        What is summed over: a depth or a key.
-    factors : tuple of Number
-        One or two.
-    product : float
-        Their exact product.
-    """
-
-    index: int
-    factors: tuple[Number, ...]
-    product: float
-
-
-@dataclass(frozen=True, slots=True)
-class TermSum:
-    """A sum, term by term.
-
-    Attributes
-    ----------
-    name : str
-        What it is: ``q12 · k5``.
-    over : str
-        What its index is: ``n`` for a depth, ``key``.
-    terms : tuple of Term
-        The first of them, at most `MOST_TERMS`.
-    count : int
-        How many there are.
-    total : float
-        All of them, added in float64.
-    """
-
-    name: str
-    over: str
-    terms: tuple[Term, ...]
-    count: int
-    total: float
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Where the number in a cell came from.
-
-    Attributes
-    ----------
-    value : CellValue
-        The cell, its value now and what has been done to it.
-    lines : tuple of tuple
-        Sentences and equations, made of words and numbers.
-    sum : TermSum or None
-        The sum that the lines mention.
-    """
-
-    value: CellValue
-    lines: tuple[tuple[Part, ...], ...]
-    sum: TermSum | None = None
 
 
 def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
@@ -126,6 +43,8 @@ def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
     ----------
     Dao et al. 2022, Algorithm 1; Dao 2023, Algorithm 1; Milakov and Gimelshein 2018, section 3.
     """
+    if cell.split is not None:
+        return _explain_partial(snapshot, cell, cell.split)
     if cell.tensor in "QKV":
         return _explain_input(snapshot, cell)
     if cell.tensor == "S":
@@ -133,6 +52,8 @@ def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
     value = cell_value(snapshot, cell)
     if cell.row not in snapshot.visit.rows or value.value is None:
         return Explanation(value, _elsewhere(snapshot, value))
+    if snapshot.launch.combines:
+        return explain_joined(snapshot, value)
     make = {"m": _explain_maximum, "l": _explain_sum, "O": _explain_output}[cell.tensor]
     return make(snapshot, value)
 
@@ -157,6 +78,16 @@ def _kv_head(snapshot: Snapshot) -> int:
     return snapshot.program.workload.kv_head_of[snapshot.visit.head]
 
 
+# --- what splits leave ------------------------------------------------------------------------
+
+
+def _explain_partial(snapshot: Snapshot, cell: Cell, split: int) -> Explanation:
+    keys = snapshot.program.workload.split_keys(split)
+    words = f"of the keys {keys[0]} to {keys[-1]} alone" if keys else "of no key"
+    made = {"O_partial": "Σ P V / ℓ", "LSE_partial": "m + ln ℓ"}[cell.tensor]
+    return Explanation(cell_value(snapshot, cell), ((f"{made} {words}, in float32",),))
+
+
 # --- S and P ----------------------------------------------------------------------------------
 
 
@@ -166,23 +97,23 @@ def _explain_score(snapshot: Snapshot, cell: Cell) -> Explanation:
     why = w.mask.why_hidden(cell.row, cell.col)
     if value.value is None:
         return Explanation(value, ((f"hidden by the mask: {why}",),) if why else ())
-    products = product_sum(snapshot, cell)
+    dot = product_sum(snapshot, cell)
     here = in_current_tile(snapshot, cell)
     score = _engine_score(snapshot, cell)
     factor = w.scoring_before_softmax.factor
-    scaled = products.total * factor
-    lines.append((f"S = scale · {products.name} = {factor:.6g} × ",
-                  Number(products.total, cell, f"{products.name}, in float64"),
+    scaled = dot.total * factor
+    lines.append((f"S = scale · {dot.name} = {factor:.6g} × ",
+                  Number(dot.total, cell, f"{dot.name}, in float64"),
                   " = ", Number(scaled, cell, "the same in float64", full=True)))  # fmt: skip
     if score is not None:
-        lines.append(_beside(snapshot, Number(score, cell, cell_name(cell)), scaled))
+        lines.append(beside(snapshot, Number(score, cell, cell_name(cell)), scaled))
     if why:
         masks = not here or value.value == -np.inf or value.tensor == "P"
         words = "hidden by the mask, so −∞ from there on" if masks else "the mask will hide it"
         lines.append((f"{words} ({why})",))
     if value.tensor == "P":
         lines += _explain_weight(snapshot, value, None if why else score)
-    return Explanation(value, tuple(lines), products)
+    return Explanation(value, tuple(lines), dot)
 
 
 def product_sum(snapshot: Snapshot, cell: Cell) -> TermSum:
@@ -190,31 +121,7 @@ def product_sum(snapshot: Snapshot, cell: Cell) -> TermSum:
     q, k = snapshot.q[cell.row], snapshot.k[cell.col]
     rows = [Cell("Q", cell.row, n) for n in range(min(len(q), MOST_TERMS))]
     keys = [Cell("K", cell.col, n) for n in range(min(len(q), MOST_TERMS))]
-    return _products(f"q{cell.row} · k{cell.col}", "n", q, k, rows, keys, range(len(q)))
-
-
-def _products(
-    name: str, over: str, a: F32, b: F32, first: list[Cell], second: list[Cell], indices: range
-) -> TermSum:
-    with np.errstate(all="ignore"):  # a fault may have made some infinite
-        exact = a.astype(np.float64) * b.astype(np.float64)
-        total = float(exact.sum())
-    terms = tuple(
-        Term(
-            indices[n],
-            (
-                Number(float(a[n]), first[n], cell_name(first[n], _tensor(first[n]))),
-                Number(float(b[n]), second[n], cell_name(second[n], _tensor(second[n]))),
-            ),
-            float(exact[n]),
-        )
-        for n in range(min(len(exact), MOST_TERMS))
-    )
-    return TermSum(name, over, terms, len(exact), total)
-
-
-def _tensor(cell: Cell) -> str:
-    return {"S": "P", "Q": "q", "K": "k"}.get(cell.tensor, cell.tensor)
+    return products(f"q{cell.row} · k{cell.col}", "n", q, k, rows, keys, range(len(q)))
 
 
 def _engine_score(snapshot: Snapshot, cell: Cell) -> float | None:
@@ -226,24 +133,6 @@ def _engine_score(snapshot: Snapshot, cell: Cell) -> float | None:
         return None
     score = float(snapshot.head.s[cell.row, cell.col])
     return score if np.isfinite(score) else None
-
-
-def _beside(snapshot: Snapshot, engine: Number, exact: float) -> tuple[Part, ...]:
-    """Return the engine's own number, and why it may not be the exact one."""
-    words: tuple[Part, ...] = (f"the engine ({snapshot.engine}) has ", replace(engine, full=True))
-    with np.errstate(all="ignore"):  # a fault may have made either infinite
-        ours, theirs = float(np.float32(exact)), engine.value
-        unit = float(np.spacing(np.float32(max(abs(ours), abs(theirs), 1e-38))))
-        off = abs(ours - theirs) / unit
-    if ours == theirs:
-        return (*words, ", the same in float32")
-    if not off < 1e6:
-        return (*words, ": a fault is on" if snapshot.program.workload.faults.on else "")
-    return (*words, f": its own float32 sum, {_units(off)} in the last place away")
-
-
-def _units(count: float) -> str:
-    return "1 unit" if round(count) == 1 else f"{count:.0f} units"
 
 
 def _explain_weight(
@@ -396,7 +285,7 @@ def _explain_sum(snapshot: Snapshot, value: CellValue) -> Explanation:
     if snapshot.stores_scores:
         sums = weight_sum(snapshot, row)
         line = (f"ℓ = {sums.name} = ", Number(sums.total, value.cell, "in float64", full=True))
-        return Explanation(value, (line, _beside(snapshot, now, sums.total)), sums)
+        return Explanation(value, (line, beside(snapshot, now, sums.total)), sums)
     lines: list[tuple[Part, ...]] = []
     sums_now = weight_sum(snapshot, row) if "row sum" in snapshot.done else None
     moves = "combine" if algorithm_of(w).normalises_each_tile else "row sum"
@@ -422,7 +311,7 @@ def _explain_sum(snapshot: Snapshot, value: CellValue) -> Explanation:
         exact = alpha.value * old.value + added.value
         lines.append(("ℓ = α ℓ before + Σ P = ", alpha, " × ", old, " + ", added, " = ",
                       Number(exact, value.cell, "in float64", full=True)))  # fmt: skip
-    lines += [_beside(snapshot, now, exact), _shift_line(snapshot, row, "α")]
+    lines += [beside(snapshot, now, exact), _shift_line(snapshot, row, "α")]
     return Explanation(value, tuple(lines), sums_now)
 
 
@@ -437,7 +326,7 @@ def value_sum(snapshot: Snapshot, cell: Cell) -> TermSum:
     keys = visit.cols[:MOST_TERMS]
     weights = [Cell("S", cell.row, key) for key in keys]
     values = [Cell("V", key, cell.col) for key in keys]
-    return _products(f"Σ p · v[·, {cell.col}]", "key", p, v, weights, values, visit.cols)
+    return products(f"Σ p · v[·, {cell.col}]", "key", p, v, weights, values, visit.cols)
 
 
 def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
@@ -469,7 +358,7 @@ def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
     out: list[tuple[Part, ...]] = [
         (f"O = {left} + {tilde} = ", *scaled, " + ", *extra, " = ",
          Number(exact, cell, "in float64", full=True)),
-        _beside(snapshot, total, exact),
+        beside(snapshot, total, exact),
         *lines,
     ]  # fmt: skip
     if "normalise" in done and not snapshot.stores_scores:

@@ -28,14 +28,17 @@ class Cell:
     Attributes
     ----------
     tensor : str
-        ``Q K V S m l O``; S also if P is shown in its place.
+        ``Q K V S m l O``; S also where P is shown in its place; with `split`, what it leaves.
     row, col : int
         Counted from 0; the column of m and l is 0.
+    split : int or None
+        Which split has left it.
     """
 
     tensor: str
     row: int
     col: int
+    split: int | None = None
 
 
 class TileState(IntEnum):
@@ -73,6 +76,28 @@ class HeadNumbers:
     o: F32
 
 
+@dataclass(frozen=True, slots=True)
+class Partials:
+    """What the splits of the current row block leave in HBM for the visit that joins them.
+
+    Attributes
+    ----------
+    o : ndarray
+        (splits, r, dv) float32, O of each split, divided by the sum over its keys alone.
+    lse : ndarray
+        (splits, r) float32, LSE of each split, -inf where a row sees none of its keys.
+    stored : tuple of bool
+        Of each split, whether it lies in HBM at the cursor.
+    weights : ndarray or None
+        (splits, r) float32, by how much each O counts; None until they have been made.
+    """
+
+    o: F32
+    lse: F32
+    stored: tuple[bool, ...]
+    weights: F32 | None
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """State at a cursor.
@@ -100,7 +125,9 @@ class Snapshot:
     engine, device : str
         What computed the numbers.
     wrong : WrongNumbers or None
-        Which of them are wrong, if a fault is on.
+        Which of them are wrong, where a fault is on.
+    partials : Partials or None
+        What the splits of the current row block leave behind; None without splits.
     """
 
     program: TileProgram
@@ -117,6 +144,7 @@ class Snapshot:
     engine: str
     device: str
     wrong: WrongNumbers | None = None
+    partials: Partials | None = None
 
     @property
     def op(self) -> Op:
@@ -186,6 +214,12 @@ class Snapshot:
         return self.launch.whole_rows and not self.launch.combines
 
     @property
+    def split_tensors(self) -> frozenset[str]:
+        """What splits leave in HBM to be joined; nothing without splits."""
+        specs = self.program.algorithm.tensors
+        return frozenset(spec.name for spec in specs if "split" in spec.axes)
+
+    @property
     def begun_at(self) -> int:
         """The first of the column blocks that O as it is now adds up."""
         return self.launch.run * self.visit.split
@@ -203,6 +237,9 @@ def tile_states(program: TileProgram, visit: Visit) -> NDArray[np.uint8]:
     if program.algorithm.stores_scores:
         states[:] = TileState.PENDING
     launch = program.launches[visit.launch]
+    if launch.combines:
+        states[states == TileState.PENDING] = TileState.USED
+        return states
     if launch.whole_rows:
         states[states == TileState.PENDING] = TileState.USED
         seen = states[visit.i] == TileState.USED

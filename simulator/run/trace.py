@@ -27,11 +27,11 @@ from simulator.engines.protocol import Engine, RowBlock, Tile
 from simulator.engines.reference import error_rows, reference_rows
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
-from simulator.program.algorithms import algorithm_of, tile_program
+from simulator.program.algorithms import USUAL, algorithm_of, tile_program
 from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
-from simulator.run.snapshot import HeadNumbers, Snapshot
+from simulator.run.snapshot import HeadNumbers, Partials, Snapshot
 from simulator.run.wrong import exact_engine, honest, wrong_numbers
 
 Progress = Callable[[float], None]
@@ -144,11 +144,23 @@ class Trace:
             engine=self.engine.name,
             device=self.engine.device,
         )
-        # A snapshot is frozen, so a new one is made with what follows from it.
-        now = replace(bare, head=self._head_numbers(bare)) if self.has_detail else bare
+        # Frozen, so what follows from it is put in by making it anew.
+        now = replace(
+            bare,
+            head=self._head_numbers(bare) if self.has_detail else None,
+            partials=self._partials(bare),
+        )
         if not self.workload.faults.on:
             return now
         return replace(now, wrong=wrong_numbers(now, self._exact.snapshot(visit, op)))
+
+    @cached_property
+    def single_heads(self) -> tuple[Workload, Inputs]:
+        """The same problem with its query heads one by one: what is not about tiles is of these."""
+        if self.workload.group == 1:
+            return self.workload, self.inputs
+        single = self.workload.as_algorithm(USUAL.name)
+        return single, single.posed(self.inputs)
 
     @cached_property
     def _exact(self) -> Trace:
@@ -326,6 +338,26 @@ class Trace:
             if index is not None:
                 return block.m[:, j], block.l[:, j], self._output_after(index)
         return _BLANK
+
+    def _partials(self, now: Snapshot) -> Partials | None:
+        """Return what the splits of the current row block leave behind."""
+        visit = now.visit
+        joins = self.program.joining(visit.head, visit.i)
+        if joins is None:
+            return None
+        numbers = self._tile(self.program.visit(joins)).states[-1]
+        launch, done = self.program.launches[visit.launch], now.ops[: now.cursor.op + 1]
+        stores = [move for op in done if op.stores for move in op.moves]
+        left = {move.split for move in stores if visit.rows.start in move.rows}
+        runs = range(self.workload.splits)
+        # A split that sees nothing has been cleared by the first op of the launch.
+        empty = [not launch.combines and not launch.count(visit.i * len(runs) + n) for n in runs]
+        stored = tuple(
+            launch.combines or split < visit.split or split in left or empty[split]
+            for split in runs
+        )
+        weights = now.state.get("w")
+        return Partials(numbers["O_partial"], numbers["LSE_partial"], stored, weights)
 
     def _output_after(self, index: int) -> F32:
         """Return O of a row block as visit `index` leaves it."""

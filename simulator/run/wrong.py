@@ -69,7 +69,7 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
     exact : Snapshot
         That of the run without faults in float64, at the same cursor.
     """
-    s = exact.tile.s if exact.head is None else exact.head.s
+    s = _scores(exact)
     size = float(np.max(np.abs(s), initial=1.0, where=np.isfinite(s)))
     o_size = size * float(np.max(np.abs(exact.v), initial=1.0))
     l = exact.l if exact.head is None else exact.head.l
@@ -90,6 +90,15 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
         m=_wrong(ours.m, theirs.m, size), l=_wrong(ours.l, theirs.l, size),
         o=frozen(_wrong(ours.o, theirs.o, o_size) & ~_rounded(now, ours.o, theirs.o)),
     )  # fmt: skip
+
+
+def _scores(exact: Snapshot) -> F32:
+    """Return the scores that are known: where splits are joined, what stands for their scores."""
+    if exact.head is not None:
+        return exact.head.s
+    if exact.partials is not None and exact.launch.combines:
+        return exact.partials.lse
+    return exact.tile.s
 
 
 def _beyond(ours: F32 | None, exact: F32 | None, size: float) -> Marks | None:

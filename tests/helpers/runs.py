@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from simulator.engines.numpy_engine import NumpyEngine
+from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
@@ -17,6 +17,7 @@ from simulator.program.tile_program import TileProgram
 from simulator.run.trace import Trace
 
 ALGORITHMS = ("naive", "flash1", "flash2")
+"""Those whose tiles and bytes are counted here again, for each query head by itself."""
 WIDTHS = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
@@ -145,7 +146,7 @@ def trace_of(chosen: Scenario, inputs: Inputs | None = None) -> Trace:
     """Return a trace on NumPy, of other numbers than the scenario's if some are given."""
     program = program_of(chosen)
     numbers = inputs or read_inputs(program.workload)
-    return Trace(program, NumpyEngine(program.workload, numbers), numbers)
+    return Trace(program, numpy_engine(program.workload, numbers), numbers)
 
 
 def pairs_of(w: Workload) -> Pairs:

@@ -10,6 +10,7 @@ import numpy as np
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.problem.hardware import gpus
 from simulator.problem.scenario import Scenario, with_values
+from simulator.program.algorithms import ALGORITHMS
 
 TYPED = ("0", "1", "7", "64", "13", "-3", "1e9", "0.5", "abc", "π", "4097", "99999999999", " ", "")
 """What is typed into fields: some of it is right somewhere, nothing is right everywhere."""
@@ -43,7 +44,7 @@ def random_changes(draw: random.Random) -> dict[str, dict[str, object]]:
     heads = draw.choice((1, 2, 3, 4, 6))
     length = draw.choice((1, 5, 16, 33, 64, 70, 96, 257, 1024))
     attention = draw.choice((
-        {"algorithm": draw.choice(("naive", "flash1", "flash2"))},
+        {"algorithm": draw.choice(tuple(ALGORITHMS))},
         {"heads": heads, "kv_heads": draw.choice((1, heads, 5))},
         {"seqlen_q": length, "seqlen_k": draw.choice((length, 40, None))},
         {"head_dim": draw.choice((1, 8, 32, 64, 0))},
@@ -56,6 +57,7 @@ def random_changes(draw: random.Random) -> dict[str, dict[str, object]]:
         {"mask": {"causal": draw.choice((True, False)), "window": draw.choice((0, 0, 5, 24)),
                   "sinks": draw.choice((0, 2))}},
         {"tiling": {"rows": rows, "cols": draw.choice((4, 16, 20, 64)), "rule": None}},
+        {"tiling": {"splits": draw.choice((None, "auto", 1, 2, 7, 0))}},
         {"tiling": {"rows": None, "cols": None, "rule": draw.choice(("paper", "fa2", "fa3"))}},
         {"input": {"source": "random", "seed": draw.randrange(9), "path": None, "name": None}},
         {"input": {"source": "capture", "name": draw.choice(CAPTURES), "path": None}},
@@ -69,7 +71,7 @@ def small(draw: random.Random) -> Scenario:
     """Return a scenario of a few tiles."""
     return with_values(Scenario(), {
         "attention": {
-            "algorithm": draw.choice(("naive", "flash1", "flash2")), "heads": 2, "kv_heads": 1,
+            "algorithm": draw.choice(tuple(ALGORITHMS)), "heads": 2, "kv_heads": 1,
             "seqlen_q": draw.choice((12, 20, 40)), "head_dim": 8,
         },
         "mask": {"causal": draw.random() < 0.5},

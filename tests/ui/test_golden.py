@@ -27,6 +27,8 @@ BOARDS = [
     ("naive", 22, 3, "contrast"),
     ("window-sinks", 20, 3, "contrast"),
     ("grouped-heads", 30, 2, "light"),
+    ("split-kv", 5, 5, "light"),
+    ("split-kv", 18, 4, "dark"),
 ]
 TOLERANCE = 8
 """Difference of a colour channel, 0 to 255, that nobody sees."""

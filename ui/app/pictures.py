@@ -58,6 +58,8 @@ SHOTS = (
     Shot("window-sinks", 0.7, 4),
     Shot("large-logits", 0.5, 1),
     Shot("real-scale", 0.5, 1),
+    Shot("split-kv", 0.3, 2),
+    Shot("split-kv", 1.0, 2, "algorithm"),
     Shot("causal", 0.55, 2, "algorithm"),
     Shot("flash1", 0.6, 1, "algorithm", ("values",)),
     Shot("naive", 0.45, 0, "algorithm"),

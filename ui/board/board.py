@@ -34,6 +34,11 @@ from ui.board.marks import (
     paint_row_mark,
     paint_selection,
 )
+from ui.board.partials import (
+    paint_partial_mark,
+    paint_partials,
+    paint_split_edges,
+)
 from ui.board.point_marks import paint_points
 from ui.board.scores import Shown, clipped, numbers_fit, paint_numbers, paint_scores
 from ui.board.state import finished_rows
@@ -98,16 +103,19 @@ def paint_board(
     for name in "mlO":
         _paint_result(painter, snapshot, style, lay, name)
     paint_scores(painter, snapshot, style, lay)
+    paint_split_edges(painter, snapshot, style, lay)
+    paint_partials(painter, snapshot, style, lay, row)
     paint_wrong(painter, snapshot, style, lay)
     paint_frames(painter, style.theme, lay)
     if row is not None:
         paint_row_mark(painter, style, lay, row)
     paint_bands(painter, snapshot, style, lay)
     paint_current_outline(painter, snapshot, style, lay)
-    if selected is not None:
-        paint_selection(painter, style, lay, selected)
-    if hover is not None:
-        paint_hover(painter, style, lay, hover)
+    for cell, mark in ((selected, paint_selection), (hover, paint_hover)):
+        if cell is not None and cell.split is not None:
+            paint_partial_mark(painter, snapshot, style, lay, cell)
+        elif cell is not None:
+            mark(painter, style, lay, cell)
     paint_margins(painter, snapshot, style, lay)
     paint_titles(painter, snapshot, style, lay)
     paint_words(painter, snapshot, style, lay)

@@ -26,7 +26,7 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
 
     No line joins the two: it would cross the matrix as the edge of a mask does.
     """
-    if lay.inset.isNull():
+    if lay.inset.isNull() or snapshot.launch.combines:
         return
     theme, visit = style.theme, snapshot.visit
     line = style.px(18)
@@ -58,13 +58,14 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         return
     theme, px = style.theme, style.px
     font = style.text_font(11)
-    low, high = value_range(snapshot, "S")
-    top = value_range(snapshot, "P")[1]
-    rows: list[_Row] = [
-        ("scores S", ("S",), _short_number(low), _short_number(high)),
-        ("weights P", ("P",), "0", f"{top:.2g}" if top <= 1 else number_text(top, 1)),
-        ("Q K V O", ("Q", "K", "V", "O"), "−", "+"),
-    ]
+    rows: list[_Row] = [("Q K V O", ("Q", "K", "V", "O"), "−", "+")]
+    if snapshot.head is not None or not snapshot.launch.combines:
+        low, high = value_range(snapshot, "S")
+        top = value_range(snapshot, "P")[1]
+        rows[:0] = [
+            ("scores S", ("S",), _short_number(low), _short_number(high)),
+            ("weights P", ("P",), "0", f"{top:.2g}" if top <= 1 else number_text(top, 1)),
+        ]
     if lay.legend.width() < px(LEGEND_WIDTH):
         _paint_narrow_legend(painter, snapshot, style, lay.legend, rows)
         return

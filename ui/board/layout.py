@@ -15,6 +15,7 @@ from math import ceil, floor
 from PySide6.QtCore import QPointF, QRectF
 
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.run.snapshot import Cell
 from simulator.run.trace import DETAIL_CELLS, DETAIL_TILES
 from ui.look.theme import Style
@@ -112,6 +113,8 @@ class BoardLayout:
         Magnified current tile of a large problem; null for a small one.
     legend : QRectF
         Room for the legend; null where there is none.
+    partials, split_names : QRectF
+        Below Vᵀ: what splits leave in HBM, and their names under it; null without splits.
     """
 
     rect: QRectF
@@ -132,6 +135,8 @@ class BoardLayout:
     caption: QRectF
     inset: QRectF
     legend: QRectF
+    partials: QRectF
+    split_names: QRectF
 
     def row_y(self, row: float) -> float:
         """Return where a row begins; outside the boxes for one that is not visible."""
@@ -393,6 +398,8 @@ def _arranged(
 
     content = rect.adjusted(pad, pad + header, -pad, -pad - caption)
     room_h = content.height() - top - 2 * gap - (gap / 2 if caption else 0)
+    part_h, name_h = _partials_heights(w, style, room_h)
+    room_h -= part_h + name_h
     visible = visible_count(Nq, view.zoom), visible_count(Nk, view.zoom)
     statistic = px(18 if wide >= 420 else 12) * growth
     if wide >= 620 and room_h / 2 >= visible[0] * px(NUMBER_CELL[1]):
@@ -401,21 +408,21 @@ def _arranged(
     strip = px(_STRIPS[tokens == Tokens.SMALL])
     columns = _shares(room_w, d, dv, Nk, low=0.12, high=0.20, least=strip)
     # The magnified tile of a large problem stands beside Vᵀ, so that is made taller.
-    below = 0.27 if large and high >= 320 else 0.12
-    rows = _shares(room_h, d, dv, Nq, low=0.12, high=0.18, least=px(24), last=below)
+    tall = 0.27 if large and high >= 320 else 0.12
+    rows = _shares(room_h, d, dv, Nq, low=0.12, high=0.18, least=px(24), last=tall)
     s_w, s_h = _within(columns[1], rows[1], Nk / Nq)
     q_w, o_w = (
         min(share, max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_w, strip))
         for share, n in ((columns[0], d), (columns[2], dv))
     )
-    tall_v = min(below * room_h, 0.6 * s_w) if large else 0.0
+    tall_v = min(tall * room_h, 0.6 * s_w) if large else 0.0
     k_h, v_h = (
         min(share, max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_h, px(24), least))
         for share, n, least in ((rows[0], d, 0.0), (rows[2], dv, tall_v))
     )
 
     total_w = left + q_w + s_w + o_w + 3 * gap + 2 * statistic + gap / 2
-    total_h = top + k_h + s_h + v_h + 2 * gap
+    total_h = top + k_h + s_h + v_h + 2 * gap + part_h + name_h
     x = content.left() + (content.width() - total_w) / 2
     y = content.top() + max(0.0, (content.height() - total_h) / 2)
     q_x, s_y = x + left, y + top + k_h + gap
@@ -438,6 +445,13 @@ def _arranged(
     low = boxes["V"]
     corner = QRectF(boxes["m"].left(), low.top(), content.right() - boxes["m"].left(), low.height())
     inset, legend = _corner(corner, px, large)
+    partials = split_names = QRectF()
+    if part_h:
+        partials = _snapped(QRectF(low.left(), low.bottom() + px(10), low.width(), part_h - px(10)))
+        split_names = QRectF(low.left(), partials.bottom() + px(2), low.width(), name_h - px(2))
+    if not name_h:
+        split_names = QRectF()
+    below = max(low.bottom(), partials.bottom() + name_h)
     room = min(cell) / style.scale
     named = {
         Tokens.ROOMY: room >= TOKEN_SIZE,
@@ -466,12 +480,23 @@ def _arranged(
         header=QRectF(rect.left() + pad, rect.top() + pad / 2, rect.width() - 2 * pad, header)
         if header
         else QRectF(),
-        caption=QRectF(rect.left() + pad, low.bottom() + gap / 2, rect.width() - 2 * pad, caption)
+        caption=QRectF(rect.left() + pad, below + gap / 2, rect.width() - 2 * pad, caption)
         if caption
         else QRectF(),
         inset=inset,
         legend=legend,
+        partials=partials,
+        split_names=split_names,
     )
+
+
+def _partials_heights(w: Workload, style: Style, room: float) -> tuple[float, float]:
+    """Return the height of what splits leave, with the gap above it, and of the splits' names."""
+    if not algorithm_of(w).splits:
+        return 0.0, 0.0
+    rows = min(w.rows, w.seqlen_q)
+    height = min(rows * style.px(NUMBER_CELL[1]), max(0.2 * room, style.px(20)))
+    return style.px(10) + height, style.px(17) if room >= style.px(200) else 0.0
 
 
 def _shares(

@@ -59,6 +59,8 @@ def paint_current_outline(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
 ) -> None:
     """Outline the current tile, or where it is when it is too small to see."""
+    if snapshot.launch.combines:
+        return
     tile = lay.tile(snapshot.visit.rows, snapshot.visit.cols)
     if not visible_band(tile, lay.boxes["S"]):
         return

@@ -92,9 +92,15 @@ def paint_mini_board(
         if not place.isEmpty():
             fill("used" if area.dropped else area.name, place)
     _paint_grid(painter, grid, style, box)
+    painter.setPen(QPen(QColor(theme.text), round(style.px(2))))
+    for split in range(1, program.workload.splits):
+        edge = _place(grid, box, range(grid.mask.seqlen_q), program.workload.split_keys(split))
+        if edge.width() > 0:
+            painter.drawLine(edge.topLeft(), edge.bottomLeft())
     outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid)
     visit = position.visit
-    if visit is not None and not position.finished:
+    joins = visit is not None and program.launches[visit.launch].combines
+    if visit is not None and not position.finished and not joins:
         tile = _place(grid, box, visit.rows, visit.cols)
         bright = mixed(theme.empty, theme.tensor("S" if visit.launch == 0 and stores else "P"), 0.9)
         painter.fillRect(tile, bright)

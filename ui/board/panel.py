@@ -20,6 +20,7 @@ from ui.board.layout import (
     zoomed,
 )
 from ui.board.marks import visible_band
+from ui.board.partials import partial_at
 from ui.board.point_marks import pointed_cell, pointed_words
 from ui.board.words import DOT, describe, header_choices
 from ui.look.draw import LEFT, card, draw_text, text_width
@@ -259,7 +260,10 @@ class BoardPanel(QWidget):
         super().resizeEvent(event)
 
     def _hit_at(self, point: QPointF) -> Cell | None:
-        return None if self._snapshot is None else locate(self.board_layout(), point)
+        if self._snapshot is None:
+            return None
+        layout = self.board_layout()
+        return locate(layout, point) or partial_at(self._snapshot, self._style, layout, point)
 
     def _read_pointer(self) -> None:
         """Find the cell under the pointer; repaint and tell when it is another one."""

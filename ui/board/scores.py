@@ -195,7 +195,7 @@ def shown_current(snapshot: Snapshot, theme: Theme) -> Shown | None:
 def _paint_current(painter: QPainter, snapshot: Snapshot, theme: Theme, lay: BoardLayout) -> None:
     visit = snapshot.visit
     box = lay.tile(visit.rows, visit.cols)
-    if box.isEmpty():
+    if box.isEmpty() or snapshot.launch.combines:
         return
     shown = shown_current(snapshot, theme)
     if min(box.width(), box.height()) < 3:

@@ -46,6 +46,8 @@ def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
         return Area("P", False, above, cols), Area("S", False, below, cols)
     if stores and visit.launch == 2:
         return (Area("P", False, rows, cols),)
+    if program.launches[visit.launch].combines:
+        return (Area("P", True, rows, cols),)
     name, dropped = ("S", False) if stores else ("P", True)
     if program.launches[visit.launch].by_rows:
         return Area(name, dropped, above, cols), Area(name, dropped, visit.rows, left)
@@ -61,6 +63,8 @@ def current_values(snapshot: Snapshot) -> tuple[str, F32] | None:
 
 def tensors_at_work(snapshot: Snapshot) -> frozenset[str]:
     """Return the tensors whose blocks the current visit works on."""
+    if snapshot.launch.combines:
+        return frozenset("O")
     if not snapshot.stores_scores:
         return frozenset("QKVO")
     return frozenset(("QK", "", "VO")[snapshot.visit.launch])
@@ -80,7 +84,7 @@ def finished_rows(snapshot: Snapshot, name: str) -> tuple[range, ...]:
         if name == "O":
             return (above,) if visit.launch == 2 else ()
         return ((), (above,), (above, below))[visit.launch]
-    if snapshot.program.launches[0].by_rows:
-        return (above,)
+    if snapshot.launch.by_rows:
+        return (above,) if "O" in snapshot.launch.writes else ()
     # flash1 wrote its blank m, l and O for all rows at the start.
     return above, below

@@ -143,7 +143,7 @@ def _paint_block_numbers(
     grid, visit = snapshot.program.workload.grid, snapshot.visit
     cell_w, cell_h = lay.cell
     digit, line = style.px(7.5 * lay.growth), style.px(16 * lay.growth)
-    whole = snapshot.in_softmax_launch
+    whole = snapshot.launch.whole_rows
     sides = (
         (True, visit.i, lay.visible_rows(), grid.rows, cell_h, line),
         (False, -1 if whole else visit.j, lay.visible_keys(), grid.cols, cell_w,

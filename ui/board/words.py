@@ -7,9 +7,17 @@ from math import isclose, isinf, isnan, sqrt
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
-from simulator.run.cell_values import is_wrong, row_numbers, stored_output, was_visited
+from simulator.run.cell_values import (
+    cell_value,
+    in_current_tile,
+    is_wrong,
+    row_numbers,
+    stored_output,
+    was_visited,
+)
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.layout import is_detailed
+from ui.look.names import head_words
 from ui.look.units import number_text
 
 DOT = "  ·  "
@@ -18,17 +26,21 @@ DOT = "  ·  "
 def header_choices(snapshot: Snapshot) -> list[str]:
     """Return the line above the board, from the longest to the shortest way to say it."""
     w, visit = snapshot.program.workload, snapshot.visit
-    picked = w.picked[visit.head]
-    head = f"head {picked}"
-    if w.kv_heads < w.heads:
+    head = head_words(w, visit.head)
+    if w.kv_heads < len(w.picked):
         head += f" (KV head {w.kv_head_of[visit.head]})"
     row, short_row = f"row block i = {visit.i} of {w.grid.Tr}", f"i = {visit.i} of {w.grid.Tr}"
+    note = "S and P are written to HBM" if snapshot.stores_scores else "S never leaves the chip"
     if snapshot.in_softmax_launch:
         col = short_col = "all keys"
+    elif snapshot.launch.combines:
+        col, short_col, note = f"all {w.splits} splits", "all splits", "no key is read any more"
     else:
         col = f"column block j = {visit.j} of {w.grid.Tc}"
         short_col = f"j = {visit.j} of {w.grid.Tc}"
-    note = "S and P are written to HBM" if snapshot.stores_scores else "S never leaves the chip"
+    if snapshot.launch.splits > 1:
+        col, note = f"split {visit.split} of {w.splits}{DOT}{col}", ""
+        short_col = f"split {visit.split}{DOT}{short_col}"
     choices = (
         [head, row, col, note],
         [head, row, col],
@@ -36,16 +48,16 @@ def header_choices(snapshot: Snapshot) -> list[str]:
         [short_row, short_col],
         [f"({visit.i}, {visit.j})"],
     )
-    return [DOT.join(parts) for parts in choices]
+    return [DOT.join(filter(None, parts)) for parts in choices]
 
 
 def sharing_choices(snapshot: Snapshot) -> list[str]:
     """Return who uses the K and V on show, longest first; nothing where no heads share."""
     w = snapshot.program.workload
-    if w.kv_heads == w.heads:
+    if w.kv_heads == len(w.picked):
         return []
     shared = w.kv_head_of[snapshot.visit.head]
-    users = [w.picked[head] for head in range(w.heads) if w.kv_head_of[head] == shared]
+    users = [picked for n, picked in enumerate(w.picked) if w.kv_head_of[n // w.group] == shared]
     if len(users) > 2 and users == list(range(users[0], users[-1] + 1)):
         named = f"{users[0]}–{users[-1]}"
     else:
@@ -85,6 +97,8 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
         if w.mask.hides:
             phrases.append("hidden pairs are worked on all the same")
     else:
+        if snapshot.partials is not None:
+            phrases.append("below the keys of a split: LSE and O that it leaves in HBM")
         if _has_dropped(snapshot):
             past = "dim" if is_detailed(w) else "shaded"
             phrases.append(f"{past} tiles were used and dropped")
@@ -127,6 +141,10 @@ def _tile_phrase(snapshot: Snapshot) -> str:
         if "store" in done:
             return f"P of {where} written to HBM"
         return f"{'P' if 'exponentials' in done else 'S'} of {where} on chip"
+    if snapshot.launch.combines:
+        if "O" in snapshot.state:
+            return f"O of row block {visit.i} is the sum of all splits by their weights w"
+        return f"splits of row block {visit.i} are joined"
     if snapshot.stores_scores and visit.launch == 2:
         if "accumulate" in done:
             return f"P of {where} added to O"
@@ -153,6 +171,10 @@ def describe(snapshot: Snapshot, hit: Cell) -> str:
         The cell.
     """
     w = snapshot.program.workload
+    if hit.split is not None:
+        found = cell_value(snapshot, hit)
+        held = f" = {number_text(found.value)}" if found.value is not None else ""
+        return f"{found.name}{held}{DOT if held else ': '}{found.state}"
     if hit.tensor == "S":
         return _score_text(snapshot, hit.row, hit.col)
     if hit.tensor in "QKV":
@@ -174,7 +196,7 @@ def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
     query, token = w.query_token(row), _key_token(w, key)
     tokens = f"{DOT}“{query}” → “{token}”" if query and token else ""
     i, j = row // w.rows, key // w.cols
-    if row in visit.rows and key in visit.cols:
+    if in_current_tile(snapshot, Cell("S", row, key)):
         return _current_score_text(snapshot, row, key) + tokens
     if not snapshot.stores_scores and w.grid.kind(i, j) is TileKind.SKIPPED:
         return f"{name}: tile ({i}, {j}) is skipped: never loaded{tokens}"

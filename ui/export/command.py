@@ -22,7 +22,6 @@ from ui.export.pipe import tell_made, tell_share
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.units import count_text
 from ui.safety.streams import on_terminal
-from ui.session.engines import check_drawn
 
 if TYPE_CHECKING:
     from ui.export.job import Export
@@ -159,7 +158,6 @@ def _prepared(
     if lesson_file is None:
         # Mistakes in a scenario are reported before Qt is loaded.
         trace = simulate(options.scenario, partial(make_engine, options.engine))
-        check_drawn(trace.workload)
 
     from ui.export.job import prepare, prepare_lesson
     from ui.widgets.application import application

@@ -9,19 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.program.tile_program import TileProgram
+from ui.look.names import head_words
 
 
 def partial_before(program: TileProgram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the visits at which outer blocks begin, and the partial ones before each."""
     w, grid = program.workload, program.workload.grid
-    full_of_row = grid.full_columns.counts
     full_of_column = grid.full_columns.visitors(grid.Tc)
     starts, parts = [], []
     for launch in program.launches:
         visits = launch.visits.counts
         if launch.whole_rows:
-            partial = (full_of_row < grid.Tc).astype(np.int64)
+            partial = (grid.full_columns.counts < grid.Tc).astype(np.int64)
         else:
+            full_of_row = grid.full_columns.dealt(launch.splits, launch.run).counts
             partial = visits - (full_of_row if launch.by_rows else full_of_column)
         starts.append(np.tile(visits, w.heads))
         parts.append(np.tile(partial, w.heads))
@@ -61,7 +62,7 @@ def boundaries(program: TileProgram, most: int) -> tuple[Boundary, ...]:
         for head in range(0, w.heads, stride):
             words = [launch.name] if len(launches) > 1 else []
             if w.heads > 1:
-                words.append(f"head {head}")
+                words.append(head_words(w, head))
             out.append(Boundary(start + head * launch.per_head, " ".join(words), heads > 1))
         start += launch.per_head * w.heads
     if heads == 1:

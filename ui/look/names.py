@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QFont
 
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
-from simulator.program.ops import ChipTile, Move, Normalise, Op
+from simulator.program.ops import (
+    Accumulate,
+    ApplyMask,
+    ChipTile,
+    Combine,
+    Exponentials,
+    MergeMax,
+    MergeOutputs,
+    MergeSum,
+    MergeWeights,
+    Move,
+    Normalise,
+    Op,
+    Rescale,
+    RowMax,
+    RowSum,
+    Scores,
+)
 from simulator.program.tile_program import TileProgram, Visit
 from ui.look.draw import text_width
 from ui.look.theme import Style
@@ -25,22 +42,40 @@ _PER_ROW_BLOCK = ("Q", "O", "LSE")
 _PER_COLUMN_BLOCK = ("K", "V")
 _SQUARE = ("S", "P")
 
-_SHORT = {
-    "load": "load",
-    "store": "store",
-    "clear": "clear",
-    "initialise": "start",
-    "scores": "S",
-    "mask": "mask",
-    "combine": "join",
-    "rescale": "αO",
-    "accumulate": "PV",
+
+@dataclass(frozen=True, slots=True)
+class _Chip:
+    """The words on the chip of an op that computes: in full, of a tile alone, and the shortest."""
+
+    label: str
+    of_tile: str = ""
+    short: str = ""
+
+
+_CHIPS: dict[type[Op], _Chip] = {
+    Scores: _Chip("S = QKᵀ", short="S"),
+    ApplyMask: _Chip("mask", short="mask"),
+    RowMax: _Chip("m", "m\u0303"),
+    Exponentials: _Chip("P = exp", "P\u0303 = exp"),
+    RowSum: _Chip("ℓ", "ΣP\u0303"),  # no font sets a tilde on ℓ
+    Combine: _Chip("join m ℓ", short="join"),
+    Rescale: _Chip("rescale O", short="αO"),
+    Accumulate: _Chip("O += PV", "O += P\u0303V", "PV"),
+    MergeMax: _Chip("m = max LSE", short="m"),
+    MergeWeights: _Chip("w = exp", short="w"),
+    MergeSum: _Chip("ℓ = Σw", short="ℓ"),
+    MergeOutputs: _Chip("O = ΣwO", short="ΣwO"),
 }
 
 
 def symbol(name: str) -> str:
     """Return a tensor or statistic as the papers write it."""
     return _SYMBOLS.get(name, name)
+
+
+def tensor_names(name: str) -> tuple[str, ...]:
+    """Return a tensor as it is called, and shorter."""
+    return symbol(name), name.replace("_partial", " part"), name.partition("_")[0]
 
 
 def subscript(*indices: int) -> str:
@@ -73,37 +108,26 @@ def chip_name(tile: ChipTile, visit: Visit, *, whole_rows: bool) -> str:
 
 
 def op_label(op: Op, w: Workload) -> str:
-    """Return the words on the button of an op: ``load K₁ V₁``, ``O += PV``."""
-    tilde = "\u0303" if algorithm_of(w).normalises_each_tile else ""
-    match op.name:
-        case "load" | "store" | "clear":
-            return " ".join([op.name, *(move_name(move, w) for move in op.moves)])
-        case "initialise":
-            return " ".join(["start", *(symbol(tile.name) for tile in op.allocates)])
-        case "scores":
-            return "S = QKᵀ"
-        case "row max":
-            return "m" + tilde
-        case "exponentials":
-            return f"P{tilde} = exp"
-        case "row sum":
-            return "ΣP\u0303" if tilde else "ℓ"  # no font sets a tilde on ℓ
-        case "combine":
-            return "join m ℓ"
-        case "rescale":
-            return "rescale O"
-        case "accumulate":
-            return f"O += P{tilde}V"
-        case "normalise" if isinstance(op, Normalise):
-            return f"{op.tensor} / ℓ"
-    return op.name
+    """Return the words on an op's chip: ``load K₁ V₁``, ``O += PV``."""
+    chip = _CHIPS.get(type(op))
+    if chip is not None:
+        return (chip.of_tile if algorithm_of(w).normalises_each_tile else "") or chip.label
+    if isinstance(op, Normalise):
+        return f"{op.tensor} / ℓ"
+    if op.moves:
+        return " ".join([op.name, *(move_name(move, w) for move in op.moves)])
+    return " ".join(["start", *(symbol(tile.name) for tile in op.allocates)])
 
 
 def short_op_label(op: Op, w: Workload) -> str:
-    """Return as few letters as still name the op, for narrow buttons."""
-    if op.name in _SHORT:
-        return _SHORT[op.name]
-    return op_label(op, w).split(" = ")[0]
+    """Return as few letters as still name the op, for narrow chips."""
+    chip = _CHIPS.get(type(op))
+    if chip is not None and chip.short:
+        return chip.short
+    label = op_label(op, w)
+    return (
+        label.split(" = ")[0] if chip is not None or isinstance(op, Normalise) else label.split()[0]
+    )
 
 
 def outer_block_word(by_rows: bool) -> str:
@@ -122,6 +146,11 @@ def op_words(op: Op, w: Workload) -> str:
     return " · ".join(words)
 
 
+def head_words(w: Workload, head: int) -> str:
+    """Return a head by its number in the input, or the heads that are packed into it."""
+    return f"head{'s' * (w.group > 1)} {w.head_name(head)}"
+
+
 def visit_words(program: TileProgram, index: int) -> str:
     """Return which visit it is, for a tooltip: ``visit 5: head 0, tile (2, 1), partial``."""
     visit = program.visit(index)
@@ -129,7 +158,7 @@ def visit_words(program: TileProgram, index: int) -> str:
     if len(program.launches) > 1:
         words.append(f"{program.launches[visit.launch].name},")
     if program.workload.heads > 1:
-        words.append(f"head {visit.head},")
+        words.append(f"{head_words(program.workload, visit.head)},")
     if program.launches[visit.launch].whole_rows:
         words.append(f"row block {visit.i}")
     else:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from simulator.problem.workload import Workload
-from ui.look.units import count_text
+from simulator.program.algorithms import algorithm_of
+from ui.look.units import count_text, plural
 
 _MOST_NAMED = 4
 """Most heads that are named one by one."""
@@ -13,8 +14,8 @@ def scenario_words(w: Workload) -> list[str]:
     """Return what is special about a workload, a few words each, most important first."""
     mask = w.mask
     words = [
-        f"Nq {count_text(w.seqlen_q)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
-        f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}",
+        f"Nq {count_text(w.queries)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
+        f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}" + splits_words(w),
         "causal" if mask.causal else "not causal",
         sharing_words(w),
         w.dtype,
@@ -26,6 +27,11 @@ def scenario_words(w: Workload) -> list[str]:
         words.append(f"temperature {w.temperature:g}")
     words.append(input_words(w))
     return words
+
+
+def splits_words(w: Workload) -> str:
+    """Return into how many splits keys are dealt out; nothing where they are not."""
+    return f" · {plural(w.splits, 'split')}" if algorithm_of(w).splits else ""
 
 
 def sharing_words(w: Workload) -> str:

@@ -84,8 +84,12 @@ class Theme:
     tensors: dict[str, str]
 
     def tensor(self, name: str) -> QColor:
-        """Return the colour of a tensor or statistic."""
-        return QColor(self.tensors.get(name, self.text))
+        """Return the colour of a tensor or statistic; a partial one has that of the whole."""
+        return QColor(self.tensors.get(name.removesuffix("_partial"), self.text))
+
+    def role(self, name: str) -> QColor:
+        """Return the colour of a tensor, or one of the theme's own by its name."""
+        return self.tensor(name) if name in self.tensors else QColor(getattr(self, name))
 
 
 DARK = Theme(

@@ -13,6 +13,7 @@ import numpy as np
 
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
+from simulator.run.cell_values import cell_name
 from simulator.run.provenance import maximum_of_tile
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
@@ -88,6 +89,8 @@ def softmax_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     row, algorithm = _Row(snapshot, report.row), snapshot.program.algorithm
     if algorithm.stores_scores:
         return tuple(_whole_rows_lines(row))
+    if snapshot.launch.combines:
+        return tuple(_joined_lines(row))
     lines = _each_tile_lines if algorithm.normalises_each_tile else _at_the_end_lines
     return tuple(lines(row))
 
@@ -139,7 +142,11 @@ class _Row:
         self.row = row
         self.r = row - snapshot.visit.rows.start
         self.m, self.l = Cell("m", row, 0), Cell("l", row, 0)
-        self.top = maximum_of_tile(snapshot, row).cell
+
+    @property
+    def top(self) -> Cell:
+        """The largest score of the row in the current tile."""
+        return maximum_of_tile(self.snapshot, self.row).cell
 
     def number(self, values: F32, cell: Cell, hint: str, *, minus: bool = False) -> Piece:
         return number(float(values[self.r]), cell, f"{hint}, row {self.row}", minus=minus)
@@ -190,7 +197,7 @@ def vector(values: F32, cells: Sequence[Cell], name: str) -> Pieces:
     for n, cell in enumerate(cells[:count]):
         # Beside 1.0e−28 an exact zero would look rounded with places behind the point.
         text = f"{number_text(float(values[n]), 2) if values[n] else '0':>5}"
-        hint = f"{name}[{cell.row}, {cell.col}]"
+        hint = f"{name}[{cell.row}, {cell.col}]" if cell.split is None else cell_name(cell)
         out += [Piece(" ")] * (n > 0) + [Piece(text, cell, hint, 6)]
     return (*out, Piece(" …]" if len(values) > count else "]"))
 
@@ -350,3 +357,35 @@ def _whole_rows_lines(row: _Row) -> list[UpdateLine]:
     add(2, line(snapshot, "accumulate", r"O \leftarrow O + P V",
                 *_sum(row, (), t.o_prev[r], (), product, t.o[r], True)))  # fmt: skip
     return lines
+
+
+def _joined_lines(row: _Row) -> list[UpdateLine]:
+    snapshot, partials = row.snapshot, row.snapshot.partials
+    t, r = snapshot.tile, row.r
+    assert partials is not None
+    splits = len(partials.stored)
+    weights = t.last("w")
+    assert weights is not None
+
+    left = [Cell("LSE_partial", row.row, 0, split) for split in range(splits)]
+    counts = range(min(splits, 4), 0, -1)
+    lse = [vector(partials.lse[:, r], left[:count], "LSE") for count in counts]
+    shares = [vector(weights[:, r], [row.l] * count, "w") for count in counts]
+    top, total = row.number(t.m, row.m, "m"), row.number(t.l, row.l, "ℓ")
+    made, ready = t.o[r], snapshot.o[r]
+    lines = [
+        line(
+            snapshot, "row max", r"m \leftarrow \max_s \mathrm{LSE}_s",
+            *(plain("max ", *pieces, _EQUALS, top) for pieces in lse), plain("= ", top),
+        ),
+        line(snapshot, "exponentials", r"w_s \leftarrow \exp(\mathrm{LSE}_s - m)", *shares),
+        line(
+            snapshot, "row sum", r"\ell \leftarrow \Sigma_s\, w_s",
+            *(plain("Σ ", *pieces, _EQUALS, total) for pieces in shares), plain("= ", total),
+        ),
+        line(
+            snapshot, "accumulate", r"O \leftarrow \Sigma_s\, w_s\, O_s",
+            *(row.outputs(made, n, "O") for n in (4, 3, 2, 1)),
+        ),
+    ]  # fmt: skip
+    return [*lines, _normalised(row, r"O \leftarrow O / \ell", made, ready, row.outputs, "O")]

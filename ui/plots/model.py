@@ -27,11 +27,9 @@ _MOST_TICKS = 40
 
 def ink(theme: Theme, role: str) -> QColor:
     """Return the colour of an algorithm, a tensor or one of the theme's own roles."""
-    if role in theme.tensors:
-        return theme.tensor(role)
     if role == "hbm_line":  # a frame's colour is too dark for words
         return mixed(theme.hbm_line, theme.text, 0.4)
-    return QColor(getattr(theme, ALGORITHMS[role].colour if role in ALGORITHMS else role))
+    return theme.role(ALGORITHMS[role].colour if role in ALGORITHMS else role)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kernels.devices.registry import FAULTS_NOTE, choose_engine
-from simulator.base.errors import SCENARIO, refuse
 from simulator.engines.protocol import Engine
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
-from simulator.program.algorithms import ALGORITHMS, algorithm_of
 from simulator.run.trace import Trace, trace_of
 
 Choose = Callable[[str, Workload, Inputs], tuple[Engine, str]]
@@ -43,11 +41,10 @@ class Engines:
             The scenario or its input cannot be used, or the engine that was asked for does not run.
         """
         workload = resolve(scenario)
-        check_drawn(workload)
         key = _input_key(workload)
         if self._inputs is None or self._inputs[0] != key:
             self._inputs = (key, read_inputs(workload))
-        return trace_of(workload, self._inputs[1], self.make)
+        return trace_of(workload, workload.posed(self._inputs[1]), self.make)
 
     def make(self, workload: Workload, inputs: Inputs) -> Engine:
         """Make the engine of a workload, and remember why it is this one.
@@ -74,19 +71,6 @@ class Engines:
         self.note = f"{engine.device} failed ({error})"
 
 
-def check_drawn(workload: Workload) -> None:
-    """Refuse what can be run but cannot be drawn yet.
-
-    Raises
-    ------
-    InputError
-        Only the commands ``run`` and ``verify`` know the algorithm.
-    """
-    if not algorithm_of(workload).drawn:
-        expected = f"one of {', '.join(ALGORITHMS)}: it can be run and verified, not drawn yet"
-        raise refuse(SCENARIO, "attention.algorithm", workload.algorithm, expected)
-
-
 def _kernel_key(w: Workload) -> object:
     """Return what a kernel and its shared memory depend on."""
     return (w.algorithm, w.rows, w.cols, w.head_dim, w.value_dim, w.dtype, w.seqlen_k)
@@ -96,5 +80,5 @@ def _input_key(workload: Workload) -> object:
     """Return what Q, K and V depend on."""
     w, file = workload, workload.file
     stamp = (file.path, file.path.stat().st_mtime_ns) if file else w.scenario.input.seed
-    shape = (w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim)
+    shape = (w.queries, w.seqlen_k, w.head_dim, w.value_dim)
     return (stamp, shape, w.dtype, w.picked, w.kv_heads, w.input_heads)

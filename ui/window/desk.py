@@ -61,7 +61,9 @@ class Desk(QObject):
             self.actions[spec.name] = action
         # A menu bar that belongs to the system has no place for them.
         bar.setNativeMenuBar(False)
-        bar.setCornerWidget(LayoutButtons(bar, list(self.actions.values())))
+        buttons = LayoutButtons(bar, list(self.actions.values()))
+        buttons.needed.connect(window.header.keep_width)
+        bar.setCornerWidget(buttons)
 
     @property
     def current(self) -> str:

@@ -188,10 +188,17 @@ class Header(QWidget):
         self.progress.toggled.connect(self._make_room)
         row.addWidget(self.progress)
         self._who = ""
+        self._least = 0
         self.engine = Words()
         self.engine.setObjectName("engine")
         self.engine.setAlignment(Qt.AlignmentFlag.AlignCenter)
         row.addWidget(self.engine)
+
+    def keep_width(self, width: int) -> None:
+        """Keep the window at least so many pixels wide: what stands above needs them."""
+        if width != self._least:
+            self._least = width
+            self.updateGeometry()
 
     def show_trace(self, trace: Trace, style: Style, note: str) -> None:
         """Show a trace; `note` says in words why this engine computes."""
@@ -231,6 +238,10 @@ class Header(QWidget):
             self._make_room(not self.progress.isHidden())
 
     def minimumSizeHint(self) -> QSize:
+        return self._least_parts().expandedTo(QSize(self._least, 0))
+
+    def _least_parts(self) -> QSize:
+        """Return the room of what is always shown."""
         least, layout = super().minimumSizeHint(), self.layout()
         assert layout is not None
         for widget in (self.brand, self.engine):
@@ -244,7 +255,7 @@ class Header(QWidget):
         layout, strip, badge = self.layout(), self.progress, self.engine
         assert layout is not None
         gap = layout.spacing()
-        room = self.width() - self.minimumSizeHint().width()
+        room = self.width() - self._least_parts().width()
         work = strip.minimumSizeHint().width() + gap
         whole, spared = badge.width_of(self._who) + gap, self.algorithms.spared
         # Work comes and goes: the buttons stay as they are for it.

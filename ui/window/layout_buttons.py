@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QMenuBar, QSizePolicy, QToolButton, QWidget
 
@@ -32,6 +32,9 @@ class LayoutButtons(QWidget):
     chooser : QToolButton
         A button with the name of the current layout, and a menu of all layouts.
     """
+
+    needed = Signal(int)
+    """The least width of the window, in pixels: a menu bar does not ask its window for any."""
 
     def __init__(self, bar: QMenuBar, actions: Sequence[QAction]) -> None:
         super().__init__(bar)
@@ -82,6 +85,8 @@ class LayoutButtons(QWidget):
         menus = max(bar.actionGeometry(action).right() for action in bar.actions())
         self.row.ensurePolished()
         wide = menus + _GAP + self.row.sizeHint().width() <= bar.width()
+        self.chooser.ensurePolished()
+        self.needed.emit(menus + _GAP + self.chooser.sizeHint().width())
         self.row.setVisible(wide)
         self.chooser.setVisible(not wide)
         if self.size() != self.sizeHint() and not self.isHidden():

@@ -8,14 +8,10 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import flash1, flash2, naive, split_kv
 from simulator.program.tile_program import TileAlgorithm, TileProgram
 
-EVERY: dict[str, TileAlgorithm] = {
+ALGORITHMS: dict[str, TileAlgorithm] = {
     each.ALGORITHM.name: each.ALGORITHM for each in (naive, flash1, flash2, split_kv)
 }
-"""All algorithms that can be run."""
-ALGORITHMS: dict[str, TileAlgorithm] = {
-    name: algorithm for name, algorithm in EVERY.items() if algorithm.drawn
-}
-"""Those that the window draws."""
+"""All algorithms, by their names in scenarios."""
 BASELINE = naive.ALGORITHM
 """What the others are compared with."""
 USUAL = flash2.ALGORITHM
@@ -24,12 +20,12 @@ USUAL = flash2.ALGORITHM
 
 def beside(name: str) -> tuple[Algorithm, ...]:
     """Return the algorithms that a run is set beside, itself among them, the baseline first."""
-    return tuple(each.name for each in EVERY.values() if each.compared or each.name == name)
+    return tuple(each.name for each in ALGORITHMS.values() if each.compared or each.name == name)
 
 
 def algorithm_of(workload: Workload) -> TileAlgorithm:
     """Return the algorithm of a workload."""
-    return EVERY[workload.algorithm]
+    return ALGORITHMS[workload.algorithm]
 
 
 def worked_columns(workload: Workload) -> Intervals:

@@ -19,7 +19,6 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
 from simulator.program.ops import (
     ChipTile,
-    Initialise,
     LoadTiles,
     MergeMax,
     MergeOutputs,
@@ -113,25 +112,8 @@ def _split_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
         cleared = tuple(
             move for rows, split in unseen for move in _partials(w, visit.head, rows, split)
         )
-        out.append(StoreConstants(cites=f"{_JOIN} 1, splits that see nothing", moves=cleared))
-    if visit.first:
-        q = tiles.queries(w, visit)
-        out.append(
-            LoadTiles(cites=f"{_PAPER} 4", moves=(q,), allocates=(tiles.in_shared(q, stays=True),))
-        )
-        out.append(
-            Initialise(
-                cites=f"{_PAPER} 5",
-                rows=len(visit.rows),
-                value_dim=w.value_dim,
-                allocates=tiles.accumulators(w, visit, stays=True),
-            )
-        )
-    k, v = tiles.keys(w, visit), tiles.values(w, visit)
-    loaded = (tiles.in_shared(k), tiles.in_shared(v))
-    out.append(LoadTiles(cites=f"{_PAPER} 7", moves=(k, v), allocates=loaded))
-    out += tiles.score_ops(w, visit, f"{_PAPER} 8", "Dao 2023, section 3.1")
-    out += tiles.online_ops(w, visit, _PAPER)
+        out.append(StoreConstants(cites=f"{_JOIN} 1", moves=cleared))
+    out += tiles.row_block_ops(w, visit, _PAPER, "Dao 2023, section 3.1")
     if visit.last:
         out.append(Normalise(cites=f"{_PAPER}s 12-13", tensor="O"))
         moves = _partials(w, visit.head, visit.rows, visit.split)
@@ -165,7 +147,7 @@ ALGORITHM = TileAlgorithm(
     short_title="Split-KV",
     label="split-kv",
     in_a_sentence="split-KV",
-    colour="accent",
+    colour="Q",
     line="dot",
     mark="diamond",
     source="Dao et al. 2023, Flash-Decoding",
@@ -174,7 +156,6 @@ ALGORITHM = TileAlgorithm(
     normalises_last=True,
     walks=False,
     running=False,
-    drawn=False,
     compared=False,
     tensors=(
         TensorSpec("O_partial", ("split", "row", "value")),

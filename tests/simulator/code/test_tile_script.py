@@ -123,7 +123,7 @@ def test_a_run_with_a_fault_has_no_script(tmp_path: Path) -> None:
         ("naive", 0, ["Naive attention, launch 1 (scores), head 3, tile (0, 0):",
                       "query rows 0 to 3, keys 0 to 3.",
                       "Dao et al. 2022, Algorithm 0, line 1."]),
-        ("naive", 15, ["Naive attention, launch 2 (softmax), head 1, tile (0, 0):",
+        ("naive", 15, ["Naive attention, launch 2 (softmax), head 1, row block 0:",
                        "query rows 0 to 3, keys 0 to 6.",
                        "Dao et al. 2022, Algorithm 0, line 2."]),
         ("flash2", 11, ["FlashAttention-2, head 1, tile (2, 1):",

@@ -19,6 +19,7 @@ from simulator.lesson.tables import PlaceTable, StepTable
 from simulator.problem.hardware import gpus
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import MAX_BLOCKS
+from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, first_cursor, last_cursor
 from simulator.run.trace import simulate
 from simulator.study.sqrt_d import sqrt_d_experiment
@@ -58,7 +59,7 @@ def test_numbers_of_the_run_are_those_of_a_textbook(sentence):
     assert computed("alpha(8)", sentence, jump) == pytest.approx(math.exp(before - after), rel=1e-5)
 
 
-@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_counts_are_those_of_the_run_itself(sentence, algorithm):
     own = simulate(with_values(sentence, {"attention": {"algorithm": algorithm}}))
     summary = own.summary()["hbm"]
@@ -75,7 +76,7 @@ def test_counts_are_those_of_the_run_itself(sentence, algorithm):
     assert computed(f'shared("{algorithm}")', sentence) == own.summary()["sram"]["peak_bytes"]
 
 
-@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_bytes_so_far_are_those_of_the_ops_done(algorithm):
     scenario = drawn(algorithm, nq=5, nk=6)
     program, done = program_of(scenario), 0
@@ -112,7 +113,7 @@ def test_quantities_are_those_of_the_scenario():
     expected = {
         "heads": 4, "kv_heads": 2, "Nq": 20, "Nk": 23, "d": 12, "dv": 10, "Br": 7, "Bc": 3,
         "Tr": 3, "Tc": 8, "window": 6, "sinks": 1, "scale": 0.3, "temperature": 0.7,
-        "element_bytes": 2,
+        "element_bytes": 2, "splits": 1,
     }  # fmt: skip
     scenario = odd_scenario(temperature=0.7)
     assert {name: computed(name, scenario) for name in QUANTITIES} == expected

@@ -20,6 +20,7 @@ from simulator.problem.scenario import (
     with_values,
 )
 from simulator.problem.workload import resolve
+from simulator.program.algorithms import ALGORITHMS
 
 SIZES = st.integers(1, 4096)
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
@@ -36,7 +37,7 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
     positive = st.floats(1e-3, 1e3)
     attention = draw(
         maybe(
-            algorithm=st.sampled_from(["naive", "flash1", "flash2"]),
+            algorithm=st.sampled_from(list(ALGORITHMS)),
             seqlen_q=SIZES,
             seqlen_k=SIZES,
             head_dim=SIZES,

@@ -1,9 +1,7 @@
 """Split-KV: packed rows, splits and their joining, against the definition and plain loops."""
 
-import json
 from itertools import product
 from math import ceil
-from typing import Any
 
 import numpy as np
 import pytest
@@ -213,18 +211,3 @@ def test_more_splits_than_column_blocks_leave_empty_ones() -> None:
     joined = trace.snapshot(len(trace) - 1)
     assert np.isneginf(joined.state["LSE_partial"][3:]).all()
     assert (joined.state["O_partial"][3:] == 0).all()
-
-
-def test_what_is_not_drawn_is_refused_in_one_line(tmp_path: Any, capsys: Any) -> None:
-    from simulator.problem.scenario import save_scenario
-    from ui.app.cli import main
-
-    path = tmp_path / "split.toml"
-    save_scenario(split(scenario(nq=2, nk=9, rows=2, cols=4), 2), path)
-    assert main(["run", str(path), "--json", "--engine", "auto"]) == 0
-    assert json.loads(capsys.readouterr().out)["engine"] == "numpy"
-    assert main(["export", str(path), "-o", str(tmp_path / "a.png")]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert "split-kv" in told
-    assert list(tmp_path.iterdir()) == [path]

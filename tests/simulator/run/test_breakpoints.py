@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.engines.numpy_engine import NumpyEngine
+from simulator.engines.numpy_engine import NumpyEngine, numpy_engine
 from simulator.problem.workload import Inputs, read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.program.playback import Cursor, end_of_visit
@@ -34,6 +34,7 @@ from tests.helpers.runs import (
     trace_of,
     visits_in_order,
 )
+from tests.simulator.program.test_split_kv import even, run, split
 
 OPS = (
     "load", "store", "clear", "initialise", "scores", "mask", "row max", "exponentials",
@@ -163,7 +164,7 @@ def limited(trace: Trace, smem_kib: float) -> Trace:
     """Return the run on a GPU with so much shared memory."""
     w = trace.workload
     w = replace(w, gpu=replace(w.gpu, smem_kib=smem_kib))
-    return Trace(tile_program(w), NumpyEngine(w, trace.inputs), trace.inputs)
+    return Trace(tile_program(w), numpy_engine(w, trace.inputs), trace.inputs)
 
 
 @settings(max_examples=60)
@@ -188,6 +189,29 @@ def test_conditions_stop_where_a_walk_over_all_cursors_does(chosen, data):
     for outer in (False, True):
         check_search(trace, AtTurn(outer), brute_turn(trace, outer), starts)
     small = limited(trace, data.draw(st.integers(0, trace.program.peak_shared_bytes)) / 1024)
+    check_search(small, OverLimit(), brute_limit(small), starts)
+
+
+@settings(max_examples=30)
+@given(scenarios(algorithms=["flash2"], longest=12), st.integers(1, 5), st.data())
+def test_splits_are_turns_of_their_own(chosen, splits, data):
+    trace = run(split(even(chosen), splits))
+    w, program = trace.workload, trace.program
+    cursors, visits = every_cursor(program), [program.visit(n) for n in range(len(program))]
+    starts = [cursors[0], cursors[-1], *data.draw(st.lists(st.sampled_from(cursors), max_size=4))]
+    firsts = [visit for visit in visits if visit.first]
+    row, name = data.draw(st.integers(0, w.seqlen_q - 1)), data.draw(st.sampled_from(OPS))
+    i, j = data.draw(st.integers(0, w.grid.Tr)), data.draw(st.integers(0, w.grid.Tc - 1))
+    own = [Cursor(v.index, 0) for v in firsts if row in v.rows]
+    tiles = [v for v in visits if v.i == i and (v.j == j or whole(trace, v.index))]
+    check_search(trace, AtRow(row), own, starts)
+    check_search(trace, AtTurn(outer=True), [Cursor(v.index, 0) for v in firsts], starts)
+    check_search(trace, AtTurn(outer=False), [Cursor(v.index, 0) for v in visits], starts)
+    check_search(trace, AtTile(i, j), [Cursor(v.index, 0) for v in tiles], starts)
+    check_search(trace, AtOp(name), brute_op(trace, name), starts)
+    check_search(trace, MaximumChanged(), brute_maximum(trace), starts)
+    check_search(trace, AtEnd(), [cursors[-1]], starts)
+    small = limited(trace, data.draw(st.integers(0, program.peak_shared_bytes)) / 1024)
     check_search(small, OverLimit(), brute_limit(small), starts)
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from simulator import simulate
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import resolve
+from simulator.program.algorithms import ALGORITHMS, USUAL, beside
 from simulator.run.cell_values import (
     CellValue,
     cell_name,
@@ -25,7 +26,7 @@ from simulator.run.cell_values import (
 )
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace
-from tests.helpers.runs import ALGORITHMS, pairs_of, scenario, scenarios, trace_of
+from tests.helpers.runs import pairs_of, scenario, scenarios, trace_of
 
 
 @settings(max_examples=20)
@@ -86,7 +87,7 @@ def test_cells_are_named_as_the_papers_write_them() -> None:
     assert CellValue(Cell("S", 1, 2), "P", 0.5, "").name == "P[1, 2]"
 
 
-@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_an_input_is_in_shared_memory_while_its_block_is_on_chip(algorithm: str) -> None:
     trace = trace_of(scenario(algorithm, nq=8, nk=12, d=3, dv=2))
     told = set()
@@ -139,7 +140,7 @@ def p_of_its_tile(trace: Trace) -> np.ndarray:
 
 
 def test_a_score_of_another_tile_is_what_that_tile_left() -> None:
-    for algorithm in ALGORITHMS:
+    for algorithm in beside(USUAL.name):
         check_what_is_left(algorithm)
 
 
@@ -182,7 +183,7 @@ def check_what_is_left(algorithm: str) -> None:
 @pytest.mark.parametrize("is_large", [False, True])
 def test_statistics_and_output_are_there_once_they_are_made(is_large: bool) -> None:
     """Of a large problem the numbers of the current row block alone are kept."""
-    for algorithm in ALGORITHMS:
+    for algorithm in beside(USUAL.name):
         check_what_is_there(algorithm, is_large)
 
 

@@ -15,7 +15,8 @@ from simulator import Snapshot, Trace, simulate
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.run.cell_values import cell_name, cell_shape, cell_value, exists, moved_cell
-from simulator.run.provenance import MOST_TERMS, Explanation, Number, explain
+from simulator.run.explanation import MOST_TERMS, Explanation, Number
+from simulator.run.provenance import explain
 from simulator.run.snapshot import Cell
 from tests.helpers.runs import ALGORITHMS, pairs_of, scenario, scenarios, trace_of
 from tests.helpers.tiles import with_number

@@ -9,6 +9,7 @@ from kernels.build.sources import op_lines, source
 from simulator.code import numpy_lines
 from simulator.code.code_lines import Tab
 from simulator.code.paper import PAPERS, cited_lines
+from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, last_cursor
 from simulator.run.breakpoints import AtLine, AtTurn
 from ui.look.highlight import spans
@@ -16,7 +17,6 @@ from ui.look.theme import DARK, TEXT_SCALES, THEMES, Style
 from ui.panels.code.page import paint_paper, paper_layout
 from ui.panels.code.panel import code_lines
 
-ALGORITHMS = ("naive", "flash1", "flash2")
 SIZES = [(1280, 720), (1920, 1080)]
 
 

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QWidget
 
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.program.algorithms import ALGORITHMS
 from simulator.program.faults import FAULTS, fault_labels
 from simulator.run.exactness import Exactness, RowState, Strip, exactness
 from simulator.run.row_report import row_report
@@ -382,7 +383,7 @@ def test_the_exported_scene_bears_the_mark() -> None:
 # --- NaN and infinities ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(
     "faults", [*((name,) for name in NAMES), ("no_maximum", "half_accumulator", "late_mask")]
 )

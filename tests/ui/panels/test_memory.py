@@ -14,6 +14,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter
 from simulator import simulate
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, with_values
+from simulator.program.algorithms import ALGORITHMS, USUAL, beside
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from simulator.study.compare import at_scale
@@ -25,7 +26,6 @@ from ui.panels.memory.model import baseline_total, comparison, memory_model
 from ui.panels.memory.painter import MIN_SIZE, paint_memory
 from ui.panels.memory.panel import MemoryPanel
 
-ALGORITHMS = ("naive", "flash1", "flash2")
 pytestmark = pytest.mark.usefixtures("qapp")
 
 
@@ -150,7 +150,7 @@ def test_tiles_are_named_by_their_blocks() -> None:
     assert load.labels[0] == f"K₃  {bytes_text(load.bytes)} →"
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", beside(USUAL.name))
 def test_naive_of_the_same_workload(name: str) -> None:
     # The three demos are one sentence with one tiling.
     assert baseline_total(demo(name).workload) == demo("naive").program.totals.bytes

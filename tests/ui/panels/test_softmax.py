@@ -55,6 +55,10 @@ FRAMES = {
                "rescale": [6], "accumulate": [6]},
     "naive": {"scores": [0], "mask": [0], "row max": [1], "exponentials": [2], "row sum": [3],
               "normalise": [4], "accumulate": [5]},
+    "split-kv": {"row max": [0, 1], "exponentials": [2], "row sum": [3], "rescale": [4],
+                 "accumulate": [4], "normalise": [4]},
+    "combine": {"row max": [0], "exponentials": [1], "row sum": [2], "accumulate": [3],
+                "normalise": [4]},
 }  # fmt: skip
 
 
@@ -78,12 +82,17 @@ def assert_shown(value: float, shown: str, digits: int = 3) -> None:
     assert shown == ("0" if exact else number_text(float(value), digits))
 
 
+def frames(name: str, now: Snapshot) -> dict[str, list[int]]:
+    """Return the lines of each op: of the algorithm, or where it joins splits, of the joining."""
+    return FRAMES[now.launch.name if now.launch.combines else name]
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_each_op_frames_its_lines(name: str) -> None:
     for now, report in with_reports(demo(name)):
         lines = softmax_lines(now, report)
         current = [n for n, line in enumerate(lines) if line.current]
-        assert current == FRAMES[name].get(now.op.name, [])
+        assert current == frames(name, now).get(now.op.name, [])
         assert all(line.reached for line in lines if line.current)
 
 
@@ -91,7 +100,7 @@ def test_each_op_frames_its_lines(name: str) -> None:
 def test_no_number_before_it_exists(name: str) -> None:
     for now, report in with_reports(demo(name)):
         for n, line in enumerate(softmax_lines(now, report)):
-            reached = any(n in FRAMES[name].get(op, []) for op in now.done)
+            reached = any(n in frames(name, now).get(op, []) for op in now.done)
             assert line.reached == reached
             if not reached:
                 assert len(line.texts) == 1

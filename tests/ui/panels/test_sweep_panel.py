@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import resolve
-from simulator.program.algorithms import tile_program
+from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.study.sweep import Sweep, TilingMap, rule_tiles
 from tests.helpers.scenario_desk import CAPTURE
 from ui.look.theme import THEMES, Style
@@ -268,7 +268,7 @@ def test_choices_stay_inside_and_apart(window, qapp, size, scale):
     panel.show()
     qapp.processEvents()
     shown = [w for w in (*panel.bar.buttons.values(), panel.bar.fit_button) if w.isVisible()]
-    assert len(shown) == 12
+    assert len(shown) == 9 + len(ALGORITHMS)
     boxes = [button.geometry() for button in shown]
     assert all(panel.bar.rect().contains(box) for box in boxes)
     assert not any(a.intersects(b) for a, b in combinations(boxes, 2))

@@ -13,6 +13,7 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from simulator.program.algorithms import USUAL, beside
 from ui.export.picture import WidgetPicture
 from ui.look.theme import TEXT_SCALES, THEMES, Style
 from ui.look.units import bytes_text, count_text, rate_text, time_text
@@ -350,7 +351,7 @@ def colours(image: QImage) -> set[str]:
 @pytest.mark.parametrize("theme", sorted(THEMES))
 def test_saved_pictures_show_the_curves(plot, tmp_path, theme):
     plot.set_style(Style(THEMES[theme]))
-    expected = {ink(THEMES[theme], name).name() for name in ("naive", "flash1", "flash2")}
+    expected = {ink(THEMES[theme], name).name() for name in beside(USUAL.name)}
     WidgetPicture(plot).save(tmp_path / "plot.png")
     assert expected <= colours(QImage(str(tmp_path / "plot.png")))
     WidgetPicture(plot).save(tmp_path / "plot.svg")

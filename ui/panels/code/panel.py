@@ -8,7 +8,7 @@ from functools import cache, partial
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout
 
-from kernels.build.sources import op_lines, source
+from kernels.build.sources import file_name, op_lines, source
 from simulator.code.code_lines import CodeLines, Tab
 from simulator.code.paper import PAPERS
 from simulator.program.algorithms import USUAL
@@ -56,7 +56,9 @@ def code_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
 @cache
 def code_lines(algorithm: str) -> CodeLines:
     """Return the lines of an algorithm, with those of the CUDA kernel that is shipped."""
-    return CodeLines(algorithm, source(algorithm), partial(op_lines, algorithm))
+    return CodeLines(
+        algorithm, file_name(algorithm), source(algorithm), partial(op_lines, algorithm)
+    )
 
 
 @guarded

@@ -192,7 +192,10 @@ def _paint_column(
     body.setBottom(inner.bottom())
     board, bars = _split(body, style)
     program = comparison.programs[position.algorithm]
-    grid = comparison.programs[comparison.shown].workload.grid
+    first = comparison.programs[comparison.shown].workload
+    # One grid for all boards, so that they share their images; packed heads have their own.
+    same = first.group == program.workload.group
+    grid = first.grid if same else program.workload.grid
     if min(board.width(), board.height()) >= 16:
         paint_mini_board(painter, program, position, grid, style, board)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -11,6 +11,7 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, BASELINE
 from simulator.study.compare import AtScale, Comparison, Position, Totals, at_scale
 from ui.look.draw import wrapped
+from ui.look.names import head_words
 from ui.look.units import (
     LAUNCH,
     bytes_text,
@@ -201,7 +202,7 @@ def place_words(comparison: Comparison, position: Position) -> tuple[str, ...]:
         if len(program.launches) > 1:
             words.append(program.launches[position.visit.launch].name)
         if program.workload.heads > 1:
-            words.append(f"head {position.visit.head}")
+            words.append(head_words(program.workload, position.visit.head))
     long = " · ".join((said, *words))
     return long, " · ".join((count, *words)), count
 

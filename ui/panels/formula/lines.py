@@ -8,7 +8,8 @@ import numpy as np
 
 from simulator.base.dtypes import F32
 from simulator.program.ops import Op
-from simulator.run.provenance import Explanation, Number, Part, Term, TermSum, explain
+from simulator.run.explanation import Explanation, Number, Part, Term, TermSum
+from simulator.run.provenance import explain
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
 from ui.look.formula import typeset
@@ -52,7 +53,7 @@ class FormulaModel:
 def formula_model(snapshot: Snapshot, report: RowReport) -> FormulaModel:
     """Return what the panel says about a row at a cursor, and typeset its formulas."""
     op, w, visit = snapshot.op, snapshot.program.workload, snapshot.visit
-    where = f"row block {visit.i}" if snapshot.in_softmax_launch else f"tile ({visit.i}, {visit.j})"
+    where = f"row block {visit.i}" if snapshot.launch.whole_rows else f"tile ({visit.i}, {visit.j})"
     name = op_label(op, w)
     title = (f"{name} · {where} · row {report.row}", f"{name} · row {report.row}", name)
     model = FormulaModel(title, _cites(op), formula_lines(snapshot, report))
@@ -74,7 +75,10 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     """
     lines = list(softmax_lines(snapshot, report))
     row, r = report.row, report.row - snapshot.visit.rows.start
-    if not snapshot.stores_scores:
+    if snapshot.launch.combines:
+        if "normalise" in snapshot.done:
+            lines.append(_lse_line(snapshot, row, r))
+    elif not snapshot.stores_scores:
         scores = _scores_line(snapshot, row, r)
         lines[:0] = [scores, _mask_line(snapshot, row, r)] if _masks(snapshot) else [scores]
         if "normalise" in snapshot.done:
@@ -121,7 +125,12 @@ def _lse_line(snapshot: Snapshot, row: int, r: int) -> UpdateLine:
     )  # fmt: skip
 
 
-_LATEX = {"l": r"\ell", "LSE": r"\mathrm{LSE}"}
+_LATEX = {
+    "l": r"\ell",
+    "LSE": r"\mathrm{LSE}",
+    "O_partial": r"O_{\mathrm{partial}}",
+    "LSE_partial": r"\mathrm{LSE}_{\mathrm{partial}}",
+}
 
 
 def _moving_line(snapshot: Snapshot, row: int) -> UpdateLine:

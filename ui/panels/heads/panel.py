@@ -119,7 +119,7 @@ class HeadsPanel(Panel[None]):
     def show_view(self, view: View, model: None = None) -> None:
         """Show a view: a new scenario, and which of its heads the board shows."""
         workload = view.snapshot.program.workload
-        head = workload.picked[view.snapshot.visit.head]
+        head = workload.picked[workload.single(view.snapshot.visit.head, view.report.row)[0]]
         if workload is not self._workload or head != self._head:
             self._workload, self._head = workload, head
             if self.of == "scenario" or self.state is None:
@@ -199,9 +199,9 @@ class HeadsPanel(Panel[None]):
         """Return why the heads of a run cannot be changed; empty: they can."""
         if w.file is not None:
             return f"fixed: the heads are those of {w.file.path.name}"
-        if w.heads != w.input_heads[0]:
+        if len(w.picked) != w.input_heads[0]:
             return "fixed: the scenario picks some of its heads"
-        return "one head: nothing to share" if w.heads == 1 else ""
+        return "one head: nothing to share" if len(w.picked) == 1 else ""
 
     # --- what it changes ------------------------------------------------------------------
 

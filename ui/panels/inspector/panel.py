@@ -119,7 +119,14 @@ class InspectorPanel(Panel[None]):
         assert self._view is not None
         assert self.model is not None
         rows = self.model.rows
-        return Pointer(min(max(self._view.report.row, rows.start), rows.stop - 1))
+        return Pointer(min(max(self._row, rows.start), rows.stop - 1))
+
+    @property
+    def _row(self) -> int:
+        """The row that the board explains, of its own head."""
+        view = self._view
+        assert view is not None
+        return view.snapshot.program.workload.single(view.snapshot.visit.head, view.report.row)[1]
 
     def show_view(self, view: View, model: None = None) -> None:
         """Show a view: another row or head of the board is followed, the settings stay."""
@@ -127,7 +134,7 @@ class InspectorPanel(Panel[None]):
         if trace is None or view.snapshot.program is not trace.program:
             return
         before, self._view = self._view, view
-        head = view.snapshot.visit.head
+        head, _ = trace.workload.single(view.snapshot.visit.head, view.report.row)
         if head != self._board_head:
             self._board_head = self.head = head
             if self.other == head:
@@ -143,7 +150,7 @@ class InspectorPanel(Panel[None]):
             self.canvas.reveal(self.pointer.row)
 
     def _take_trace(self, trace: Trace) -> None:
-        w, old = trace.workload, self.trace
+        w, old = trace.single_heads[0], self.trace
         self.trace = trace
         if old is None or _shape(old) != _shape(trace):
             self.canvas.fit()
@@ -172,14 +179,13 @@ class InspectorPanel(Panel[None]):
     def _covers(self, part: Part) -> bool:
         assert self._view is not None
         heads = {self.head} if self.other is None else {self.head, self.other}
-        return heads <= set(part.heads) and self._view.report.row in part.rows
+        return heads <= set(part.heads) and self._row in part.rows
 
     def _compute(self) -> None:
-        """Make the scores beside the window; of several requests only the last counts."""
-        trace, view = self.trace, self._view
+        """Make the scores beside the window; of several wishes only the last counts."""
+        trace = self.trace
         assert trace is not None
-        assert view is not None
-        part = fitting_part(trace.workload, self.head, view.report.row)
+        part = fitting_part(trace.single_heads[0], self.head, self._row)
         if self.other is not None and self.other not in part.heads:
             self.other = None
             self.bar.buttons["compare"].setChecked(False)
@@ -187,7 +193,7 @@ class InspectorPanel(Panel[None]):
         self.stopped = False
 
         def job(report: Report) -> _Scores:
-            return _Scores(trace, HeadScores(trace.workload, trace.inputs, part))
+            return _Scores(trace, HeadScores(*trace.single_heads, part))
 
         def done(made: _Scores) -> None:
             if made.trace is self.trace:
@@ -218,7 +224,7 @@ class InspectorPanel(Panel[None]):
         made, trace, settings = self._made, self.trace, self.settings
         if made is None or trace is None:
             return
-        size = (_SMALL_MAP, _SMALL_MAP)
+        size, (workload, inputs) = (_SMALL_MAP, _SMALL_MAP), trace.single_heads
         whole = not made.scores.part.reason
 
         def job(report: Report) -> tuple[F32 | None, str]:
@@ -226,8 +232,8 @@ class InspectorPanel(Panel[None]):
                 if whole:
                     small = made.scores.maps(settings).pooled(*size)
                 else:
-                    small = pooled_maps(trace.workload, trace.inputs, settings, size, report)
-                return with_hidden(small, mask_of(trace.workload, settings), size), ""
+                    small = pooled_maps(workload, inputs, settings, size, report)
+                return with_hidden(small, mask_of(workload, settings), size), ""
             except InputError:
                 return None, "There are too many weights for small maps of all heads."
 
@@ -254,13 +260,13 @@ class InspectorPanel(Panel[None]):
         assert trace is not None
         if made is None:
             return
-        w = trace.workload
+        w, inputs = trace.single_heads
         self.model = InspectorModel(
             workload=w,
             maps=maps,
             head=self.head,
             other=self.other,
-            v=trace.inputs.v[w.kv_head_of[self.head]],
+            v=inputs.v[w.kv_head_of[self.head]],
             small=self._small,
             notes=self._notes(made.scores.part),
         )
@@ -268,7 +274,7 @@ class InspectorPanel(Panel[None]):
 
     def _notes(self, part: Part) -> tuple[str, ...]:
         assert self.trace is not None
-        w, notes = self.trace.workload, []
+        w, notes = self.trace.single_heads[0], []
         if part.reason:
             notes.append(part.reason + ".")
         if self._small_why:
@@ -390,21 +396,22 @@ class InspectorPanel(Panel[None]):
         if trace is None or session.view is None or trace is not session.trace:
             return
         w, pointer = trace.workload, self.pointer
+        single, (head, row) = trace.single_heads[0], w.packed(self.head, pointer.row)
         here = trace.program.visit(session.cursor.visit)
-        if pointer.key is None:  # a tile of the row: in this column block, or at its own place
-            own = min(max(pointer.row + w.mask.shift, 0), w.seqlen_k - 1) // w.cols
+        if pointer.key is None:  # a tile that the row has: this column block's, or its own place's
+            own = min(max(pointer.row + single.mask.shift, 0), w.seqlen_k - 1) // w.cols
             blocks = [here.j, own]
         else:
             blocks = [pointer.key // w.cols]
         for j in blocks:
-            index = trace.program.index(self.head, pointer.row // w.rows, j, here.launch)
+            index = trace.program.index(head, row // w.rows, j, here.launch)
             if index is not None:
                 session.go(end_of_visit(trace.program, index))
                 break
         if pointer.key is None:
-            session.choose_row(pointer.row)
+            session.choose_row(row)
         else:
-            session.select(Cell("S", pointer.row, pointer.key))
+            session.select(Cell("S", row, pointer.key))
 
     def key(self, key: int) -> bool:
         """Handle a key; return whether it means anything here."""

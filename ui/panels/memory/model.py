@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from simulator.problem.workload import Workload
@@ -134,14 +135,19 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
     for tile in snapshot.on_chip:
         name = chip_name(tile, snapshot.visit, whole_rows=snapshot.in_softmax_launch)
         names = (name, symbol(tile.name))
-        chip = Chip(tile.name, names, tile.bytes, _SLOTS[tile.name], tile.name in fresh)
+        chip = Chip(tile.name, names, tile.bytes, _SLOTS.get(tile.name, 0), tile.name in fresh)
         places[tile.place].append(chip)
         taken[tile.place] += tile.bytes
     return MemoryModel(
         tensors=tensors,
         lanes=lanes,
         shared=tuple(places["shared"]),
-        registers=_statistics_joined(places["registers"]),
+        registers=_joined(
+            _joined(places["registers"], {"m", "l"}, "m ℓ"),
+            snapshot.split_tensors,
+            "O LSE part",
+            "O LSE",
+        ),
         shared_bytes=taken["shared"],
         register_bytes=taken["registers"],
         limit=w.gpu.smem_bytes,
@@ -152,13 +158,13 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
     )
 
 
-def _statistics_joined(chips: list[Chip]) -> tuple[Chip, ...]:
-    """Return the tiles with m and l as one, because they come and go together."""
-    rest = [chip for chip in chips if chip.tensor not in ("m", "l")]
-    pair = [chip for chip in chips if chip.tensor in ("m", "l")]
-    if pair:
-        size = sum(chip.bytes for chip in pair)
-        rest.append(replace(pair[0], tensor="m", names=("m ℓ",), bytes=size))
+def _joined(chips: Sequence[Chip], tensors: Collection[str], *names: str) -> tuple[Chip, ...]:
+    """Return the chips with some of them as one: they come and go together."""
+    rest = [chip for chip in chips if chip.tensor not in tensors]
+    own = [chip for chip in chips if chip.tensor in tensors]
+    if own:
+        size, fresh = sum(chip.bytes for chip in own), any(chip.fresh for chip in own)
+        rest.append(replace(own[0], names=names, bytes=size, fresh=fresh))
     return tuple(rest)
 
 

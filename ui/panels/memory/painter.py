@@ -15,7 +15,7 @@ from ui.look.names import (
     first_that_fits,
     fitting,
     font_that_fits,
-    symbol,
+    tensor_names,
 )
 from ui.look.theme import Style
 from ui.look.units import bytes_text
@@ -178,8 +178,10 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
         bar_height = min(max(row_height - px(16), px(4)), px(12))
         bar = QRectF(row.x(), row.bottom() - bar_height - px(2), row.width(), bar_height)
         words = QRectF(row.x(), row.y(), row.width(), bar.y() - row.y())
-        draw_text(painter, words, symbol(traffic.tensor), bold, theme.tensor(traffic.tensor))
         so_far = bytes_text(traffic.read + traffic.written)
+        left = words.width() - text_width(small, so_far) - px(6)
+        name = first_that_fits(tensor_names(traffic.tensor), left, bold)
+        draw_text(painter, words, name, bold, theme.tensor(traffic.tensor))
         draw_text(painter, words, so_far, small, theme.muted, RIGHT)
         _paint_traffic(painter, traffic, bar, largest, style)
 

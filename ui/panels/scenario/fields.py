@@ -25,7 +25,7 @@ from simulator.problem.scenario import (
     scenario_tables,
 )
 from simulator.problem.workload import Workload, capture_names
-from simulator.program.algorithms import ALGORITHMS, USUAL
+from simulator.program.algorithms import ALGORITHMS, USUAL, algorithm_of
 from simulator.program.faults import FAULTS
 
 Choices = tuple[tuple[str, str], ...]
@@ -133,12 +133,15 @@ _ALGORITHM, _SHAPES, _MASK, _TILING, _INPUT, _HARDWARE, _FAULTS = GROUPS = (
     "Algorithm", "Shapes", "Mask", "Tiling", "Input", "Hardware", "Faults",
 )  # fmt: skip
 
+_SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.splits)
+"""The algorithms that deal keys out to splits."""
+
 FIELDS = (
     FieldSpec("", "title", "title", Kind.TEXT, "", "Shown in the title bar."),
     FieldSpec(
         "attention", "algorithm", "algorithm", Kind.CHOICE, _ALGORITHM,
         "naive: three launches, S and P in HBM. flash1: outer loop over column blocks. "
-        "flash2: outer loop over row blocks.",
+        "flash2: outer loop over row blocks. split-kv: keys dealt out to splits.",
         choices=_same(*ALGORITHMS), default=USUAL.name,
     ),
     FieldSpec(
@@ -193,6 +196,11 @@ FIELDS = (
     ),
     FieldSpec("tiling", "rows", "rows (Br)", Kind.WHOLE, _TILING, "Query rows of a tile."),
     FieldSpec("tiling", "cols", "cols (Bc)", Kind.WHOLE, _TILING, "Keys of a tile."),
+    FieldSpec(
+        "tiling", "splits", "splits", Kind.WHOLE, _TILING,
+        f"Into how many runs {_SPLIT} deals out the keys. Blank: as FlashAttention-3 chooses, "
+        "so that the thread blocks fill the GPU.",
+    ),
     FieldSpec(
         "input", "source", "source", Kind.CHOICE, _INPUT,
         "Where Q, K and V come from. capture: a real layer that ships with Tilescope.",
@@ -376,16 +384,16 @@ def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str
 def _resolved(workload: Workload) -> dict[str, str]:
     """Return the current shapes as random input needs them; what follows from them stays blank."""
     w = workload
-    heads, kv_heads = (w.file.q.shape[0], w.file.k.shape[0]) if w.file else (w.heads, w.kv_heads)
+    heads, kv_heads = w.input_heads
     out = {
         "attention.heads": str(heads),
-        "attention.seqlen_q": str(w.seqlen_q),
+        "attention.seqlen_q": str(w.queries),
         "attention.head_dim": str(w.head_dim),
         "attention.dtype": w.dtype,
     }
     if kv_heads != heads:
         out["attention.kv_heads"] = str(kv_heads)
-    if w.seqlen_k != w.seqlen_q:
+    if w.seqlen_k != w.queries:
         out["attention.seqlen_k"] = str(w.seqlen_k)
     if w.value_dim != w.head_dim:
         out["attention.value_dim"] = str(w.value_dim)
@@ -434,6 +442,8 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
     for key, size in (("rows", w.rows), ("cols", w.cols)):
         by_rule = rule != OWN and rule == (shown["tiling.rule"] or "fa2")
         out[f"tiling.{key}"] = _blank(size, f"by {rule}") if by_rule else Blank(str(size), "")
+    deals = algorithm_of(w).splits
+    out["tiling.splits"] = _blank(w.splits, "by auto") if deals else Blank("", f"of {_SPLIT}")
     if (said["input.source"] or "random") == "random":
         return out | _random_blanks(w, said)
     if w.file and all(said[name] == shown[name] for name in _WHICH_INPUT):
@@ -450,8 +460,8 @@ def _random_blanks(w: Workload, said: Texts) -> dict[str, Blank]:
     return {
         "attention.heads": _blank(kv_heads, "as kv_heads") if kv_heads else _blank(1, "by default"),
         "attention.kv_heads": _blank(heads or 1, "as heads"),
-        "attention.seqlen_q": Blank(str(w.seqlen_q), "needed"),
-        "attention.seqlen_k": _blank(said["attention.seqlen_q"] or w.seqlen_q, "as seqlen_q"),
+        "attention.seqlen_q": Blank(str(w.queries), "needed"),
+        "attention.seqlen_k": _blank(said["attention.seqlen_q"] or w.queries, "as seqlen_q"),
         "attention.head_dim": Blank(str(w.head_dim), "needed"),
         "attention.value_dim": _blank(said["attention.head_dim"] or w.head_dim, "as head_dim"),
     }

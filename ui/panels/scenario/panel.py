@@ -330,7 +330,7 @@ def _expected(mistake: Mistake) -> str:
 
 
 def _summary(workload: Workload, visits: int | None) -> str:
-    grid, heads = workload.grid, workload.heads
+    grid, heads = workload.grid, len(workload.picked)
     words = [f"{count_text(grid.Tr)} × {count_text(grid.Tc)} tiles"]
     if visits is not None:
         words.append(plural(visits, "visit"))

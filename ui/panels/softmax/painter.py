@@ -18,7 +18,7 @@ from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, hairline, mixed, 
 from ui.look.formula import formula
 from ui.look.names import first_that_fits, fitting, font_that_fits
 from ui.look.theme import Style
-from ui.look.units import count_text, number_text, ulp_text
+from ui.look.units import count_text, number_text, plural, ulp_text
 from ui.panels.update_lines import UpdateLine, softmax_lines
 
 MOVING_OPS = frozenset({"scores", "row max", "combine"})
@@ -30,6 +30,8 @@ _TALL = 1.9
 """Height of a line with fractions, in lines."""
 _OUTLINED = 4
 """Narrowest bar with an outline, in widths of its line."""
+_MOST_NAMED = 6
+"""Most splits of which each is named under its bar."""
 _LETTERS = 42
 """Letters of a usual line, for which text is made small if need be."""
 
@@ -42,8 +44,10 @@ class KeyState(IntEnum):
 
     HIDDEN = 0
     LATER = 1
-    SEEN = 2
-    CURRENT = 3
+    ELSEWHERE = 2
+    """Seen by another split: m and l are not of it."""
+    SEEN = 3
+    CURRENT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +76,23 @@ class Bars:
 def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> Bars:
     """Return at most `most` bars."""
     scores = row_scores(snapshot, report)
+    if snapshot.launch.combines:
+        # A fault may have made some infinite: then there is no bar.
+        seen = np.where(np.isfinite(scores), KeyState.CURRENT, KeyState.HIDDEN).astype(np.uint8)
+        scores = np.where(np.isfinite(scores), scores, np.float32(-np.inf))
+        return _bars(scores, seen, 1)
     states = np.full(len(scores), KeyState.LATER, dtype=np.uint8)
     states[report.seen] = KeyState.SEEN
+    states[: _begin(snapshot)] = KeyState.ELSEWHERE
     cols = snapshot.visit.cols
     if _worked_on(snapshot):
         states[cols.start : cols.stop] = KeyState.CURRENT
     states[scores == -np.inf] = KeyState.HIDDEN
-    per = -(-len(states) // max(most, 1))
+    return _bars(scores, states, -(-len(states) // max(most, 1)))
+
+
+def _bars(scores: F32, states: NDArray[np.uint8], per: int) -> Bars:
+    """Return bars of `per` scores each."""
     starts = np.arange(0, len(states), per)
     values = np.maximum.reduceat(scores, starts)
     states = np.maximum.reduceat(states, starts)
@@ -88,7 +102,12 @@ def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> Bars:
 
 
 def row_scores(snapshot: Snapshot, report: RowReport) -> F32:
-    """Return the row's scores, (Nk,): of the current tile what it holds until its mask is done."""
+    """Return the row's scores, (Nk,): of the current tile what it holds until its mask is done.
+
+    Where splits are joined, these are LSE of each split, (splits,).
+    """
+    if snapshot.partials is not None and snapshot.launch.combines:
+        return snapshot.partials.lse[:, report.row - snapshot.visit.rows.start]
     waits = any(op.name == "mask" for op in snapshot.ops) and "mask" not in snapshot.done
     if snapshot.scores is None or not waits:
         return report.scores
@@ -97,9 +116,14 @@ def row_scores(snapshot: Snapshot, report: RowReport) -> F32:
     return scores
 
 
+def _begin(snapshot: Snapshot) -> int:
+    """Return the first key of those that m and l are of: the split's, where keys are dealt out."""
+    return snapshot.begun_at * snapshot.program.workload.cols
+
+
 def _worked_on(snapshot: Snapshot) -> bool:
     """Whether the current tile has been turned into scores or weights."""
-    return snapshot.scores is not None or snapshot.weights is not None
+    return snapshot.launch.combines or snapshot.scores is not None or snapshot.weights is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +236,8 @@ def paint_softmax(
     _paint_title(painter, snapshot, report, bars, layout)
     if np.all(bars.states == KeyState.HIDDEN):
         words = f"row {count_text(report.row)} sees no key: O = 0, lse = −∞"
+        if not np.isneginf(row_scores(snapshot, report)).all():
+            words = "no split has left a finite LSE"
         font = layout.style.text_font(12)
         draw_text(painter, layout.plot, words, font, layout.style.theme.muted, CENTRE)
     else:
@@ -232,10 +258,16 @@ def _paint_title(
     style, w = layout.style, snapshot.program.workload
     token = w.query_token(report.row)
     words = f"row {count_text(report.row)}" + (f" “{token}”" if token else "")
+    if w.group > 1:
+        words = w.row_name(snapshot.visit.head, report.row)
     font, small = style.text_font(12, bold=True), style.text_font(11)
     width = min(text_width(font, words), layout.title.width() * 0.6)
     draw_text(painter, QRectF(layout.title.topLeft(), QSizeF(width + 1, layout.title.height())),
               words, font, style.theme.text)  # fmt: skip
+    if snapshot.launch.combines:
+        words = f"LSE of {'each of ' * (w.splits > 1)}{plural(w.splits, 'split')}"
+        draw_text(painter, layout.title, words, small, style.theme.muted, RIGHT)
+        return
     each = f"max of {count_text(bars.keys_per_bar)} keys each" if bars.keys_per_bar > 1 else ""
     room = layout.title.width() - width - style.px(12)
     notes = ("scores of this row" + (f", {each}" if each else ""), each or "scores")
@@ -255,6 +287,7 @@ def _shades(style: Style) -> dict[KeyState, QColor]:
     return {
         KeyState.CURRENT: colour,
         KeyState.SEEN: mixed(theme.panel, colour, 0.5),
+        KeyState.ELSEWHERE: mixed(theme.panel, colour, 0.22),
         KeyState.LATER: QColor(theme.muted),
     }
 
@@ -393,15 +426,19 @@ class LegendWord:
 
 def legend_words(snapshot: Snapshot, report: RowReport) -> tuple[LegendWord, ...]:
     """Return the words under the bars, in the order of their keys."""
+    if snapshot.launch.combines:
+        return _split_words(snapshot, len(report.scores))
     cols, visit = snapshot.visit.cols, snapshot.visit
     hidden = row_scores(snapshot, report) == -np.inf
     current = np.zeros_like(hidden)
     current[cols.start : cols.stop] = True
+    own = np.arange(len(hidden)) >= _begin(snapshot)
     here = "the whole row" if snapshot.in_softmax_launch else f"tile j = {visit.j}"
     state = KeyState.CURRENT if _worked_on(snapshot) else KeyState.LATER
     words = [LegendWord(here, here, state, (cols.start, cols.stop))]
     for text, short, shade, which in (
-        ("seen", "seen", KeyState.SEEN, report.seen & ~hidden & ~current),
+        ("other splits", "others", KeyState.ELSEWHERE, report.seen & ~own & ~hidden),
+        ("seen", "seen", KeyState.SEEN, report.seen & own & ~hidden & ~current),
         ("not computed yet", "later", KeyState.LATER, ~report.seen & ~hidden & ~current),
         ("hidden by the mask", "hidden", KeyState.HIDDEN, hidden & ~current),
     ):
@@ -409,6 +446,19 @@ def legend_words(snapshot: Snapshot, report: RowReport) -> tuple[LegendWord, ...
             keys = int(which.argmax()), len(which) - int(which[::-1].argmax())
             words.append(LegendWord(text, short, shade, keys))
     return tuple(sorted(words, key=lambda word: word.keys))
+
+
+def _split_words(snapshot: Snapshot, keys: int) -> tuple[LegendWord, ...]:
+    """Return the words under the bars of splits, which are equally wide."""
+    splits = snapshot.program.workload.splits
+    if splits > _MOST_NAMED:
+        words = plural(splits, "split")
+        return (LegendWord(words, words, KeyState.CURRENT, (0, keys)),)
+    return tuple(
+        LegendWord(f"split {n}", str(n), KeyState.CURRENT,
+                   (round(n * keys / splits), round((n + 1) * keys / splits)))
+        for n in range(splits)
+    )  # fmt: skip
 
 
 def legend_places(

@@ -301,8 +301,8 @@ def _by_bytes(w: Workload, quantity: Quantity) -> str:
 def _note(w: Workload, axis: SweepAxis | None) -> str:
     """Return the words for everything else."""
     parts = []
-    queries = f"{count_text(w.seqlen_q)} {'query' if w.seqlen_q == 1 else 'queries'}, "
-    if w.seqlen_q == w.seqlen_k:
+    queries = f"{count_text(w.queries)} {'query' if w.queries == 1 else 'queries'}, "
+    if w.queries == w.seqlen_k:
         queries = ""
     if axis != "N":
         parts.append(f"{queries}N = {count_text(w.seqlen_k)}")
@@ -318,7 +318,7 @@ def _note(w: Workload, axis: SweepAxis | None) -> str:
         parts.append(f"{rows} × {cols} tiles")
     parts.append(w.dtype)
     parts.append(_mask(w))
-    parts.append(plural(w.heads, "head"))
+    parts.append(plural(len(w.picked), "head"))
     parts.append(w.gpu.name)
     return ", ".join(parts) + "."
 

@@ -249,7 +249,7 @@ def placed_labels(
 
 def algorithm_colour(theme: Theme, name: str) -> QColor:
     """Return the colour of an algorithm's line."""
-    return QColor(getattr(theme, ALGORITHMS[name].colour))
+    return theme.role(ALGORITHMS[name].colour)
 
 
 # --- painting ----------------------------------------------------------------------------------

@@ -1,0 +1,205 @@
+"""What splits leave and how they are joined, as the panels are told of it."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.base.assets import SCENARIOS
+from simulator.code.tile_script import save_tile
+from simulator.lesson.numbers import Numbers
+from simulator.run.cell_values import cell_value, exists
+from simulator.run.explanation import Number
+from simulator.run.provenance import explain
+from simulator.run.row_report import row_report
+from simulator.run.snapshot import Cell, Snapshot, TileState, tile_states
+from simulator.run.trace import Trace, simulate
+from tests.helpers.runs import scenarios
+from tests.simulator.program.test_split_kv import SPLITS, even, run, split
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return simulate(SCENARIOS / "split-kv.toml")
+
+
+def own_part(now: Snapshot, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return O and LSE of a split from the definition, in float64."""
+    w, rows = now.program.workload, now.visit.rows
+    keys = w.split_keys(n)
+    scores = now.q[rows.start : rows.stop].astype(float) @ now.k.astype(float).T * w.logit_scale
+    scores = np.where(w.mask.visible(rows, range(w.seqlen_k)), scores, -np.inf)
+    scores = scores[:, keys.start : keys.stop]
+    top = scores.max(axis=1, initial=-np.inf)
+    p = np.exp(scores - np.where(np.isneginf(top), 0, top)[:, None])
+    total = p.sum(axis=1)
+    o = p @ now.v[keys.start : keys.stop].astype(float)
+    with np.errstate(divide="ignore"):
+        lse = np.where(total > 0, top + np.log(total), -np.inf)
+    return o / np.where(total > 0, total, 1)[:, None], lse
+
+
+@given(scenarios(algorithms=["flash2"], longest=10, dtypes=["float32"]), SPLITS, st.data())
+def test_partials_are_those_of_the_keys_of_each_split(chosen, splits, data):
+    chosen = even(chosen)
+    trace = run(split(chosen, splits))
+    now = trace.snapshot(data.draw(st.integers(0, len(trace) - 1)))
+    assert now.partials is not None
+    for n in range(splits):
+        o, lse = own_part(now, n)
+        np.testing.assert_allclose(now.partials.o[n], o, atol=2e-5)
+        np.testing.assert_allclose(now.partials.lse[n], lse, atol=2e-5)
+
+
+def test_a_split_lies_in_hbm_once_it_is_stored(trace):
+    stores = False
+    for visit in range(len(trace)):
+        for op in range(len(trace.program.ops(visit))):
+            now = trace.snapshot(visit, op)
+            place, last = now.visit, len(now.ops) - 1
+            assert now.partials is not None
+            done = place.split + (place.last and op == last)
+            expected = (True,) * 3 if now.launch.combines else tuple(n < done for n in range(3))
+            assert now.partials.stored == expected
+            assert (now.partials.weights is not None) == (
+                now.launch.combines and "exponentials" in now.done
+            )
+            stores = stores or done == 3
+    assert stores
+
+
+def test_splits_without_a_visible_key_lie_there_from_the_first_op():
+    chosen = split(simulate(SCENARIOS / "causal.toml").workload.scenario, 4)
+    trace = run(chosen)
+    first = trace.snapshot(0, 0)
+    assert first.partials is not None
+    assert first.partials.stored == (False, True, True, True)
+    assert np.isneginf(first.partials.lse[1:]).all()
+
+
+def test_other_algorithms_have_no_partials():
+    assert simulate(SCENARIOS / "flash2.toml").snapshot(0).partials is None
+
+
+# --- cells and where they come from ------------------------------------------------------------
+
+
+def test_cells_of_partials_are_the_numbers_of_their_split(trace):
+    joins = trace.snapshot(len(trace) - 1)
+    assert joins.partials is not None
+    for n, row, col in product(range(3), range(4), range(8)):
+        o = cell_value(joins, Cell("O_partial", row, col, n))
+        assert o.value == joins.partials.o[n, row, col]
+        assert o.name == f"O_partial[{n}, {row}, {col}]"
+        lse = cell_value(joins, Cell("LSE_partial", row, 0, n))
+        assert lse.value == joins.partials.lse[n, row]
+        assert lse.name == f"LSE_partial[{n}, {row}]"
+    early = trace.snapshot(0)
+    assert cell_value(early, Cell("O_partial", 0, 0, 1)).value is None
+    assert "not left it yet" in cell_value(early, Cell("O_partial", 0, 0, 1)).state
+
+
+def test_a_cell_of_a_split_that_is_not_there_does_not_exist(trace):
+    w = trace.workload
+    assert exists(w, Cell("O_partial", 3, 7, 2))
+    assert not exists(w, Cell("O_partial", 3, 7, 3))
+    assert not exists(w, Cell("O_partial", 4, 0, 0))
+    other = w.as_algorithm("flash2")
+    assert not exists(other, Cell("O_partial", 0, 0, 0))
+
+
+@pytest.mark.parametrize("op", range(7))
+def test_a_joined_row_is_the_sum_that_is_told_of_it(trace, op):
+    now = trace.snapshot(18, op)
+    partials = now.partials
+    assert partials is not None
+    for name, after in (("m", 1), ("l", 3), ("O", 4)):
+        found = explain(now, Cell(name, 2, 0))
+        if op < after:
+            assert found.value.value is None
+            assert found.lines == ()
+            continue
+        numbers = [part for line in found.lines for part in line if isinstance(part, Number)]
+        if name == "m":
+            assert found.value.value == partials.lse[:, 2].max()
+            assert [n.value for n in numbers[1:]] == partials.lse[:, 2].tolist()
+            continue
+        assert found.sum is not None
+        assert found.sum.over == "split"
+        assert found.sum.count == 3
+        assert partials.weights is not None
+        of = partials.o[:, 2, 0].astype(float) if name == "O" else np.ones(3)
+        exact = (partials.weights[:, 2].astype(float) * of).sum()
+        assert found.sum.total == pytest.approx(exact, rel=1e-12)
+        if name == "l" or op == 4:
+            assert found.value.value == pytest.approx(exact, rel=1e-6)
+
+
+def test_a_partial_says_of_which_keys_it_is(trace):
+    now = trace.snapshot(18)
+    (line,) = explain(now, Cell("O_partial", 1, 2, 1)).lines
+    assert line == ("Σ P V / ℓ of the keys 12 to 23 alone, in float32",)
+
+
+def test_the_script_of_a_joining_visit_agrees(trace, tmp_path):
+    import subprocess
+    import sys
+
+    for visit in (0, 8, 18):
+        arrays, script = save_tile(trace.snapshot(visit), tmp_path / f"tile{visit}.npz")
+        ran = subprocess.run(
+            [sys.executable, str(script)], capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert "o " in ran.stdout
+        assert arrays.exists()
+    told = (tmp_path / "tile18.py").read_text()
+    assert "launch 2 (combine), head 0–3, row block 0" in told
+
+
+def test_joining_leaves_no_tile_current(trace):
+    visit = trace.program.visit(18)
+    assert set(np.unique(tile_states(trace.program, visit))) == {TileState.USED}
+
+
+def test_rows_are_told_by_their_heads(trace):
+    w = trace.workload
+    assert w.row_name(1, 2) == "row 2 (head 6)"
+    for head, row in product(range(w.heads), range(w.seqlen_q)):
+        assert w.packed(*w.single(head, row)) == (head, row)
+    single, inputs = trace.single_heads
+    assert (single.heads, single.seqlen_q) == (8, 1)
+    np.testing.assert_array_equal(inputs.q[6, 0], trace.inputs.q[1, 2])
+
+
+def test_error_of_a_joined_row_is_small(trace):
+    now = trace.snapshot(19)
+    report = row_report(now, 1)
+    assert report.error is not None
+    assert report.error < 1e-6
+
+
+def test_lessons_may_ask_for_splits(trace):
+    from simulator.base.errors import InputError
+    from simulator.lesson.numbers import FUNCTIONS, QUANTITIES
+    from simulator.program.playback import Cursor
+
+    w = trace.workload
+    told = {name: QUANTITIES[name](w) for name in ("heads", "Nq", "splits", "kv_heads")}
+    assert told == {"heads": 8, "Nq": 1, "splits": 3, "kv_heads": 2}
+    n = Numbers(w.scenario, Cursor(18, 6))
+    now = trace.snapshot(18, 6)
+    assert now.partials is not None
+    assert now.partials.weights is not None
+    lse, weight = FUNCTIONS["lse_of_split"], FUNCTIONS["weight_of_split"]
+    assert lse(n, 1, 2) == pytest.approx(float(now.partials.lse[1, 2]))
+    assert weight(n, 1, 2) == pytest.approx(float(now.partials.weights[1, 2]))
+    assert FUNCTIONS["error"](n, 2) < 1e-6
+    shares = [FUNCTIONS["weight"](n, 2, key) for key in range(w.seqlen_k)]
+    assert sum(shares) == pytest.approx(1, abs=1e-5)
+    early = Numbers(w.scenario, Cursor(0, 0))
+    for asked in (lambda: weight(early, 1, 2), lambda: lse(early, 1, 2), lambda: lse(n, 3, 2)):
+        with pytest.raises(InputError, match="split"):
+            asked()

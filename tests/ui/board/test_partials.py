@@ -1,0 +1,159 @@
+"""What splits leave, drawn below their keys, and what a pointer reads there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+from pytestqt.qtbot import QtBot
+
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import load_scenario, with_values
+from simulator.run.snapshot import Cell, Snapshot
+from simulator.run.trace import Trace, simulate
+from tests.ui.board.test_board_panel import LEFT, mouse
+from ui.board.board import paint_board
+from ui.board.layout import View, board_layout
+from ui.board.panel import BoardPanel
+from ui.board.partials import partial_at, split_places
+from ui.board.words import describe, header_choices, sharing_choices
+from ui.look.theme import THEMES, Style, load_fonts
+
+SIZES = [(420, 320), (690, 560), (1180, 740), (1800, 1000)]
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return simulate(SCENARIOS / "split-kv.toml")
+
+
+@pytest.fixture
+def panel(qtbot: QtBot, trace: Trace) -> BoardPanel:
+    load_fonts()
+    panel = BoardPanel()
+    qtbot.addWidget(panel)
+    panel.resize(900, 700)
+    panel.show_snapshot(trace.snapshot(18, 4), 2)
+    panel.show()
+    qtbot.waitExposed(panel)
+    return panel
+
+
+def painted(now: Snapshot, size: tuple[int, int], theme: str = "dark") -> np.ndarray:
+    image = QImage(*size, QImage.Format.Format_RGB32)
+    image.fill(QColor(THEMES[theme].panel))
+    painter = QPainter(image)
+    paint_board(painter, now, Style(THEMES[theme]), QRectF(0, 0, *size))
+    painter.end()
+    raw = np.frombuffer(image.constBits(), np.uint8)
+    return raw.reshape(size[1], size[0], 4)[..., :3].astype(int)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_each_split_stands_below_its_keys_and_inside_the_board(qapp, trace, size):
+    now, style = trace.snapshot(18, 4), Style(THEMES["dark"])
+    lay = board_layout(trace.workload, style, QRectF(0, 0, *size))
+    places = split_places(now, style, lay)
+    assert list(places) == [0, 1, 2]
+    boxes = [*lay.boxes.values(), lay.caption, lay.legend, lay.split_names]
+    for split, place in places.items():
+        keys = lay.col_band("V", trace.workload.split_keys(split))
+        assert keys.left() <= place.left() < place.right() <= keys.right()
+        assert lay.rect.contains(place)
+        assert not any(place.intersects(box) for box in boxes)
+    assert lay.rect.contains(lay.split_names)
+
+
+def test_other_algorithms_keep_the_room(qapp):
+    workload = simulate(SCENARIOS / "flash2.toml").workload
+    lay = board_layout(workload, Style(THEMES["dark"]), QRectF(0, 0, 900, 700))
+    assert lay.partials.isNull()
+    assert lay.split_names.isNull()
+
+
+def test_a_part_appears_with_its_store(qapp, trace):
+    size, style = (900, 700), Style(THEMES["dark"])
+    lay = board_layout(trace.workload, style, QRectF(0, 0, *size))
+    last = len(trace.program.ops(2)) - 1
+    before, after = (painted(trace.snapshot(2, op), size) for op in (last - 1, last))
+    for split, place in split_places(trace.snapshot(2), style, lay).items():
+        part = np.s_[int(place.top()) : int(place.bottom()), int(place.left()) : int(place.right())]
+        assert (before[part] != after[part]).any() == (split == 0)
+
+
+def test_the_pointer_reads_what_a_split_left(panel, trace):
+    lay, now = panel.board_layout(), trace.snapshot(18, 4)
+    place = split_places(now, Style(THEMES["dark"]), lay)[1]
+    for x, cell in ((0.05, Cell("LSE_partial", 2, 0, 1)), (0.99, Cell("O_partial", 2, 7, 1))):
+        at = QPointF(place.left() + x * place.width(), place.top() + 0.6 * place.height())
+        assert partial_at(now, Style(THEMES["dark"]), lay, at) == cell
+        with_move = at.toPoint()
+        mouse(panel, mouse_move(), with_move, LEFT.NoButton)
+        assert panel.hit == cell
+        assert describe(now, cell).startswith(f"{cell.tensor}[1, 2")
+        assert not panel.grab().isNull()
+
+
+def mouse_move():
+    from PySide6.QtCore import QEvent
+
+    return QEvent.Type.MouseMove
+
+
+def test_a_press_on_a_part_chooses_its_row_and_cell(panel, qtbot):
+    from PySide6.QtCore import QEvent
+
+    lay = panel.board_layout()
+    snapshot = simulate(SCENARIOS / "split-kv.toml").snapshot(18, 4)
+    place = split_places(snapshot, Style(THEMES["dark"]), lay)[2]
+    at = QPointF(place.right() - 3, place.top() + 3).toPoint()
+    rows, cells = [], []
+    panel.row_chosen.connect(rows.append)
+    panel.cell_chosen.connect(cells.append)
+    mouse(panel, QEvent.Type.MouseButtonPress, at, LEFT)
+    mouse(panel, QEvent.Type.MouseButtonRelease, at, LEFT.NoButton)
+    assert rows == [0]
+    assert cells == [Cell("O_partial", 0, 7, 2)]
+    panel.show_snapshot(snapshot, 0, cells[0])
+    assert not panel.grab().isNull()
+
+
+def test_words_name_heads_and_splits(trace):
+    first, joins = trace.snapshot(5, 3), trace.snapshot(19, 3)
+    assert header_choices(first)[0] == (
+        "heads 0–3 (KV head 0)  ·  row block i = 0 of 1  ·  split 1 of 3"
+        "  ·  column block j = 5 of 9"
+    )
+    assert "all 3 splits" in header_choices(joins)[0]
+    assert sharing_choices(joins)[0] == "KV head 1 of 2: query heads 4–7"
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("large", [False, True])
+def test_every_state_of_small_and_large_runs_is_drawn(qapp, theme, large):
+    scenario = load_scenario(SCENARIOS / "split-kv.toml")
+    if large:
+        scenario = with_values(
+            scenario,
+            {"attention": {"seqlen_k": 400_000, "head_dim": 16}, "tiling": {"splits": "auto",
+             "rows": 16, "cols": 4096}},
+        )  # fmt: skip
+    trace = simulate(scenario)
+    assert trace.has_detail is not large
+    last = len(trace) - 1
+    pictures = set()
+    for visit in (0, 1, last - 1, last):
+        for op in (0, len(trace.program.ops(visit)) - 1):
+            now = trace.snapshot(visit, op)
+            pictures.add(painted(now, (700, 500), theme).tobytes())
+            for cell in (Cell("S", 0, 5), Cell("m", 0, 0), Cell("O", 1, 2), Cell("K", 1, 2)):
+                assert describe(now, cell)
+    assert len(pictures) == 8
+
+
+def test_zoom_shows_the_parts_of_the_keys_in_sight(qapp, trace):
+    style = Style(THEMES["dark"])
+    view = View(zoom=4.0, x=0.0, y=0.0)
+    lay = board_layout(trace.workload, style, QRectF(0, 0, 900, 700), view)
+    assert list(split_places(trace.snapshot(18), style, lay)) == [0]

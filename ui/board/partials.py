@@ -1,0 +1,204 @@
+"""What the splits of a row block leave in HBM: below the keys of each, until they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from simulator.base.dtypes import F32
+from simulator.run.snapshot import Cell, Partials, Snapshot
+from ui.board.layout import BoardLayout, number_size
+from ui.board.marks import at_least
+from ui.board.scores import numbers_fit
+from ui.look.draw import CENTRE, RIGHT, draw_text, outline, text_width
+from ui.look.heat import (
+    KEPT,
+    Sheet,
+    colour_map,
+    finite_range,
+    heat_image,
+    indices,
+    inks,
+    prefers_white,
+)
+from ui.look.names import first_that_fits
+from ui.look.theme import Style
+from ui.look.units import number_text
+
+_LSE_WIDTH = 46.0
+"""Room for LSE with its numbers, at scale 1."""
+_LSE_SHARE = 0.33
+"""Share of a narrower part that LSE takes."""
+_NARROW = 14.0
+"""Narrowest part, at scale 1, in which LSE stands beside O."""
+
+
+def paint_split_edges(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
+) -> None:
+    """Draw a line between the keys of one split and the next, through Kᵀ, S and Vᵀ."""
+    if snapshot.partials is None:
+        return
+    w = snapshot.program.workload
+    painter.setPen(QPen(QColor(style.theme.text), round(style.px(2))))
+    for split in range(1, w.splits):
+        keys = w.split_keys(split)
+        x = round(lay.col_x(keys.start))
+        for name in "KSV":
+            box = lay.boxes[name]
+            if keys and box.left() < x < box.right():
+                painter.drawLine(QLineF(x, box.top(), x, box.bottom()))
+
+
+def split_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> dict[int, QRectF]:
+    """Return where each split's O and LSE are drawn: below the visible part of its keys."""
+    if lay.partials.isNull():
+        return {}
+    w, room = snapshot.program.workload, lay.partials
+    places = {}
+    for split in range(w.splits):
+        keys = w.split_keys(split)
+        band = lay.col_band("V", keys) if keys else QRectF()
+        if band.width() >= 2:
+            gap = min(round(style.px(4)), int(band.width() / 8))
+            places[split] = QRectF(
+                band.left() + gap, room.top(), band.width() - 2 * gap, room.height()
+            )
+    return places
+
+
+def partial_at(snapshot: Snapshot, style: Style, lay: BoardLayout, point: QPointF) -> Cell | None:
+    """Return what a split leaves under a point; None beside it."""
+    rows, depth = snapshot.visit.rows, snapshot.program.workload.value_dim
+    for split, place in split_places(snapshot, style, lay).items():
+        if not place.contains(point):
+            continue
+        row = rows[min(int((point.y() - place.top()) / place.height() * len(rows)), len(rows) - 1)]
+        left = _lse_width(style, place)
+        if point.x() < place.left() + left:
+            return Cell("LSE_partial", row, 0, split)
+        across = (point.x() - place.left() - left) / (place.width() - left)
+        return Cell("O_partial", row, min(int(across * depth), depth - 1), split)
+    return None
+
+
+def paint_partial_mark(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, cell: Cell
+) -> None:
+    """Outline what a split leaves: the cell under the pointer, or the selected one."""
+    rows, depth = snapshot.visit.rows, snapshot.program.workload.value_dim
+    place = split_places(snapshot, style, lay).get(-1 if cell.split is None else cell.split)
+    if place is None or cell.row not in rows:
+        return
+    left, height = _lse_width(style, place), place.height() / len(rows)
+    x, wide = place.left(), float(left)
+    if cell.tensor == "O_partial":
+        wide = (place.width() - left) / depth
+        x += left + cell.col * wide
+    top = place.top() + (cell.row - rows.start) * height
+    box = at_least(QRectF(x, top, wide, height), 3)
+    outline(painter, box, QColor(style.theme.text), style.px(2))
+
+
+def _lse_width(style: Style, place: QRectF) -> int:
+    """Return how wide LSE stands at the left of O; 0 where there is no room for both."""
+    if place.width() < style.px(_NARROW):
+        return 0
+    return round(min(style.px(_LSE_WIDTH), _LSE_SHARE * place.width()))
+
+
+def paint_partials(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, row: int | None
+) -> None:
+    """Draw O and LSE of each split of the current row block, as far as they lie in HBM."""
+    partials, visit, theme = snapshot.partials, snapshot.visit, style.theme
+    if partials is None:
+        return
+    places = split_places(snapshot, style, lay)
+    moved = {move.split for move in snapshot.op.moves if move.tensor in snapshot.split_tensors}
+    held = {tile.name for tile in snapshot.on_chip} & snapshot.split_tensors
+    for split, place in places.items():
+        painter.fillRect(place, QColor(theme.empty))
+        if partials.stored[split]:
+            _paint_split(painter, partials, split, style, place)
+        outline(painter, place.adjusted(-1, -1, 1, 1), theme.grid)
+        if row is not None and row in visit.rows and partials.stored[split]:
+            height = place.height() / len(visit.rows)
+            top = place.top() + (row - visit.rows.start) * height
+            outline(painter, QRectF(place.left(), top, place.width(), height), theme.text)
+        if moved & {split, None}:
+            outline(painter, place, theme.tensor("O"), style.px(4))
+        elif held:
+            outline(painter, place, theme.tensor("O"), style.px(2))
+    _paint_names(painter, snapshot, style, lay, places, row)
+
+
+def _paint_split(
+    painter: QPainter, partials: Partials, split: int, style: Style, place: QRectF
+) -> None:
+    """Draw LSE of a split, and right of it O."""
+    theme = style.theme
+    o, lse = partials.o[split], partials.lse[split]
+    left = _lse_width(style, place)
+    largest = KEPT.get(partials.o, ("largest", split), lambda: float(np.abs(o).max()) or 1.0)
+    sheet = KEPT.get(
+        partials.o,
+        ("split", split, theme.name),
+        lambda: Sheet(heat_image(o, -0.8 * largest, 0.8 * largest, colour_map(theme, "O"))),
+    )
+    sheet.draw(painter, place.adjusted(left, 0, 0, 0), QRectF(0, 0, 1, 1))
+    if not left:
+        return
+    words = colour_map(theme, "LSE")
+    low, high = KEPT.get(partials.lse, "range", lambda: finite_range(partials.lse))
+    image = KEPT.get(
+        partials.lse,
+        ("split", split, theme.name),
+        lambda: Sheet(heat_image(lse[:, None], low, high, words)),
+    )
+    box = QRectF(place.left(), place.top(), left - 1, place.height())
+    image.draw(painter, box, QRectF(0, 0, 1, 1))
+    height = place.height() / len(lse)
+    if numbers_fit(style, box.width(), height):
+        font = style.code_font(number_size(style, box.width(), height))
+        colours = words[indices(lse, low, high)]
+        for r, white in enumerate(prefers_white(colours)):
+            at = QRectF(box.left(), place.top() + r * height, box.width(), height)
+            text = number_text(float(lse[r]), 2)
+            draw_text(painter, at, text, font, inks(words)[int(white)], CENTRE)
+
+
+def _paint_names(
+    painter: QPainter,
+    snapshot: Snapshot,
+    style: Style,
+    lay: BoardLayout,
+    places: Mapping[int, QRectF],
+    row: int | None,
+) -> None:
+    """Name the tensors at the left, and the splits below, with what each weighs in the row."""
+    theme, partials, visit = style.theme, snapshot.partials, snapshot.visit
+    assert partials is not None
+    font = style.text_font(11 * lay.growth)
+    room = lay.partials
+    title = QRectF(lay.labels["Q"].left(), room.top(), 0, style.px(18))
+    title.setRight(room.left() - style.px(4))
+    text = first_that_fits(("LSE, O of each split", "LSE, O"), title.width(), font)
+    draw_text(painter, title, text, font, theme.tensor("O"), RIGHT)
+    if lay.split_names.isNull():
+        return
+    weights: F32 | None = None
+    if partials.weights is not None and row is not None and row in visit.rows:
+        weights = partials.weights[:, row - visit.rows.start]
+    for split, place in places.items():
+        choices = [f"split {split}", str(split)]
+        if weights is not None:
+            choices.insert(0, f"split {split}: w = {number_text(float(weights[split]))}")
+        at = QRectF(place.left(), lay.split_names.top(), place.width(), lay.split_names.height())
+        text = next((text for text in choices if text_width(font, text) <= at.width()), "")
+        if text:
+            current = split == visit.split or snapshot.launch.combines
+            draw_text(painter, at, text, font, theme.text if current else theme.muted, CENTRE)

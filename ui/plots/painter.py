@@ -1,6 +1,8 @@
 """Draws what stands around and on the curves of a plot: axes, labels, marks, lines, the readout.
 
-The curves themselves and the map are items of pyqtgraph (`ui.plots.widget`).
+The curves themselves and the map are items of pyqtgraph (`ui.plots.widget`). Its axes and markers
+were tried in the place of ours: code fell by 5 %, a frame while zooming took up to 1.3 ms longer
+(roofline 2.5 to 3.8 ms), and Python crashed at its end, with the items' scene gone before them.
 """
 
 from __future__ import annotations

@@ -118,7 +118,11 @@ def paint_partials(
     if partials is None:
         return
     places = split_places(snapshot, style, lay)
-    moved = {move.split for move in snapshot.op.moves if move.tensor in snapshot.split_tensors}
+    moved = {
+        move.split
+        for move in snapshot.op.moves
+        if move.tensor in snapshot.split_tensors and visit.rows.start in move.rows
+    }
     held = {tile.name for tile in snapshot.on_chip} & snapshot.split_tensors
     for split, place in places.items():
         painter.fillRect(place, QColor(theme.empty))
@@ -143,7 +147,12 @@ def _paint_split(
     theme = style.theme
     o, lse = partials.o[split], partials.lse[split]
     left = _lse_width(style, place)
-    largest = KEPT.get(partials.o, ("largest", split), lambda: float(np.abs(o).max()) or 1.0)
+    # A fault may have made some infinite.
+    largest = KEPT.get(
+        partials.o,
+        ("largest", split),
+        lambda: float(np.max(np.abs(o), initial=0.0, where=np.isfinite(o))) or 1.0,
+    )
     sheet = KEPT.get(
         partials.o,
         ("split", split, theme.name),

@@ -150,7 +150,7 @@ class Workload:
             group=group,
         )
 
-    @property
+    @cached_property
     def splits(self) -> int:
         """Into how many runs the column blocks are divided."""
         if self.algorithm not in PACKED:

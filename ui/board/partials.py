@@ -13,7 +13,7 @@ from simulator.run.snapshot import Cell, Partials, Snapshot
 from ui.board.layout import BoardLayout, number_size
 from ui.board.marks import at_least
 from ui.board.scores import numbers_fit
-from ui.look.draw import CENTRE, RIGHT, draw_text, outline, text_width
+from ui.look.draw import CENTRE, RIGHT, draw_text, mixed, outline, text_width
 from ui.look.heat import (
     KEPT,
     Sheet,
@@ -33,7 +33,7 @@ _LSE_WIDTH = 46.0
 _LSE_SHARE = 0.33
 """Share of a narrower part that LSE takes."""
 _NARROW = 14.0
-"""Narrowest part, at scale 1, in which LSE stands beside O."""
+"""Narrowest part, at scale 1, in which LSE and O are drawn."""
 
 
 def paint_split_edges(
@@ -145,8 +145,11 @@ def _paint_split(
 ) -> None:
     """Draw LSE of a split, and right of it O."""
     theme = style.theme
-    o, lse = partials.o[split], partials.lse[split]
     left = _lse_width(style, place)
+    if not left:  # too narrow for numbers: of a hundred splits only which are there can be seen
+        painter.fillRect(place, mixed(theme.empty, theme.tensor("O"), 0.5))
+        return
+    o, lse = partials.o[split], partials.lse[split]
     # A fault may have made some infinite.
     largest = KEPT.get(
         partials.o,
@@ -159,8 +162,6 @@ def _paint_split(
         lambda: Sheet(heat_image(o, -0.8 * largest, 0.8 * largest, colour_map(theme, "O"))),
     )
     sheet.draw(painter, place.adjusted(left, 0, 0, 0), QRectF(0, 0, 1, 1))
-    if not left:
-        return
     words = colour_map(theme, "LSE")
     low, high = KEPT.get(partials.lse, "range", lambda: finite_range(partials.lse))
     image = KEPT.get(

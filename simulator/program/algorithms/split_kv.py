@@ -13,6 +13,8 @@ joining as in ``combine_attn_seqk_parallel``; one split as in Dao 2023, Algorith
 
 from __future__ import annotations
 
+import numpy as np
+
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
@@ -83,11 +85,17 @@ def launches(w: Workload) -> tuple[Launch, ...]:
 
 
 def _unseen(w: Workload) -> list[tuple[range, int]]:
-    """Return rows and split of each run in which a row block sees nothing."""
-    counts = _dealt(w).counts
+    """Return the rows of each split that see none of its keys; neighbouring row blocks as one."""
+    blind = (_dealt(w).counts == 0).reshape(w.grid.Tr, w.splits)
+    edge = np.zeros((1, w.splits), dtype=bool)
+    changes = np.diff(np.concatenate([edge, blind, edge]).astype(np.int8), axis=0)
+    # By split, then by row: a first row block and the one after the last take turns.
+    splits, starts = np.nonzero(changes.T == 1)
+    stops = np.nonzero(changes.T == -1)[1]
+    found = zip(splits.tolist(), starts.tolist(), stops.tolist(), strict=True)
     return [
-        (w.grid.row_range(block // w.splits), block % w.splits)
-        for block in (counts == 0).nonzero()[0].tolist()
+        (range(start * w.rows, min(stop * w.rows, w.seqlen_q)), split)
+        for split, start, stop in found
     ]
 
 

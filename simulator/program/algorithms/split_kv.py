@@ -13,6 +13,8 @@ joining as in ``combine_attn_seqk_parallel``; one split as in Dao 2023, Algorith
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from simulator.base.dtypes import STATISTIC_WIDTH
@@ -84,6 +86,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
     return splits, combine
 
 
+@lru_cache(maxsize=4)  # the first visit of each head asks for it, and panels ask for its ops
 def _unseen(w: Workload) -> list[tuple[range, int]]:
     """Return the rows of each split that see none of its keys; neighbouring row blocks as one."""
     blind = (_dealt(w).counts == 0).reshape(w.grid.Tr, w.splits)

@@ -41,7 +41,7 @@ class CompareLayout:
     style : Style
         With the text scale that fits.
     caption : QRectF
-        By what the three are kept at the same place.
+        By what the boards are kept at the same place.
     columns : tuple of QRectF
         One for each algorithm.
     legend : QRectF
@@ -94,7 +94,7 @@ def paint_compare(
     painter : QPainter
         Where to.
     comparison : Comparison
-        The three programs.
+        The programs.
     positions : sequence of Position
         How far each is, in the same order.
     style : Style

@@ -42,15 +42,15 @@ from ui.widgets.sheet import set_sheet
 
 _BUTTONS = (
     ("tiles", "Same number of tiles", "Same tiles",
-     "All three have done as many visits as the one on show: how often each works on a tile."),
+     "All have done as many visits as the one on show: how often each works on a tile."),
     ("time", "Same simulated time", "Same time",
-     "All three as far as the GPU's data sheet lets them come in the same time, by the roofline "
+     "All as far as the GPU's data sheet lets them come in the same time, by the roofline "
      "(Williams et al. 2009)."),
     ("race", "Race", "Race", "The runs beside each other, up to the cursor."),
     ("table", "Table", "Table",
      "The whole runs in figures: requested bytes as Dao et al. 2022, Theorem 2, count them."),
     ("run", "Compute errors and seconds", "Compute",
-     "Computes all three from end to end and holds each O against float64: the table then has "
+     "Computes all of them from end to end and holds each O against float64: the table then has "
      "their errors and seconds. With progress and Cancel in the header."),
 )  # fmt: skip
 _CHOOSE = (Qt.Key.Key_Return, Qt.Key.Key_Enter)

@@ -52,7 +52,7 @@ def table_rows(
     Parameters
     ----------
     comparison : Comparison
-        The three programs.
+        The programs.
     runs : mapping, optional
         The results of engines, by algorithm; without it these cells say ``not run``.
     """
@@ -134,7 +134,7 @@ def paint_table(
     painter : QPainter
         Where to.
     comparison : Comparison
-        The three programs.
+        The programs.
     style : Style
         Colours and text scale.
     rect : QRectF

@@ -97,7 +97,7 @@ def _launch(comparison: Comparison) -> tuple[str, ...]:
     """Return a sentence if no run is estimated to take longer than a launch."""
     if not all(total.time.below_launch for total in comparison.totals):
         return ()
-    return (f"All three estimated times are less than a kernel launch takes: some {LAUNCH}.",)
+    return (f"All estimated times are less than a kernel launch takes: some {LAUNCH}.",)
 
 
 def _more_than_expected(comparison: Comparison, name: str, other: str) -> tuple[str, ...]:

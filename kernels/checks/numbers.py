@@ -6,6 +6,7 @@ import importlib.util
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -162,19 +163,16 @@ def same_bits(on: Setting, chosen: Scenarios | None = None) -> Finding:
     chosen : mapping of str to Scenario, optional
         By name; none: all of `scenarios`.
     """
-    faults, count = [], 0
-    for name, scenario in (chosen or scenarios(on)).items():
-        count += 1
 
-        def found(scenario: Scenario = scenario) -> list[str]:
-            workload, inputs = numbers_of(scenario)
-            return bit_faults(workload, inputs, on)
+    def found(scenario: Scenario) -> list[str]:
+        workload, inputs = numbers_of(scenario)
+        return bit_faults(workload, inputs, on)
 
-        faults += attempted(name, found)
+    tried = chosen or scenarios(on)
     return Finding(
         f"trace = fast build, bit for bit, and {REPEATS} runs of the fast build alike: "
-        f"{count} workloads",
-        tuple(faults),
+        f"{len(tried)} workloads",
+        faults_of_each(tried, found),
     )
 
 
@@ -188,17 +186,15 @@ def counted(on: Setting, chosen: Scenarios | None = None) -> Finding:
     chosen : mapping of str to Scenario, optional
         By name; none: all of `scenarios`.
     """
-    faults, count = [], 0
-    for name, scenario in (chosen or scenarios(on)).items():
-        count += 1
 
-        def found(scenario: Scenario = scenario) -> list[str]:
-            trace, engine = traced(scenario, on)
-            return count_faults(engine.counted(), trace.program.totals)
+    def found(scenario: Scenario) -> list[str]:
+        trace, engine = traced(scenario, on)
+        return count_faults(engine.counted(), trace.program.totals)
 
-        faults += attempted(name, found)
+    tried = chosen or scenarios(on)
     return Finding(
-        f"requested bytes of every tensor and FLOPs, exactly: {count} workloads", tuple(faults)
+        f"requested bytes of every tensor and FLOPs, exactly: {len(tried)} workloads",
+        faults_of_each(tried, found),
     )
 
 
@@ -281,6 +277,15 @@ def attempted(name: str, found: Callable[[], list[str]]) -> list[str]:
         return [f"{name}: {fault}" for fault in found()]
     except Exception as error:
         return [f"{name}: {type(error).__name__}: {str(error)[:1000]}"]
+
+
+def faults_of_each(tried: Scenarios, found: Callable[[Scenario], list[str]]) -> tuple[str, ...]:
+    """Return what a function finds in each scenario, under its name."""
+    return tuple(
+        fault
+        for name, scenario in tried.items()
+        for fault in attempted(name, partial(found, scenario))
+    )
 
 
 def bit_faults(workload: Workload, inputs: Inputs, on: Setting) -> list[str]:

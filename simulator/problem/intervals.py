@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -96,30 +96,50 @@ class Intervals:
 
     def joined(self, other: Intervals) -> Intervals:
         """Return the inner blocks that one or the other visits."""
-        pairs = zip(self._lists(), other._lists(), strict=True)
-        return Intervals.of([_merged([*one, *more]) for one, more in pairs])
+        return self._where(other, lambda here: here > 0)
 
     def common(self, other: Intervals) -> Intervals:
         """Return the inner blocks that both visit."""
-        pairs = zip(self._lists(), other._lists(), strict=True)
-        return Intervals.of(
-            [
-                [(max(a, c), min(b, d)) for a, b in one for c, d in more if max(a, c) < min(b, d)]
-                for one, more in pairs
-            ]
-        )
+        return self._where(other, lambda here: here == 3)
 
     def turned(self, inner: int) -> Intervals:
-        """Return which blocks visit each of so many inner blocks."""
-        found: list[list[tuple[int, int]]] = [[] for _ in range(inner)]
-        for block, pairs in enumerate(self._lists()):
-            for start, stop in pairs:
-                for each in found[start:stop]:
-                    each.append((block, block + 1))
-        return Intervals.of([_merged(each) for each in found])
+        """Return which blocks visit each of so many inner blocks.
 
-    def _lists(self) -> list[list[tuple[int, int]]]:
-        return [self.pairs(block) for block in range(len(self))]
+        Its time grows with the number of intervals that come out, not with that of the visits.
+        """
+        size = np.zeros(1, dtype=np.int64)
+        now = Intervals(np.append(self.offsets, self.offsets[-1]), self.bounds)
+        before = Intervals(np.append(size, self.offsets), self.bounds)
+        firsts, ends = (one._alone(other) for one, other in ((now, before), (before, now)))
+        offsets = sums(np.bincount(firsts[:, 1], minlength=inner))
+        return Intervals(offsets, np.stack([firsts[:, 0], ends[:, 0]], axis=1))
+
+    def _alone(self, other: Intervals) -> I64:
+        """Return the (block, inner block) that these visit and others do not, by inner block."""
+        only = self._where(other, lambda here: here == 1)
+        length = only.bounds[:, 1] - only.bounds[:, 0]
+        block = np.repeat(np.repeat(np.arange(len(only)), np.diff(only.offsets)), length)
+        inner = np.arange(len(block)) + np.repeat(only.bounds[:, 0] - sums(length)[:-1], length)
+        order = np.lexsort((block, inner))
+        return np.stack([block[order], inner[order]], axis=1)
+
+    def _where(self, other: Intervals, wanted: Callable[[I64], Bools]) -> Intervals:
+        """Return where a number is as wanted: 1 where these visit, and 2 more where others do."""
+        reach = 1 + max((int(each.bounds.max()) for each in (self, other) if len(each.bounds)),
+                        default=0)  # fmt: skip
+        places, steps = [], []
+        for each, step in ((self, 1), (other, 2)):
+            begin = np.repeat(np.arange(len(each)) * reach, np.diff(each.offsets))
+            for side, sign in ((0, 1), (1, -1)):
+                places.append(begin + each.bounds[:, side])
+                steps.append(np.full(len(begin), sign * step))
+        every, which = np.unique(np.concatenate(places), return_inverse=True)
+        change = np.zeros(len(every), dtype=np.int64)
+        np.add.at(change, which, np.concatenate(steps))
+        turns = np.diff(wanted(np.cumsum(change)), prepend=False, append=False)
+        starts, stops = every[turns.nonzero()[0]].reshape(-1, 2).T
+        counts = np.bincount(starts // reach, minlength=len(self))
+        return Intervals(sums(counts), np.stack([starts, stops], axis=1) % reach)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -286,17 +306,6 @@ class _Seek:
     starts: Sequence[int]
     stops: Sequence[int]
     before: Sequence[int]
-
-
-def _merged(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return intervals in order, those that touch joined into one."""
-    out: list[tuple[int, int]] = []
-    for start, stop in sorted(pairs):
-        if out and start <= out[-1][1]:
-            out[-1] = (out[-1][0], max(out[-1][1], stop))
-        else:
-            out.append((start, stop))
-    return out
 
 
 def sums(sizes: NDArray[np.integer[Any]]) -> I64:

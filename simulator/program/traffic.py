@@ -59,7 +59,7 @@ def touched(grid: TileGrid) -> tuple[int, int]:
     """Return how many query rows and keys are in blocks with a visited tile."""
     return (
         _length_of(grid.visited_columns.counts > 0, grid.rows, grid.mask.seqlen_q),
-        _length_of(grid.visited_rows.counts > 0, grid.cols, grid.mask.seqlen_k),
+        _length_of(grid.visited_columns.visitors(grid.Tc) > 0, grid.cols, grid.mask.seqlen_k),
     )
 
 

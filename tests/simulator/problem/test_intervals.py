@@ -1,5 +1,8 @@
 """Intervals of visited blocks against plain sets, whatever their number and their places."""
 
+import tracemalloc
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -121,3 +124,37 @@ def test_nobody_can_change_them() -> None:
     for array in (visits.offsets, visits.bounds):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+
+
+@given(lists(), st.data())
+def test_two_loops_together(blocks: Lists, data: st.DataObject) -> None:
+    other = data.draw(lists().filter(lambda drawn: len(drawn) >= len(blocks)))[: len(blocks)]
+    one, two = Intervals.of(blocks), Intervals.of(other)
+    pairs = list(zip(sets_of(blocks), sets_of(other), strict=True))
+    for got, expected in (
+        (one.joined(two), [set(a) | set(b) for a, b in pairs]),
+        (one.common(two), [set(a) & set(b) for a, b in pairs]),
+    ):
+        assert [got.visited(n).tolist() for n in range(len(got))] == [sorted(e) for e in expected]
+
+
+@given(lists())
+def test_a_turned_loop_has_the_same_visits(blocks: Lists) -> None:
+    turned, expected = Intervals.of(blocks).turned(MOST), sets_of(blocks)
+    assert len(turned) == MOST
+    for inner in range(MOST):
+        visitors = [n for n, visits in enumerate(expected) if inner in visits]
+        assert turned.visited(inner).tolist() == visitors
+        assert all(a[1] < b[0] for a, b in pairwise(turned.pairs(inner)))
+
+
+def test_a_loop_with_many_visits_is_turned_in_little_memory() -> None:
+    size = 2_000
+    first = np.arange(size)
+    causal = Intervals.between(np.zeros_like(first), first + 1)
+    tracemalloc.start()
+    turned = causal.turned(size)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert turned.bounds[7].tolist() == [7, size]
+    assert most < 2**20

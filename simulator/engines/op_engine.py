@@ -18,7 +18,8 @@ from simulator.engines.protocol import RowBlock, Tile, blank, tile_of
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.program.faults import apply_with_faults, late_op
-from simulator.program.ops import Op, State, StoreConstants, Values, log_sum_exp
+from simulator.program.ops import Op, StoreConstants, log_sum_exp
+from simulator.program.state import State, Values
 from simulator.program.tile_program import Visit
 
 STRETCH = 16

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, frozen
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
-from simulator.program.ops import Move, Op, State, Values
+from simulator.program.ops import Op
+from simulator.program.state import Move, State, Values
 from simulator.program.tile_program import Visit
 
 Numbers = Mapping[str, Values]

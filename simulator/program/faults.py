@@ -25,9 +25,8 @@ from simulator.program.ops import (
     RowMax,
     RowSum,
     Scores,
-    State,
-    Values,
 )
+from simulator.program.state import State, Values
 from simulator.program.tile_program import Visit
 
 Made = Callable[[Values, Mapping[str, Values], Workload], Values]

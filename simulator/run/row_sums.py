@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, F64
 from simulator.base.matmul import matmul
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.ops import Accumulate, Exponentials, Op, Rescale, RowMax, RowSum, State
+from simulator.program.ops import Accumulate, Exponentials, Op, Rescale, RowMax, RowSum
+from simulator.program.state import State
 
 
 @dataclass(frozen=True, slots=True)

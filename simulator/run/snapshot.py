@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.engines.protocol import Numbers, Tile
 from simulator.problem.hardware import TimeEstimate, time_estimate
-from simulator.program.ops import ChipTile, Op
+from simulator.program.ops import Op
 from simulator.program.playback import Cursor
+from simulator.program.state import ChipTile
 from simulator.program.tile_program import Counters, Launch, TileProgram, Visit
 
 if TYPE_CHECKING:

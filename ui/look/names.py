@@ -13,14 +13,12 @@ from simulator.program.algorithms import algorithm_of
 from simulator.program.ops import (
     Accumulate,
     ApplyMask,
-    ChipTile,
     Combine,
     Exponentials,
     MergeMax,
     MergeOutputs,
     MergeSum,
     MergeWeights,
-    Move,
     Normalise,
     Op,
     Rescale,
@@ -28,6 +26,7 @@ from simulator.program.ops import (
     RowSum,
     Scores,
 )
+from simulator.program.state import ChipTile, Move
 from simulator.program.tile_program import TileProgram, Visit
 from ui.look.draw import text_width
 from ui.look.theme import Style

@@ -16,7 +16,6 @@ from simulator.program.ops import (
     Combine,
     Exponentials,
     LoadTiles,
-    Move,
     Op,
     Rescale,
     RowMax,
@@ -25,6 +24,7 @@ from simulator.program.ops import (
     StoreTiles,
     statistics,
 )
+from simulator.program.state import Move
 from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
 
 _PAPER = "Dao et al. 2022, Algorithm 1, line"

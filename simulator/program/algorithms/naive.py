@@ -13,17 +13,16 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
 from simulator.program.ops import (
     Accumulate,
-    ChipTile,
     Exponentials,
     Initialise,
     LoadTiles,
-    Move,
     Normalise,
     Op,
     RowMax,
     RowSum,
     StoreTiles,
 )
+from simulator.program.state import ChipTile, Move
 from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
 
 _PAPER = "Dao et al. 2022, Algorithm 0, line"

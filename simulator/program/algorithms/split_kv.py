@@ -22,13 +22,11 @@ from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
 from simulator.program.ops import (
-    ChipTile,
     LoadTiles,
     MergeMax,
     MergeOutputs,
     MergeSum,
     MergeWeights,
-    Move,
     Normalise,
     Op,
     StoreConstants,
@@ -36,6 +34,7 @@ from simulator.program.ops import (
     StoreTiles,
     statistics,
 )
+from simulator.program.state import ChipTile, Move
 from simulator.program.tensors import TensorSpec
 from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
 

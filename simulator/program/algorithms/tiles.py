@@ -8,11 +8,9 @@ from simulator.problem.workload import Workload
 from simulator.program.ops import (
     Accumulate,
     ApplyMask,
-    ChipTile,
     Exponentials,
     Initialise,
     LoadTiles,
-    Move,
     Op,
     Rescale,
     RowMax,
@@ -20,6 +18,7 @@ from simulator.program.ops import (
     Scores,
     statistics,
 )
+from simulator.program.state import ChipTile, Move
 from simulator.program.tile_program import Visit
 
 

@@ -12,8 +12,9 @@ from simulator.code.code_lines import CodeLines, Tab, exemplar, forms
 from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.program import ops
 from simulator.program.algorithms import ALGORITHMS
-from simulator.program.ops import Op, State, StoreTiles
+from simulator.program.ops import Op, StoreTiles
 from simulator.program.playback import Cursor, last_cursor
+from simulator.program.state import State
 from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Finder
 from tests.helpers.runs import program_of, scenario, scenarios, trace_of
 

@@ -1,0 +1,169 @@
+"""What ops work on: tiles that move, tiles on chip, and the numbers of HBM and one chip."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.program.tensors import COMMON, Axis, TensorSpec
+
+Place = Literal["shared", "registers"]
+Values = NDArray[Any]
+"""float32 or float64, as the state computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One tile on its way between HBM and the chip.
+
+    Attributes
+    ----------
+    tensor : str
+        ``Q K V S P O LSE m l``.
+    head : int
+        Index along the tensor's first axis: the KV head for K and V.
+    rows : range
+        Rows of the tensor; for S and P the query rows.
+    cols : range or None
+        Keys, for S and P alone.
+    bytes : int
+        What the move asks of HBM.
+    split : int or None
+        Which of the splits, of a tensor that has some; None for all of them.
+    """
+
+    tensor: str
+    head: int
+    rows: range
+    cols: range | None
+    bytes: int
+    split: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChipTile:
+    """A tile held on chip.
+
+    Attributes
+    ----------
+    name : str
+        Tensor or statistic; one name is held once.
+    bytes : int
+        Its size.
+    place : str
+        ``shared`` memory, which the GPU preset limits for each block, or ``registers``.
+    stays : bool
+        Whether it outlives the visit, until its row or column block is done.
+    """
+
+    name: str
+    bytes: int
+    place: Place
+    stays: bool = False
+
+
+class State:
+    """HBM and one chip: what the ops run on.
+
+    HBM starts as NaN where an algorithm has not written, so that reading too early shows.
+
+    Parameters
+    ----------
+    q, k, v : ndarray
+        (heads, Nq, d), (kv_heads, Nk, d), (kv_heads, Nk, dv).
+    number : dtype, optional
+        What the ops compute in.
+    head : int, optional
+        The one query head for which tensors can be written; all without it.
+    rows : range, optional
+        The query rows for which they can be written; all without it.
+    tensors : tuple of TensorSpec
+        What can be written beside what all algorithms write.
+    splits : int
+        Into how many runs keys are dealt out.
+
+    Attributes
+    ----------
+    chip : mapping of str to ndarray
+        The newest numbers by name, those of the row block or tile at hand. A name that is not on
+        the chip any more stays until it is made or loaded again.
+    hbm : mapping of str to ndarray
+        Tensors in HBM: Q, K and V as they were given, and of the others the part that can be
+        written, (heads, rows, ...).
+    """
+
+    def __init__(
+        self,
+        q: NDArray[np.floating],
+        k: NDArray[np.floating],
+        v: NDArray[np.floating],
+        number: type[np.floating] = np.float64,
+        *,
+        head: int | None = None,
+        rows: range | None = None,
+        tensors: tuple[TensorSpec, ...] = (),
+        splits: int = 1,
+    ) -> None:
+        self.number = number
+        self.chip: dict[str, Values] = {}
+        self.hbm: dict[str, Values] = {"Q": q, "K": k, "V": v}
+        self._heads = range(len(q)) if head is None else range(head, head + 1)
+        self._rows = range(q.shape[1]) if rows is None else rows
+        self._written = {spec.name: spec for spec in (*COMMON, *tensors)}
+        self._sizes: dict[Axis, int] = {
+            "split": splits, "row": len(self._rows), "key": k.shape[1], "value": v.shape[2],
+        }  # fmt: skip
+
+    @classmethod
+    def on_chip(cls, **numbers: Values) -> State:
+        """Return a float64 state without HBM, of some numbers on chip."""
+        nothing = np.empty((0, 0, 0))
+        state = cls(nothing, nothing, nothing)
+        state.chip.update(numbers)
+        return state
+
+    def tensor(self, name: str) -> Values:
+        """Return a tensor in HBM, NaN until it is written."""
+        if name not in self.hbm:
+            sizes = (self._sizes[axis] for axis in self._written[name].axes)
+            shape = (len(self._heads), *sizes)
+            self.hbm[name] = np.full(shape, np.nan, dtype=self.number)
+        return self.hbm[name]
+
+    def view(self, move: Move) -> Values:
+        """Return the part of HBM that a move names, of what can be written only the part kept."""
+        tensor = self.tensor(move.tensor)
+        if move.tensor not in self._written:
+            return tensor[move.head, move.rows.start : move.rows.stop]
+        first, every = self._rows.start, slice(None)
+        parts: dict[Axis, slice | int] = {
+            "split": every if move.split is None else move.split,
+            "row": slice(max(move.rows.start - first, 0), max(move.rows.stop - first, 0)),
+            "key": every if move.cols is None else slice(move.cols.start, move.cols.stop),
+        }
+        axes = self._written[move.tensor].axes
+        return tensor[move.head - self._heads.start, *(parts.get(axis, every) for axis in axes)]
+
+    def load(self, move: Move) -> Values:
+        """Return the numbers that a move brings to the chip."""
+        found = self.view(move)
+        written = move.tensor in self._written
+        return found.copy() if written else found.astype(self.number, copy=False)
+
+    def store(self, move: Move, values: Values | float) -> None:
+        """Write a part of HBM."""
+        self.view(move)[...] = values
+
+    def copy(self) -> State:
+        """Return a state that goes on from here by itself; S and P are written once and shared."""
+        other = copy.copy(self)
+        other.chip = dict(self.chip)
+        other.hbm = {
+            name: tensor.copy() if name in self._written and name not in "SP" else tensor
+            for name, tensor in self.hbm.items()
+        }
+        return other

@@ -47,6 +47,10 @@ class Op:
     """The op's word, as in docs/conventions.md; also its anchor in the kernel sources."""
     loads: ClassVar[bool] = False
     stores: ClassVar[bool] = False
+    starts: ClassVar[bool] = False
+    """Whether it gives tensors the numbers of rows that have seen nothing."""
+    hides: ClassVar[bool] = False
+    """Whether it is the mask."""
     recorded: ClassVar[tuple[str, ...]] = ()
     """Numbers that an engine may have recorded once the op was done; checked against float64."""
     changed: ClassVar[tuple[str, ...]] = ()
@@ -57,6 +61,11 @@ class Op:
     moves: tuple[Move, ...] = ()
     allocates: tuple[ChipTile, ...] = ()
     frees: tuple[str, ...] = ()
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """Those of `recorded` that it makes in its algorithm."""
+        return self.recorded
 
     @property
     def read_bytes(self) -> int:
@@ -103,6 +112,7 @@ class StoreConstants(Op):
 
     name: ClassVar[str] = "clear"
     stores: ClassVar[bool] = True
+    starts: ClassVar[bool] = True
 
     def apply(self, state: State) -> None:
         for move in self.moves:
@@ -114,6 +124,7 @@ class Initialise(Op):
     """Start O of a row block on chip, and with `statistics` its m and l."""
 
     name: ClassVar[str] = "initialise"
+    starts: ClassVar[bool] = True
     rows: int
     value_dim: int
     statistics: bool = True
@@ -144,6 +155,7 @@ class ApplyMask(Op):
     """Set the hidden pairs of a tile to -inf, before the softmax."""
 
     name: ClassVar[str] = "mask"
+    hides: ClassVar[bool] = True
     changed: ClassVar[tuple[str, ...]] = ("S",)
     mask: Mask = field(repr=False)
     rows: range
@@ -167,6 +179,11 @@ class RowMax(Op):
     recorded: ClassVar[tuple[str, ...]] = ("m", "alpha", "m_tile")
     running: bool = False
     whole: bool = False
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """Also m of all keys so far, unless it is made later."""
+        return self.recorded if self.running or self.whole else ("m_tile",)
 
     def apply(self, state: State) -> None:
         chip = state.chip
@@ -205,6 +222,11 @@ class RowSum(Op):
     recorded: ClassVar[tuple[str, ...]] = ("l_tile", "l")
     running: bool = False
     whole: bool = False
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """Also l of all keys so far, unless it is made later."""
+        return self.recorded if self.running or self.whole else ("l_tile",)
 
     def apply(self, state: State) -> None:
         chip = state.chip

@@ -196,6 +196,11 @@ class Launch:
         self.per_head = int(visits.sums[-1])
 
     @property
+    def writes_output(self) -> bool:
+        """Whether it makes O of whole rows, not only scores or a part of O."""
+        return "O" in self.writes
+
+    @property
     def _lacking(self) -> int:
         """By how much the last inner block is short of a whole one."""
         return self.inner_blocks * self._inner_block - self._inner_len

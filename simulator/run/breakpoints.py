@@ -293,12 +293,8 @@ class MaximumChanged(OpCondition):
 
     def ops(self, program: TileProgram, visit: Visit) -> tuple[int, ...]:
         ops = program.algorithm.ops(program.workload, visit)
-        raises = (
-            n
-            for n, op in enumerate(ops)
-            if op.name == "combine" or (op.name == "row max" and getattr(op, "running", False))
-        )
-        return tuple(raises)
+        running = not program.launches[visit.launch].whole_rows
+        return tuple(n for n, op in enumerate(ops) if running and "m" in op.makes)
 
     def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
         by_rows = finder.program.launches[block.launch].by_rows

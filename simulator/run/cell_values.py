@@ -171,7 +171,7 @@ def _current_score(snapshot: Snapshot, cell: Cell) -> CellValue:
 def _current_state(snapshot: Snapshot, tensor: str) -> str:
     if any(tile.name == tensor for tile in snapshot.on_chip):
         return "of the current tile, on chip"
-    if "accumulate" in snapshot.done:
+    if snapshot.made("O"):
         return "added to O, then dropped"
     return "of the current tile, in HBM"
 
@@ -197,30 +197,9 @@ def _partial_value(snapshot: Snapshot, cell: Cell, split: int) -> CellValue:
 
 def row_numbers(snapshot: Snapshot) -> dict[str, F32]:
     """Return those of m, l and O of the current row block that exist, (r, n) each."""
-    visit = snapshot.visit
-    if snapshot.head is not None:
-        rows = slice(visit.rows.start, visit.rows.stop)
-        head = snapshot.head
-        found = {
-            "m": head.m[rows, None],
-            "l": head.l[rows, None],
-            "O": stored_output(snapshot, head.o[rows]),
-        }
-        return {name: values for name, values in found.items() if not np.isnan(values).all()}
-    if snapshot.stores_scores:
-        found = {"m": snapshot.m[:, None], "l": snapshot.l[:, None]}
-        if visit.launch == 2:  # m and l of the launch before; O is cleared first
-            return {**found, "O": stored_output(snapshot, snapshot.o)}
-        if visit.launch == 1 and "row max" in snapshot.done:
-            return found if "row sum" in snapshot.done else {"m": found["m"]}
-        return {}
-    by_rows = snapshot.program.launches[0].by_rows
-    if by_rows and visit.first and "initialise" not in snapshot.done:
-        return {}
     return {
-        "m": snapshot.m[:, None],
-        "l": snapshot.l[:, None],
-        "O": stored_output(snapshot, snapshot.o),
+        name: stored_output(snapshot, values) if values.ndim == 2 else values[:, None]
+        for name, values in snapshot.results.items()
     }
 
 
@@ -237,9 +216,7 @@ def is_wrong(snapshot: Snapshot, cell: Cell) -> bool:
 def stored_output(snapshot: Snapshot, o: F32) -> F32:
     """Return O of the current row block; once it has been stored, rounded as it is in HBM."""
     w = snapshot.program.workload
-    if "store" not in snapshot.done or algorithm_of(w).normalises_each_tile:
-        return o
-    if snapshot.stores_scores and snapshot.visit.launch < 2:
+    if not snapshot.stored("O") or algorithm_of(w).normalises_each_tile:
         return o
     with np.errstate(all="ignore"):  # a fault may have made it too large for the dtype
         return round_to(o, w.dtype)

@@ -98,16 +98,13 @@ def verify(
     for index in visits_to_check(program, most):
         visit = program.visit(index)
         tile = trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
-        scale = 1.0
         for number, op in enumerate(program.ops(index)):
             op.apply(interpreter.state)
             chip = interpreter.state.chip
             before, after = tile.states[number : number + 2]
-            if "S" in chip and op.name in ("load", "scores", "mask"):
-                finite = chip["S"][np.isfinite(chip["S"])]
-                scale = float(np.max(np.abs(finite), initial=1.0))
             for name, ours, exact in _compared(op, before, after, chip):
-                size = scale * (
+                s = np.abs(chip.get("S", np.ones(1)))
+                size = float(np.max(s, initial=1.0, where=np.isfinite(s))) * (
                     _terms(chip, program.algorithm.normalises_last) if name == "O" else 1.0
                 )
                 found, share = _difference(visit, op, name, ours, exact, size)

@@ -256,7 +256,7 @@ def _needed(now: Snapshot) -> NDArray[np.int64]:
     """Return the stage of every row block at a cursor, (Tr,); `_NEVER` if it has no output."""
     w, visit = now.program.workload, now.visit
     needed = np.full(w.grid.Tr, _NEVER)
-    if not _has_output(now):
+    if not now.launch.writes_output:
         return needed
     if algorithm_of(w).normalises_each_tile:
         reached = np.where(np.arange(w.grid.Tr) < visit.i, visit.j + 1, visit.j)
@@ -268,20 +268,13 @@ def _needed(now: Snapshot) -> NDArray[np.int64]:
     return needed
 
 
-def _has_output(now: Snapshot) -> bool:
-    """Return whether the launch makes the rows' own O, not only scores or part of a split."""
-    return "O" in now.launch.writes
-
-
 def _stage_now(now: Snapshot) -> int:
     """Return the stage of the current row block."""
-    if now.launch.combines and "store" not in now.done:
-        return _NEVER
-    each_tile = now.program.algorithm.normalises_each_tile
-    if "store" in now.done and not each_tile:
+    if now.stored("O") and not now.program.algorithm.normalises_each_tile:
         return _STORED
-    added = _visited_before(now) + ("accumulate" in now.done)
-    return added or _NEVER
+    if now.launch.combines:
+        return _NEVER
+    return _visited_before(now) + now.made("O") or _NEVER
 
 
 def _visited_before(now: Snapshot) -> int:
@@ -347,7 +340,7 @@ def _note_current(
 ) -> None:
     """Write what is known of the current row block at the cursor into the record."""
     w, i = trace.workload, now.visit.i
-    if not _has_output(now):
+    if not now.launch.writes_output:
         return
     stage = _stage_now(now)
     tiles = len(_columns(w, i)) if stage == _STORED else stage
@@ -371,7 +364,7 @@ def _note_current(
     head.ulp[rows.start : rows.stop] = ulps(ours, o)
     head.stage[i] = stage
     head.top[i] = top
-    rescaled = _visited_before(now) + ("rescale" in now.done)
+    rescaled = _visited_before(now) + now.rescaled
     head.rescale[i] = _furthest(trace, now.visit.head, i, rescaled)
 
 

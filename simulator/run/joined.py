@@ -112,11 +112,11 @@ def _output(snapshot: Snapshot, value: CellValue) -> Explanation:
         ("O = Σ w O over the splits = ", Number(sums.total, cell, "in float64", full=True)),
         beside(snapshot, total, sums.total),
     ]
-    if "normalise" in snapshot.done:
+    if snapshot.normalised:
         l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, row {cell.row}")
         ready = Number(float(snapshot.o[r, cell.col]), cell, f"{cell_name(cell)}, normalised")
         lines.insert(0, ("normalised: O / ℓ = ", total, " / ", l, " = ", ready))
     w = snapshot.program.workload
-    if "store" in snapshot.done and w.dtype != "float32":
+    if snapshot.stored("O") and w.dtype != "float32":
         lines.insert(0, (f"stored as {w.dtype}: ", Number(value.value, cell, cell_name(cell))))
     return Explanation(value, tuple(lines), sums)

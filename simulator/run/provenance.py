@@ -161,7 +161,7 @@ def _explain_weight(
         m = maximum_of_tile(snapshot, cell.row)
         m = Number(float(tile.m_tile[r]), m.cell, f"m̃, maximum of this tile, {row}")
         return [("P̃ = exp(S − m̃) = exp(", s, " − ", m, ") = ", p)]
-    divided = snapshot.visit.launch == 2 or "normalise" in snapshot.done
+    divided = snapshot.visit.launch == 2 or snapshot.normalised
     if not snapshot.stores_scores or not divided:
         return [("P = exp(S − m) = exp(", s, " − ", m, ") = ", p)]
     l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, {row}")
@@ -193,16 +193,15 @@ def _explain_maximum(snapshot: Snapshot, value: CellValue) -> Explanation:
     row, w = value.cell.row, snapshot.program.workload
     assert value.value is not None
     now = Number(value.value, value.cell, f"m, row {row}")
-    done, visit = snapshot.done, snapshot.visit
     if snapshot.stores_scores:
-        if visit.launch == 2:
+        if snapshot.visit.launch == 2:
             return Explanation(value, (("m = max S over all keys = ", now, ", from launch 2"),))
         return Explanation(value, (("m = max S = ", now, _held_by(snapshot, row)),))
     top, old = maximum_of_tile(snapshot, row), _before(snapshot, row, "m")
     lines: list[tuple[Part, ...]] = []
-    if algorithm_of(w).normalises_each_tile and "row max" in done:
+    if algorithm_of(w).normalises_each_tile and snapshot.made("m_tile"):
         lines.append(("m̃ = max S of this tile = ", top, _held_by(snapshot, row)))
-    if ("combine" if algorithm_of(w).normalises_each_tile else "row max") not in done:
+    if not snapshot.made("m"):
         lines.append((*_not_moved(snapshot, "m", now), ": this tile has not been joined in yet"))
         return Explanation(value, tuple(lines))
     lines.append(("m = max(m before, maximum of this tile) = max(", old, ", ", top, ") = ", now))
@@ -259,7 +258,7 @@ def weight_sum(snapshot: Snapshot, row: int) -> TermSum:
     """
     visit = snapshot.visit
     p = snapshot.tile.p[row - visit.rows.start]
-    divided = snapshot.in_softmax_launch and "normalise" in snapshot.done
+    divided = snapshot.in_softmax_launch and snapshot.normalised
 
     def name(cell: Cell) -> str:
         return f"exp({cell_name(cell)} − m)" if divided else cell_name(cell, "P")
@@ -287,8 +286,7 @@ def _explain_sum(snapshot: Snapshot, value: CellValue) -> Explanation:
         line = (f"ℓ = {sums.name} = ", Number(sums.total, value.cell, "in float64", full=True))
         return Explanation(value, (line, beside(snapshot, now, sums.total)), sums)
     lines: list[tuple[Part, ...]] = []
-    sums_now = weight_sum(snapshot, row) if "row sum" in snapshot.done else None
-    moves = "combine" if algorithm_of(w).normalises_each_tile else "row sum"
+    sums_now = weight_sum(snapshot, row) if snapshot.made("l_tile") else None
     if sums_now is not None:
         name = (
             sums_now.name
@@ -296,7 +294,7 @@ def _explain_sum(snapshot: Snapshot, value: CellValue) -> Explanation:
             else f"ℓ of this tile = {sums_now.name}"
         )
         lines.append((f"{name} = ", added, f" over {sums_now.count} keys"))
-    if moves not in snapshot.done:
+    if not snapshot.made("l"):
         lines.append((*_not_moved(snapshot, "l", now), ": this tile has not been joined in yet"))
         return Explanation(value, tuple(lines), sums_now)
     alpha = Number(float(snapshot.carried[r]), Cell("m", row, 0), f"α, row {row}")
@@ -331,17 +329,17 @@ def value_sum(snapshot: Snapshot, cell: Cell) -> TermSum:
 
 def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
     cell, w, tile = value.cell, snapshot.program.workload, snapshot.tile
-    r, done = cell.row - snapshot.visit.rows.start, snapshot.done
+    r = cell.row - snapshot.visit.rows.start
     assert value.value is not None
     now = Number(value.value, cell, cell_name(cell))
     before = Number(float(tile.o_prev[r, cell.col]), cell, f"{cell_name(cell)} before this tile")
-    if "rescale" not in done and "accumulate" not in done:
+    if not snapshot.rescaled and not snapshot.made("O"):
         line = (*_not_moved(snapshot, "O", now), ": this tile has not been added yet")
         return Explanation(value, (line,))
     factor, words, lines = _factor(snapshot, cell.row)
     old = factor.value * before.value if factor else before.value
     scaled: tuple[Part, ...] = (factor, " × ", before) if factor else (before,)
-    if "accumulate" not in done:
+    if not snapshot.made("O"):
         line = (f"O = {words} O before = ", *scaled, " = ", now)
         return Explanation(value, (line, *lines))
     sums, share = value_sum(snapshot, cell), 1.0
@@ -361,11 +359,11 @@ def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
         beside(snapshot, total, exact),
         *lines,
     ]  # fmt: skip
-    if "normalise" in done and not snapshot.stores_scores:
+    if snapshot.normalised and not snapshot.stores_scores:
         l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, row {cell.row}")
         ready = Number(float(snapshot.o[r, cell.col]), cell, f"{cell_name(cell)}, normalised")
         out.insert(0, ("normalised: O / ℓ = ", total, " / ", l, " = ", ready))
-    if "store" in done and not algorithm_of(w).normalises_each_tile and w.dtype != "float32":
+    if snapshot.stored("O") and not algorithm_of(w).normalises_each_tile and w.dtype != "float32":
         out.insert(0, (f"stored as {w.dtype}: ", now))
     return Explanation(value, tuple(out), sums)
 

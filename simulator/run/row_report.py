@@ -74,7 +74,7 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     reached[: snapshot.begun_at * w.cols] = False
     if snapshot.launch.combines:
         reached[:] = "O" in snapshot.state
-    if "accumulate" in snapshot.done:
+    if snapshot.made("O"):
         reached[current] = True
     error, ulp = _error(snapshot, row, reached & visible, visible)
     return RowReport(row, frozen(scores), frozen(seen), error, ulp)
@@ -113,14 +113,14 @@ def _counted(snapshot: Snapshot, visible: NDArray[np.bool_]) -> NDArray[np.bool_
 
 def o_weight(snapshot: Snapshot) -> F32:
     """Return the divisor of O as it is now, (r,): m and l may be a step ahead of it."""
-    tile, done = snapshot.tile, snapshot.done
-    if snapshot.stores_scores or "normalise" in done:
+    tile = snapshot.tile
+    if snapshot.stores_scores or snapshot.normalised:
         return np.ones_like(tile.l)
     normalised = snapshot.program.algorithm.normalises_each_tile
-    if "accumulate" in done:
+    if snapshot.made("O"):
         return np.ones_like(tile.l) if normalised else tile.l
     before = np.ones_like(tile.l) if normalised else tile.l_prev
-    return before * snapshot.rescale_factor if "rescale" in done else before
+    return before * snapshot.rescale_factor if snapshot.rescaled else before
 
 
 def _exact(

@@ -76,6 +76,11 @@ class HeadNumbers:
     l: F32
     o: F32
 
+    @property
+    def results(self) -> dict[str, F32]:
+        """m, l and O, (Nq, n) each."""
+        return {"m": self.m[:, None], "l": self.l[:, None], "O": self.o}
+
 
 @dataclass(frozen=True, slots=True)
 class Partials:
@@ -153,9 +158,33 @@ class Snapshot:
         return self.ops[self.cursor.op]
 
     @cached_property
+    def past(self) -> tuple[Op, ...]:
+        """The ops of this visit that have been done."""
+        return self.ops[: self.cursor.op + 1]
+
+    @cached_property
     def done(self) -> frozenset[str]:
         """Names of the ops of this visit that have been done."""
-        return frozenset(op.name for op in self.ops[: self.cursor.op + 1])
+        return frozenset(op.name for op in self.past)
+
+    def made(self, name: str) -> bool:
+        """Whether this visit has made a number: S, P, m and l with this tile, O with it added."""
+        return any(name in op.makes for op in self.past)
+
+    def stored(self, tensor: str) -> bool:
+        """Whether this visit has written a tensor of its own to HBM."""
+        writes = (op.moves for op in self.past if op.stores and not op.starts)
+        return any(move.tensor == tensor for moves in writes for move in moves)
+
+    @property
+    def rescaled(self) -> bool:
+        """Whether this visit has multiplied O by `rescale_factor`."""
+        return self.state.get("factor") is not None
+
+    @property
+    def normalised(self) -> bool:
+        """Whether this visit has divided its rows by l, which gives their LSE, too."""
+        return self.state.get("LSE") is not None
 
     @property
     def state(self) -> Numbers:
@@ -186,6 +215,13 @@ class Snapshot:
     def o(self) -> F32:
         """O of the current row block now, (r, dv)."""
         return self.state.get("O", self.tile.blank["O"])
+
+    @property
+    def results(self) -> dict[str, F32]:
+        """Those of m, l and O of the current row block that exist now."""
+        in_hbm = self.program.algorithm.normalises_each_tile  # before they are loaded as well
+        found = {"m": self.m, "l": self.l, "O": self.o}
+        return {name: values for name, values in found.items() if in_hbm or name in self.state}
 
     @property
     def rescale_factor(self) -> F32:

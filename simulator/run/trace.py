@@ -314,24 +314,23 @@ class Trace:
         w, visit = self.workload, now.visit
         block = self.row_block(visit.head, i)
         final = block.m[:, -1], block.l[:, -1], block.o
-        if algorithm_of(w).stores_scores:
-            return self._naive_row_state(now, i, final)
-        if algorithm_of(w).normalises_last:
-            if i < visit.i:  # with it the blocks that see nothing: always the first ones
-                if now.launch.combines:  # after a column block they are its split's
-                    index = self.program.index(visit.head, i, 0, visit.launch)
-                    assert index is not None
-                    tile = self._tile(self.program.visit(index))
-                    return tile.m, tile.l, block.o
-                return final if "O" in now.launch.writes else None
-            known = {name: now.state.get(name) for name in ("m", "l", "O")}
-            if i > visit.i or known["m"] is None:
-                return None
-            unknown = np.float32(np.nan)
-            m, l, o = (unknown if values is None else values for values in known.values())
+        if i == visit.i:
+            found = now.results
+            m, l, o = (found.get(name, np.float32(np.nan)) for name in ("m", "l", "O"))
             return m, l, o
-        if i == visit.i:  # m, l and O are in HBM until they are loaded, with the same numbers
-            return now.m, now.l, now.o
+        if algorithm_of(w).stores_scores:
+            after: dict[int, _RowState] = {1: (*final[:2], np.float32(np.nan)), 2: final}
+            return after.get(visit.launch - (i > visit.i))
+        if algorithm_of(w).normalises_last:
+            # With those above are the blocks that see nothing: always the first ones.
+            if i > visit.i or not now.launch.writes_output:
+                return None
+            if not now.launch.combines:
+                return final
+            index = self.program.index(visit.head, i, 0, visit.launch)
+            assert index is not None
+            tile = self._tile(self.program.visit(index))
+            return tile.m, tile.l, block.o  # after a column block m and l are its split's
         # flash1: the row block as its last visit up to the cursor left it in HBM.
         for j in reversed(range(visit.j + (i < visit.i))):
             index = self.program.index(visit.head, i, j)
@@ -364,22 +363,6 @@ class Trace:
         visit = self.program.visit(index)
         block = self.row_block(visit.head, visit.i)
         return self._outputs.get(index, lambda: self.engine.tile(visit, block).o)
-
-    def _naive_row_state(
-        self, now: Snapshot, i: int, final: tuple[F32, F32, F32]
-    ) -> tuple[F32, F32, F32] | None:
-        visit, (m, l, o) = now.visit, final
-        nothing = np.full_like(o, np.nan)
-        if visit.launch == 0:
-            return None
-        if visit.launch == 1:
-            if i > visit.i or (i == visit.i and "row max" not in now.done):
-                return None
-            known = i < visit.i or "row sum" in now.done
-            return m, l if known else np.full_like(l, np.nan), nothing
-        if i == visit.i and (not visit.first or "initialise" in now.done):
-            return m, l, now.o
-        return (m, l, o) if i < visit.i else (m, l, nothing)
 
 
 def tile_counts(program: TileProgram) -> dict[str, int]:

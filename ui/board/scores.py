@@ -76,7 +76,7 @@ def value_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
     if name == "S":
         scores = tile.s if head is None else head.s
         return KEPT.get(scores, "range", lambda: finite_range(scores))
-    divided = snapshot.visit.launch == 2 or "normalise" in snapshot.done
+    divided = snapshot.visit.launch == 2 or snapshot.normalised
     if not snapshot.stores_scores or not divided:
         top = 1.0
         if snapshot.program.workload.faults.on:  # exponentials may pass 1

@@ -85,6 +85,6 @@ def finished_rows(snapshot: Snapshot, name: str) -> tuple[range, ...]:
             return (above,) if visit.launch == 2 else ()
         return ((), (above,), (above, below))[visit.launch]
     if snapshot.launch.by_rows:
-        return (above,) if "O" in snapshot.launch.writes else ()
+        return (above,) if snapshot.launch.writes_output else ()
     # flash1 wrote its blank m, l and O for all rows at the start.
     return above, below

@@ -133,26 +133,26 @@ def _usual_scale(w: Workload) -> bool:
 
 
 def _tile_phrase(snapshot: Snapshot) -> str:
-    visit, done = snapshot.visit, snapshot.done
+    visit = snapshot.visit
     where = f"tile ({visit.i}, {visit.j})"
     held = {tile.name for tile in snapshot.on_chip}
     if snapshot.in_softmax_launch:
         where = f"row block {visit.i}"
-        if "store" in done:
+        if snapshot.stored("P"):
             return f"P of {where} written to HBM"
-        return f"{'P' if 'exponentials' in done else 'S'} of {where} on chip"
+        return f"{'S' if snapshot.weights is None else 'P'} of {where} on chip"
     if snapshot.launch.combines:
-        if "O" in snapshot.state:
+        if snapshot.made("O"):
             return f"O of row block {visit.i} is the sum of all splits by their weights w"
         return f"splits of row block {visit.i} are joined"
     if snapshot.stores_scores and visit.launch == 2:
-        if "accumulate" in done:
+        if snapshot.made("O"):
             return f"P of {where} added to O"
-        return f"P of {where} {'read from' if 'load' in done else 'still in'} HBM"
-    if "scores" not in done:
+        return f"P of {where} {'still in' if snapshot.weights is None else 'read from'} HBM"
+    if snapshot.scores is None:
         return f"{where} not computed yet"
     if snapshot.stores_scores:
-        return f"S of {where} {'written to HBM' if 'store' in done else 'in registers'}"
+        return f"S of {where} {'written to HBM' if snapshot.stored('S') else 'in registers'}"
     # Weights of a row sum to 1 only after the division by its sum, which O alone goes through.
     weights = f"P = exp(S − m) of {where}"
     if held & {"S", "P"}:
@@ -266,11 +266,7 @@ def _result_text(snapshot: Snapshot, hit: Cell) -> str:
         "l": "sum of exp(S − m) so far",
         "O": "",
     }[hit.tensor]
-    running = (
-        algorithm_of(w).normalises_last
-        and hit.row in visit.rows
-        and "normalise" not in snapshot.done
-    )
+    running = algorithm_of(w).normalises_last and hit.row in visit.rows and not snapshot.normalised
     if hit.tensor == "O" and running:
         meaning = "not divided by ℓ yet"
     if hit.tensor != "O" and is_wrong(snapshot, hit):

@@ -253,11 +253,11 @@ def _at_the_end_lines(row: _Row) -> list[UpdateLine]:
             *_equation((carried, " × ", before, " + ", added), row.number(t.l, row.l, "ℓ")),
         ),
     ]  # fmt: skip
-    if "normalise" in snapshot.done:
+    if snapshot.normalised:
         o, ready = t.o[row.r], snapshot.o[row.r]
         lines.append(_normalised(row, r"O \leftarrow O / \ell", o, ready, row.outputs, "O"))
         return lines
-    done = "accumulate" in snapshot.done
+    done = snapshot.made("O")
     texts = _sum(row, plain(carried, " × "), t.o_prev[row.r], (), row.product(), t.o[row.r], done)
     latex = r"O \leftarrow \alpha\,O + P V"
     return [*lines, line(snapshot, ("rescale", "accumulate"), latex, *texts)]
@@ -287,7 +287,7 @@ def _each_tile_lines(row: _Row) -> list[UpdateLine]:
     hides = not snapshot.program.workload.faults.late_mask
     scores = np.where(t.seen[r], t.s[r], np.float32(-np.inf)) if hides else t.s[r]
     new = r"m_{\mathrm{new}}"
-    done = "accumulate" in snapshot.done
+    done = snapshot.made("O")
     return [
         line(
             snapshot, "row max", r"\tilde{m} \leftarrow \max S",

@@ -1,5 +1,6 @@
 """What splits leave and how they are joined, as the panels are told of it."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -99,6 +100,25 @@ def test_cells_of_partials_are_the_numbers_of_their_split(trace):
     early = trace.snapshot(0)
     assert cell_value(early, Cell("O_partial", 0, 0, 1)).value is None
     assert "not left it yet" in cell_value(early, Cell("O_partial", 0, 0, 1)).state
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_m_l_and_o_are_there_from_the_op_that_makes_them(is_large: bool) -> None:
+    """O of a split is not rounded when the split is stored: in HBM it is float32."""
+    chosen = split(simulate(SCENARIOS / "split-kv.toml").workload.scenario, 3)
+    half = chosen.attention.model_copy(update={"dtype": "float16"})
+    trace = run(chosen.model_copy(update={"attention": half}))
+    for visit in range(len(trace)):
+        for op in range(len(trace.program.ops(visit))):
+            now = trace.snapshot(visit, op)
+            now = replace(now, head=None) if is_large else now
+            row = now.visit.rows.start
+            for name in ("m", "l", "O"):
+                made = now.state.get(name)
+                expected = None if made is None else float(made.flat[0])
+                if name == "O" and now.launch.combines and "store" in now.done:
+                    expected = float(np.float16(expected))
+                assert cell_value(now, Cell(name, row, 0)).value == expected, (visit, op, name)
 
 
 def test_a_cell_of_a_split_that_is_not_there_does_not_exist(trace):

@@ -76,14 +76,14 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     lines = list(softmax_lines(snapshot, report))
     row, r = report.row, report.row - snapshot.visit.rows.start
     if snapshot.launch.combines:
-        if "normalise" in snapshot.done:
+        if snapshot.normalised:
             lines.append(_lse_line(snapshot, row, r))
     elif not snapshot.stores_scores:
         scores = _scores_line(snapshot, row, r)
         lines[:0] = [scores, _mask_line(snapshot, row, r)] if _masks(snapshot) else [scores]
-        if "normalise" in snapshot.done:
+        if snapshot.normalised:
             lines.append(_lse_line(snapshot, row, r))
-    elif snapshot.op.name == "mask":
+    elif snapshot.op.hides:
         lines.insert(1, _mask_line(snapshot, row, r))
     if not any(one.current for one in lines):
         lines.insert(0, _moving_line(snapshot, row))
@@ -91,7 +91,7 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
 
 
 def _masks(snapshot: Snapshot) -> bool:
-    return any(op.name == "mask" for op in snapshot.ops)
+    return any(op.hides for op in snapshot.ops)
 
 
 def _some_scores(snapshot: Snapshot, row: int, values: F32) -> tuple[Pieces, ...]:
@@ -136,7 +136,7 @@ _LATEX = {
 def _moving_line(snapshot: Snapshot, row: int) -> UpdateLine:
     """Return a line for an op that moves tiles or starts a row block."""
     op, w = snapshot.op, snapshot.program.workload
-    if op.name in ("initialise", "clear"):
+    if op.starts:
         names = [symbol(tile.name) for tile in op.allocates] or [
             symbol(move.tensor) for move in op.moves
         ]

@@ -108,7 +108,7 @@ def row_scores(snapshot: Snapshot, report: RowReport) -> F32:
     """
     if snapshot.partials is not None and snapshot.launch.combines:
         return snapshot.partials.lse[:, report.row - snapshot.visit.rows.start]
-    waits = any(op.name == "mask" for op in snapshot.ops) and "mask" not in snapshot.done
+    waits = any(op.hides for op in snapshot.ops[snapshot.cursor.op + 1 :])
     if snapshot.scores is None or not waits:
         return report.scores
     cols, scores = snapshot.visit.cols, report.scores.copy()
@@ -139,8 +139,7 @@ def running_maximum(snapshot: Snapshot, report: RowReport) -> Maximum | None:
 
     `old` is given once the visit has changed it, if there was one before.
     """
-    moved = bool({"row max", "combine"} & snapshot.done)
-    if not moved and all(tile.name != "m" for tile in snapshot.on_chip):
+    if not snapshot.made("m") and all(tile.name != "m" for tile in snapshot.on_chip):
         return None
     r = report.row - snapshot.visit.rows.start
     now, before = float(snapshot.m[r]), float(snapshot.tile.m_prev[r])
@@ -303,7 +302,7 @@ def _paint_bars(
     lefts, widths = edges[:-1].tolist(), np.maximum(np.diff(edges) - gap, 1).tolist()
     hidden = bars.states == KeyState.HIDDEN
     values = np.where(hidden, 0, bars.values)
-    if snapshot.op.name == "scores":
+    if "S" in snapshot.op.makes:
         values = np.where(bars.states == KeyState.CURRENT, values * phase, values)
     zero = round(_height_of(bars, plot, 0.0))
     per_score = plot.height() / (bars.high - bars.low)
@@ -377,7 +376,7 @@ def _paint_maximum(
     theme, px = style.theme, style.px
     colour = theme.tensors["m"]
     label_height = px(13)
-    jumps = snapshot.op.name == ("combine" if "combine" in snapshot.done else "row max")
+    jumps = "m" in snapshot.op.makes
     if not np.isfinite(maximum.now):
         y = plot.bottom() - label_height / 2
         _paint_statistic(painter, "m", maximum.now, y, colour, layout)
@@ -558,12 +557,10 @@ def error_words(snapshot: Snapshot, report: RowReport) -> tuple[str, ...]:
 
 def rescale_words(snapshot: Snapshot, report: RowReport) -> str:
     """Return what this visit's rescale multiplies O by, in words."""
-    names = {op.name for op in snapshot.ops}
-    if "rescale" not in names:
+    if snapshot.tile.last("factor") is None:
         return "no rescale"
-    known = "combine" if "combine" in names else "row max"
-    name = "factor" if "combine" in names else "α"
-    if known not in snapshot.done:
+    name = "factor" if snapshot.program.algorithm.normalises_each_tile else "α"
+    if not snapshot.made("m"):
         return f"rescale {name} = —"
     factor = float(snapshot.rescale_factor[report.row - snapshot.visit.rows.start])
     forgotten = snapshot.program.workload.faults.forget_alpha

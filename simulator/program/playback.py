@@ -1,15 +1,19 @@
-"""Where the next step leads: cursors, granularity and speed, without a clock or a window."""
+"""Where the next step leads and how long it lasts, without a clock or a window."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
+from simulator.program.ops import Op
 from simulator.program.tile_program import TileProgram
 
 SPEEDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
-"""Speeds of playing; at speed 1 an op takes `SECONDS_PER_OP`."""
-SECONDS_PER_OP = 0.5
+"""Speeds of playing; durations are given for speed 1."""
+SECONDS_PER_OP = 0.7
+"""How long an op lasts, and a step that is larger than an op."""
+SECONDS_PER_MOVE = 1.0
+"""How long an op lasts that moves tiles between HBM and the chip."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -27,6 +31,22 @@ class Granularity(StrEnum):
     TILE = "tile"
     ROW_BLOCK = "row block"
     HEAD = "head"
+
+
+@dataclass(frozen=True, slots=True)
+class Playhead:
+    """A place in the time of a run that plays.
+
+    Attributes
+    ----------
+    cursor : Cursor
+        Where the step that is under way leads.
+    done : float
+        Seconds of that step that have passed at speed 1: 0 where it begins.
+    """
+
+    cursor: Cursor
+    done: float
 
 
 def first_cursor() -> Cursor:
@@ -99,6 +119,73 @@ def path_between(program: TileProgram, start: Cursor, end: Cursor, most: int) ->
     sign = 1 if forward else -1
     visits = (start.visit + sign * round(across * n / stops) for n in range(1, stops))
     return (*(end_of_visit(program, visit) for visit in visits), end)
+
+
+def seconds_of(op: Op) -> float:
+    """Return how long an op lasts at speed 1."""
+    return SECONDS_PER_MOVE if (op.loads or op.stores) and op.moves else SECONDS_PER_OP
+
+
+def seconds_to(program: TileProgram, cursor: Cursor, by: Granularity) -> float:
+    """Return how long the step that leads to a cursor lasts at speed 1."""
+    if by is not Granularity.OP:
+        return SECONDS_PER_OP
+    return seconds_of(program.ops(cursor.visit)[cursor.op])
+
+
+def advanced(program: TileProgram, head: Playhead, seconds: float, by: Granularity) -> Playhead:
+    """Return the playhead some time later, in the time that the steps on the way take.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The run.
+    head : Playhead
+        A place in it.
+    seconds : float
+        How much later, at speed 1.
+    by : Granularity
+        How far one step goes.
+
+    Returns
+    -------
+    Playhead
+        The place; at the end of the run, the whole last step has been done.
+    """
+    cursor, done = head.cursor, head.done + seconds
+    if by is Granularity.OP:
+        return _advanced_by_ops(program, cursor, done)
+    while done >= SECONDS_PER_OP:
+        following = step(program, cursor, by)
+        if following == cursor:
+            return Playhead(cursor, SECONDS_PER_OP)
+        cursor, done = following, done - SECONDS_PER_OP
+    return Playhead(cursor, done)
+
+
+def _advanced_by_ops(program: TileProgram, cursor: Cursor, done: float) -> Playhead:
+    """Do the same op by op; the ops of a visit are asked for once."""
+    visit, op, ops = cursor.visit, cursor.op, program.ops(cursor.visit)
+    while done >= (lasts := seconds_of(ops[op])):
+        if op + 1 < len(ops):
+            op += 1
+        elif visit + 1 < len(program):
+            visit, op = visit + 1, 0
+            ops = program.ops(visit)
+        else:
+            return Playhead(Cursor(visit, op), lasts)
+        done -= lasts
+    return Playhead(Cursor(visit, op), done)
+
+
+def share(program: TileProgram, head: Playhead, by: Granularity) -> float:
+    """Return how much of the step under way has been done, 0 to 1."""
+    return min(max(head.done / seconds_to(program, head.cursor, by), 0.0), 1.0)
+
+
+def eased(share: float) -> float:
+    """Return the progress of a motion at a share of its time: slow at both ends."""
+    return 4 * share**3 if share < 0.5 else 1 - (2 - 2 * share) ** 3 / 2
 
 
 def _step_op(program: TileProgram, cursor: Cursor, forward: bool) -> Cursor:

@@ -68,7 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--length", type=float, metavar="SECONDS",
-        help="in all; by default half a second an op or tile, and a minute in all at most; a "
+        help="in all; by default 0.7 s an op or tile, and a minute in all at most; a "
         "lesson as long as it takes to read it",
     )  # fmt: skip
     parser.add_argument("--op", type=int, metavar="N", help="op of a still's visit, from 0")

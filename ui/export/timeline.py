@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.errors import refuse
-from simulator.program.playback import SECONDS_PER_OP, Cursor, Granularity, end_of_visit
+from simulator.program.playback import SECONDS_PER_OP, Cursor, Granularity, eased, end_of_visit
 from simulator.program.tile_program import TileProgram
 from ui.look.units import count_text, plural
 
@@ -101,11 +101,6 @@ class Timeline:
         return text + f"{count_text(self.frames)} of {plural(self.steps, what)}"
 
 
-def eased(share: float) -> float:
-    """Return the progress of a move: slow at both ends, as in the window."""
-    return 4 * share**3 if share < 0.5 else 1 - (2 - 2 * share) ** 3 / 2
-
-
 def make_timeline(
     program: TileProgram,
     visits: range,
@@ -130,7 +125,7 @@ def make_timeline(
     pace : float, optional
         Seconds for each op or tile.
     length : float, optional
-        Seconds in all. With neither, half a second for each step, `LONGEST` in all.
+        Seconds in all. With neither, `SECONDS_PER_OP` for each step, `LONGEST` in all.
 
     Raises
     ------

@@ -1,21 +1,29 @@
 """Where a step goes: by op, tile, row block and head, from anywhere, to either end."""
 
-from itertools import pairwise
+import random
+from itertools import accumulate, pairwise
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from simulator.problem.scenario import Scenario
 from simulator.program.playback import (
+    SECONDS_PER_MOVE,
     SECONDS_PER_OP,
     SPEEDS,
     Cursor,
     Granularity,
+    Playhead,
+    advanced,
     clamped,
+    eased,
     end_of_visit,
     first_cursor,
     last_cursor,
     path_between,
+    seconds_of,
+    share,
     step,
 )
 from simulator.program.tile_program import TileProgram
@@ -144,8 +152,86 @@ def test_a_walk_goes_op_by_op_then_by_tiles_then_evenly(
         assert abs(abs(visit - start.visit) - across * n / len(path)) <= 0.5
 
 
-def test_speeds_go_in_steps_of_one_two_and_five_around_two_ops_a_second() -> None:
-    assert 1 / SECONDS_PER_OP == 2.0
+def test_speeds_go_in_steps_of_one_two_and_five() -> None:
     assert (SPEEDS[0], SPEEDS[3], SPEEDS[-1]) == (0.1, 1.0, 20.0)
     for n, speed in enumerate(SPEEDS):
         assert speed == (1, 2, 5)[n % 3] * 10.0 ** (n // 3) / 10
+
+
+# --- time ------------------------------------------------------------------------------------
+
+
+def durations(program: TileProgram, path: list[Cursor], by: Granularity) -> list[float]:
+    """Return how long each step of a path lasts, from what the ops say."""
+    ops = [program.ops(cursor.visit)[cursor.op] for cursor in path]
+    moving = [bool(op.moves) and (op.loads or op.stores) for op in ops]
+    return [1.0 if moves and by is Granularity.OP else 0.7 for moves in moving]
+
+
+def test_what_moves_tiles_lasts_longer() -> None:
+    assert (SECONDS_PER_OP, SECONDS_PER_MOVE) == (0.7, 1.0)
+    program = program_of(scenario("flash2", **SOME))
+    named = {op.name: seconds_of(op) for v in range(len(program)) for op in program.ops(v)}
+    assert named["load"] == named["store"] == 1.0
+    assert {named[name] for name in named if name not in ("load", "store")} == {0.7}
+
+
+@given(SMALL, GRANULARITIES, st.lists(st.floats(0, 9), max_size=12))
+@example(scenario("flash2", **SOME), Granularity.OP, [0.0, 1.0, 0.7, 40.0])
+def test_time_is_spent_step_by_step_and_none_of_it_is_lost(
+    chosen: Scenario, by: Granularity, pauses: list[float]
+) -> None:
+    program = program_of(chosen)
+    path = walk(program, first_cursor(), by, forward=True)
+    ends = list(accumulate(durations(program, path, by)))
+    head, now = Playhead(path[0], 0.0), 0.0
+    for pause in pauses:
+        before, now = head, now + pause
+        head = advanced(program, head, pause, by)
+        place = path.index(head.cursor)
+        passed = min(now, ends[-1])
+        assert head.done + (ends[place - 1] if place else 0) == pytest.approx(passed, abs=1e-9)
+        assert 0 <= share(program, head, by) <= 1
+        assert head.cursor >= before.cursor
+    head = advanced(program, head, ends[-1] + 1, by)
+    assert head.cursor == last_cursor(program)
+    assert share(program, head, by) == 1
+    assert advanced(program, head, 5.0, by) == head, "the end is the end"
+
+
+def test_a_step_lasts_ten_times_as_long_at_a_tenth_of_the_speed() -> None:
+    program = program_of(scenario("flash2", **SOME))
+
+    def ticks(speed: float) -> int:
+        """Return how many ticks of a sixtieth of a second pass before the load is done."""
+        head = Playhead(first_cursor(), 0.0)
+        count = 0
+        while share(program, head, Granularity.OP) < 1 and head.cursor == first_cursor():
+            head = advanced(program, head, speed / 60, Granularity.OP)
+            count += 1
+        return count
+
+    assert ticks(1.0) == pytest.approx(60, abs=1)
+    assert ticks(0.1) == pytest.approx(600, abs=1)
+
+
+def test_an_hour_of_jitter_and_stalls_keeps_the_clock() -> None:
+    """At 20×, steps last less than the time between two late ticks."""
+    program = program_of(scenario("flash2", nq=4096, nk=4096, d=1, rows=16, cols=16))
+    random_ = random.Random(16)
+    head, now = Playhead(first_cursor(), 0.0), 0.0
+    while now < 3600:
+        tick = 1 / 60 * random_.uniform(0.5, 3) if random_.random() < 0.99 else 2 * random_.random()
+        head, now = advanced(program, head, 20 * tick, Granularity.OP), now + tick
+    passed = head.done
+    at = head.cursor
+    assert at < last_cursor(program), "it is long enough"
+    for visit in range(at.visit + 1):
+        ops = program.ops(visit)
+        cursors = [Cursor(visit, n) for n in range(at.op if visit == at.visit else len(ops))]
+        passed += sum(durations(program, cursors, Granularity.OP))
+    assert passed == pytest.approx(20 * now, rel=1e-6)
+
+
+def test_a_motion_begins_and_ends_slowly() -> None:
+    assert [eased(x) for x in (0.0, 0.25, 0.5, 0.75, 1.0)] == [0, 0.0625, 0.5, 0.9375, 1]

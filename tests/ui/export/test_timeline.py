@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
-from simulator.program.playback import Cursor, Granularity
+from simulator.program.playback import Cursor, Granularity, eased
 from simulator.run.trace import simulate
-from ui.export.timeline import eased, make_timeline
+from ui.export.timeline import make_timeline
 
 PROGRAMS = {
     name: simulate(SCENARIOS / f"{name}.toml").program for name in ("causal", "naive", "flash1")
@@ -78,7 +78,7 @@ def test_the_easing_is_that_of_the_window():
 
 def test_without_a_word_a_short_run_goes_op_by_op_and_a_long_one_is_thinned():
     line = make_timeline(PROGRAMS["causal"], range(10), fps=30)
-    assert (line.by, line.seconds) == (Granularity.OP, 45.0)
+    assert (line.by, line.seconds) == (Granularity.OP, 60.0)
     program = simulate(SCENARIOS / "real-scale.toml").program
     line = make_timeline(program, range(len(program)), fps=30)
     assert (line.by, line.seconds) == (Granularity.TILE, 60.0)

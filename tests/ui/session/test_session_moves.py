@@ -25,8 +25,8 @@ def make_session():
     return session
 
 
-# Half a second an op at speed 1, in milliseconds.
-PACE = {0.1: 5000, 0.2: 2500, 0.5: 1000, 1.0: 500, 2.0: 250, 5.0: 100, 10.0: 50, 20.0: 25}
+# 0.7 s an op at speed 1, in milliseconds.
+PACE = {0.1: 7000, 0.2: 3500, 0.5: 1400, 1.0: 700, 2.0: 350, 5.0: 140, 10.0: 70, 20.0: 35}
 
 
 def ticking(session):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
@@ -14,11 +14,8 @@ from simulator.base.dtypes import F32, frozen
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.ops import Op
-from simulator.program.state import Move, State, Values
+from simulator.program.state import Move, Numbers, State, Values
 from simulator.program.tile_program import Visit
-
-Numbers = Mapping[str, Values]
-"""Arrays by the name of their tensor or statistic."""
 
 
 @dataclass(frozen=True, slots=True)

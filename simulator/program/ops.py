@@ -8,6 +8,7 @@ every engine is held against, and in float32 the NumPy engine.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -23,6 +24,31 @@ def exp_shift(high: Values, low: Values) -> Values:
     floor: Values = np.where(np.isneginf(low), low.dtype.type(0), low)
     weights: Values = np.exp(high - floor)
     return weights
+
+
+class Gesture(Enum):
+    """How an op is seen to happen."""
+
+    STATE = auto()
+    """Nothing moves: its result is there at the end."""
+    CARRY = auto()
+    """Tiles fly between HBM and the chip."""
+    SUM_DEPTH = auto()
+    """A product grows over the depth of its rows and columns."""
+    WIPE = auto()
+    """What is hidden is wiped out."""
+    PICK = auto()
+    """The largest of each row flies to its maximum."""
+    TURN = auto()
+    """Every cell turns into another number."""
+    SHRINK = auto()
+    """A factor runs back over the row, and what was summed shrinks by it."""
+    GATHER = auto()
+    """The cells of each row slide onto their sum."""
+    SUM_KEYS = auto()
+    """Rows are added up, one for each key, each with its weight."""
+    SETTLE = auto()
+    """Sums are divided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +81,9 @@ class Op:
     """Numbers that an engine may have recorded once the op was done; checked against float64."""
     changed: ClassVar[tuple[str, ...]] = ()
     """Others that are checked, though no engine records them."""
+    gesture: ClassVar[Gesture] = Gesture.STATE
+    lands: ClassVar[float] = 1.0
+    """The share of its motion after which its result is shown."""
 
     cites: str
     flops: int = 0
@@ -87,6 +116,7 @@ class LoadTiles(Op):
     """Copy tiles from HBM to the chip."""
 
     name: ClassVar[str] = "load"
+    gesture: ClassVar[Gesture] = Gesture.CARRY
     loads: ClassVar[bool] = True
 
     def apply(self, state: State) -> None:
@@ -99,6 +129,7 @@ class StoreTiles(Op):
     """Copy tiles from the chip to HBM."""
 
     name: ClassVar[str] = "store"
+    gesture: ClassVar[Gesture] = Gesture.CARRY
     stores: ClassVar[bool] = True
 
     def apply(self, state: State) -> None:
@@ -111,6 +142,7 @@ class StoreConstants(Op):
     """Write O = 0, l = 0 and m or LSE = -inf to HBM, where no key has been seen."""
 
     name: ClassVar[str] = "clear"
+    gesture: ClassVar[Gesture] = Gesture.CARRY
     stores: ClassVar[bool] = True
     starts: ClassVar[bool] = True
 
@@ -142,6 +174,7 @@ class Scores(Op):
     """``S = (scale · Q) Kᵀ`` of one tile."""
 
     name: ClassVar[str] = "scores"
+    gesture: ClassVar[Gesture] = Gesture.SUM_DEPTH
     recorded: ClassVar[tuple[str, ...]] = ("S",)
     scale: float
 
@@ -156,6 +189,7 @@ class ApplyMask(Op):
 
     name: ClassVar[str] = "mask"
     hides: ClassVar[bool] = True
+    gesture: ClassVar[Gesture] = Gesture.WIPE
     changed: ClassVar[tuple[str, ...]] = ("S",)
     mask: Mask = field(repr=False)
     rows: range
@@ -176,6 +210,8 @@ class RowMax(Op):
     """
 
     name: ClassVar[str] = "row max"
+    gesture: ClassVar[Gesture] = Gesture.PICK
+    lands: ClassVar[float] = 0.7
     recorded: ClassVar[tuple[str, ...]] = ("m", "alpha", "m_tile")
     running: bool = False
     whole: bool = False
@@ -201,6 +237,7 @@ class Exponentials(Op):
     """``P = exp(S - m)``; with the maximum of the tile alone unless it is `running`."""
 
     name: ClassVar[str] = "exponentials"
+    gesture: ClassVar[Gesture] = Gesture.TURN
     recorded: ClassVar[tuple[str, ...]] = ("P",)
     running: bool = False
 
@@ -219,6 +256,7 @@ class RowSum(Op):
     """
 
     name: ClassVar[str] = "row sum"
+    gesture: ClassVar[Gesture] = Gesture.GATHER
     recorded: ClassVar[tuple[str, ...]] = ("l_tile", "l")
     running: bool = False
     whole: bool = False
@@ -258,6 +296,7 @@ class Rescale(Op):
     """Correct O for the new maximum; `normalised` O (FlashAttention-1) for the new l as well."""
 
     name: ClassVar[str] = "rescale"
+    gesture: ClassVar[Gesture] = Gesture.SHRINK
     normalised: bool
 
     def apply(self, state: State) -> None:
@@ -273,6 +312,7 @@ class Accumulate(Op):
     """``O += P V``; into a `normalised` O (FlashAttention-1), ``O += beta / l · P V``."""
 
     name: ClassVar[str] = "accumulate"
+    gesture: ClassVar[Gesture] = Gesture.SUM_KEYS
     recorded: ClassVar[tuple[str, ...]] = ("O",)
     normalised: bool
 
@@ -289,6 +329,7 @@ class Normalise(Op):
     """Divide by l once, at the end: O of flash2, or P of naive; LSE = m + ln l."""
 
     name: ClassVar[str] = "normalise"
+    gesture: ClassVar[Gesture] = Gesture.SETTLE
     tensor: Literal["O", "P"]
 
     def apply(self, state: State) -> None:
@@ -311,6 +352,8 @@ class MergeMax(Op):
     """The largest LSE of each row's splits."""
 
     name: ClassVar[str] = "row max"
+    gesture: ClassVar[Gesture] = Gesture.PICK
+    lands: ClassVar[float] = 0.7
     recorded: ClassVar[tuple[str, ...]] = ("m",)
 
     def apply(self, state: State) -> None:
@@ -323,6 +366,7 @@ class MergeWeights(Op):
     """``w = exp(LSE - m)``: how much each split weighs in its row."""
 
     name: ClassVar[str] = "exponentials"
+    gesture: ClassVar[Gesture] = Gesture.TURN
     recorded: ClassVar[tuple[str, ...]] = ("w",)
 
     def apply(self, state: State) -> None:
@@ -335,6 +379,7 @@ class MergeSum(Op):
     """The sum of the weights of each row's splits."""
 
     name: ClassVar[str] = "row sum"
+    gesture: ClassVar[Gesture] = Gesture.GATHER
     recorded: ClassVar[tuple[str, ...]] = ("l",)
 
     def apply(self, state: State) -> None:
@@ -347,6 +392,7 @@ class MergeOutputs(Op):
     """``O = Σ w O_partial`` over the splits."""
 
     name: ClassVar[str] = "accumulate"
+    gesture: ClassVar[Gesture] = Gesture.SUM_KEYS
     recorded: ClassVar[tuple[str, ...]] = ("O",)
 
     def apply(self, state: State) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +15,8 @@ from simulator.program.tensors import COMMON, Axis, TensorSpec
 Place = Literal["shared", "registers"]
 Values = NDArray[Any]
 """float32 or float64, as the state computes."""
+Numbers = Mapping[str, Values]
+"""Arrays by the name of their tensor or statistic."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import numpy as np
 from simulator.base.dtypes import F32, F64
 from simulator.base.tolerance import allowed, shares
 from simulator.engines.interpreter import Interpreter
-from simulator.engines.protocol import Numbers
 from simulator.program.ops import Op
+from simulator.program.state import Numbers
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.run.trace import Trace
 

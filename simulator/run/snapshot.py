@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
-from simulator.engines.protocol import Numbers, Tile
+from simulator.engines.protocol import Tile
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.program.ops import Op
 from simulator.program.playback import Cursor
-from simulator.program.state import ChipTile
+from simulator.program.state import ChipTile, Numbers
 from simulator.program.tile_program import Counters, Launch, TileProgram, Visit
 
 if TYPE_CHECKING:

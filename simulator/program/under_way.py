@@ -1,0 +1,122 @@
+"""Ops that are being done: the numbers that exist when a share of an op has been done.
+
+They stand beside the ops and not in them, because the code panel shows the text of the ops. A kind
+of op that is not listed here has nothing between its beginning and its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from simulator.base.matmul import matmul
+from simulator.program.ops import (
+    Accumulate,
+    MergeOutputs,
+    MergeSum,
+    Op,
+    Rescale,
+    RowSum,
+    Scores,
+    over,
+)
+from simulator.program.state import Numbers, State, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """What a kind of op adds up.
+
+    Attributes
+    ----------
+    count : callable
+        Of how many terms each number is the sum, from the op and the numbers before it.
+    first : callable
+        The numbers after the first terms, from the op, the numbers before it and how many terms.
+    """
+
+    count: Callable[[Any, Numbers], int]
+    first: Callable[[Any, Numbers, int], dict[str, Values]]
+
+
+def terms(op: Op, before: Numbers) -> int:
+    """Return of how many terms each number that an op makes is the sum; 0 if it is no sum."""
+    found = _SUMS.get(type(op))
+    return 0 if found is None else found.count(op, before)
+
+
+def under_way(op: Op, before: Numbers, share: float) -> dict[str, Values]:
+    """Return the numbers that exist when a share of an op has been done, in float64.
+
+    Of a sum these are the sums of its first terms.
+
+    Parameters
+    ----------
+    op : Op
+        What is being done.
+    before : mapping of str to ndarray
+        The numbers on chip before it.
+    share : float
+        0 to 1; with 1, the numbers that the op makes, but for rounding.
+    """
+    if isinstance(op, Rescale):
+        return _rescaled(op, before, share)
+    found = _SUMS.get(type(op))
+    return {} if found is None else found.first(op, before, added(op, before, share))
+
+
+def added(op: Op, before: Numbers, share: float) -> int:
+    """Return how many terms have been added when a share of an op has been done."""
+    count = terms(op, before)
+    return min(int(share * count), count)
+
+
+def _exact(values: Values) -> Values:
+    return values.astype(np.float64, copy=False)
+
+
+def _rescaled(op: Rescale, before: Numbers, share: float) -> dict[str, Values]:
+    """Return O as it would be if the maximum had risen by a share of its way: this is no sum."""
+    state = State.on_chip(**before)
+    op.apply(state)
+    return {"O": _exact(state.chip["factor"])[:, None] ** share * before["O"]}
+
+
+def _scores(op: Scores, before: Numbers, n: int) -> dict[str, Values]:
+    q, k = (_exact(before[name][:, :n]) for name in ("Q", "K"))
+    return {"S": matmul(q * op.scale, k.T)}
+
+
+def _row_sum(op: RowSum, before: Numbers, n: int) -> dict[str, Values]:
+    part = _exact(before["P"][:, :n]).sum(axis=1)
+    if op.running:
+        return {"l": _exact(before["alpha"]) * before["l"] + part}
+    return {"l": part} if op.whole else {}
+
+
+def _accumulated(op: Accumulate, before: Numbers, n: int) -> dict[str, Values]:
+    product = matmul(_exact(before["P"][:, :n]), _exact(before["V"][:n]))
+    if op.normalised:
+        product = over(_exact(before["beta"]), _exact(before["l"]))[:, None] * product
+    return {"O": before["O"] + product}
+
+
+def _merged_sum(op: MergeSum, before: Numbers, n: int) -> dict[str, Values]:
+    return {"l": _exact(before["w"][:n]).sum(axis=0)}
+
+
+def _merged_outputs(op: MergeOutputs, before: Numbers, n: int) -> dict[str, Values]:
+    weights = _exact(before["w"][:n])[:, :, None]
+    return {"O": (weights * before["O_partial"][:n]).sum(axis=0)}
+
+
+_SUMS: dict[type[Op], Sum] = {
+    Scores: Sum(lambda op, before: before["Q"].shape[1], _scores),
+    RowSum: Sum(lambda op, before: before["P"].shape[1], _row_sum),
+    Accumulate: Sum(lambda op, before: before["P"].shape[1], _accumulated),
+    MergeSum: Sum(lambda op, before: len(before["w"]), _merged_sum),
+    MergeOutputs: Sum(lambda op, before: len(before["w"]), _merged_outputs),
+}

@@ -1,0 +1,206 @@
+"""Between two snapshots: the numbers that exist while an op is being done.
+
+A frame is a pure function of the snapshot before an op, the snapshot after it, and the share of the
+op that has been done. Everything that appears in between is computed: the sum of so many terms, or
+the tiles that have landed so far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from simulator.base.dtypes import F32, frozen
+from simulator.program.ops import Gesture
+from simulator.program.state import ChipTile, Move, Numbers
+from simulator.program.tile_program import Counters
+from simulator.program.under_way import added, terms, under_way
+from simulator.run.snapshot import HeadNumbers, Snapshot
+
+_LEAD = 0.45
+"""Of the time of a flight, how much later the next one begins."""
+_SOUND = 0.01
+"""How far the sum of all terms may be from the recorded number, as a share of the largest: a run in
+half precision rounds, and an op that comes out wrong is not such a sum."""
+
+
+def eased(share: float) -> float:
+    """Return the progress of a move: slow at both ends."""
+    return 4 * share**3 if share < 0.5 else 1 - (2 - 2 * share) ** 3 / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A tile on its way between HBM and the chip.
+
+    Attributes
+    ----------
+    move : Move
+        What moves.
+    loads : bool
+        Whether it flies to the chip.
+    begin, end : float
+        Shares of the op at which it leaves and lands.
+    """
+
+    move: Move
+    loads: bool
+    begin: float
+    end: float
+
+    def way(self, share: float) -> float:
+        """Return how much of its way is behind it, 0 to 1, slow at both ends."""
+        return eased(min(max((share - self.begin) / (self.end - self.begin), 0.0), 1.0))
+
+    def landed(self, share: float) -> bool:
+        """Return whether it has arrived."""
+        return share >= self.end
+
+
+def flights_of(moves: tuple[Move, ...], *, loads: bool) -> tuple[Flight, ...]:
+    """Return when each tile flies: one after the other, as they are asked for."""
+    if not moves:
+        return ()
+    length = 1 / (1 + _LEAD * (len(moves) - 1))
+    ends = [_LEAD * length * n + length for n in range(len(moves))]
+    ends[-1] = 1.0
+    return tuple(
+        Flight(move, loads, _LEAD * length * n, end)
+        for n, (move, end) in enumerate(zip(moves, ends, strict=True))
+    )
+
+
+@dataclass(frozen=True)
+class Motion:
+    """An op that is being done.
+
+    Attributes
+    ----------
+    before, after : Snapshot
+        The snapshot one op earlier, which may be of another visit, and the one at its end.
+    """
+
+    before: Snapshot
+    after: Snapshot
+
+    @property
+    def gesture(self) -> Gesture:
+        """How it is seen to happen."""
+        return self.after.op.gesture
+
+    @cached_property
+    def flights(self) -> tuple[Flight, ...]:
+        """The tiles that it moves."""
+        return flights_of(self.after.op.moves, loads=self.after.op.loads)
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """What is on chip when it begins, by name."""
+        now, visit = self.after, self.after.visit
+        rows, keys = (slice(each.start, each.stop) for each in (visit.rows, visit.cols))
+        # What an earlier visit has loaded and left on chip is not among the visit's own numbers.
+        kept = {"Q": now.q[rows], "K": now.k[keys], "V": now.v[keys]}
+        return {**kept, **now.tile.states[now.cursor.op]}
+
+    @cached_property
+    def is_sound(self) -> bool:
+        """Whether its sums, with all their terms, are what the engine has recorded."""
+        made = under_way(self.after.op, self.numbers, 1.0)
+        return bool(made) and all(
+            name in self.after.state and _close(values, self.after.state[name])
+            for name, values in made.items()
+        )
+
+    @property
+    def terms(self) -> int:
+        """Of how many terms its numbers are sums; 0 where there is nothing to be shown."""
+        return terms(self.after.op, self.numbers) if self.is_sound else 0
+
+    def added(self, share: float) -> int:
+        """Return how many terms have been added."""
+        return added(self.after.op, self.numbers, share) if self.is_sound else 0
+
+    def at(self, share: float) -> Snapshot:
+        """Return the state when a share of the op has been done, 0 to 1.
+
+        It is `before` at 0 and `after` at 1. In between it is at the place of `after`, with the
+        numbers that exist by then.
+        """
+        if share <= 0:
+            return self.before
+        if share >= 1:
+            return self.after
+        op, after = self.after.op, self.after
+        made: dict[str, F32] = {}
+        if share >= op.lands:
+            state: Numbers = after.state
+        else:
+            if self.is_sound:
+                made = {
+                    name: frozen(values.astype(np.float32))
+                    for name, values in under_way(op, self.numbers, share).items()
+                }
+            state = {**self.numbers, **made}
+        states = after.tile.states
+        place = after.cursor.op + 1
+        tile = replace(
+            after.tile,
+            states=(*states[:place], state, *states[place + 1 :]),
+            unmasked=after.tile.unmasked if "S" not in made else after.tile.s,
+        )
+        return replace(
+            after,
+            tile=tile,
+            head=self._head(state, made) if share < op.lands else after.head,
+            counters=self._counters(share),
+            on_chip=self._on_chip(share),
+            partials=self.before.partials if self._same_rows else after.partials,
+        )
+
+    @property
+    def _same_rows(self) -> bool:
+        one, two = self.before.visit, self.after.visit
+        return (one.head, one.i) == (two.head, two.i)
+
+    def _head(self, state: Numbers, made: dict[str, F32]) -> HeadNumbers | None:
+        """Return the numbers of the head before the op, with what it has made by now."""
+        head, old = self.after.head, self.before.head
+        if head is None or old is None or self.before.visit.head != self.after.visit.head:
+            return head
+        rows = slice(self.after.visit.rows.start, self.after.visit.rows.stop)
+        parts = {"m": old.m, "l": old.l, "O": old.o}
+        for name, values in made.items():
+            if name in parts:
+                parts[name] = parts[name].copy()
+                parts[name][rows] = values
+                frozen(parts[name])
+        return HeadNumbers(head.s, head.p, parts["m"], parts["l"], parts["O"])
+
+    def _counters(self, share: float) -> Counters:
+        """Return the counters with the bytes of tiles that have landed, none before it has."""
+        now = self.before.counters
+        read, write = dict(now.read), dict(now.write)
+        for flight in self.flights:
+            if flight.landed(share):
+                into = read if flight.loads else write
+                into[flight.move.tensor] += flight.move.bytes
+        done = self.added(share) / self.terms if self.terms else 0.0
+        return Counters(read, write, now.flops + int(done * self.after.op.flops))
+
+    def _on_chip(self, share: float) -> tuple[ChipTile, ...]:
+        """Return what is on chip: a tile that is loaded only when it has landed."""
+        held = {tile.name for tile in self.before.on_chip}
+        flying = {f.move.tensor for f in self.flights if f.loads and not f.landed(share)}
+        return tuple(
+            tile for tile in self.after.on_chip if tile.name in held or tile.name not in flying
+        )
+
+
+def _close(made: F32, recorded: F32) -> bool:
+    finite = np.isfinite(made) & np.isfinite(recorded)
+    if not np.array_equal(finite, np.isfinite(made) | np.isfinite(recorded)):
+        return False
+    apart = np.abs(np.where(finite, made - recorded, 0)).max(initial=0)
+    return bool(apart <= _SOUND * np.abs(np.where(finite, recorded, 0)).max(initial=0) + 1e-6)

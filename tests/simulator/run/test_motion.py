@@ -1,0 +1,137 @@
+"""What exists between two snapshots: computed, never ahead of what has landed."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import load_scenario
+from simulator.program.algorithms import ALGORITHMS
+from simulator.program.ops import Accumulate, MergeOutputs, Rescale, RowSum, Scores
+from simulator.program.playback import Cursor, first_cursor, last_cursor, path_between
+from simulator.program.under_way import terms, under_way
+from simulator.run.motion import Motion, flights_of
+from simulator.run.trace import Trace
+from tests.helpers.faulty_runs import causal, faulty
+from tests.helpers.runs import trace_of
+
+SHARES = np.linspace(0, 1, 41)
+DEMOS = [spec.name for spec in ALGORITHMS.values()]
+
+
+def motions(trace: Trace) -> Iterator[Motion]:
+    """Go through the first and the last ops of a run."""
+    end = last_cursor(trace.program)
+    path = [first_cursor(), *path_between(trace.program, first_cursor(), end, 10**6)]
+    shown = path if len(path) < 140 else [*path[:100], Cursor(-1, -1), *path[-40:]]
+    for one, two in pairwise(shown):
+        if -1 not in (one.visit, two.visit):
+            yield Motion(trace.snapshot(one.visit, one.op), trace.snapshot(two.visit, two.op))
+
+
+@pytest.fixture(scope="module", params=DEMOS)
+def trace(request: pytest.FixtureRequest) -> Trace:
+    return trace_of(load_scenario(SCENARIOS / f"{request.param}.toml"))
+
+
+def test_it_begins_and_ends_with_the_snapshots(trace: Trace) -> None:
+    for motion in motions(trace):
+        assert motion.at(0.0) is motion.before
+        assert motion.at(1.0) is motion.after
+
+
+def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
+    seen: set[type] = set()
+    for motion in motions(trace):
+        op, old = motion.after.op, {k: v.astype(float) for k, v in motion.numbers.items()}
+        for share in SHARES[1:-1]:
+            now, n = motion.at(share).state, int(share * terms(op, old))
+            if isinstance(op, Scores):
+                name, exact = "S", op.scale * old["Q"][:, :n] @ old["K"][:, :n].T
+            elif isinstance(op, Accumulate):
+                factor = old["beta"] / old["l"] if op.normalised else np.ones(len(old["P"]))
+                name = "O"
+                exact = old["O"] + factor[:, None] * (old["P"][:, :n] @ old["V"][:n])
+            elif isinstance(op, MergeOutputs):
+                name, exact = "O", np.einsum("sr,srd->rd", old["w"][:n], old["O_partial"][:n])
+            elif isinstance(op, RowSum) and (op.running or op.whole):
+                name, exact = "l", old["P"][:, :n].sum(axis=1)
+                if op.running:
+                    exact = exact + old["alpha"] * old["l"]
+            else:
+                continue
+            seen.add(type(op))
+            np.testing.assert_allclose(now[name], exact, rtol=1e-6, atol=1e-7)
+    assert Scores in seen
+
+
+def test_all_sums_of_the_demos_are_what_the_engine_recorded(trace: Trace) -> None:
+    for motion in motions(trace):
+        if under_way(motion.after.op, motion.numbers, 1.0):
+            assert motion.is_sound, motion.after.op.name
+
+
+def test_a_rescale_is_between_its_ends_and_nothing_moves_where_alpha_is_1(trace: Trace) -> None:
+    for motion in motions(trace):
+        if not isinstance(motion.after.op, Rescale):
+            continue
+        begin, end, half = motion.numbers["O"], motion.after.o, motion.at(0.5).o
+        assert (np.abs(half) <= np.abs(begin) + 1e-6).all()
+        assert (np.abs(half) >= np.abs(end) - 1e-6).all()
+        still = motion.after.state["factor"] == 1
+        np.testing.assert_array_equal(half[still], begin[still])
+
+
+def test_bytes_count_when_tiles_land(trace: Trace) -> None:
+    moved = 0
+    for motion in motions(trace):
+        counted = [motion.at(share).counters for share in SHARES]
+        for one, two in pairwise(counted):
+            assert two.read_bytes >= one.read_bytes
+            assert two.write_bytes >= one.write_bytes
+        for share, now in zip(SHARES, counted, strict=True):
+            landed = [f.move.bytes for f in motion.flights if f.landed(share)]
+            assert now.bytes == motion.before.counters.bytes + sum(landed)
+            loading = {f.move.tensor for f in motion.flights if f.loads and not f.landed(share)}
+            held = {tile.name for tile in motion.before.on_chip}
+            assert not (loading - held) & {tile.name for tile in motion.at(share).on_chip}
+        moved += len(motion.flights)
+    assert moved > 10
+
+
+def test_rows_beside_the_row_block_stay_as_they_were(trace: Trace) -> None:
+    for motion in motions(trace):
+        now, old = motion.at(0.5).head, motion.before.head
+        assert now is not None
+        assert old is not None
+        if motion.before.visit.head != motion.after.visit.head or motion.after.op.lands < 1:
+            continue
+        others = np.ones(len(now.m), dtype=bool)
+        others[motion.after.visit.rows.start : motion.after.visit.rows.stop] = False
+        for name in ("m", "l", "o"):
+            np.testing.assert_array_equal(getattr(now, name)[others], getattr(old, name)[others])
+
+
+def test_tiles_fly_one_after_the_other() -> None:
+    program = trace_of(load_scenario(SCENARIOS / "flash1.toml")).program
+    for count in range(1, 6):
+        moves = tuple(move for op in program.ops(0) for move in op.moves)[:count]
+        flights = flights_of(moves, loads=True)
+        assert flights[-1].end == 1.0
+        for one, two in pairwise(flights):
+            assert one.begin < two.begin < one.end < two.end
+        for flight in flights:
+            assert flight.way(flight.begin) == 0
+            assert flight.way(1.0) == 1
+
+
+def test_what_comes_out_wrong_is_no_sum() -> None:
+    wrong = faulty(causal("flash2"), "late_scale")
+    scores = [m for m in motions(wrong) if isinstance(m.after.op, Scores)]
+    assert scores
+    for motion in scores:
+        assert not motion.is_sound
+        assert motion.terms == 0
+        assert "S" not in motion.at(0.5).state

@@ -205,7 +205,8 @@ def _carried(state: State) -> dict[str, Values]:
 def _kept_bytes(walk: _Walk) -> int:
     arrays: dict[int, Values] = {}
     for state in walk.states:
-        for values in (*state.chip.values(), *(v for k, v in state.hbm.items() if k not in "QKV")):
+        written = (values for name, values in state.hbm.items() if name in state.written)
+        for values in (*state.chip.values(), *written):
             arrays[id(values)] = values
     return sum(values.nbytes for values in arrays.values())
 

@@ -90,6 +90,10 @@ class Tile:
         """Return a number at the end of the visit; None if there is none."""
         return self.states[-1].get(name)
 
+    def before(self, name: str) -> F32:
+        """Return m, l or O of the rows before the visit."""
+        return self.states[0].get(name, self.blank[name])
+
     @property
     def s(self) -> F32:
         """(r, c), scaled scores before the mask."""
@@ -112,7 +116,7 @@ class Tile:
     @property
     def m_prev(self) -> F32:
         """(r,), running maximum before the visit."""
-        return self.states[0].get("m", self.blank["m"])
+        return self.before("m")
 
     @property
     def m(self) -> F32:
@@ -122,7 +126,7 @@ class Tile:
     @property
     def l_prev(self) -> F32:
         """(r,), running sum before the visit."""
-        return self.states[0].get("l", self.blank["l"])
+        return self.before("l")
 
     @property
     def l(self) -> F32:  # noqa: E743
@@ -152,7 +156,7 @@ class Tile:
     @property
     def o_prev(self) -> F32:
         """(r, dv), O before the visit: as a sum in flash2 and naive, normalised in flash1."""
-        return self.states[0].get("O", self.blank["O"])
+        return self.before("O")
 
     @property
     def o(self) -> F32:

@@ -91,6 +91,12 @@ class Workload:
         return WIDTH[self.dtype]
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """How long the axes of the tensors of one head are."""
+        return {"split": self.splits, "row": self.seqlen_q, "key": self.seqlen_k,
+                "depth": self.head_dim, "value": self.value_dim}  # fmt: skip
+
+    @property
     def scoring(self) -> Scoring:
         """How q·k becomes a score."""
         return Scoring(self.scale, self.temperature)

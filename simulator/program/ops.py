@@ -148,7 +148,7 @@ class StoreConstants(Op):
 
     def apply(self, state: State) -> None:
         for move in self.moves:
-            state.store(move, -np.inf if move.tensor.startswith(("m", "LSE")) else 0.0)
+            state.store(move, state.written[move.tensor].empty)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

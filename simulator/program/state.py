@@ -97,6 +97,8 @@ class State:
     hbm : mapping of str to ndarray
         Tensors in HBM: Q, K and V as they were given, and of the others the part that can be
         written, (heads, rows, ...).
+    written : mapping of str to TensorSpec
+        The tensors that can be written.
     """
 
     def __init__(
@@ -116,7 +118,7 @@ class State:
         self.hbm: dict[str, Values] = {"Q": q, "K": k, "V": v}
         self._heads = range(len(q)) if head is None else range(head, head + 1)
         self._rows = range(q.shape[1]) if rows is None else rows
-        self._written = {spec.name: spec for spec in (*COMMON, *tensors)}
+        self.written = {spec.name: spec for spec in (*COMMON, *tensors)}
         self._sizes: dict[Axis, int] = {
             "split": splits, "row": len(self._rows), "key": k.shape[1], "value": v.shape[2],
         }  # fmt: skip
@@ -132,7 +134,7 @@ class State:
     def tensor(self, name: str) -> Values:
         """Return a tensor in HBM, NaN until it is written."""
         if name not in self.hbm:
-            sizes = (self._sizes[axis] for axis in self._written[name].axes)
+            sizes = (self._sizes[axis] for axis in self.written[name].axes)
             shape = (len(self._heads), *sizes)
             self.hbm[name] = np.full(shape, np.nan, dtype=self.number)
         return self.hbm[name]
@@ -140,7 +142,7 @@ class State:
     def view(self, move: Move) -> Values:
         """Return the part of HBM that a move names, of what can be written only the part kept."""
         tensor = self.tensor(move.tensor)
-        if move.tensor not in self._written:
+        if move.tensor not in self.written:
             return tensor[move.head, move.rows.start : move.rows.stop]
         first, every = self._rows.start, slice(None)
         parts: dict[Axis, slice | int] = {
@@ -148,13 +150,13 @@ class State:
             "row": slice(max(move.rows.start - first, 0), max(move.rows.stop - first, 0)),
             "key": every if move.cols is None else slice(move.cols.start, move.cols.stop),
         }
-        axes = self._written[move.tensor].axes
+        axes = self.written[move.tensor].axes
         return tensor[move.head - self._heads.start, *(parts.get(axis, every) for axis in axes)]
 
     def load(self, move: Move) -> Values:
         """Return the numbers that a move brings to the chip."""
         found = self.view(move)
-        written = move.tensor in self._written
+        written = move.tensor in self.written
         return found.copy() if written else found.astype(self.number, copy=False)
 
     def store(self, move: Move, values: Values | float) -> None:
@@ -164,9 +166,7 @@ class State:
     def copy(self) -> State:
         """Return a state that goes on from here by itself; S and P are written once and shared."""
         other = copy.copy(self)
-        other.chip = dict(self.chip)
-        other.hbm = {
-            name: tensor.copy() if name in self._written and name not in "SP" else tensor
-            for name, tensor in self.hbm.items()
-        }
+        other.chip, other.hbm = dict(self.chip), dict(self.hbm)
+        changing = {spec.name for spec in self.written.values() if not spec.of_pairs}
+        other.hbm |= {name: self.hbm[name].copy() for name in changing & self.hbm.keys()}
         return other

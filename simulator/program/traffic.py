@@ -45,8 +45,7 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
 
 def _partial_bytes(w: Workload, spec: TensorSpec) -> int:
     """Return the bytes of a float32 tensor that one launch writes and the next one reads."""
-    sizes = {"split": w.splits, "row": w.seqlen_q, "key": w.seqlen_k, "value": w.value_dim}
-    return STATISTIC_WIDTH * w.heads * prod(sizes[axis] for axis in spec.axes)
+    return STATISTIC_WIDTH * w.heads * prod(w.sizes[axis] for axis in spec.axes)
 
 
 def floor_bytes(w: Workload) -> int:

@@ -9,7 +9,8 @@ import numpy as np
 from simulator.base.dtypes import F32, round_to
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import TENSORS, algorithm_of
+from simulator.program.tensors import symbol
 from simulator.run.snapshot import Cell, Snapshot
 
 
@@ -42,20 +43,15 @@ class CellValue:
 
 def cell_name(cell: Cell, tensor: str = "") -> str:
     """Return a cell as the papers write it, ``S[12, 5]``, ``ℓ[12]``, or as another tensor's."""
-    symbol = {"l": "ℓ"}.get(tensor or cell.tensor, tensor or cell.tensor)
-    places = [cell.split] * (cell.split is not None) + [cell.row]
-    places += [cell.col] * (cell.tensor not in ("m", "l", "LSE_partial"))
-    return f"{symbol}[{', '.join(map(str, places))}]"
+    places = [cell.split] * (cell.split is not None) + list(cell.at.values())
+    return f"{symbol(tensor or cell.tensor)}[{', '.join(map(str, places))}]"
 
 
 def cell_shape(w: Workload, tensor: str) -> tuple[int, int]:
     """Return rows and columns of a tensor of one head, as `Cell` counts them."""
-    return {
-        "Q": (w.seqlen_q, w.head_dim), "K": (w.seqlen_k, w.head_dim),
-        "V": (w.seqlen_k, w.value_dim), "S": (w.seqlen_q, w.seqlen_k),
-        "O": (w.seqlen_q, w.value_dim), "m": (w.seqlen_q, 1), "l": (w.seqlen_q, 1),
-        "O_partial": (w.seqlen_q, w.value_dim), "LSE_partial": (w.seqlen_q, 1),
-    }[tensor]  # fmt: skip
+    lengths = [w.sizes[axis] for axis in TENSORS[tensor].axes if axis != "split"]
+    rows, cols = [*lengths, 1][:2]
+    return rows, cols
 
 
 def exists(w: Workload, cell: Cell) -> bool:
@@ -70,7 +66,7 @@ def moved_cell(w: Workload, cell: Cell, across: int, down: int) -> Cell:
 
     K and V are drawn transposed there, so keys go from left to right. It stops at the edges.
     """
-    if cell.tensor in "KV":
+    if "row" not in cell.at:
         across, down = down, across
     rows, cols = cell_shape(w, cell.tensor)
     row = min(max(cell.row + down, 0), rows - 1)
@@ -79,9 +75,8 @@ def moved_cell(w: Workload, cell: Cell, across: int, down: int) -> Cell:
 
 def tile_of(w: Workload, cell: Cell) -> tuple[int | None, int | None]:
     """Return the row and the column block that a cell belongs to; None if there is none."""
-    if cell.tensor == "S":
-        return cell.row // w.rows, cell.col // w.cols
-    return (None, cell.row // w.cols) if cell.tensor in "KV" else (cell.row // w.rows, None)
+    row, key = cell.at.get("row"), cell.at.get("key")
+    return None if row is None else row // w.rows, None if key is None else key // w.cols
 
 
 def cell_value(snapshot: Snapshot, cell: Cell) -> CellValue:
@@ -96,20 +91,20 @@ def cell_value(snapshot: Snapshot, cell: Cell) -> CellValue:
     """
     if cell.split is not None:
         return _partial_value(snapshot, cell, cell.split)
-    if cell.tensor in "QKV":
+    if cell.tensor in snapshot.inputs:
         return _input_value(snapshot, cell)
-    return _score_value(snapshot, cell) if cell.tensor == "S" else _result_value(snapshot, cell)
+    return _score_value(snapshot, cell) if cell.spec.of_pairs else _result_value(snapshot, cell)
 
 
 # --- Q, K, V ----------------------------------------------------------------------------------
 
 
 def _input_value(snapshot: Snapshot, cell: Cell) -> CellValue:
-    values = {"Q": snapshot.q, "K": snapshot.k, "V": snapshot.v}[cell.tensor]
-    own = snapshot.visit.rows if cell.tensor == "Q" else snapshot.visit.cols
+    own = snapshot.visit.rows if "row" in cell.at else snapshot.visit.cols
     held = any(tile.name == cell.tensor for tile in snapshot.on_chip)
     state = "in shared memory" if held and cell.row in own else "in HBM"
-    return CellValue(cell, cell.tensor, float(values[cell.row, cell.col]), state)
+    value = float(snapshot.inputs[cell.tensor][cell.row, cell.col])
+    return CellValue(cell, cell.tensor, value, state)
 
 
 # --- S and P ----------------------------------------------------------------------------------
@@ -186,7 +181,7 @@ def _partial_value(snapshot: Snapshot, cell: Cell, split: int) -> CellValue:
         return CellValue(cell, cell.tensor, None, words)
     if partials is None or not partials.stored[split]:
         return CellValue(cell, cell.tensor, None, f"split {split} has not left it yet")
-    numbers = {"O_partial": partials.o[..., cell.col], "LSE_partial": partials.lse}[cell.tensor]
+    numbers = partials.o[..., cell.col] if "value" in cell.at else partials.lse
     held = any(tile.name == cell.tensor for tile in snapshot.on_chip)
     value = float(numbers[split, cell.row - visit.rows.start])
     return CellValue(cell, cell.tensor, value, "on chip, to be joined" if held else "in HBM")
@@ -209,7 +204,7 @@ def is_wrong(snapshot: Snapshot, cell: Cell) -> bool:
     if wrong is None:
         return False
     row = cell.row if snapshot.head is not None else cell.row - snapshot.visit.rows.start
-    marks = {"m": wrong.m[:, None], "l": wrong.l[:, None], "O": wrong.o}[cell.tensor]
+    marks = wrong.results[cell.tensor]
     return 0 <= row < len(marks) and bool(marks[row, cell.col])
 
 
@@ -230,9 +225,7 @@ def _result_value(snapshot: Snapshot, cell: Cell) -> CellValue:
         found = row_numbers(snapshot).get(cell.tensor)
         value = None if found is None else float(found[cell.row - visit.rows.start, cell.col])
     elif snapshot.head is not None:
-        head = snapshot.head
-        column = {"m": head.m, "l": head.l, "O": head.o[:, cell.col]}[cell.tensor]
-        value = float(column[cell.row])
+        value = float(snapshot.head.results[cell.tensor][cell.row, cell.col])
     else:
         words = "numbers are kept for the current row block alone"
         return CellValue(cell, cell.tensor, None, words)

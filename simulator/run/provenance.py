@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.program.algorithms import algorithm_of
+from simulator.program.tensors import symbol
 from simulator.run.cell_values import (
     CellValue,
     cell_name,
@@ -45,9 +46,9 @@ def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
     """
     if cell.split is not None:
         return _explain_partial(snapshot, cell, cell.split)
-    if cell.tensor in "QKV":
+    if cell.tensor in snapshot.inputs:
         return _explain_input(snapshot, cell)
-    if cell.tensor == "S":
+    if cell.spec.of_pairs:
         return _explain_score(snapshot, cell)
     value = cell_value(snapshot, cell)
     if cell.row not in snapshot.visit.rows or value.value is None:
@@ -68,7 +69,7 @@ def _explain_input(snapshot: Snapshot, cell: Cell) -> Explanation:
     else:
         source = f"drawn at random, seed {w.scenario.input.seed}"
     lines: list[tuple[Part, ...]] = [(f"an input, {source}, {w.dtype}",)]
-    if cell.tensor != "Q" and w.kv_heads < w.heads:
+    if "key" in cell.at and w.kv_heads < w.heads:
         group = [str(w.picked[h]) for h, kv in enumerate(w.kv_head_of) if kv == _kv_head(snapshot)]
         lines.append((f"KV head {_kv_head(snapshot)}, read by the query heads {', '.join(group)}",))
     return Explanation(cell_value(snapshot, cell), tuple(lines))
@@ -84,7 +85,7 @@ def _kv_head(snapshot: Snapshot) -> int:
 def _explain_partial(snapshot: Snapshot, cell: Cell, split: int) -> Explanation:
     keys = snapshot.program.workload.split_keys(split)
     words = f"of the keys {keys[0]} to {keys[-1]} alone" if keys else "of no key"
-    made = {"O_partial": "Σ P V / ℓ", "LSE_partial": "m + ln ℓ"}[cell.tensor]
+    made = "Σ P V / ℓ" if "value" in cell.at else "m + ln ℓ"
     return Explanation(cell_value(snapshot, cell), ((f"{made} {words}, in float32",),))
 
 
@@ -183,10 +184,8 @@ def maximum_of_tile(snapshot: Snapshot, row: int) -> Number:
 
 
 def _before(snapshot: Snapshot, row: int, name: str) -> Number:
-    values = snapshot.tile.m_prev if name == "m" else snapshot.tile.l_prev
-    symbol = "ℓ" if name == "l" else name
-    value = float(values[row - snapshot.visit.rows.start])
-    return Number(value, Cell(name, row, 0), f"{symbol} before this tile, row {row}")
+    value = float(snapshot.tile.before(name)[row - snapshot.visit.rows.start])
+    return Number(value, Cell(name, row, 0), f"{symbol(name)} before this tile, row {row}")
 
 
 def _explain_maximum(snapshot: Snapshot, value: CellValue) -> Explanation:
@@ -221,9 +220,9 @@ def _held_by(snapshot: Snapshot, row: int) -> str:
 
 
 def _not_moved(snapshot: Snapshot, name: str, now: Number) -> tuple[Part, ...]:
-    symbol = {"l": "ℓ"}.get(name, name)
     first = snapshot.program.algorithm.normalises_last and snapshot.visit.first
-    return (f"{symbol} = ", now, ", as it starts" if first else ", as the tiles before left it")
+    words = ", as it starts" if first else ", as the tiles before left it"
+    return (f"{symbol(name)} = ", now, words)
 
 
 def _shift_line(snapshot: Snapshot, row: int, which: str) -> tuple[Part, ...]:
@@ -398,7 +397,7 @@ def _elsewhere(snapshot: Snapshot, value: CellValue) -> tuple[tuple[Part, ...], 
     if value.value is None:
         return ()
     number = Number(value.value, cell, cell_name(cell))
-    name = {"l": "ℓ"}.get(cell.tensor, cell.tensor)
     if cell.tensor == "m" and value.value == -np.inf:
         return ((f"row {cell.row} has seen no key so far",),)
-    return ((f"{name} = ", number, f"; go to a tile of row block {i} to see its sum"),)
+    words = f"; go to a tile of row block {i} to see its sum"
+    return ((f"{symbol(cell.tensor)} = ", number, words),)

@@ -73,7 +73,7 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     reached = seen.copy()
     reached[: snapshot.begun_at * w.cols] = False
     if snapshot.launch.combines:
-        reached[:] = "O" in snapshot.state
+        reached[:] = False
     if snapshot.made("O"):
         reached[current] = True
     error, ulp = _error(snapshot, row, reached & visible, visible)

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.engines.protocol import Tile
 from simulator.problem.hardware import TimeEstimate, time_estimate
+from simulator.program.algorithms import TENSORS
 from simulator.program.ops import Op
 from simulator.program.playback import Cursor
 from simulator.program.state import ChipTile, Numbers
+from simulator.program.tensors import Axis, TensorSpec
 from simulator.program.tile_program import Counters, Launch, TileProgram, Visit
 
 if TYPE_CHECKING:
@@ -40,6 +42,17 @@ class Cell:
     row: int
     col: int
     split: int | None = None
+
+    @property
+    def spec(self) -> TensorSpec:
+        """The tensor that it is a cell of."""
+        return TENSORS[self.tensor]
+
+    @property
+    def at(self) -> dict[Axis, int]:
+        """Where it lies along each axis of its tensor but the splits."""
+        axes = [axis for axis in self.spec.axes if axis != "split"]
+        return dict(zip(axes, (self.row, self.col), strict=False))
 
 
 class TileState(IntEnum):
@@ -151,6 +164,11 @@ class Snapshot:
     device: str
     wrong: WrongNumbers | None = None
     partials: Partials | None = None
+
+    @property
+    def inputs(self) -> dict[str, F32]:
+        """Q, K and V of the current head."""
+        return {"Q": self.q, "K": self.k, "V": self.v}
 
     @property
     def op(self) -> Op:

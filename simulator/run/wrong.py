@@ -47,6 +47,11 @@ class WrongNumbers:
     l: Marks
     o: Marks
 
+    @property
+    def results(self) -> dict[str, Marks]:
+        """m, l and O, (rows, n) each."""
+        return {"m": self.m[:, None], "l": self.l[:, None], "O": self.o}
+
 
 def honest(workload: Workload) -> Workload:
     """Return the same workload without faults."""

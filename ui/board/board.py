@@ -15,6 +15,7 @@ from PySide6.QtGui import QColor, QPainter
 
 from simulator.base.dtypes import F32
 from simulator.lesson.places import Pointer
+from simulator.program.algorithms import TENSORS
 from simulator.run.cell_values import row_numbers
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.corner import paint_inset, paint_legend
@@ -132,9 +133,9 @@ def _paint_input(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, name: str
 ) -> None:
     theme, box = style.theme, lay.boxes[name]
-    values = {"Q": snapshot.q, "K": snapshot.k, "V": snapshot.v}[name]
-    along = lay.visible_rows() if name == "Q" else lay.visible_keys()
-    begin, length = (lay.view.y, lay.visible[0]) if name == "Q" else (lay.view.x, lay.visible[1])
+    values, by_key = snapshot.inputs[name], "key" in TENSORS[name].axes
+    along = lay.visible_keys() if by_key else lay.visible_rows()
+    begin, length = (lay.view.x, lay.visible[1]) if by_key else (lay.view.y, lay.visible[0])
     total = len(values)
     if total <= MOST_ROWS:
         first, span = 0, total
@@ -150,15 +151,13 @@ def _paint_input(
         first, span = 0, run * len(means)
         sheet = KEPT.get(values, (theme.name, name), lambda: _input_sheet(means, theme, name))
     start, share = (begin - first) / span, length / span
-    if name == "Q":
-        sheet.draw(painter, box, QRectF(0, start, 1, share))
-    else:
-        sheet.draw(painter, box, QRectF(start, 0, share, 1))
+    shown = QRectF(start, 0, share, 1) if by_key else QRectF(0, start, 1, share)
+    sheet.draw(painter, box, shown)
 
 
 def _input_sheet(values: F32, theme: Theme, name: str, limit: float | None = None) -> Sheet:
     limit = limit or signed_limit(values)
-    upright = values if name == "Q" else values.T
+    upright = values.T if "key" in TENSORS[name].axes else values
     return Sheet(heat_image(upright, -limit, limit, colour_map(theme, name)))
 
 
@@ -172,8 +171,7 @@ def _paint_result(
     painter.fillRect(box, QColor(theme.empty))
     with clipped(painter, box):
         if snapshot.head is not None:
-            head = snapshot.head
-            values = {"m": head.m[:, None], "l": head.l[:, None], "O": head.o}[name]
+            values = snapshot.head.results[name]
             _paint_rows(painter, snapshot, style, lay, name, values, range(len(values)))
             return
         faint = mixed(theme.empty, theme.tensor(name), 0.22)
@@ -203,7 +201,7 @@ def _paint_rows(
     top, bottom = lay.row_y(rows.start), lay.row_y(rows.stop)
     whole = QRectF(box.left(), top, box.width(), bottom - top)
     sheet.draw(painter, whole, QRectF(0, 0, 1, 1))
-    if name != "O" and numbers_fit(style, box.width(), lay.cell[1]):
+    if "value" not in TENSORS[name].axes and numbers_fit(style, box.width(), lay.cell[1]):
         shown = Shown(values, words, low, high)
         paint_numbers(painter, shown, style, lay, name, rows, range(1), (rows.start, 0))
 

@@ -10,6 +10,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen
 
 from simulator.problem.scenario import Faults
+from simulator.program.algorithms import TENSORS
 from simulator.program.faults import fault_labels
 from simulator.run.cell_values import row_numbers
 from simulator.run.snapshot import Snapshot
@@ -69,8 +70,8 @@ def paint_wrong(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
             _paint_marks(painter, tile, style, lay, "S", visit.rows, visit.cols.start, whole)
     every = range(snapshot.program.workload.seqlen_q)
     known = every if snapshot.head is not None else visit.rows
-    there = {"m", "l", "O"} if snapshot.head is not None else row_numbers(snapshot).keys()
-    for name, marks in (("m", wrong.m[:, None]), ("l", wrong.l[:, None]), ("O", wrong.o)):
+    there = wrong.results if snapshot.head is not None else row_numbers(snapshot)
+    for name, marks in wrong.results.items():
         if name in there:
             _paint_marks(painter, marks, style, lay, name, known, 0, (known, range(1)))
 
@@ -102,7 +103,7 @@ def _paint_marks(
     """
     box = lay.boxes[name]
     top, bottom = lay.row_y(rows.start), lay.row_y(rows.stop)
-    if name == "S":
+    if TENSORS[name].of_pairs:
         left, right = lay.col_x(first_col), lay.col_x(first_col + marks.shape[1])
         box = lay.tile(*within)
     else:

@@ -15,7 +15,7 @@ from math import ceil, floor
 from PySide6.QtCore import QPointF, QRectF
 
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.run.snapshot import Cell
 from simulator.run.trace import DETAIL_CELLS, DETAIL_TILES
 from ui.look.theme import Style
@@ -165,11 +165,11 @@ class BoardLayout:
     def place(self, cell: Cell) -> QRectF:
         """Return the visible part of one cell, at least a pixel of it; null where none is."""
         name, along = cell.tensor, range(cell.row, cell.row + 1)
-        if name == "S":
+        if cell.spec.of_pairs:
             return self.tile(along, range(cell.col, cell.col + 1))
         box = self.boxes[name]
         first, last = (cell.col / self.depth(name), (cell.col + 1) / self.depth(name))
-        if name in "KV":
+        if "key" in cell.at:
             deep = QRectF(box.left(), box.top() + first * box.height(), box.width(),
                           (last - first) * box.height())  # fmt: skip
             return self.col_band(name, along).intersected(_snapped_in(box, deep))
@@ -187,9 +187,7 @@ class BoardLayout:
 
     def depth(self, name: str) -> int:
         """Return how many numbers of a row or key lie side by side in a box."""
-        return {"Q": self.shape[2], "K": self.shape[2], "V": self.shape[3], "O": self.shape[3]}.get(
-            name, 1
-        )
+        return {"depth": self.shape[2], "value": self.shape[3]}.get(TENSORS[name].axes[-1], 1)
 
 
 def is_detailed(workload: Workload) -> bool:
@@ -255,9 +253,9 @@ def revealing(layout: BoardLayout, cell: Cell) -> View:
     """Return the view moved as far as it takes to show a cell, no further than to the middle."""
     x, y = layout.view.x, layout.view.y
     rows, keys = layout.visible
-    if cell.tensor not in "KV" and not y <= cell.row <= y + rows - 1:
-        y = cell.row + 0.5 - rows / 2
-    key = {"S": cell.col, "K": cell.row, "V": cell.row}.get(cell.tensor)
+    row, key = cell.at.get("row"), cell.at.get("key")
+    if row is not None and not y <= row <= y + rows - 1:
+        y = row + 0.5 - rows / 2
     if key is not None and not x <= key <= x + keys - 1:
         x = key + 0.5 - keys / 2
     return clamped(layout.shape, View(layout.view.zoom, x, y))
@@ -319,10 +317,10 @@ def locate(layout: BoardLayout, point: QPointF) -> Cell | None:
             continue
         row = _index(layout.view.y + (point.y() - box.top()) / layout.cell[1], layout.shape[0])
         key = _index(layout.view.x + (point.x() - box.left()) / layout.cell[0], layout.shape[1])
-        depth = layout.depth(name)
-        if name == "S":
+        depth, spec = layout.depth(name), TENSORS[name]
+        if spec.of_pairs:
             return Cell(name, row, key)
-        if name in "KV":
+        if "key" in spec.axes:
             return Cell(name, key, _index((point.y() - box.top()) / box.height() * depth, depth))
         return Cell(name, row, _index((point.x() - box.left()) / box.width() * depth, depth))
     return None

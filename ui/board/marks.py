@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
+from simulator.program.algorithms import TENSORS
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.layout import BoardLayout
 from ui.board.scores import numbers_fit
@@ -23,17 +24,15 @@ def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     """Outline the current row and column block in all their boxes, what just moved thicker."""
     theme, visit = style.theme, snapshot.visit
     at_work, moved = tensors_at_work(snapshot), moved_rows(snapshot)
-    for name in ("K", "V", "Q", "O"):
-        last = "O" if name == "O" else ""
-        first = "m" if name == "O" else name
-        own = visit.cols if name in "KV" else visit.rows
-        if name not in at_work and not (name == "O" and snapshot.in_softmax_launch):
+    for names in (["K"], ["V"], ["Q"], ["m", "l", "LSE", "O"]):
+        if not at_work & {*names}:
             continue
-        if snapshot.in_softmax_launch:
-            last = "l"
-        names = {"O", "m", "l", "LSE"} if name == "O" else {name}
+        first, name = names[0], names[-1]
+        last = "l" if snapshot.in_softmax_launch else name
+        by_key = "key" in TENSORS[name].axes
+        own = visit.cols if by_key else visit.rows
         moves = [rows for tensor, rows in moved.items() if tensor in names]
-        band = lay.col_band(name, own) if name in "KV" else lay.row_band(first, own, last)
+        band = lay.col_band(first, own) if by_key else lay.row_band(first, own, last)
         colour = theme.tensor(name)
         if moves and moves[0] != own:  # cleared in HBM: rows of other blocks
             other = lay.row_band(first, moves[0], last)
@@ -132,9 +131,9 @@ def paint_hover(painter: QPainter, style: Style, lay: BoardLayout, hit: Cell) ->
     """Outline the cell under the pointer and, for a score, its row of Q and column of Kᵀ."""
     ink = QColor(style.theme.text)
     row, key = range(hit.row, hit.row + 1), range(hit.col, hit.col + 1)
-    if hit.tensor == "S":
+    if hit.spec.of_pairs:
         bands = [lay.tile(row, key), lay.row_band("Q", row), lay.col_band("K", key)]
-    elif hit.tensor in "KV":
+    elif "key" in hit.at:
         bands = [lay.col_band(hit.tensor, row)]
     else:
         bands = [lay.row_band(hit.tensor, row)]

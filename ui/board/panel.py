@@ -232,7 +232,7 @@ class BoardPanel(QWidget):
         dragged, self._pressed, self._dragging = self._dragging, None, False
         self.unsetCursor()
         hit = self._hit_at(event.position())
-        if not dragged and hit is not None and hit.tensor not in "KV":
+        if not dragged and hit is not None and "row" in hit.at:
             self.row_chosen.emit(hit.row)
         if not dragged and hit is not None:
             self.cell_chosen.emit(hit)
@@ -241,7 +241,7 @@ class BoardPanel(QWidget):
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Choose the tile under the pointer."""
         hit = self._hit_at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and hit is not None and hit.tensor == "S":
+        if event.button() == Qt.MouseButton.LeftButton and hit is not None and hit.spec.of_pairs:
             assert self._snapshot is not None  # there is no hit without one
             w = self._snapshot.program.workload
             self.tile_chosen.emit(hit.row // w.rows, hit.col // w.cols)

@@ -95,7 +95,7 @@ def paint_partial_mark(
         return
     left, height = _lse_width(style, place), place.height() / len(rows)
     x, wide = place.left(), float(left)
-    if cell.tensor == "O_partial":
+    if "value" in cell.at:
         wide = (place.width() - left) / depth
         x += left + cell.col * wide
     top = place.top() + (cell.row - rows.start) * height

@@ -142,7 +142,7 @@ def _ring(point: Pointer, place: QRectF, style: Style, lay: BoardLayout) -> QRec
         return QRectF(place.left(), top, place.width(),
                       min(place.bottom() + away, box.bottom() + over) - top)  # fmt: skip
     ring = place.adjusted(-away, -away, away, away)
-    if point.cell is not None and point.cell.tensor != "S":
+    if point.cell is not None and not point.cell.spec.of_pairs:
         box = lay.boxes[point.cell.tensor].adjusted(-2, -2, 2, 2)
         if ring.width() <= box.width():
             ring.moveLeft(min(max(ring.left(), box.left()), box.right() - ring.width()))

@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from simulator.base.dtypes import F32
 from simulator.problem.tiling import TileGrid
+from simulator.program.algorithms import TENSORS
 from simulator.run.snapshot import Snapshot
 from ui.board.layout import NUMBER_CELL, BoardLayout, number_size
 from ui.board.state import Area, current_values, past_areas
@@ -301,7 +302,7 @@ def paint_numbers(
     seen = lay.visible_rows()
     rows = range(max(rows.start, seen.start), min(rows.stop, seen.stop))
     width, left = box.width() / lay.depth(name), box.left()
-    if name == "S":
+    if TENSORS[name].of_pairs:
         seen, width, left = lay.visible_keys(), lay.cell[0], lay.col_x(0)
         cols = range(max(cols.start, seen.start), min(cols.stop, seen.stop))
     font = style.code_font(number_size(style, width, lay.cell[1]))

@@ -67,7 +67,7 @@ def tensors_at_work(snapshot: Snapshot) -> frozenset[str]:
         return frozenset("O")
     if not snapshot.stores_scores:
         return frozenset("QKVO")
-    return frozenset(("QK", "", "VO")[snapshot.visit.launch])
+    return frozenset(("QK", "ml", "VO")[snapshot.visit.launch])
 
 
 def moved_rows(snapshot: Snapshot) -> dict[str, range]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from math import isclose, isinf, isnan, sqrt
+from math import isclose, isinf, sqrt
 
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.run.cell_values import (
+    cell_name,
     cell_value,
     in_current_tile,
     is_wrong,
-    row_numbers,
-    stored_output,
     was_visited,
 )
 from simulator.run.snapshot import Cell, Snapshot
@@ -175,13 +174,12 @@ def describe(snapshot: Snapshot, hit: Cell) -> str:
         found = cell_value(snapshot, hit)
         held = f" = {number_text(found.value)}" if found.value is not None else ""
         return f"{found.name}{held}{DOT if held else ': '}{found.state}"
-    if hit.tensor == "S":
+    if hit.spec.of_pairs:
         return _score_text(snapshot, hit.row, hit.col)
-    if hit.tensor in "QKV":
-        values = {"Q": snapshot.q, "K": snapshot.k, "V": snapshot.v}[hit.tensor]
-        value = float(values[hit.row, hit.col])
+    if hit.tensor in snapshot.inputs:
+        value = float(snapshot.inputs[hit.tensor][hit.row, hit.col])
         text = f"{hit.tensor}[{hit.row}, {hit.col}] = {number_text(value)}"
-        token = w.query_token(hit.row) if hit.tensor == "Q" else _key_token(w, hit.row)
+        token = w.query_token(hit.row) if "row" in hit.at else _key_token(w, hit.row)
         return text + (f"{DOT}“{token}”" if token else "")
     return _result_text(snapshot, hit)
 
@@ -243,34 +241,20 @@ def _product(w: Workload, row: int, key: int) -> str:
 
 def _result_text(snapshot: Snapshot, hit: Cell) -> str:
     """Return what m, l or O hold in a row."""
-    w, visit = snapshot.program.workload, snapshot.visit
-    symbol = "ℓ" if hit.tensor == "l" else hit.tensor
-    name = f"O[{hit.row}, {hit.col}]" if hit.tensor == "O" else f"{symbol}[{hit.row}]"
+    w, visit, name = snapshot.program.workload, snapshot.visit, cell_name(hit)
     token = w.query_token(hit.row)
     tail = f"{DOT}“{token}”" if token else ""
-    head = snapshot.head
-    if head is not None:
-        column = {"m": head.m, "l": head.l, "O": head.o[:, hit.col]}[hit.tensor]
-        if hit.tensor == "O" and hit.row in visit.rows:
-            column = stored_output(snapshot, column)
-        value = float(column[hit.row])
-    elif hit.row in visit.rows:
-        found = row_numbers(snapshot).get(hit.tensor)
-        value = float("nan") if found is None else float(found[hit.row - visit.rows.start, hit.col])
-    else:
+    value = cell_value(snapshot, hit).value
+    if snapshot.head is None and hit.row not in visit.rows:
         return f"{name}: numbers are shown for the current row block{tail}"
-    if isnan(value) and not is_wrong(snapshot, hit):
+    if value is None:
         return f"{name}: not computed yet{tail}"
+    running = algorithm_of(w).normalises_last and hit.row in visit.rows and not snapshot.normalised
     meaning = {
         "m": f"largest score of row {hit.row} so far",
         "l": "sum of exp(S − m) so far",
-        "O": "",
+        "O": "not divided by ℓ yet" if running else "",
     }[hit.tensor]
-    running = algorithm_of(w).normalises_last and hit.row in visit.rows and not snapshot.normalised
-    if hit.tensor == "O" and running:
-        meaning = "not divided by ℓ yet"
-    if hit.tensor != "O" and is_wrong(snapshot, hit):
-        meaning = "wrong"
-    elif is_wrong(snapshot, hit):
-        meaning = f"{meaning}, wrong" if meaning else "wrong"
+    if is_wrong(snapshot, hit):
+        meaning = f"{meaning}, wrong" if meaning and "value" in hit.at else "wrong"
     return f"{name} = {number_text(value)}" + (f"{DOT}{meaning}" if meaning else "") + tail

@@ -27,6 +27,7 @@ from simulator.program.ops import (
     Scores,
 )
 from simulator.program.state import ChipTile, Move
+from simulator.program.tensors import symbol
 from simulator.program.tile_program import TileProgram, Visit
 from ui.look.draw import text_width
 from ui.look.theme import Style
@@ -36,7 +37,6 @@ _GROWTH = 1.35
 _ROOM_TO_GROW = 0.62
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-_SYMBOLS = {"l": "ℓ"}
 _PER_ROW_BLOCK = ("Q", "O", "LSE")
 _PER_COLUMN_BLOCK = ("K", "V")
 _SQUARE = ("S", "P")
@@ -65,11 +65,6 @@ _CHIPS: dict[type[Op], _Chip] = {
     MergeSum: _Chip("ℓ = Σw", short="ℓ"),
     MergeOutputs: _Chip("O = ΣwO", short="ΣwO"),
 }
-
-
-def symbol(name: str) -> str:
-    """Return a tensor or statistic as the papers write it."""
-    return _SYMBOLS.get(name, name)
 
 
 def tensor_names(name: str) -> tuple[str, ...]:

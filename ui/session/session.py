@@ -346,7 +346,7 @@ class Session(QObject):
         if cell is not None and (self.trace is None or not exists(self.trace.workload, cell)):
             return
         self._cell = cell
-        if cell is not None and cell.tensor not in "KV":
+        if cell is not None and "row" in cell.at:
             self._row = cell.row
         self._ask()
 

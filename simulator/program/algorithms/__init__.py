@@ -6,6 +6,7 @@ from simulator.problem.intervals import Intervals
 from simulator.problem.scenario import Algorithm
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import flash1, flash2, naive, split_kv
+from simulator.program.tensors import COMMON, INPUTS
 from simulator.program.tile_program import TileAlgorithm, TileProgram
 
 ALGORITHMS: dict[str, TileAlgorithm] = {
@@ -16,6 +17,13 @@ BASELINE = naive.ALGORITHM
 """What the others are compared with."""
 USUAL = flash2.ALGORITHM
 """What a scenario runs that names none."""
+
+
+TENSORS = {
+    spec.name: spec
+    for spec in (*INPUTS, *COMMON, *(own for each in ALGORITHMS.values() for own in each.tensors))
+}
+"""All tensors, by name."""
 
 
 def beside(name: str) -> tuple[Algorithm, ...]:

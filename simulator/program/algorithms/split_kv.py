@@ -169,6 +169,6 @@ ALGORITHM = TileAlgorithm(
     compared=False,
     tensors=(
         TensorSpec("O_partial", ("split", "row", "value")),
-        TensorSpec("LSE_partial", ("split", "row")),
+        TensorSpec("LSE_partial", ("split", "row"), -np.inf),
     ),
 )

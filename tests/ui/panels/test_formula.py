@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from simulator.run.cell_values import cell_value, exists
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
+from tests.simulator.program.test_split_kv import run, split
 from tests.ui.panels.test_memory import ALGORITHMS, demo, every_op, painted, snapshots
 from ui.look.draw import text_width
 from ui.look.formula import formula
@@ -62,6 +63,16 @@ def test_every_op_has_a_line_with_its_citation(name: str) -> None:
         assert all(line.reached for line in current)
         shared = softmax_lines(now, report)
         assert [line for line in model.lines if line in shared] == list(shared)
+
+
+def test_what_splits_that_see_nothing_leave_is_named_once_with_what_stands_there() -> None:
+    now = run(split(demo("causal").workload.scenario, 4)).snapshot(0, 0)
+    (line,) = (one for one in formula_lines(now, row_report(now, 0)) if one.current)
+    assert "".join(piece.text for piece in line.choices[0]) == "O_partial = 0, LSE_partial = −∞"
+    assert line.latex == (
+        r"O_{\mathrm{partial}} \leftarrow 0,\; "
+        r"\mathrm{LSE}_{\mathrm{partial}} \leftarrow -\infty"
+    )
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

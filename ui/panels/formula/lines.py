@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.base.dtypes import F32
+from simulator.program.algorithms import TENSORS
 from simulator.program.ops import Op
+from simulator.program.tensors import symbol
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum
 from simulator.run.provenance import explain
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
 from ui.look.formula import typeset
-from ui.look.names import move_name, op_label, symbol
+from ui.look.names import move_name, op_label
 from ui.look.units import exact_text, number_text, plural
 from ui.panels.update_lines import (
     Piece,
@@ -137,16 +139,12 @@ def _moving_line(snapshot: Snapshot, row: int) -> UpdateLine:
     """Return a line for an op that moves tiles or starts a row block."""
     op, w = snapshot.op, snapshot.program.workload
     if op.starts:
-        names = [symbol(tile.name) for tile in op.allocates] or [
-            symbol(move.tensor) for move in op.moves
-        ]
-        starts = {"m": "−∞", "LSE": "−∞"}
-        words = ", ".join(f"{name} = {starts.get(name, '0')}" for name in names)
-        latex = r"m \leftarrow -\infty,\; \ell \leftarrow 0,\; O \leftarrow 0"
-        if "m" not in names:
-            latex = r"O \leftarrow 0"
-        if "LSE" in names:
-            latex = r"O \leftarrow 0,\; \mathrm{LSE} \leftarrow -\infty"
+        names = dict.fromkeys([tile.name for tile in op.allocates] or [m.tensor for m in op.moves])
+        words = ", ".join(f"{symbol(n)} = {'−∞' if TENSORS[n].empty else 0}" for n in names)
+        latex = r",\; ".join(
+            _LATEX.get(n, n) + r" \leftarrow " + (r"-\infty" if TENSORS[n].empty else "0")
+            for n in names
+        )
         return UpdateLine(latex, (plain(words), plain("…")), True, True)
     arrow = r"\;\leftarrow\; \mathrm{HBM}" if op.loads else r"\;\rightarrow\; \mathrm{HBM}"
     tensors = r",\, ".join(_LATEX.get(move.tensor, move.tensor) for move in op.moves)
@@ -154,9 +152,9 @@ def _moving_line(snapshot: Snapshot, row: int) -> UpdateLine:
     for count in (4, 2, 1):
         pieces: list[Piece] = []
         for move in op.moves:
-            if move.tensor in "QKV" and op.loads:
-                values = {"Q": snapshot.q, "K": snapshot.k, "V": snapshot.v}[move.tensor]
-                at = row if move.tensor == "Q" else snapshot.visit.cols.start
+            if move.tensor in snapshot.inputs and op.loads:
+                values = snapshot.inputs[move.tensor]
+                at = row if "row" in TENSORS[move.tensor].axes else snapshot.visit.cols.start
                 pieces += _input_pieces(move.tensor, at, values[at], count)
         choices.append(tuple(pieces))
     moved = " ".join(move_name(move, w) for move in op.moves)

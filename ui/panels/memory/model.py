@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import BASELINE, tile_program
+from simulator.program.tensors import symbol
 from simulator.run.snapshot import Snapshot
 from simulator.study.compare import AtScale
-from ui.look.names import (
-    chip_name,
-    move_name,
-    symbol,
-)
+from ui.look.names import chip_name, move_name
 from ui.look.units import bytes_text, count_text, factor_text
 
 _KIB = 1024

@@ -12,13 +12,14 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF, Qt
 
 from simulator.program.algorithms import ALGORITHMS
+from simulator.program.tensors import symbol
 from simulator.program.tile_program import TileProgram
 from simulator.study.compare import at_scale
 from simulator.study.traffic_curve import Curve, RunTraffic
 from ui.board.scores import clipped
 from ui.look.boundaries import boundaries
 from ui.look.draw import RIGHT, draw_text, mixed, text_width
-from ui.look.names import first_that_fits, fitting, symbol
+from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style, Theme
 from ui.look.units import bytes_text, count_text, factor_text
 

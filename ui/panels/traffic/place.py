@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
+from simulator.program.tensors import symbol
 from simulator.program.tile_program import Counters, TileProgram
 from simulator.study.traffic_curve import RunTraffic
 from ui.look.draw import card, draw_text, fitted, text_width
-from ui.look.names import symbol
 from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text
 from ui.panels.traffic.painter import TrafficLayout, heights, traffic_layout

@@ -5,11 +5,15 @@ in says in a protocol of its own what it asks of it.
 """
 
 import ast
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from pytest_archon import archrule
+
+from simulator.program.algorithms import TENSORS
+from simulator.program.ops import Op
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDER = {
@@ -108,6 +112,12 @@ MOST_NAMES = 17
 """The rows of scenarios, papers and shots, of four algorithms; it may only become less."""
 
 
+OPS = {op.name for op in Op.__subclasses__()}
+NUMBERS = {*TENSORS, *(name for op in Op.__subclasses__() for name in op.recorded), "factor"}
+MOST_COMPARED = {"op": 1, "number": 44}
+"""The one is no op: a key of lessons is "clear", too. They may only become less."""
+
+
 def named(tree: ast.Module) -> int:
     """Return how often code names an algorithm, by a string or a name of its own."""
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
@@ -119,13 +129,62 @@ def named(tree: ast.Module) -> int:
     )
 
 
-def test_who_needs_to_know_an_algorithm_asks_it() -> None:
+def compared(tree: ast.Module, is_name: Callable[[str], bool]) -> int:
+    """Return how often code compares with a literal name, or looks one up in a dict on the spot."""
+
+    def literals(node: ast.expr | None) -> Iterator[str]:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        for part in getattr(node, "elts", ()):  # of a tuple, list or set
+            yield from literals(part)
+
+    def cases(node: ast.AST) -> list[ast.expr | None]:
+        match node:
+            case ast.Compare():
+                return [node.left, *node.comparators]
+            case ast.BinOp(op=ast.BitAnd()):
+                return [node.left, node.right]
+            case ast.MatchValue():
+                return [node.value]
+            case ast.Subscript() | ast.Attribute() if isinstance(node.value, ast.Dict):
+                return node.value.keys
+        return []
+
+    found = (case for node in ast.walk(tree) for case in cases(node))
+    return sum(any(map(is_name, literals(case))) for case in found)
+
+
+def counts(count_in: Callable[[ast.Module], int]) -> dict[str, int]:
+    """Return what is counted in each file that is not an algorithm's own."""
     paths = [path for package in ORDER for path in (ROOT / package).rglob("*.py")]
-    counts = {
+    return {
         name: count
         for path in paths
         if not (name := path.relative_to(ROOT).as_posix()).startswith(THEIR_OWN)
-        and (count := named(ast.parse(path.read_text(encoding="utf-8"))))
+        and (count := count_in(ast.parse(path.read_text(encoding="utf-8"))))
     }
-    assert sum(counts.values()) <= MOST_NAMES, counts
+
+
+def test_who_needs_to_know_an_algorithm_asks_it() -> None:
+    found = counts(named)
+    assert sum(found.values()) <= MOST_NAMES, found
     assert named(ast.parse("if w.algorithm == 'naive' or flash1: pass")) == 2
+
+
+def is_number(word: str) -> bool:
+    """Return whether a word names a number of a run, or some of its tensors by their letters."""
+    return word in NUMBERS or set() < set(word) <= set("QKVSPO")
+
+
+@pytest.mark.parametrize(("kind", "is_name"), [("op", OPS.__contains__), ("number", is_number)])
+def test_who_needs_to_know_an_op_or_a_tensor_asks_it(
+    kind: str, is_name: Callable[[str], bool]
+) -> None:
+    found = counts(lambda tree: compared(tree, is_name))
+    assert sum(found.values()) <= MOST_COMPARED[kind], found
+
+
+def test_comparisons_are_counted() -> None:
+    code = "a == 'S'; b in ('x', 'alpha'); {'m': 1}[c]; {'l': 1}.get(d); e('O'); f['P'] = 'Q'"
+    assert compared(ast.parse(code), is_number) == 4
+    assert compared(ast.parse("op.name in {'load', 'row max'} & done"), OPS.__contains__) == 1

@@ -87,7 +87,7 @@ class OpEngine:
                     l[:, visit.j :] = state.chip.get("l", nothing["l"])[:, None]
             stored = state.hbm.get("LSE")
             lse = log_sum_exp(m[:, -1], l[:, -1]) if stored is None else stored[0]
-            o = state.hbm["O"][0] if "O" in state.hbm else nothing["O"]
+            o = state.hbm.get("O", nothing["O"][None])[0]
             if not algorithm_of(w).normalises_each_tile:
                 o = round_to(o.astype(np.float32), w.dtype)
         walk = _Walk(visits, tuple(kept))

@@ -27,7 +27,7 @@ def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         align = RIGHT if name in "KVQ" else LEFT if name == "O" else CENTRE
         own = lay.boxes[name]
         left, right = max(own.left(), box.left()), min(own.right(), box.right())
-        if name in "QO" and text_width(font, text) <= right - left:
+        if name in sized and text_width(font, text) <= right - left:
             box, align = QRectF(left, box.top(), right - left, box.height()), CENTRE
         draw_text(painter, box, text, font, style.theme.tensor(name), align)
     _paint_sharing(painter, snapshot, style, lay)

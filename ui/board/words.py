@@ -134,7 +134,6 @@ def _usual_scale(w: Workload) -> bool:
 def _tile_phrase(snapshot: Snapshot) -> str:
     visit = snapshot.visit
     where = f"tile ({visit.i}, {visit.j})"
-    held = {tile.name for tile in snapshot.on_chip}
     if snapshot.in_softmax_launch:
         where = f"row block {visit.i}"
         if snapshot.stored("P"):
@@ -154,9 +153,9 @@ def _tile_phrase(snapshot: Snapshot) -> str:
         return f"S of {where} {'written to HBM' if snapshot.stored('S') else 'in registers'}"
     # Weights of a row sum to 1 only after the division by its sum, which O alone goes through.
     weights = f"P = exp(S − m) of {where}"
-    if held & {"S", "P"}:
-        return f"{weights if 'P' in held else f'S of {where}'} in registers"
-    return f"{weights} added to O, then dropped"
+    if snapshot.made("O"):
+        return f"{weights} added to O, then dropped"
+    return f"{f'S of {where}' if snapshot.weights is None else weights} in registers"
 
 
 def describe(snapshot: Snapshot, hit: Cell) -> str:

@@ -133,6 +133,17 @@ def seconds_to(program: TileProgram, cursor: Cursor, by: Granularity) -> float:
     return seconds_of(program.ops(cursor.visit)[cursor.op])
 
 
+def follows(program: TileProgram, before: Cursor, cursor: Cursor) -> bool:
+    """Return whether a cursor is exactly one op after another."""
+    return _step_op(program, before, forward=True) == cursor != before
+
+
+def seconds_between(program: TileProgram, before: Cursor, cursor: Cursor) -> float:
+    """Return how long the way from one cursor to another lasts at speed 1, as one step."""
+    by_op = follows(program, before, cursor)
+    return seconds_to(program, cursor, Granularity.OP if by_op else Granularity.TILE)
+
+
 def advanced(program: TileProgram, head: Playhead, seconds: float, by: Granularity) -> Playhead:
     """Return the playhead some time later, in the time that the steps on the way take.
 

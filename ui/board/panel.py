@@ -68,6 +68,7 @@ class BoardPanel(QWidget):
         """Whether a card says what is under the pointer: until the run goes on without it."""
         self._style = Style(DARK)
         self._snapshot: Snapshot | None = None
+        self._before: Snapshot | None = None
         self._row: int | None = None
         self._view = View()
         self._pointer: QPointF | None = None
@@ -93,19 +94,35 @@ class BoardPanel(QWidget):
         row: int | None,
         selected: Cell | None = None,
         points: tuple[Pointer, ...] = (),
+        before: Snapshot | None = None,
     ) -> None:
-        """Show a snapshot, one query row and one cell of it marked, and what a lesson points at."""
-        before = self._snapshot
-        if before is None or _shape(before) != _shape(snapshot):
+        """Show a snapshot, one query row and one cell of it marked, and what a lesson points at.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            The state.
+        row : int or None
+            The query row.
+        selected : Cell or None
+            The cell.
+        points : tuple of Pointer
+            What a lesson points at.
+        before : Snapshot or None
+            The state that it is moved to from; None: it is shown at once.
+        """
+        self._before = before
+        shown = self._snapshot
+        if shown is None or _shape(shown) != _shape(snapshot):
             # Another problem: the old view, and a drag of it, mean nothing there.
             self._view, self._pressed, self._dragging = View(), None, False
             self.unsetCursor()
-        stepped = before is not None and before.cursor != snapshot.cursor
+        stepped = shown is not None and shown.cursor != snapshot.cursor
         if stepped and not self.moving.isActive():
             self.reads_out = False  # it would lie over what the step does
         self._snapshot, self._row = snapshot, row
         self._follows = self._follows or self._sees_tile()
-        if before is None or before.visit != snapshot.visit:
+        if shown is None or shown.visit != snapshot.visit:
             self._follow()
         words = header_choices(snapshot)[0]
         if selected is not None:
@@ -123,6 +140,9 @@ class BoardPanel(QWidget):
         self.setAccessibleDescription(words)
         self._read_pointer()
         self.update()
+
+    def show_share(self, share: float) -> None:
+        """Show how much of the op that led here has been done, 0 to 1."""
 
     def set_style(self, style: Style) -> None:
         """Take new colours or sizes."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Generic
 
-from PySide6.QtCore import QEasingCurve, QRectF, QSize, QVariantAnimation
+from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QWidget
 
 from simulator.lesson.tables import ChooseTable
-from simulator.program.playback import Granularity, step
 from simulator.run.snapshot import Snapshot
 from ui.look.theme import DARK, Style
 from ui.session.view import Model, View
 
 SMALLEST = QSize(320, 150)
 """Smallest size of most panels."""
-MOTION_MS = 300
-"""How long tiles move: LOOK allows 400."""
 
 
 class Panel(QWidget, Generic[Model]):
@@ -52,8 +49,8 @@ class Panel(QWidget, Generic[Model]):
         self.style_now = style
         self.update()
 
-    def set_motion(self, motion: bool) -> None:
-        """Animate pictures, or show every state as it is; most panels are never animated."""
+    def show_share(self, share: float) -> None:
+        """Show how much of the op has been done, 0 to 1; most panels show states only."""
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen; most panels have nothing to choose."""
@@ -64,7 +61,7 @@ class Panel(QWidget, Generic[Model]):
 
 
 class MovingPanel(Panel[Model]):
-    """A panel whose picture moves for a moment after one op forwards, if motion is on.
+    """A panel whose picture moves while an op is being done, if motion is on.
 
     A new snapshot ends a motion at once: what is shown is always the latest state.
     """
@@ -73,41 +70,25 @@ class MovingPanel(Panel[Model]):
         # Painters make their text smaller if there is less space than they want.
         super().__init__(name, title, QSize(smallest.width(), round(0.78 * smallest.height())))
         self.snapshot: Snapshot | None = None
-        self.motion = True
-        self.animation = QVariantAnimation(self)
-        self.animation.setDuration(MOTION_MS)
-        self.animation.setStartValue(0.0)
-        self.animation.setEndValue(1.0)
-        self.animation.setEasingCurve(QEasingCurve.Type.InOutCubic)
-        self.animation.valueChanged.connect(lambda _: self.update())
+        self.before: Snapshot | None = None
+        """The state that the snapshot is moved to from; None if it is shown at once."""
+        self.phase = 1.0
+        """The share of the current op that has been done, 0 to 1."""
+        self._moves = False
 
-    @property
-    def phase(self) -> float:
-        """The share of the current op's move that is done, 0 to 1."""
-        running = self.animation.state() == QVariantAnimation.State.Running
-        return float(self.animation.currentValue()) if running else 1.0
-
-    def set_motion(self, motion: bool) -> None:
-        self.motion = motion
-        if not motion:
-            self.animation.stop()
-            self.update()
-
-    def take(self, snapshot: Snapshot, *, moves: bool) -> None:
-        """Show a new state; with a motion if it is one op further and `moves` says so."""
-        before, self.snapshot = self.snapshot, snapshot
-        self.animation.stop()
-        if self.motion and moves and self.isVisible() and _is_next(before, snapshot):
-            self.animation.start()
+    def take(self, snapshot: Snapshot, before: Snapshot | None, *, moves: bool) -> None:
+        """Show a new state, and what moves from the one before if `moves` says that it does."""
+        self.snapshot, self.before, self._moves = snapshot, before, moves
+        self.phase = 1.0 if before is None else 0.0
         self.update()
+
+    def show_share(self, share: float) -> None:
+        if self.before is not None and share != self.phase:
+            self.phase = share
+            if self._moves:
+                self.update()
 
     def cleared(self, painter: QPainter) -> QRectF:
         """Clear the panel; return the place inside its margins."""
         self.clear(painter)
         return QRectF(self.rect()).adjusted(8, 6, -8, -6)
-
-
-def _is_next(before: Snapshot | None, now: Snapshot) -> bool:
-    if before is None or before.program is not now.program:
-        return False
-    return step(now.program, before.cursor, Granularity.OP) == now.cursor != before.cursor

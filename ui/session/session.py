@@ -16,36 +16,30 @@ from simulator.base.errors import InputError, refuse, safe_text
 from simulator.lesson.places import Pointer
 from simulator.problem.scenario import Scenario, load_scenario, save_scenario
 from simulator.program.playback import (
-    SECONDS_PER_OP,
-    SPEEDS,
     Cursor,
-    Granularity,
     clamped,
-    end_of_visit,
     first_cursor,
-    last_cursor,
-    step,
 )
 from simulator.run.cell_values import exists, moved_cell
-from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
-from simulator.study.compare import EngineRun, at_scale, run_all
+from simulator.study.compare import EngineRun, run_all
 from ui.safety.heap import give_back
 from ui.session.engines import Engines
 from ui.session.history import Aside, Change, File, Steps, carried, kept_cell, retitled
 from ui.session.model_choice import ModelChoice
+from ui.session.playing import Playing
 from ui.session.reading import Reading
 from ui.session.runs import Runs, Stop
 from ui.session.tasks import Report, Tasks
-from ui.session.view import Need, View, nothing
+from ui.session.view import Need, View, make_view, nothing
 from ui.session.worker import Worker
 
 Accept = Callable[[Trace], None]
 """Receives a trace when it is built."""
 
 
-class Session(QObject):
+class Session(Playing):
     """Takes what the user wants and gives immutable views.
 
     The user wants a new scenario or a new cursor; the `Worker` computes both. A scenario that
@@ -60,9 +54,6 @@ class Session(QObject):
     """The `InputError` of a scenario that cannot be used."""
     withdrawn = Signal()
     """What was refused is no longer there where it was typed."""
-    playing_changed = Signal(bool)
-    settings_changed = Signal()
-    """Granularity or speed."""
     file_changed = Signal()
     """The scenario's file, or whether it differs from what is saved."""
     fell_back = Signal(str)
@@ -70,15 +61,19 @@ class Session(QObject):
     working = Signal(bool)
     """Whether the engine has been at work for long enough to say so."""
 
-    def __init__(self, engine: str | Engines = "auto", parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(
+        self,
+        engine: str | Engines = "auto",
+        parent: QObject | None = None,
+        *,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(parent, now)
         self.engines = Engines(engine) if isinstance(engine, str) else engine
         self.file = File()
         self.model_choice = ModelChoice(self)
         self.trace: Trace | None = None
         self.view: View | None = None
-        self.granularity = Granularity.OP
-        self.speed = 1.0
         self.undo_group = QUndoGroup(self)
         self.undo_group.setActiveStack(Steps(self.undo_group))
         self.undo_group.cleanChanged.connect(self.file_changed)
@@ -100,8 +95,6 @@ class Session(QObject):
         self.runs = Runs(self)
         self._patience = QTimer(self, singleShot=True, interval=250)
         self._patience.timeout.connect(self._tell_working)
-        self._clock = QTimer(self)
-        self._clock.timeout.connect(self.play_step)
 
     # --- scenarios ------------------------------------------------------------------------
 
@@ -306,35 +299,12 @@ class Session(QObject):
         """The cursor that was asked for last; the view follows."""
         return self._cursor
 
-    def go(self, cursor: Cursor) -> None:
-        """Show the nearest existing cursor."""
+    def go(self, cursor: Cursor, seconds: float | None = None) -> None:
+        """Show the nearest existing cursor; a motion to it lasts no longer than `seconds`."""
         if self.trace is not None:
             self._cursor = clamped(self.trace.program, cursor)
+            self.clock.follow(self.trace.program, self._cursor, seconds)
             self._ask()
-
-    def go_to_tile(self, i: int, j: int) -> None:
-        """Show tile (i, j) of the current head and launch, if it is visited."""
-        if self.trace is None:
-            return
-        program = self.trace.program
-        here = program.visit(self._cursor.visit)
-        index = program.index(here.head, i, j, here.launch)
-        if index is not None:
-            self.go(end_of_visit(program, index))
-
-    def step(self, forward: bool = True, by: Granularity | None = None) -> None:
-        """Go one step forwards or backwards."""
-        if self.trace is not None:
-            self.go(step(self.trace.program, self._cursor, by or self.granularity, forward))
-
-    def first(self) -> None:
-        """Go to the start."""
-        self.go(first_cursor())
-
-    def last(self) -> None:
-        """Go to the end."""
-        if self.trace is not None:
-            self.go(last_cursor(self.trace.program))
 
     def choose_row(self, row: int) -> None:
         """Explain another query row."""
@@ -374,74 +344,27 @@ class Session(QObject):
         needs, points = tuple(self._needs), self._points
         if trace is None:
             return
+        self.clock.follow(trace.program, cursor)
 
         def job() -> tuple[Trace, View, tuple[Cursor, Stop] | None]:
             found = (cursor, seek()) if seek else None
             at = found[1].cursor if found else cursor
-            snapshot = trace.snapshot(at.visit, at.op)
-            report = row_report(snapshot, row)
-            at_scale(trace.program)  # kept with the run: painters would be long in finding it
-            made = {need: need.make(trace, snapshot, report) for need in needs}
-            return trace, View(snapshot, report, cell, made, points), found
+            return trace, make_view(trace, at, row, cell, needs, points), found
 
         self._submit("view", job)
 
     # --- playing --------------------------------------------------------------------------
 
-    @property
-    def playing(self) -> bool:
-        """Whether the run plays."""
-        return self._clock.isActive()
-
-    def play(self, on: bool) -> None:
-        """Start or stop playing; at the end it starts over."""
-        if on == self.playing or self.trace is None:
-            return
-        if on:
-            if self._cursor == last_cursor(self.trace.program):
-                self.first()
-            self._clock.start(self._interval())
-        else:
-            self._clock.stop()
-        self.playing_changed.emit(on)
-
-    def set_speed(self, speed: float) -> None:
-        """Set how fast to play."""
-        self.speed = speed
-        self._clock.setInterval(self._interval())
-        self.settings_changed.emit()
-
-    def change_speed(self, faster: bool) -> None:
-        """Choose the next higher or lower speed."""
-        place = SPEEDS.index(self.speed) + (1 if faster else -1)
-        self.set_speed(SPEEDS[min(max(place, 0), len(SPEEDS) - 1)])
-
-    def set_granularity(self, granularity: Granularity) -> None:
-        """Set how far a step goes."""
-        self.granularity = granularity
-        self.settings_changed.emit()
-
-    def _interval(self) -> int:
-        return max(16, round(1000 * SECONDS_PER_OP / self.speed))
-
-    def play_step(self) -> None:
-        """Play one step, unless the engine is behind."""
-        assert self.trace is not None
-        if self._worker.busy:  # the engine is behind: wait for it rather than skip tiles
-            return
-        if self._cursor == last_cursor(self.trace.program):
-            self.play(False)
-        elif not self.runs.breakpoints:
-            self.step()
-        else:
-            target = step(self.trace.program, self._cursor, self.granularity)
-            self._ask(self.runs.step_to(self.trace, self._cursor, target))
+    def play_on(self, cursor: Cursor, seek: Callable[[], Stop] | None = None) -> None:
+        self._cursor = cursor
+        self._ask(seek)
 
     def _arrive(self, asked: Cursor, stop: Stop) -> bool:
         """Move the cursor to the end of a step of playing, unless it has been moved since."""
         if self._cursor != asked:
             return False
         self._cursor = stop.cursor
+        self.clock.found(stop.cursor)
         if stop.condition is not None:
             self.play(False)
             self.runs.stopped.emit(stop.condition.words)
@@ -492,8 +415,9 @@ class Session(QObject):
         elif kind == "view":
             trace, view, found = cast(tuple[Trace, View, tuple[Cursor, Stop] | None], result)
             if trace is self.trace and (found is None or self._arrive(*found)):
-                self.view = view
-                self.view_changed.emit(view)
+                self.view = self.clock.shown(view, self.view)
+                self.view_changed.emit(self.view)
+                self.clock.tell_shown(self.view)
 
     def _failed(self, kind: str, error: Exception) -> None:
         if kind == "trace":
@@ -534,7 +458,7 @@ class Session(QObject):
 
     def close(self) -> None:
         """Stop playing and working."""
-        self._clock.stop()
+        self.clock.stop()
         self.tasks.close()
         self.reading.close()
         for worker in (self._worker, *self._others):

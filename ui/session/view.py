@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from simulator.lesson.places import Pointer
-from simulator.run.row_report import RowReport
+from simulator.program.playback import Cursor
+from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace
+from simulator.study.compare import at_scale
 
 Model = TypeVar("Model")
 
@@ -53,6 +55,9 @@ class View:
         What the visible panels need beyond the snapshot; `model` returns one of them with its type.
     points : tuple of Pointer
         What a lesson points at.
+    before : Snapshot or None
+        The state that was shown before, if the snapshot is one op after it and the motion between
+        them is shown; None: the snapshot is shown at once.
     """
 
     snapshot: Snapshot
@@ -60,6 +65,7 @@ class View:
     cell: Cell | None = None
     models: Mapping[Need[Any], Any] = field(default_factory=dict)
     points: tuple[Pointer, ...] = ()
+    before: Snapshot | None = None
 
     def model(self, need: Need[Model]) -> Model:
         """Return what was made for a need.
@@ -76,3 +82,19 @@ class View:
     def has(self, need: Need[Any]) -> bool:
         """Return whether what a panel needs is there."""
         return need.make is nothing or need in self.models
+
+
+def make_view(
+    trace: Trace,
+    at: Cursor,
+    row: int,
+    cell: Cell | None,
+    needs: tuple[Need[Any], ...],
+    points: tuple[Pointer, ...],
+) -> View:
+    """Compute what is shown at a cursor, in the engine's thread."""
+    snapshot = trace.snapshot(at.visit, at.op)
+    report = row_report(snapshot, row)
+    at_scale(trace.program)  # kept with the run: painters would be long in finding it
+    made = {need: need.make(trace, snapshot, report) for need in needs}
+    return View(snapshot, report, cell, made, points)

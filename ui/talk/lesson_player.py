@@ -9,11 +9,12 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError, refuse
 from simulator.lesson.reader import Lesson, ResolvedStep, lesson_after, load_lesson, resolve_step
-from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between
+from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_between
 from simulator.run.trace import Trace
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.lesson_text import FORMATS
 from ui.session.history import Aside
+from ui.session.motion import TICK_MS
 from ui.session.session import Session
 from ui.session.worker import Worker
 from ui.talk.caption import LessonEnd
@@ -66,12 +67,13 @@ class LessonPlayer(QObject):
         self.step: ResolvedStep | None = None
         self.revealed = False
         self.ended = False
-        self.motion = True
         self._kept: Aside | None = None
         self._wanted = 0
         self._known: dict[int, ResolvedStep] = {}
         self._path: list[Cursor] = []
         self._at = Cursor(0, 0)
+        self._pace: float | None = None
+        """Seconds for each picture of a walk; None while a step plays, at the session's speed."""
         self._worker = Worker(self)
         self._worker.finished.connect(self._resolved)
         self._worker.failed.connect(self._failed)
@@ -240,12 +242,12 @@ class LessonPlayer(QObject):
             self.revealed = bool(step.answer) and not forward
         self.step_changed.emit(step)
         here = session.cursor if session.trace and session.scenario == step.scenario else None
-        if not self.motion:
+        if not session.motion:
             self._arrive()
         elif step.start is not None and forward:
-            self._walk_from(step.start, PLAY_STEPS, SECONDS_PER_OP / session.speed)
+            self._walk_from(step.start, PLAY_STEPS, None)
         elif before is not None and here is not None and here != step.cursor:
-            self._walk_from(here, WALK_STEPS, 0.0)
+            self._walk_from(here, WALK_STEPS, WALK_SECONDS)
         else:
             self._arrive()
         after = step.number + 1
@@ -258,7 +260,7 @@ class LessonPlayer(QObject):
         assert step is not None
         self.session.show_place(step.scenario, step.cursor, step.row, step.points)
 
-    def _walk_from(self, start: Cursor, most: int, seconds: float) -> None:
+    def _walk_from(self, start: Cursor, most: int, longest: float | None) -> None:
         """Show `start`, and move on from there to the place of the step.
 
         Parameters
@@ -267,8 +269,8 @@ class LessonPlayer(QObject):
             Where the way starts.
         most : int
             Most pictures.
-        seconds : float
-            How long each is shown; 0: so that all of them take at most `WALK_SECONDS`.
+        longest : float or None
+            Most seconds that they all take; None: each takes as long as it takes to play it.
         """
         step = self.step
         assert step is not None
@@ -277,26 +279,35 @@ class LessonPlayer(QObject):
             if self.step is step:
                 path = path_between(trace.program, start, step.cursor, most)
                 self._path, self._at = list(path), start
-                pace = seconds or min(WALK_SECONDS / max(len(path), 1), SECONDS_PER_OP / 2)
-                self._clock.start(round(1000 * pace))
+                self._pace = longest and min(longest / max(len(path), 1), SECONDS_PER_OP / 2)
+                self._clock.start(round(1000 * (self._pace or SECONDS_PER_OP / self.session.speed)))
 
         self.session.show_place(step.scenario, start, step.row, then=begin)
 
     def _walk(self) -> None:
-        """Show one more picture, unless the engine is behind or the user has gone elsewhere."""
+        """Show one more picture, unless the last one is still to come or the user has left."""
         step, session = self.step, self.session
-        if session.busy:
+        if session.busy or session.share < 1:
+            self._clock.start(TICK_MS)
             return
         elsewhere = session.cursor != self._at or session.playing
         if step is None or elsewhere or session.scenario != step.scenario:
             self._stop()
             return
-        self._at = self._path.pop(0) if self._path else step.cursor
+        before, self._at = self._at, self._path.pop(0) if self._path else step.cursor
         if self._at == step.cursor:
             self._stop()
             self._arrive()
         else:
-            session.go(self._at)
+            seconds = self._pace or self._seconds(before)
+            self._clock.start(round(1000 * seconds))
+            session.go(self._at, seconds)
+
+    def _seconds(self, before: Cursor) -> float:
+        """Return how long it takes to play the way from a cursor to the current one."""
+        trace = self.session.trace
+        assert trace is not None
+        return seconds_between(trace.program, before, self._at) / self.session.speed
 
     def _stop(self) -> None:
         self._clock.stop()

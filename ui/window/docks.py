@@ -56,7 +56,6 @@ class Docks(QObject):
         self._window = window
         self._session = session
         self._style: Style | None = None
-        self._motion = True
         self._panels: dict[str, Panel[Any]] = {}
         self._titles: list[DockTitle] = []
         self._styled: dict[str, Style] = {}
@@ -121,7 +120,6 @@ class Docks(QObject):
         name = spec.name
         if name not in self._panels:
             panel = self._panels[name] = spec.make(self._session)
-            panel.set_motion(self._motion)
             self._restyle(name)
             self.by_name[name].setWidget(panel)
             panel.show()  # a dock in sight does not do so by itself
@@ -168,7 +166,9 @@ class Docks(QObject):
     def _show(self, spec: PanelSpec[Any], view: View) -> None:
         # A panel may have needed something only after the view was asked for.
         if view.has(spec.need):
-            self.panel(spec.name).show_view(view, view.model(spec.need))
+            panel = self.panel(spec.name)
+            panel.show_view(view, view.model(spec.need))
+            panel.show_share(self._session.share)
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
@@ -184,11 +184,10 @@ class Docks(QObject):
             self._styled[name] = self._style
             self.panel(name).set_style(self._style)
 
-    def set_motion(self, on: bool) -> None:
-        """Animate pictures or not."""
-        self._motion = on
-        for panel in self._panels.values():
-            panel.set_motion(on)
+    def show_share(self, share: float) -> None:
+        """Show in every visible panel how much of the op has been done."""
+        for name in self._seen:
+            self._panels[name].show_share(share)
 
     def choose(self, layout: str, choices: ChooseTable) -> None:
         """Choose in the panels of a layout what a lesson asks for.

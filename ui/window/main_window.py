@@ -190,6 +190,8 @@ class MainWindow(LessonWindow):
     def _connect(self) -> None:
         session, bar, undo = self.session, self.transport, self.session.undo_group
         session.view_changed.connect(self._show_view)
+        session.moved.connect(self.board.show_share)
+        session.moved.connect(self.docks.show_share)
         session.trace_changed.connect(self._show_trace)
         session.refused.connect(self.show_error)
         session.playing_changed.connect(self._show_playing)
@@ -232,7 +234,9 @@ class MainWindow(LessonWindow):
     # --- showing --------------------------------------------------------------------------
 
     def _show_view(self, view: View) -> None:
-        self.board.show_snapshot(view.snapshot, view.report.row, view.cell, view.points)
+        self.board.show_snapshot(
+            view.snapshot, view.report.row, view.cell, view.points, view.before
+        )
         self.transport.show_snapshot(view.snapshot)
         self.docks.show_view(view)
 
@@ -406,9 +410,8 @@ class MainWindow(LessonWindow):
         self.desk.fit_later()
 
     def set_motion(self, on: bool) -> None:
-        """Animate moves or not."""
-        self.settings.motion = self.lessons.player.motion = on
-        self.docks.set_motion(on)
+        """Show how ops move, or states only."""
+        self.settings.motion = self.session.motion = on
 
     def full_screen(self, on: bool) -> None:
         """Fill the screen or not."""

@@ -240,23 +240,26 @@ def panel() -> Iterator[MemoryPanel]:
     widget.deleteLater()
 
 
-def test_motion_only_one_op_on_and_never_queued(panel: MemoryPanel) -> None:
+def test_it_moves_from_the_state_before_and_only_then(panel: MemoryPanel) -> None:
     trace = demo("flash2")
-    running = panel.animation.State.Running
-    panel.show_snapshot(trace.snapshot(0, 0))
-    assert panel.animation.state() != running, "nothing was shown before"
     assert trace.program.ops(1)[0].loads
-    panel.show_snapshot(trace.snapshot(0))
-    assert panel.animation.state() != running, "a jump shows its end"
-    panel.show_snapshot(trace.snapshot(1, 0))
-    assert panel.animation.state() == running
-    assert panel.animation.duration() <= 400
-    panel.show_snapshot(trace.snapshot(5))
-    assert panel.animation.state() != running, "a new state ends the motion"
-    assert panel.phase == 1
-    panel.set_motion(False)
-    panel.show_snapshot(trace.snapshot(6, 0))
-    assert panel.animation.state() != running
+    before, now = trace.snapshot(0), trace.snapshot(1, 0)
+    panel.show_snapshot(before)
+    panel.show_share(0.5)
+    assert panel.phase == 1, "a state that is shown at once is whole"
+    whole = panel.grab().toImage()
+    panel.show_snapshot(now, before)
+    assert panel.phase == 0
+    pictures = []
+    for share in (0.3, 0.6, 1.0):
+        panel.show_share(share)
+        assert panel.phase == share
+        pictures.append(panel.grab().toImage())
+    assert pictures[0] != pictures[1] != pictures[2]
+    panel.show_snapshot(now)
+    assert panel.grab().toImage() == pictures[2]
+    panel.show_snapshot(before)
+    assert panel.grab().toImage() == whole
     assert "requested bytes" in panel.accessibleDescription()
 
 

@@ -360,15 +360,20 @@ def test_panel_shows_and_moves(qtbot: object) -> None:
     panel = SoftmaxPanel()
     panel.resize(420, 312)
     panel.show()
-    running = panel.animation.State.Running
     trace = demo("flash2")
     names = [op.name for op in trace.program.ops(1)]
-    at = names.index("row max")
-    for op, moves in ((at - 1, False), (at, True), (at + 1, False)):
+    for name, moves in (("scores", True), ("row max", True), ("exponentials", False)):
+        op = names.index(name)
         now = trace.snapshot(1, op)
-        panel.show_snapshot(now, row_report(now, 0))
-        assert (panel.animation.state() == running) is moves
+        rises = now.tile.m > now.tile.m_prev
+        report = row_report(now, now.visit.rows.start + int(np.argmax(rises)))
+        panel.show_snapshot(now, report, trace.snapshot(1, op - 1))
+        pictures = []
+        for share in (0.3, 0.6, 1.0):
+            panel.show_share(share)
+            pictures.append(panel.grab().toImage())
+        assert (pictures[0] != pictures[1] != pictures[2]) is moves, name
     panel.grab()
-    assert panel.accessibleDescription().startswith("row 0, ")
+    assert panel.accessibleDescription().startswith(f"row {report.row}, ")
     panel.close()
     panel.deleteLater()

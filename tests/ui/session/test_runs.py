@@ -152,6 +152,13 @@ def test_breakpoints_are_listed_and_removed(open_window, qtbot):
     assert not bar.stop_button.isEnabled()
 
 
+def pass_a_second(session):
+    """Let a session's clock go on by a second at once, and stand still from then on."""
+    now = session.clock.now() + 1.0
+    session.clock.now = lambda: now
+    session.clock.tick()
+
+
 @pytest.mark.parametrize("by", [Granularity.OP, Granularity.TILE, Granularity.HEAD])
 @pytest.mark.parametrize(
     "condition", [AtTile(2, 1), MaximumChanged(), TileSkipped(), AtOp("normalise")], ids=str
@@ -220,7 +227,8 @@ def test_what_the_user_does_while_playing_wins(open_window, monkeypatch):
     monkeypatch.setattr(Finder, "find", slow)
     session.runs.toggle(AtTile(1, 0))
     session.set_granularity(Granularity.HEAD)
-    session.play_step()
+    session.play(True)
+    pass_a_second(session)
     assert started.wait(10)
     session.go(Cursor(5, 1))
     go_on.set()
@@ -233,7 +241,9 @@ def test_choosing_a_row_while_playing_keeps_the_place(open_window):
     window = open_window("causal")
     session = window.session
     session.runs.toggle(AtRow(63))
-    session.play_step()
+    session.set_speed(0.5)
+    session.play(True)
+    pass_a_second(session)
     session.choose_row(3)
     session.settle()
     assert session.cursor in (Cursor(0, 0), Cursor(0, 1))  # the step may have been replaced
@@ -276,7 +286,7 @@ def test_stopping_to_play_ends_a_long_search(open_window, qtbot, monkeypatch):
     monkeypatch.setattr(Finder, "find", endless)
     session.runs.toggle(MaximumChanged())
     session.play(True)
-    session.play_step()
+    pass_a_second(session)
     assert started.wait(5)
     session.play(False)
     session.settle()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QPaintEvent
 
+from simulator.program.playback import eased
 from simulator.program.tile_program import TileProgram
 from simulator.run.snapshot import Snapshot
 from ui.panels.base import MovingPanel
@@ -25,11 +26,11 @@ class MemoryPanel(MovingPanel[None]):
         self._baseline: tuple[TileProgram, int] | None = None
 
     def show_view(self, view: View, model: None = None) -> None:
-        self.show_snapshot(view.snapshot)
+        self.show_snapshot(view.snapshot, view.before)
 
-    def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Show a state."""
-        self.take(snapshot, moves=bool(snapshot.op.moves))
+    def show_snapshot(self, snapshot: Snapshot, before: Snapshot | None = None) -> None:
+        """Show a state, and the state that it is moved to from."""
+        self.take(snapshot, before, moves=bool(snapshot.op.moves))
         model = memory_model(snapshot)
         self.setAccessibleDescription(model.words)
 
@@ -46,5 +47,5 @@ class MemoryPanel(MovingPanel[None]):
                 baseline = self.baseline_bytes(self.snapshot.program)
                 paint_memory(
                     painter, self.snapshot, self.style_now, place,
-                    baseline_bytes=baseline, phase=self.phase,
+                    baseline_bytes=baseline, phase=eased(self.phase),
                 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QPaintEvent
 
+from simulator.program.playback import eased
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from ui.panels.base import MovingPanel
@@ -30,12 +31,14 @@ class SoftmaxPanel(MovingPanel[None]):
         self.report: RowReport | None = None
 
     def show_view(self, view: View, model: None = None) -> None:
-        self.show_snapshot(view.snapshot, view.report)
+        self.show_snapshot(view.snapshot, view.report, view.before)
 
-    def show_snapshot(self, snapshot: Snapshot, report: RowReport) -> None:
-        """Show a state and the row chosen."""
+    def show_snapshot(
+        self, snapshot: Snapshot, report: RowReport, before: Snapshot | None = None
+    ) -> None:
+        """Show a state and the row chosen, and the state that it is moved to from."""
         self.report = report
-        self.take(snapshot, moves=snapshot.op.name in MOVING_OPS)
+        self.take(snapshot, before, moves=snapshot.op.name in MOVING_OPS)
         figures = (error_words(snapshot, report)[0], rescale_words(snapshot, report))
         self.setAccessibleDescription(", ".join((f"row {report.row}", *figures)))
 
@@ -44,5 +47,6 @@ class SoftmaxPanel(MovingPanel[None]):
             place = self.cleared(painter)
             if self.snapshot is not None and self.report is not None:
                 paint_softmax(
-                    painter, self.snapshot, self.report, self.style_now, place, phase=self.phase
-                )
+                    painter, self.snapshot, self.report, self.style_now, place,
+                    phase=eased(self.phase),
+                )  # fmt: skip

@@ -1,0 +1,272 @@
+"""The one clock of a session: how far playing is, and what moves between two states."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+
+from simulator.program.playback import (
+    Cursor,
+    Granularity,
+    Playhead,
+    advanced,
+    first_cursor,
+    follows,
+    seconds_to,
+    share,
+)
+from simulator.program.tile_program import TileProgram
+from simulator.run.snapshot import Snapshot
+from ui.session.view import View
+
+if TYPE_CHECKING:
+    from ui.session.playing import Playing
+
+TICK_MS = 16
+"""About 60 ticks a second, and only while something moves or plays."""
+LONGEST_TICK = 10.0
+"""Most seconds that pass between two ticks: a machine that has slept does not play on."""
+MADE_UP = 0.25
+"""Most seconds of waiting for a search for breakpoints that playing makes up for.
+
+If searching takes longer than playing, each search would otherwise be longer than the last.
+"""
+
+
+class Clock(QObject):
+    """Moves a playhead, and says how much of the op that is shown has been done.
+
+    While a run plays, the playhead follows the time that has passed, whether pictures keep up or
+    not: only the newest cursor is asked for, and its op is shown as far as the playhead is. When
+    the run does not play, a state that is one op after the one shown before is moved to from when
+    it is shown.
+
+    Parameters
+    ----------
+    session : Playing
+        Whose cursor is moved.
+    now : callable
+        Returns the time in seconds, which never goes back.
+    """
+
+    moved = Signal(float)
+    """The share of the shown op that has been done; told only while something moves."""
+
+    def __init__(self, session: Playing, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(session)
+        self._session = session
+        self.now = now
+        self.share = 1.0
+        """How much of the op that led to the shown state has been done; 1 at rest."""
+        self.speed = 1.0
+        self.playing = False
+        self._motion = True
+        self._program: TileProgram | None = None
+        self._head = Playhead(first_cursor(), 0.0)
+        self._told = 1.0
+        self._waits = False
+        """Whether the step to the playhead's cursor begins only when its view is shown."""
+        self._pace: float | None = None
+        """Most seconds that the step takes, whatever the speed."""
+        self._target: Playhead | None = None
+        """Where the playhead will be if the search finds no breakpoint."""
+        self._owed = 0.0
+        """Seconds at speed 1 that have passed during a search."""
+        self._last = 0.0
+        self._timer = QTimer(self, interval=TICK_MS, timerType=Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self.tick)
+
+    @property
+    def running(self) -> bool:
+        """Whether something plays or moves."""
+        return self._timer.isActive()
+
+    @property
+    def motion(self) -> bool:
+        """Whether what leads from one state to the next is shown."""
+        return self._motion
+
+    @motion.setter
+    def motion(self, on: bool) -> None:
+        self._motion = on
+        self._tell()
+
+    # --- what is asked for ------------------------------------------------------------------
+
+    def follow(self, program: TileProgram, cursor: Cursor, pace: float | None = None) -> None:
+        """Note which cursor has been asked for; another one ends what is under way.
+
+        Parameters
+        ----------
+        program : TileProgram
+            The run.
+        cursor : Cursor
+            The cursor.
+        pace : float, optional
+            Most seconds that a motion to it lasts.
+        """
+        if program is self._program and cursor == self._head.cursor:
+            return
+        self._program, self._head, self._pace = program, Playhead(cursor, 0.0), pace
+        self._waits = not self.playing
+        self._owed, self._last = 0.0, self.now()
+
+    def finish(self) -> None:
+        """Do the rest of what is under way at once."""
+        if self._program is not None and not self._waits:
+            self._end_step()
+            self._tell()
+
+    # --- what is shown ----------------------------------------------------------------------
+
+    def shown(self, view: View, before: View | None) -> View:
+        """Return a new view with the state that it goes on from, and set its share.
+
+        Parameters
+        ----------
+        view : View
+            The new view, without that state.
+        before : View or None
+            The view that it replaces.
+        """
+        start = self._start(view, before)
+        if self._waits and self._is_at(view):
+            self._waits, self._last = False, self.now()
+            if start is None:
+                self._end_step()
+        view = replace(view, before=start)
+        self._told, self.share = self.share, self._share(view)
+        if self.share < 1:
+            self._run()
+        return view
+
+    def tell_shown(self, view: View) -> None:
+        """Tell the share of a new view, after the view itself has been told."""
+        if view.before is not None or self.share != self._told:
+            self.moved.emit(self.share)
+
+    def _start(self, view: View, before: View | None) -> Snapshot | None:
+        """Return the state from which a view goes on; None where nothing moves."""
+        if not self._motion or before is None or not self._is_at(view):
+            return None
+        if _is_next(before.snapshot, view.snapshot):
+            by_op = not self.playing or self._session.granularity is Granularity.OP
+            return before.snapshot if by_op else None
+        same = before.snapshot.cursor == view.snapshot.cursor and self._is_at(before)
+        # Another row of the same state has been chosen, for example.
+        return before.before if same and not self._waits and self.share < 1 else None
+
+    def _is_at(self, view: View) -> bool:
+        """Return whether a view shows the playhead's cursor, and not one that came before."""
+        snapshot = view.snapshot
+        return snapshot.program is self._program and snapshot.cursor == self._head.cursor
+
+    def _share(self, view: View | None) -> float:
+        if view is None or view.before is None or not self._motion:
+            return 1.0
+        if self._program is None or self._waits or not self._is_at(view):
+            return 1.0
+        return share(self._program, self._head, Granularity.OP)
+
+    def _tell(self) -> None:
+        now = self._share(self._session.view)
+        if now != self.share:
+            self.share = now
+            self.moved.emit(now)
+
+    # --- time -------------------------------------------------------------------------------
+
+    def play(self, on: bool) -> None:
+        """Let time lead from step to step, or only to the end of the step under way."""
+        self.playing, self._owed = on, 0.0
+        if on:
+            assert self._program is not None
+            if not self._waits:
+                lasts = seconds_to(self._program, self._head.cursor, self._session.granularity)
+                self._head = replace(self._head, done=min(self._head.done, lasts))
+            self._waits = False
+            self._run()
+
+    def stop(self) -> None:
+        """Stop for good."""
+        self.playing = False
+        self._timer.stop()
+
+    def tick(self) -> None:
+        """Let the time pass that has passed."""
+        now = self.now()
+        passed, self._last = min(now - self._last, LONGEST_TICK), now
+        if self.playing:
+            self._play(passed * self.speed)
+        elif not self._waits:
+            self._move(passed)
+        self._tell()
+        if not self.playing and (self._waits or self._ended):
+            self._timer.stop()
+
+    def _run(self) -> None:
+        if not self._timer.isActive():
+            self._last = self.now()
+            self._timer.start()
+
+    def _move(self, passed: float) -> None:
+        """Go on with the op under way, to its end at most."""
+        lasts = self._lasts
+        speed = max(self.speed, lasts / self._pace) if self._pace else self.speed
+        done = min(self._head.done + passed * speed, lasts)
+        self._head = replace(self._head, done=done)
+
+    def _play(self, seconds: float) -> None:
+        """Let seconds at speed 1 pass; ask for the newest cursor."""
+        session, trace = self._session, self._session.trace
+        assert trace is not None
+        stops = bool(session.runs.breakpoints)
+        if stops:
+            self._owed = min(self._owed + seconds, max(seconds, MADE_UP * self.speed))
+            if session.busy:
+                return
+            seconds, self._owed = self._owed, 0.0
+        by = session.granularity
+        head = advanced(trace.program, self._head, seconds, by)
+        if head.cursor == self._head.cursor:
+            if head == self._head and seconds > 0:  # the end of the run
+                session.play(False)
+            self._head = head
+        elif stops:
+            self._end_step()
+            self._target = head
+            here = self._head.cursor
+            session.play_on(here, session.runs.step_to(trace, here, head.cursor))
+        else:
+            self._head = head
+            session.play_on(head.cursor)
+
+    def found(self, cursor: Cursor) -> None:
+        """Go on from the cursor at which a search has ended."""
+        target, self._target = self._target, None
+        if target is not None and target.cursor == cursor:
+            self._head = target
+        elif cursor != self._head.cursor:  # a breakpoint comes first
+            self._head = Playhead(cursor, 0.0)
+
+    @property
+    def _lasts(self) -> float:
+        assert self._program is not None
+        return seconds_to(self._program, self._head.cursor, Granularity.OP)
+
+    @property
+    def _ended(self) -> bool:
+        return self._program is None or self._head.done >= self._lasts
+
+    def _end_step(self) -> None:
+        self._head = replace(self._head, done=self._lasts)
+
+
+def _is_next(before: Snapshot, now: Snapshot) -> bool:
+    """Return whether a state is exactly one op after another of the same run."""
+    same = before.program is now.program
+    return same and follows(now.program, before.cursor, now.cursor)

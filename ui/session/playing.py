@@ -1,0 +1,151 @@
+"""The part of a session that steps and plays: how far, how fast, and by which clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from simulator.program.playback import (
+    SPEEDS,
+    Cursor,
+    Granularity,
+    end_of_visit,
+    first_cursor,
+    last_cursor,
+    step,
+)
+from simulator.run.trace import Trace
+from ui.session.motion import Clock
+from ui.session.view import View
+
+if TYPE_CHECKING:
+    from ui.session.runs import Runs, Stop
+
+
+class Playing(QObject):
+    """Goes through a run, step by step or as time passes; a `Session` shows what it comes to.
+
+    Parameters
+    ----------
+    parent : QObject or None
+        Owner.
+    now : callable
+        Returns the time in seconds, which never goes back.
+    """
+
+    moved = Signal(float)
+    """The new `share`, about 60 times a second while something moves, and never otherwise."""
+    playing_changed = Signal(bool)
+    settings_changed = Signal()
+    """Granularity or speed."""
+
+    trace: Trace | None
+    view: View | None
+    runs: Runs
+
+    def __init__(self, parent: QObject | None, now: Callable[[], float]) -> None:
+        super().__init__(parent)
+        self.granularity = Granularity.OP
+        self.clock = Clock(self, now)
+        self.clock.moved.connect(self.moved)
+
+    # --- what shows it ----------------------------------------------------------------------
+
+    @property
+    def cursor(self) -> Cursor:
+        """The cursor that was asked for last; the view follows."""
+        raise NotImplementedError
+
+    @property
+    def busy(self) -> bool:
+        """Whether the engine is at work."""
+        raise NotImplementedError
+
+    def go(self, cursor: Cursor, seconds: float | None = None) -> None:
+        """Show the nearest existing cursor; a motion to it lasts no longer than `seconds`."""
+        raise NotImplementedError
+
+    def play_on(self, cursor: Cursor, seek: Callable[[], Stop] | None = None) -> None:
+        """Show the cursor that playing has reached, or where a search from there ends."""
+        raise NotImplementedError
+
+    # --- steps ------------------------------------------------------------------------------
+
+    def go_to_tile(self, i: int, j: int) -> None:
+        """Show tile (i, j) of the current head and launch, if it is visited."""
+        if self.trace is None:
+            return
+        program = self.trace.program
+        here = program.visit(self.cursor.visit)
+        index = program.index(here.head, i, j, here.launch)
+        if index is not None:
+            self.go(end_of_visit(program, index))
+
+    def step(self, forward: bool = True, by: Granularity | None = None) -> None:
+        """Go one step forwards or backwards."""
+        if self.trace is not None:
+            to = step(self.trace.program, self.cursor, by or self.granularity, forward)
+            if to == self.cursor:
+                self.clock.finish()
+            self.go(to)
+
+    def first(self) -> None:
+        """Go to the start."""
+        self.go(first_cursor())
+
+    def last(self) -> None:
+        """Go to the end."""
+        if self.trace is not None:
+            self.go(last_cursor(self.trace.program))
+
+    # --- playing ----------------------------------------------------------------------------
+
+    @property
+    def share(self) -> float:
+        """How much of the op that led to what is shown has been done; 1 if nothing moves."""
+        return self.clock.share
+
+    @property
+    def motion(self) -> bool:
+        """Whether ops are seen to move; otherwise only states are shown, at the same times."""
+        return self.clock.motion
+
+    @motion.setter
+    def motion(self, on: bool) -> None:
+        self.clock.motion = on
+
+    @property
+    def speed(self) -> float:
+        """How fast everything moves."""
+        return self.clock.speed
+
+    @property
+    def playing(self) -> bool:
+        """Whether the run plays."""
+        return self.clock.playing
+
+    def play(self, on: bool) -> None:
+        """Start or stop playing; at the end it starts over. An op under way is shown to its end."""
+        if on == self.playing or self.trace is None:
+            return
+        if on and self.cursor == last_cursor(self.trace.program):
+            self.first()
+        self.clock.play(on)
+        self.playing_changed.emit(on)
+
+    def set_speed(self, speed: float) -> None:
+        """Set how fast everything moves."""
+        self.clock.speed = speed
+        self.settings_changed.emit()
+
+    def change_speed(self, faster: bool) -> None:
+        """Choose the next higher or lower speed."""
+        place = SPEEDS.index(self.speed) + (1 if faster else -1)
+        self.set_speed(SPEEDS[min(max(place, 0), len(SPEEDS) - 1)])
+
+    def set_granularity(self, granularity: Granularity) -> None:
+        """Set how far a step goes."""
+        self.granularity = granularity
+        self.settings_changed.emit()

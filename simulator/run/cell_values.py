@@ -125,12 +125,6 @@ def was_visited(snapshot: Snapshot, i: int, j: int) -> bool:
     return (i, j) < (visit.i, visit.j) if by_rows else (j, i) < (visit.j, visit.i)
 
 
-def is_visible(w: Workload, cell: Cell) -> bool:
-    """Return whether the mask lets the row of a cell of S see its key."""
-    row, key = range(cell.row, cell.row + 1), range(cell.col, cell.col + 1)
-    return bool(w.mask.visible(row, key)[0, 0])
-
-
 def _score_value(snapshot: Snapshot, cell: Cell) -> CellValue:
     w, visit = snapshot.program.workload, snapshot.visit
     i, j = cell.row // w.rows, cell.col // w.cols

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
 from simulator.engines.protocol import Tile
@@ -53,15 +51,6 @@ class Cell:
         """Where it lies along each axis of its tensor but the splits."""
         axes = [axis for axis in self.spec.axes if axis != "split"]
         return dict(zip(axes, (self.row, self.col), strict=False))
-
-
-class TileState(IntEnum):
-    """What has been done with a tile of the score matrix at a cursor."""
-
-    SKIPPED = 0
-    PENDING = 1
-    CURRENT = 2
-    USED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,31 +273,3 @@ class Snapshot:
         """Simulated time so far on the chosen GPU, from the requested bytes and the FLOPs."""
         w = self.program.workload
         return time_estimate(w.gpu, self.counters.bytes, self.counters.flops, w.dtype)
-
-
-def tile_states(program: TileProgram, visit: Visit) -> NDArray[np.uint8]:
-    """Return the `TileState` of every tile of the head at a visit, uint8 of shape (Tr, Tc)."""
-    states = np.minimum(program.workload.grid.kinds(), 1)
-    if program.algorithm.stores_scores:
-        states[:] = TileState.PENDING
-    launch = program.launches[visit.launch]
-    if launch.combines:
-        states[states == TileState.PENDING] = TileState.USED
-        return states
-    if launch.whole_rows:
-        states[states == TileState.PENDING] = TileState.USED
-        seen = states[visit.i] == TileState.USED
-        states[visit.i, seen] = TileState.CURRENT
-        return states
-    if program.launches[visit.launch].by_rows:
-        past = states[: visit.i]
-        row = states[visit.i, : visit.j]
-    else:
-        past = states[:, : visit.j]
-        row = states[: visit.i, visit.j]
-    past[past == TileState.PENDING] = TileState.USED
-    row[row == TileState.PENDING] = TileState.USED
-    states[visit.i, visit.j] = TileState.CURRENT
-    if visit.launch:  # naive: S and P of the earlier launches are in HBM
-        states[states == TileState.PENDING] = TileState.USED
-    return states

@@ -16,8 +16,8 @@ from ui.export.composed import paint_scene, scene_style
 from ui.look.theme import Style, Theme
 from ui.panels.softmax.painter import MOVING_OPS
 
-Paint = Callable[[QPainter, Snapshot, RowReport, Style, QRectF, float, bool], None]
-"""It is also given the phase of the op's moves, and whether to fill the background."""
+Paint = Callable[..., None]
+"""As `paint_scene`: with the phase of the op's moves, and whether to fill the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +42,13 @@ class SceneSpec:
     moves: Callable[[Snapshot], bool]
 
 
-def _whole(
-    painter: QPainter,
-    snapshot: Snapshot,
-    report: RowReport,
-    style: Style,
-    rect: QRectF,
-    phase: float,
-    ground: bool,
-) -> None:
-    paint_scene(painter, snapshot, report, style, rect, phase=phase, ground=ground)
-
-
 def _board(
     painter: QPainter,
     snapshot: Snapshot,
     report: RowReport,
     style: Style,
     rect: QRectF,
+    *,
     phase: float,
     ground: bool,
 ) -> None:
@@ -77,7 +66,7 @@ SCENES = {
     spec.name: spec
     for spec in (
         SceneSpec(
-            "scene", "Board, memory and softmax", _whole,
+            "scene", "Board, memory and softmax", paint_scene,
             lambda s: bool(s.op.moves) or s.op.name in MOVING_OPS,
         ),
         SceneSpec("board", "Board alone", _board, lambda s: False),
@@ -99,4 +88,5 @@ def paint_moment(
     """Draw a scene over a picture of that size, from its corner."""
     style = scene_style(theme, QSizeF(*size))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    SCENES[scene].paint(painter, snapshot, report, style, QRectF(0, 0, *size), phase, ground)
+    place = QRectF(0, 0, *size)
+    SCENES[scene].paint(painter, snapshot, report, style, place, phase=phase, ground=ground)

@@ -15,9 +15,10 @@ from simulator.run.cell_values import cell_value, exists
 from simulator.run.explanation import Number
 from simulator.run.provenance import explain
 from simulator.run.row_report import row_report
-from simulator.run.snapshot import Cell, Snapshot, TileState, tile_states
+from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
 from tests.helpers.runs import scenarios
+from tests.helpers.tile_states import TileState, tile_states
 from tests.simulator.program.test_split_kv import SPLITS, even, run, split
 
 

@@ -20,7 +20,6 @@ from simulator.problem.workload import Inputs
 from simulator.program.ops import Op
 from simulator.program.tile_program import TileProgram
 from simulator.run.row_report import row_report
-from simulator.run.snapshot import TileState, tile_states
 from tests.helpers.op_by_op import run_op_by_op
 from tests.helpers.runs import (
     ALGORITHMS,
@@ -33,6 +32,7 @@ from tests.helpers.runs import (
     trace_of,
     visits_in_order,
 )
+from tests.helpers.tile_states import TileState, tile_states
 from tests.helpers.tiles import NUMBERS
 
 # --- seeking -------------------------------------------------------------------------------

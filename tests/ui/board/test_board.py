@@ -14,8 +14,9 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from simulator.base.assets import ASSETS
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
 from simulator.problem.workload import Workload, resolve
-from simulator.run.snapshot import Cell, Snapshot, tile_states
+from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
+from tests.helpers.tile_states import tile_states
 from ui.board.board import paint_board
 from ui.board.layout import View, board_layout
 from ui.board.state import current_values, past_areas

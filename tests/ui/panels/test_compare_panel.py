@@ -14,10 +14,10 @@ from pytestqt.qtbot import QtBot
 from simulator.problem.scenario import Algorithm
 from simulator.program.playback import end_of_visit, last_cursor
 from simulator.program.tile_program import TileProgram
-from simulator.run.snapshot import TileState, tile_states
 from simulator.study.compare import Comparison, Lockstep, Position, at_scale, comparison_of
 from tests.helpers.runs import ALGORITHMS as NAMES
 from tests.helpers.runs import program_of, scenario
+from tests.helpers.tile_states import TileState, tile_states
 from tests.ui.panels.test_memory import assert_tidy, demo, painted, record_texts
 from ui.board.mini_board import board_areas, board_box, paint_mini_board
 from ui.look.theme import DARK, THEMES, Style

@@ -53,7 +53,6 @@ _BUTTONS = (
      "Computes all of them from end to end and holds each O against float64: the table then has "
      "their errors and seconds. With progress and Cancel in the header."),
 )  # fmt: skip
-_CHOOSE = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _GROUPS = (("tiles", "time"), ("race", "table"), ("run",))
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Generic
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from PySide6.QtCore import QRectF, QSize
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from simulator.lesson.tables import ChooseTable
 from simulator.run.snapshot import Snapshot
 from ui.look.theme import DARK, Style
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
 from ui.session.view import Model, View
 
+State = TypeVar("State")
 SMALLEST = QSize(320, 150)
 """Smallest size of most panels."""
 
@@ -58,6 +62,26 @@ class Panel(QWidget, Generic[Model]):
     def clear(self, painter: QPainter) -> None:
         """Paint the background of a panel."""
         painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+
+
+@guarded
+class StatePicture(QWidget, Generic[State]):
+    """A panel's state as a pure function paints it."""
+
+    def __init__(
+        self, parent: QWidget, name: str, paint: Callable[[QPainter, State, Style, QRectF], None]
+    ) -> None:
+        super().__init__(parent)
+        self.style_now = Style(DARK)
+        self.state: State | None = None
+        self._paint = paint
+        self.setAccessibleName(name)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+            if self.state is not None:
+                self._paint(painter, self.state, self.style_now, QRectF(self.rect()))
 
 
 class MovingPanel(Panel[Model]):

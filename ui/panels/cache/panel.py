@@ -6,9 +6,9 @@ from dataclasses import replace
 from math import log2
 from pathlib import Path
 
-from PySide6.QtCore import QRectF, QSizeF, Qt, QTimer
-from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QPaintEvent
-from PySide6.QtWidgets import QFileDialog, QLabel, QSlider, QWidget
+from PySide6.QtCore import QSizeF, Qt, QTimer
+from PySide6.QtGui import QHideEvent, QKeyEvent
+from PySide6.QtWidgets import QFileDialog, QLabel, QSlider
 
 from simulator.base.errors import InputError
 from simulator.lesson.tables import ChooseTable
@@ -19,8 +19,9 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from simulator.study.kv_cache import CONVENTIONS, ELEMENT_TYPES
 from ui.look.draw import fitted, text_width
-from ui.look.theme import DARK, Style
+from ui.look.theme import Style
 from ui.look.units import count_text
+from ui.panels.base import StatePicture
 from ui.panels.cache.painter import (
     CacheState,
     cache_state,
@@ -33,7 +34,6 @@ from ui.panels.cache.plot import CONVENTION_NAMES, CacheChoice, cache_plot
 from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.model_choice import FIRST_MODEL
 from ui.session.session import Session
 from ui.session.view import View
@@ -127,23 +127,6 @@ class TokenSlider(QSlider):
 
 
 @guarded
-class _Picture(QWidget):
-    """The cache while it fills."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.style_now = Style(DARK)
-        self.state: CacheState | None = None
-        self.setAccessibleName("Decoding")
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-            if self.state is not None:
-                paint_cache(painter, self.state, self.style_now, QRectF(self.rect()))
-
-
-@guarded
 class CachePanel(PlotPanel[None]):
     """Curves of the cache in each way of sharing it, and under them decoding token by token.
 
@@ -172,7 +155,7 @@ class CachePanel(PlotPanel[None]):
         self.slider = TokenSlider(self)
         self.slider.valueChanged.connect(self._slid)
         self.label = QLabel(self)
-        self.picture = _Picture(self)
+        self.picture = StatePicture[CacheState](self, "Decoding", paint_cache)
         self._clock = QTimer(self, interval=_TICK_MS)
         self._clock.timeout.connect(self._tick)
         self.plot.picked.connect(self._take_picked)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QLabel, QSlider, QWidget
+from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.models import models
@@ -15,9 +15,9 @@ from simulator.problem.workload import Workload
 from simulator.study.kv_cache import ELEMENT_TYPES
 from ui.look.draw import text_width
 from ui.look.names import fitting
-from ui.look.theme import DARK, Style
+from ui.look.theme import Style
 from ui.look.units import count_text
-from ui.panels.base import Panel
+from ui.panels.base import Panel, StatePicture
 from ui.panels.heads.painter import (
     HeadsState,
     model_state,
@@ -60,23 +60,6 @@ CHOICES = (
 
 
 @guarded
-class _Picture(QWidget):
-    """The heads and the figures of each way to share."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.style_now = Style(DARK)
-        self.state: HeadsState | None = None
-        self.setAccessibleName("Head sharing")
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-            if self.state is not None:
-                paint_heads(painter, self.state, self.style_now, QRectF(self.rect()))
-
-
-@guarded
 class HeadsPanel(Panel[None]):
     """Query heads above what they share; a slider from MHA through GQA to MQA.
 
@@ -111,7 +94,7 @@ class HeadsPanel(Panel[None]):
         self.slider.sliderReleased.connect(self._propose)
         self.left, self.right = QLabel(self), QLabel(self)
         self.right.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.picture = _Picture(self)
+        self.picture = StatePicture[HeadsState](self, "Head sharing", paint_heads)
         self._show_choices()
 
     # --- what is shown --------------------------------------------------------------------

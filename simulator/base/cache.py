@@ -10,6 +10,9 @@ V = TypeVar("V")
 
 
 MIB = 2**20
+ARRAY, TABLE = 200, 500
+"""Bytes that Python takes beside numbers for an array and a small dict: they are most of what is kept
+of tiles of a few cells."""
 
 
 class BoundedCache(Generic[V]):

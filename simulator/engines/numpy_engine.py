@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from simulator.base.cache import MIB, BoundedCache
+from simulator.base.cache import ARRAY, MIB, BoundedCache
 from simulator.base.dtypes import F32, round_to
 from simulator.base.matmul import matmul
 from simulator.engines.numerics import score_keys
@@ -39,7 +39,7 @@ class _Stretch:
 
     @property
     def bytes(self) -> int:
-        return self.s.nbytes + self.masked.nbytes + self.sums.nbytes
+        return 3 * ARRAY + self.s.nbytes + self.masked.nbytes + self.sums.nbytes
 
 
 class NumpyEngine:
@@ -102,7 +102,7 @@ class NumpyEngine:
         o = walk.o if algorithm_of(w).normalises_each_tile else round_to(walk.o, w.dtype)
         o.flags.writeable = False
         arrays = (walk.m, walk.l, walk.o, walk.lse, walk.checkpoints)
-        return RowBlock(walk.m, walk.l, o, walk.lse, walk, sum(a.nbytes for a in arrays))
+        return RowBlock(walk.m, walk.l, o, walk.lse, walk, sum(a.nbytes + ARRAY for a in arrays))
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
         """Return the numbers of one visit, m and l being those of the row block."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simulator.base.cache import MIB, BoundedCache
+from simulator.base.cache import ARRAY, MIB, TABLE, BoundedCache
 from simulator.base.dtypes import F32, frozen, round_to
 from simulator.base.matmul import matmul
 from simulator.engines.protocol import RowBlock, Tile, blank, tile_of
@@ -59,6 +59,11 @@ class OpEngine:
         self._program = tile_program(workload)
         self._number = number
         self._stretches: BoundedCache[dict[int, Tile]] = BoundedCache(48 * MIB, _bytes_of)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Memory of the tiles that are kept."""
+        return self._stretches.bytes
 
     def forget(self) -> None:
         """Forget all tiles."""
@@ -208,7 +213,8 @@ def _kept_bytes(walk: _Walk) -> int:
         written = (values for name, values in state.hbm.items() if name in state.written)
         for values in (*state.chip.values(), *written):
             arrays[id(values)] = values
-    return sum(values.nbytes for values in arrays.values())
+    held = ARRAY * len(arrays) + 3 * TABLE * len(walk.states)
+    return held + sum(values.nbytes for values in arrays.values())
 
 
 def _bytes_of(tiles: dict[int, Tile]) -> int:

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.base.cache import ARRAY, TABLE
 from simulator.base.dtypes import F32, frozen
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
@@ -75,9 +76,10 @@ class Tile:
 
     @property
     def bytes(self) -> int:
-        """Memory of the numbers; a number that several states share counts once."""
+        """Memory of the numbers and what holds them; what several states share counts once."""
         arrays = {id(values): values for state in self.states for values in state.values()}
-        return self.seen.nbytes + sum(values.nbytes for values in arrays.values())
+        held = ARRAY * len(arrays) + TABLE * len(self.states)
+        return self.seen.nbytes + held + sum(values.nbytes for values in arrays.values())
 
     def recorded(self, name: str) -> Values | None:
         """Return a number after the op whose result engines record; None without one."""

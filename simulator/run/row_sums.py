@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.base.cache import ARRAY
 from simulator.base.dtypes import F32, F64
 from simulator.base.matmul import matmul
 from simulator.problem.workload import Inputs, Workload
@@ -38,7 +39,7 @@ class RowSums:
     @property
     def bytes(self) -> int:
         """Memory that it takes."""
-        return self.m.nbytes + self.l.nbytes + self.o.nbytes
+        return 3 * ARRAY + self.m.nbytes + self.l.nbytes + self.o.nbytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QWindow
@@ -44,11 +45,22 @@ def press(window: QWindow, keys: str) -> None:
             QTest.keyRelease(window, key)
 
 
+def mouse(act: Callable[..., None], window: QWindow, *what: object) -> None:
+    """Move or press the mouse in a window, unless it has ended.
+
+    What an action before has ended may be there until the event loop runs, which QTest lets run
+    while it still uses the window.
+    """
+    QApplication.processEvents()
+    deliver_deletes()
+    if is_there(window):
+        act(window, *what)
+
+
 def click(window: QWindow, button: Qt.MouseButton, point: QPoint) -> None:
     """Click in a window, which may end it."""
-    QTest.mousePress(window, button, NO_KEYS, point)
-    if is_there(window):
-        QTest.mouseRelease(window, button, NO_KEYS, point)
+    mouse(QTest.mousePress, window, button, NO_KEYS, point)
+    mouse(QTest.mouseRelease, window, button, NO_KEYS, point)
 
 
 def press_in(widget: QWidget, keys: str) -> None:

@@ -19,7 +19,7 @@ from simulator.problem.scenario import with_values
 from simulator.program.playback import SPEEDS, Cursor, Granularity
 from simulator.run.breakpoints import AtOp
 from simulator.run.snapshot import Cell
-from tests.soak.devices import NO_KEYS, click, is_there, press, press_in, type_into, within
+from tests.soak.devices import NO_KEYS, click, mouse, press, press_in, type_into, within
 from tests.soak.draws import TYPED, make_files, random_changes, small
 from ui.look.layouts import LAYOUTS
 from ui.window.actions import ACTIONS
@@ -228,7 +228,7 @@ class Hand:
     def move(self) -> None:
         """Move the mouse."""
         at, point = self._place()
-        QTest.mouseMove(at, point)
+        mouse(QTest.mouseMove, at, point)
 
     def click(self) -> str:
         """Click somewhere, now and then twice or with the right button."""
@@ -236,7 +236,7 @@ class Hand:
         button = RIGHT if self.draw.random() < 0.1 else LEFT
         under = QApplication.widgetAt(at.mapToGlobal(point))
         if at is self.window.windowHandle() and self.draw.random() < 0.1:
-            QTest.mouseDClick(at, button, NO_KEYS, point)
+            mouse(QTest.mouseDClick, at, button, NO_KEYS, point)
         else:
             click(at, button, point)
         return type(under).__name__ if under is not None else "elsewhere"
@@ -245,15 +245,13 @@ class Hand:
         """Drag from one place to another."""
         at, point = self._place()
         size = at.size()
-        QTest.mousePress(at, LEFT, NO_KEYS, point)
+        mouse(QTest.mousePress, at, LEFT, NO_KEYS, point)
         for _ in range(self.draw.randint(1, 4)):
             x = point.x() + self.draw.randint(-90, 90)
             y = point.y() + self.draw.randint(-60, 60)
             point = QPoint(min(max(x, 0), size.width() - 1), min(max(y, 0), size.height() - 1))
-            if is_there(at):
-                QTest.mouseMove(at, point)
-        if is_there(at):
-            QTest.mouseRelease(at, LEFT, NO_KEYS, point)
+            mouse(QTest.mouseMove, at, point)
+        mouse(QTest.mouseRelease, at, LEFT, NO_KEYS, point)
 
     def turn_wheel(self) -> None:
         """Turn the wheel, with Ctrl or without."""

@@ -1,6 +1,8 @@
 """Faults: each does what it says, `verify` names its first step, and nothing breaks of NaN."""
 
+import gc
 import json
+import tracemalloc
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -320,3 +322,19 @@ def test_why_a_fault_does_nothing_in_an_algorithm() -> None:
         for algorithm in ALGORITHMS:
             why = without_effect(row, resolve(scenario(algorithm, mask={"causal": True})))
             assert why == ("" if algorithm in row.algorithms else row.instead)
+
+
+@pytest.mark.parametrize("size", [1, 2, 8])
+def test_what_is_kept_of_small_tiles_takes_as_much_memory_as_is_counted(size: int) -> None:
+    shape = {"nq": 48, "nk": 48, "d": 4, "rows": size, "cols": size}
+    engine = faulty(scenario("flash2", **shape), "half_accumulator").engine
+    assert isinstance(engine, OpEngine)
+    blocks = [engine.row_block(0, i) for i in range(4)]
+    gc.collect()
+    tracemalloc.start()
+    for i, block in enumerate(blocks):
+        engine.row_matrices(0, i, block)
+    gc.collect()
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0.7 * taken < engine.kept_bytes < 1.5 * taken

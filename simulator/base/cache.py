@@ -11,8 +11,10 @@ V = TypeVar("V")
 
 MIB = 2**20
 ARRAY, TABLE = 200, 500
-"""Bytes that Python takes beside numbers for an array and a small dict: they are most of what is kept
-of tiles of a few cells."""
+"""Bytes that Python takes for an array beside its numbers, and for a small dict.
+
+Of tiles of a few cells they are most of what is kept.
+"""
 
 
 class BoundedCache(Generic[V]):

@@ -278,8 +278,9 @@ def _stage_now(now: Snapshot) -> int:
 
 
 def _visited_before(now: Snapshot) -> int:
+    """Return how many column blocks of the row block come before the visit: all, where it joins."""
     columns = _columns(now.program.workload, now.visit.i)
-    return columns.index(now.visit.j)
+    return len(columns) if now.launch.combines else columns.index(now.visit.j)
 
 
 def _columns(w: Workload, i: int) -> list[int]:

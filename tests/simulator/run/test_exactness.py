@@ -399,3 +399,19 @@ def test_without_a_maximum_float16_loses_rows_of_low_scores() -> None:
     known, broken = RowState.KNOWN, RowState.BROKEN
     assert model.half.states.tolist() == [known, broken, broken, broken, broken]
     assert model.half_overflows == 0
+
+
+def test_rows_are_joined_where_they_see_nothing_of_the_first_keys() -> None:
+    chosen = run("split-kv", {"causal": True, "window": 5})
+    program = (trace := trace_of(with_values(chosen, {"tiling": {"splits": 2}}))).program
+    joins = [n for n in range(len(program)) if program.launches[program.visit(n).launch].combines]
+    blind = [
+        n
+        for n in joins
+        if 0 not in program.workload.grid.visited_columns.visited(program.visit(n).i)
+    ]
+    assert blind
+    for visit in blind:
+        now, found = at(trace, visit)
+        known = found.now.ulp[now.visit.rows.start : now.visit.rows.stop]
+        assert (known < 8).all()

@@ -12,7 +12,7 @@ from typing import Protocol
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage, QPainter
 
-from simulator.program.playback import Cursor
+from simulator.program.playback import Cursor, eased
 from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
@@ -129,7 +129,7 @@ class RunFrames:
         snapshot, report = self._state(moment.cursor)
         paint_moment(
             painter, self._scene, snapshot, report, self._theme, self.size,
-            phase=moment.phase, ground=not self.transparent,
+            phase=eased(moment.phase), ground=not self.transparent,
         )  # fmt: skip
 
 

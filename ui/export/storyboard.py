@@ -5,13 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from simulator.base.errors import refuse
 from simulator.lesson.numbers import program_of
 from simulator.lesson.reader import Lesson
 from simulator.lesson.record import word_count
-from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between
+from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_between
 from ui.export.timeline import MOST_FRAMES
 from ui.look.units import count_text, plural
 from ui.talk.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
@@ -142,12 +142,20 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
     if start is None and before is not None and before.scenario == step.scenario:
         start, most = before.cursor, WALK_STEPS
     if start is not None and start != step.cursor:
-        path = path_between(program_of(step.scenario), start, step.cursor, most)
-        longest = PLAY_SECONDS if step.start is not None else WALK_SECONDS
-        pace = min(longest / (len(path) + 1), SECONDS_PER_OP)
-        # The way begins when the previous step has been shown for long enough.
-        begin = (start,) if step.start is not None else ()
-        out = [Shot(number, cursor, False, False, pace) for cursor in (*begin, *path[:-1])]
+        program = program_of(step.scenario)
+        path = path_between(program, start, step.cursor, most)
+        if step.start is None:
+            # The way begins when the previous step has been shown for long enough.
+            pace = min(WALK_SECONDS / (len(path) + 1), SECONDS_PER_OP)
+            way = [(cursor, pace) for cursor in path[:-1]]
+        else:
+            # As long as it plays; its last op lasts into the time to read.
+            onwards = pairwise((start, *path[:-1]))
+            lasts = [seconds_between(program, here, there) for here, there in onwards]
+            scale = min(PLAY_SECONDS / (SECONDS_PER_OP + sum(lasts)), 1.0)
+            way = [(start, scale * SECONDS_PER_OP)]
+            way += [(at, scale * seconds) for at, seconds in zip(path, lasts, strict=False)]
+        out = [Shot(number, cursor, False, False, seconds) for cursor, seconds in way]
     asked = step.said.question
     out.append(Shot(number, step.cursor, True, False, _reading(step.caption, asked)))
     if asked:

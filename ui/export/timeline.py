@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.errors import refuse
-from simulator.program.playback import SECONDS_PER_OP, Cursor, Granularity, eased, end_of_visit
+from simulator.program.playback import (
+    SECONDS_PER_MOVE,
+    SECONDS_PER_OP,
+    Cursor,
+    Granularity,
+    end_of_visit,
+    seconds_of,
+    step,
+)
 from simulator.program.tile_program import TileProgram
 from ui.look.units import count_text, plural
 
@@ -19,10 +29,8 @@ OPS_BY_DEFAULT = 600
 """Most ops of a film that goes op by op if the step is not given."""
 VISITS_BY_OP = 100_000
 """Visits whose ops are counted one visit after another, which takes a few seconds."""
-MOTION = 0.3
-"""Seconds that tiles move, as in the window."""
-MOTION_SHARE = 0.6
-"""Share of a short step in which tiles move, so that they are seen to arrive."""
+_MS = 1000
+"""Durations are summed in whole milliseconds, so that no rounding moves the bounds of an op."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +42,14 @@ class Moment:
     cursor : Cursor
         The state.
     phase : float
-        The share of its op's moves that is done, 0 to 1.
+        The share of its op that has been done, over 0 to 1, in proportion to time.
+    before : Cursor or None
+        The state one op earlier, which is moved from; None where there is none, and by tile.
     """
 
     cursor: Cursor
     phase: float
+    before: Cursor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +66,10 @@ class Timeline:
         What one step is: an op or a tile.
     fps, frames : int
         Frames a second, and in all.
-    ops_before : ndarray or None
-        (len(visits) + 1,) int64, ops before each visit; None by tile.
+    ops : int or None
+        How many ops are shown; None by tile.
+    until : ndarray or None
+        (len(visits) + 1,) int64, milliseconds before each visit at speed 1; None by tile.
     """
 
     program: TileProgram
@@ -64,12 +77,13 @@ class Timeline:
     by: Granularity
     fps: int
     frames: int
-    ops_before: NDArray[np.int64] | None
+    ops: int | None
+    until: NDArray[np.int64] | None
 
     @property
     def steps(self) -> int:
         """Ops or tiles."""
-        return len(self.visits) if self.ops_before is None else int(self.ops_before[-1])
+        return len(self.visits) if self.ops is None else self.ops
 
     @property
     def seconds(self) -> float:
@@ -78,27 +92,43 @@ class Timeline:
 
     def moment(self, k: int) -> Moment:
         """Return what frame `k` shows."""
-        step = ((k + 1) * self.steps - 1) // self.frames
-        if self.ops_before is None:
+        if self.until is None:
             # A step of a tile jumps over its ops and does not show their moves, as in the window.
-            return Moment(end_of_visit(self.program, self.visits[step]), 1.0)
-        place = int(np.searchsorted(self.ops_before, step, side="right")) - 1
-        cursor = Cursor(self.visits[place], step - int(self.ops_before[place]))
-        start = step * self.frames // self.steps
-        count = (step + 1) * self.frames // self.steps - start
-        moving = round(min(MOTION * self.fps, MOTION_SHARE * count))
-        done = k - start + 1
-        return Moment(cursor, eased(done / moving) if done < moving else 1.0)
+            place = ((k + 1) * len(self.visits) - 1) // self.frames
+            return Moment(end_of_visit(self.program, self.visits[place]), 1.0)
+        # The frame shows the first op that lasts until the frame's end.
+        total = int(self.until[-1])
+        now = -(-(k + 1) * total // self.frames)
+        place = int(np.searchsorted(self.until, now)) - 1
+        visit = self.visits[place]
+        bounds = [*accumulate(_durations(self.program, visit), initial=int(self.until[place]))]
+        op = bisect_left(bounds, now) - 1
+        first, stop = (bound * self.frames // total for bound in bounds[op : op + 2])
+        cursor = Cursor(visit, op)
+        before = step(self.program, cursor, Granularity.OP, forward=False)
+        phase = (k + 1 - first) / (stop - first)
+        return Moment(cursor, phase, before if before != cursor else None)
 
     @property
     def words(self) -> str:
         """What it is, for users."""
-        what = "op" if self.by is Granularity.OP else "tile"
+        what = "tile" if self.until is None else "op"
         text = f"{plural(self.frames, 'frame')}, {self.seconds:.1f} s at {self.fps} fps, "
-        if self.frames >= self.steps:
-            pace = self.seconds / self.steps
-            return text + f"{plural(self.steps, what)} of {pace:.2f} s"
-        return text + f"{count_text(self.frames)} of {plural(self.steps, what)}"
+        steps = plural(self.steps, what)
+        if self.until is None:
+            if self.frames < self.steps:
+                return text + f"{count_text(self.frames)} of {steps}"
+            return text + f"{steps} of {self.seconds / self.steps:.2f} s"
+        pace = self.seconds * _MS / int(self.until[-1])
+        op, move = pace * SECONDS_PER_OP, pace * SECONDS_PER_MOVE
+        if op * self.fps < 1:
+            return text + f"some of {steps}"
+        return text + f"{steps} of {op:.2f} s, loads and stores of {move:.2f} s"
+
+
+def _durations(program: TileProgram, visit: int) -> list[int]:
+    """Return how long each op of a visit lasts at speed 1, in milliseconds."""
+    return [round(_MS * seconds_of(op)) for op in program.ops(visit)]
 
 
 def make_timeline(
@@ -123,16 +153,16 @@ def make_timeline(
     by : Granularity, optional
         Op or tile; by default ops while they are few.
     pace : float, optional
-        Seconds for each op or tile.
+        Seconds for each tile, or for each op that moves no tiles; others take longer in proportion.
     length : float, optional
-        Seconds in all. With neither, `SECONDS_PER_OP` for each step, `LONGEST` in all.
+        Seconds in all. With neither, as long as it plays at speed 1, `LONGEST` in all.
 
     Raises
     ------
     InputError
         It would be endless.
     """
-    before = None
+    until, ops = None, None
     if by is not Granularity.TILE and (by or len(visits) <= OPS_BY_DEFAULT):
         if len(visits) > VISITS_BY_OP:
             raise refuse(
@@ -140,13 +170,15 @@ def make_timeline(
                 f"at most {count_text(VISITS_BY_OP)} visits, here {count_text(len(visits))}: "
                 "--visits or --by tile",
             )  # fmt: skip
-        counts = [0, *(len(program.ops(visit)) for visit in visits)]
-        before = np.cumsum(counts, dtype=np.int64)
-        if by is None and before[-1] > OPS_BY_DEFAULT:
-            before = None
-    steps = len(visits) if before is None else int(before[-1])
+        lasting = [_durations(program, visit) for visit in visits]
+        ops = sum(map(len, lasting))
+        if by or ops <= OPS_BY_DEFAULT:
+            until = np.cumsum([0, *map(sum, lasting)], dtype=np.int64)
+        else:
+            ops = None
     if length is None:
-        length = pace * steps if pace else min(SECONDS_PER_OP * steps, LONGEST)
+        whole = SECONDS_PER_OP * len(visits) if until is None else int(until[-1]) / _MS
+        length = pace / SECONDS_PER_OP * whole if pace else min(whole, LONGEST)
     frames = max(1, round(length * fps))
     if frames > MOST_FRAMES:
         key, value = ("--pace", pace) if pace else ("--length", length)
@@ -155,5 +187,5 @@ def make_timeline(
             f"at most {count_text(MOST_FRAMES)} frames, these are {count_text(frames)}: "
             "--visits, --length or a lower --fps",
         )  # fmt: skip
-    kind = Granularity.TILE if before is None else Granularity.OP
-    return Timeline(program, visits, kind, fps, frames, before)
+    kind = Granularity.TILE if until is None else Granularity.OP
+    return Timeline(program, visits, kind, fps, frames, ops, until)

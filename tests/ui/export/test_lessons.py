@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError
+from simulator.lesson.numbers import program_of
 from simulator.lesson.reader import find_lesson, list_lessons, load_lesson
 from simulator.problem.scenario import load_scenario
 from tests.ui.export.helpers import ROOT, decoded, frames_of, names, picture
@@ -194,6 +195,12 @@ def test_steps_walk_play_and_rest():
         assert sum(shot.seconds for shot in way) <= longest + 1e-9
         if step.start:
             assert way[0].cursor == step.start
+            # Ops take their share of it, a load more than others, where it goes op by op.
+            ops = [program_of(step.scenario).ops(at.cursor.visit)[at.cursor.op] for at in way[1:]]
+            lasts = [1.0 if op.moves and (op.loads or op.stores) else 0.7 for op in ops]
+            paces = [shot.seconds / at for shot, at in zip(way[1:], lasts, strict=True)]
+            assert max(paces) == pytest.approx(min(paces))
+            assert max(paces) <= 1 + 1e-9
     scenario = [step.scenario for step in load_lesson(find_lesson("online-softmax")).steps]
     walked = {shot.step for shot in board.shots if not shot.arrived}
     same = {n for n in range(1, 8) if scenario[n] == scenario[n - 1]}
@@ -369,7 +376,7 @@ def test_cancel_leaves_what_was_there(ending, lesson, tmp_path):
 def test_a_panel_that_fails_is_told_and_leaves_nothing(lesson, tmp_path, monkeypatch):
     from ui.panels.memory.panel import MemoryPanel
 
-    def broken(panel, snapshot):
+    def broken(panel, snapshot, before):
         raise ValueError("no picture")
 
     monkeypatch.setattr(MemoryPanel, "show_snapshot", broken)

@@ -46,29 +46,44 @@ def test_frames_pass_all_steps_in_order(name, by, fps, length, data):
     assert places == sorted(places)
     assert places[-1] == len(steps) - 1  # the end is always seen
     counts = np.bincount(places, minlength=len(steps))
-    if line.frames >= len(steps):
-        assert counts.min() >= 1  # no step is left out,
-        assert counts.max() - counts.min() <= 1  # and none is longer than others
-    else:
-        assert counts.max() == 1
+    lasts = np.array([lasting(program, cursor, by) for cursor in steps])
+    wanted = lasts / lasts.sum() * line.frames
+    assert np.abs(counts - wanted).max() < 1  # each as long as it lasts, to a frame
+    if wanted.min() >= 1:
+        assert counts.min() >= 1  # no step is left out
     for k, moment in enumerate(moments):
-        ends = k + 1 == len(moments) or places[k + 1] != places[k]
-        assert 0 < moment.phase <= 1
-        if ends or by is Granularity.TILE:
-            assert moment.phase == 1  # every move arrives
-        elif places[k + 1] == places[k]:
-            assert moment.phase <= moments[k + 1].phase
+        first = k - places.index(places[k])
+        if by is Granularity.TILE:
+            assert (moment.phase, moment.before) == (1, None)  # states only
+            continue
+        assert moment.phase == (first + 1) / counts[places[k]]  # at first above 0, at last 1
+        every = steps_of(program, range(len(program)), by)
+        place = every.index(moment.cursor)
+        assert moment.before == (every[place - 1] if place else None)
 
 
-def test_a_move_takes_as_long_as_in_the_window():
-    line = make_timeline(PROGRAMS["causal"], range(10), fps=30, pace=1.0)
-    phases = [line.moment(k).phase for k in range(30)]
-    assert phases[8] == 1  # 0.3 s
-    assert phases[7] < 1
-    assert phases[:8] == sorted(set(phases[:8]))
+def lasting(program, cursor, by):
+    """Return how long a step lasts at speed 1: a load or store a second."""
+    op = program.ops(cursor.visit)[cursor.op]
+    return 1.0 if by is Granularity.OP and op.moves and (op.loads or op.stores) else 0.7
 
 
-def test_the_easing_is_that_of_the_window():
+def test_a_pace_is_that_of_an_op_that_moves_nothing():
+    program = PROGRAMS["causal"]
+    line = make_timeline(program, range(10), fps=30, pace=1.4)
+    cursors = [line.moment(k).cursor for k in range(line.frames)]
+    for cursor in set(cursors):
+        wanted = 2 * 30 * lasting(program, cursor, Granularity.OP)
+        assert cursors.count(cursor) == pytest.approx(wanted, abs=1)
+    assert "of 1.40 s, loads and stores of 2.00 s" in line.words
+    line = make_timeline(program, range(10), fps=30, by=Granularity.TILE, pace=1.4)
+    assert "10 tiles of 1.40 s" in line.words
+    assert line.frames == 420
+    line = make_timeline(program, range(10), fps=30, length=1.0)
+    assert line.words == "30 frames, 1.0 s at 30 fps, some of 90 ops"
+
+
+def test_the_easing_is_that_of_qt():
     from PySide6.QtCore import QEasingCurve
 
     curve = QEasingCurve(QEasingCurve.Type.InOutCubic)

@@ -11,7 +11,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 from PySide6.QtGui import QFont
 
-from ui.look.draw import fitted, text_width
+from ui.look.draw import fitted, text_width, wrapped
 from ui.look.names import fitting
 from ui.look.theme import Style
 from ui.plots.labels import Wanted, place_labels, spread
@@ -239,18 +239,10 @@ def _title_box(
 
 def _wrapped(text: str, font: QFont, width: float, most: int) -> list[str]:
     """Return a text in at most so many lines, the last one elided."""
-    lines: list[str] = []
-    words = text.split(" ") if text else []
-    for n, word in enumerate(words):
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and text_width(font, longer) > width and len(lines) == most:
-            lines[-1] = fitted(font, " ".join([lines[-1], *words[n:]]), width)
-            return lines
-        if lines and text_width(font, longer) <= width:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return lines
+    lines = wrapped(text, font, width) if text else []
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], fitted(font, " ".join(lines[most - 1 :]), width)]
 
 
 def _upright_ticks(

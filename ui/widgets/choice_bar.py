@@ -187,21 +187,12 @@ class PlotBar(QWidget):
             lines = lines_of([sum(sizes) for _, sizes in groups], style.px(10), width, kept)
             if lines[-1] == 0:
                 break
-        height, gap = round(style.px(24)), round(style.px(3))
-        x, line = 0.0, 0
-        for (widgets, sizes), at in zip(groups, lines, strict=True):
-            if at != line:
-                x, line = 0.0, at
-            for widget, size in zip(widgets, sizes, strict=True):
-                widget.setFont(font)
-                widget.setGeometry(round(x), line * (height + gap), round(size - 2), height)
-                x += size
-            x += style.px(10)
+        x, height = put_in_lines(groups, lines, style)
         # It is at the end of the first line and never begins a line.
         left = width - fit_width if lines[-1] else x
         fit.setFont(font)
-        fit.setGeometry(round(left), 0, round(fit_width), height)
-        return (lines[-1] + 1) * (height + gap)
+        fit.setGeometry(round(left), 0, round(fit_width), round(style.px(24)))
+        return height
 
     def _groups(self, font: QFont, *, long: bool) -> list[tuple[list[QWidget], list[float]]]:
         """Return the widgets of each group with their widths."""
@@ -227,6 +218,23 @@ class PlotBar(QWidget):
             if shown:
                 out.append((widgets, sizes))
         return out
+
+
+def put_in_lines(
+    groups: Sequence[tuple[list[QWidget], list[float]]], lines: Sequence[int], style: Style
+) -> tuple[float, int]:
+    """Place the widgets of each group in its line; return where the last one ends, and how low."""
+    height, gap = round(style.px(24)), round(style.px(3))
+    x, line = 0.0, 0
+    for (widgets, sizes), at in zip(groups, lines, strict=True):
+        if at != line:
+            x, line = 0.0, at
+        for widget, size in zip(widgets, sizes, strict=True):
+            widget.setFont(style.text_font(12))
+            widget.setGeometry(round(x), line * (height + gap), round(size - 2), height)
+            x += size
+        x += style.px(10)
+    return x, (lines[-1] + 1) * (height + gap)
 
 
 def lines_of(widths: Sequence[float], gap: float, room: float, kept: float = 0.0) -> list[int]:

@@ -13,7 +13,7 @@ from ui.look.draw import text_width
 from ui.look.theme import DARK, Style
 from ui.look.units import count_text
 from ui.safety.overrides import guarded
-from ui.widgets.choice_bar import Button, bar_sheet, lines_of
+from ui.widgets.choice_bar import Button, bar_sheet, lines_of, put_in_lines
 from ui.widgets.sheet import set_sheet
 
 TEMPERATURE_ENDS = -100, 100
@@ -169,27 +169,16 @@ class InspectorBar(QWidget):
         """Place everything in lines of at most `width` pixels; return the height."""
         style = self.style_now
         px, font = style.px, style.text_font(12)
-        groups = [*(self._slider_sizes(name, font) for name in self.sliders)]
-        order: list[list[QWidget]] = [[self.labels[n], self.sliders[n]] for n in self.sliders]
+        groups: list[tuple[list[QWidget], list[float]]] = [
+            ([self.labels[name], slider], self._slider_sizes(name, font))
+            for name, slider in self.sliders.items()
+        ]
         for button in self.buttons.values():
-            order.append([button])
-            groups.append([text_width(font, button.text()) + px(16)])
+            groups.append(([button], [text_width(font, button.text()) + px(16)]))
         # Causal is beside the controls that belong to it.
-        order.insert(1, order.pop(3))
         groups.insert(1, groups.pop(3))
-        gap = px(10)
-        lines = lines_of([sum(sizes) for sizes in groups], gap, width)
-        height, between = round(px(24)), round(px(3))
-        x, line = 0.0, 0
-        for widgets, sizes, at in zip(order, groups, lines, strict=True):
-            if at != line:
-                x, line = 0.0, at
-            for widget, size in zip(widgets, sizes, strict=True):
-                widget.setFont(font)
-                widget.setGeometry(round(x), line * (height + between), round(size - 2), height)
-                x += size
-            x += gap
-        return (lines[-1] + 1) * (height + between)
+        lines = lines_of([sum(sizes) for _, sizes in groups], px(10), width)
+        return put_in_lines(groups, lines, style)[1]
 
     def _slider_sizes(self, name: str, font: QFont) -> list[float]:
         """Return the widths of a label, for the longest words that it may have, and its slider."""

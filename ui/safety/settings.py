@@ -97,7 +97,12 @@ class Settings:
 
     @property
     def motion(self) -> bool:
-        """Whether moves are animated."""
+        """Whether ops are seen to move, not states only.
+
+        It is a choice alone: Qt tells only from 6.12 on (`QAccessibilityHints.motionPreference`)
+        whether the system asks for reduced motion; its older hints about effects of menus do not
+        mean that.
+        """
         return str(self._store.value("motion", "true")).lower() != "false"
 
     @motion.setter

@@ -186,7 +186,7 @@ class Docks(QObject):
 
     def show_share(self, share: float) -> None:
         """Show in every visible panel how much of the op has been done."""
-        for name in self._seen:
+        for name in self._seen & self._panels.keys():
             self._panels[name].show_share(share)
 
     def choose(self, layout: str, choices: ChooseTable) -> None:

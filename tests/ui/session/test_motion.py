@@ -11,6 +11,7 @@ from simulator.program.playback import (
     Granularity,
     Playhead,
     advanced,
+    end_of_visit,
     last_cursor,
     seconds_of,
     step,
@@ -126,6 +127,43 @@ def test_a_key_ends_what_is_under_way_and_begins_the_next(desk):
     assert desk.session.share == pytest.approx(0.5)
 
 
+def test_a_key_ends_what_is_under_way_though_the_next_is_late(desk):
+    go_on = threading.Event()
+    desk.next()
+    desk.wait(0.3)
+    desk.session.want(Need("slow", lambda trace, now, report: go_on.wait(10)))
+    desk.session.step()
+    desk.time += 0.016
+    desk.session.clock.tick()
+    assert (desk.at, desk.session.share) == (Cursor(0, 1), 1)
+    desk.time += 2
+    desk.session.clock.tick()
+    go_on.set()
+    desk.session.settle()
+    assert (desk.at, desk.session.share) == (Cursor(0, 2), 0)
+
+
+@pytest.mark.parametrize("playing", [False, True])
+def test_the_next_op_has_all_its_time(desk, playing):
+    """The time since the last tick belonged to the op before."""
+    desk.session.play(playing)
+    desk.next()
+    desk.time += 0.1
+    desk.next()
+    desk.wait(0.1)
+    assert desk.session.share == pytest.approx(0.1 / desk.lasts)
+
+
+def test_an_op_begins_when_it_is_shown(desk):
+    desk.next()
+    desk.wait(0.1)
+    desk.session.step()
+    desk.time += 0.05
+    desk.session.settle()
+    desk.wait(0.1)
+    assert desk.session.share == pytest.approx(0.1 / desk.lasts)
+
+
 def test_keys_that_come_faster_than_pictures_leave_none_behind(desk):
     desk.next()
     desk.wait(0.1)
@@ -165,8 +203,10 @@ def test_another_row_of_the_same_state_goes_on_moving(desk):
     desk.next()
     desk.wait(desk.lasts / 2)
     before = desk.view.before
+    desk.told.clear()
     desk.act(desk.session.select, Cell("S", 3, 1))
     assert desk.view.cell == Cell("S", 3, 1)
+    assert desk.told == [pytest.approx(0.5)], "what shows the new view hears where it is"
     assert desk.view.before is before
     assert desk.session.share == pytest.approx(0.5)
     desk.wait(1)
@@ -246,6 +286,33 @@ def test_playing_follows_the_time_that_has_passed(desk, by, speed, motion):
         if not session.playing:
             assert head.cursor == last_cursor(program)
             break
+
+
+def test_playing_ends_with_the_last_op(desk):
+    session = desk.session
+    end = last_cursor(session.trace.program)
+    desk.act(session.go, Cursor(end.visit, end.op - 1))
+    session.play(True)
+    desk.wait(0.5)
+    lasts = desk.lasts
+    assert (desk.at, session.share) == (end, pytest.approx(0.5 / lasts))
+    desk.wait(lasts - 0.51)
+    assert session.playing
+    assert session.share == pytest.approx(1 - 0.01 / lasts)
+    desk.wait(0.02)
+    desk.wait(0.01)
+    assert (desk.at, session.share, session.playing) == (end, 1, False)
+    assert not session.clock.running
+
+
+def test_by_tiles_there_are_only_states_though_one_op_be_missing(desk):
+    session = desk.session
+    end = end_of_visit(session.trace.program, 0)
+    desk.act(session.go, Cursor(0, end.op - 1))
+    session.set_granularity(Granularity.TILE)
+    session.play(True)
+    desk.wait(0.1)
+    assert (desk.at, desk.view.before, session.share) == (end, None, 1)
 
 
 def test_a_late_engine_is_asked_for_the_newest_cursor_alone(desk):

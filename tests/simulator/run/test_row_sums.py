@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from simulator.base.cache import ARRAY
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.run.row_sums import (
     RowSums,
@@ -54,7 +55,7 @@ def test_sums_of_all_tiles_are_the_output() -> None:
         np.testing.assert_allclose(over(state.o, state.l), o[rows], rtol=1e-12)
         with np.errstate(divide="ignore"):
             np.testing.assert_allclose(state.m + np.log(state.l), lse[rows], rtol=1e-12)
-        assert state.bytes == 8 * len(state.m) * (1 + 1 + 2)
+        assert state.bytes == 3 * ARRAY + 8 * len(state.m) * (1 + 1 + 2)
 
 
 def test_in_float16_every_number_is_rounded() -> None:

@@ -242,6 +242,7 @@ class Session(Playing):
             Is given the trace when it is shown.
         """
         self.play(False)
+        self.clock.finish()
 
         def accept(trace: Trace) -> None:
             self._cursor, self._row, self._cell, self._points = cursor, row, None, points

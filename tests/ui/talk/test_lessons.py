@@ -16,6 +16,7 @@ from simulator.program.playback import Cursor, end_of_visit
 from ui.app.start import make_window
 from ui.look.layouts import LAYOUT_PANELS
 from ui.safety.settings import Settings
+from ui.session.session import Session
 from ui.session.view import View
 from ui.talk.caption import caption_of
 from ui.talk.lessons import Lessons
@@ -272,6 +273,15 @@ def test_undo_never_shows_the_scenario_of_another_step(open_window: Open, lesson
     assert session.scenario == third
 
 
+def motions_cut_short(session: Session) -> list[bool]:
+    """Return a list that says of each view that comes whether something was moving still."""
+    told, cut = [1.0], []
+    session.moved.connect(told.append)
+    # A view is told before its own share.
+    session.view_changed.connect(lambda view: cut.append(told[-1] < 1))
+    return cut
+
+
 def test_motion_walks_op_by_op_and_back(open_window: Open, lesson: Path) -> None:
     window = open_window()
     window.set_motion(True)
@@ -281,6 +291,7 @@ def test_motion_walks_op_by_op_and_back(open_window: Open, lesson: Path) -> None
     start = session.cursor
     seen: list[Cursor] = []
     session.view_changed.connect(lambda view: seen.append(view.snapshot.cursor))
+    cut = motions_cut_short(session)
     player.next()
     wait(window)
     assert player.step is not None
@@ -291,6 +302,7 @@ def test_motion_walks_op_by_op_and_back(open_window: Open, lesson: Path) -> None
     there = player.step.cursor
     assert there.op - start.op > 2
     assert sorted(set(seen)) == [Cursor(start.visit, op) for op in range(start.op, there.op + 1)]
+    assert cut == [False] * len(seen)
     seen.clear()
     player.back()
     wait(window)
@@ -306,6 +318,7 @@ def test_a_step_that_plays_starts_at_its_start(open_window: Open, lesson: Path) 
     wait(window)
     seen: list[Cursor] = []
     window.session.view_changed.connect(lambda view: seen.append(view.snapshot.cursor))
+    cut = motions_cut_short(window.session)
     lessons.player.next()
     wait(window)
     step = lessons.player.step
@@ -314,6 +327,7 @@ def test_a_step_that_plays_starts_at_its_start(open_window: Open, lesson: Path) 
     assert seen[0] == step.start
     assert seen[-1] == step.cursor
     assert len(set(seen)) > 20, "every op is seen"
+    assert cut[1:] == [False] * (len(seen) - 1), "to its end"
     lessons.player.reveal()
     lessons.player.next()
     wait(window)

@@ -12,6 +12,8 @@ SPEEDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 """Speeds of playing; durations are given for speed 1."""
 SECONDS_PER_OP = 0.7
 """How long an op lasts, and a step that is larger than an op."""
+MOVING = 0.88
+"""Share of the time of an op in which something moves; then its result rests to be seen."""
 SECONDS_PER_MOVE = 1.0
 """How long an op lasts that moves tiles between HBM and the chip."""
 
@@ -192,6 +194,11 @@ def _advanced_by_ops(program: TileProgram, cursor: Cursor, done: float) -> Playh
 def share(program: TileProgram, head: Playhead, by: Granularity) -> float:
     """Return how much of the step under way has been done, 0 to 1."""
     return min(max(head.done / seconds_to(program, head.cursor, by), 0.0), 1.0)
+
+
+def moved(time: float) -> float:
+    """Return how much of a motion is to be seen at a share of its time: at its end, it rests."""
+    return min(max(time / MOVING, 0.0), 1.0)
 
 
 def eased(share: float) -> float:

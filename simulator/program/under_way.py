@@ -94,7 +94,7 @@ def _row_sum(op: RowSum, before: Numbers, n: int) -> dict[str, Values]:
     part = _exact(before["P"][:, :n]).sum(axis=1)
     if op.running:
         return {"l": _exact(before["alpha"]) * before["l"] + part}
-    return {"l": part} if op.whole else {}
+    return {"l": part, "l_tile": part} if op.whole else {"l_tile": part}
 
 
 def _accumulated(op: Accumulate, before: Numbers, n: int) -> dict[str, Values]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from simulator.base.dtypes import F32, frozen
 from simulator.program.ops import Gesture
+from simulator.program.playback import eased
 from simulator.program.state import ChipTile, Move, Numbers
 from simulator.program.tile_program import Counters
 from simulator.program.under_way import added, terms, under_way
@@ -24,11 +25,6 @@ _LEAD = 0.45
 _SOUND = 0.01
 """How far the sum of all terms may be from the recorded number, as a share of the largest: a run in
 half precision rounds, and an op that comes out wrong is not such a sum."""
-
-
-def eased(share: float) -> float:
-    """Return the progress of a move: slow at both ends."""
-    return 4 * share**3 if share < 0.5 else 1 - (2 - 2 * share) ** 3 / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +101,12 @@ class Motion:
         return {**kept, **now.tile.states[now.cursor.op]}
 
     @cached_property
+    def made(self) -> tuple[str, ...]:
+        """The names of the numbers that the op makes, those that it changes first."""
+        old = self.after.tile.states[self.after.cursor.op]
+        return tuple(name for name, v in self.after.state.items() if old.get(name) is not v)
+
+    @cached_property
     def is_sound(self) -> bool:
         """Whether its sums, with all their terms, are what the engine has recorded."""
         made = under_way(self.after.op, self.numbers, 1.0)
@@ -143,12 +145,12 @@ class Motion:
                     for name, values in under_way(op, self.numbers, share).items()
                 }
             state = {**self.numbers, **made}
-        states = after.tile.states
+        states, whole = after.tile.states, after.tile.recorded("S")
         place = after.cursor.op + 1
         tile = replace(
             after.tile,
             states=(*states[:place], state, *states[place + 1 :]),
-            unmasked=after.tile.unmasked if "S" not in made else after.tile.s,
+            unmasked=after.tile.unmasked if whole is None else whole,
         )
         return replace(
             after,

@@ -7,7 +7,9 @@ LOOK.md, "The board".
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QRectF
@@ -17,9 +19,11 @@ from simulator.base.dtypes import F32
 from simulator.lesson.places import Pointer
 from simulator.program.algorithms import TENSORS
 from simulator.run.cell_values import row_numbers
+from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.corner import paint_inset, paint_legend
 from ui.board.fault_marks import paint_wrong
+from ui.board.gestures import paint_gesture
 from ui.board.layout import (
     MOST_ROWS,
     BoardLayout,
@@ -41,7 +45,14 @@ from ui.board.partials import (
     paint_split_edges,
 )
 from ui.board.point_marks import paint_points
-from ui.board.scores import Shown, clipped, numbers_fit, paint_numbers, paint_scores
+from ui.board.scores import (
+    Shown,
+    clipped,
+    numbers_fit,
+    paint_numbers,
+    paint_scores,
+    paint_tile,
+)
 from ui.board.state import finished_rows
 from ui.board.text import paint_margins, paint_titles, paint_words
 from ui.board.words import describe
@@ -96,33 +107,88 @@ def paint_board(
         What a lesson points at.
     """
     lay = board_layout(snapshot.program.workload, style, rect, view)
+    marks = Marks(row, hover, selected, tuple(points))
+    paint_still_board(painter, snapshot, style, lay)
+    paint_live_board(painter, snapshot, style, lay, marks)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is marked on the board.
+
+    Attributes
+    ----------
+    row : int or None
+        The selected query row.
+    hover, selected : Cell or None
+        The cell under the pointer, and the one that is selected.
+    points : tuple of Pointer
+        What a lesson points at.
+    """
+
+    row: int | None = None
+    hover: Cell | None = None
+    selected: Cell | None = None
+    points: tuple[Pointer, ...] = ()
+
+
+def paint_still_board(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
+) -> None:
+    """Draw what stays while an op is being done: it may be kept as a picture."""
+    with _plain(painter):
+        for name in "QKV":
+            _paint_input(painter, snapshot, style, lay, name)
+        paint_scores(painter, snapshot, style, lay)
+        paint_split_edges(painter, snapshot, style, lay)
+        paint_frames(painter, style.theme, lay)
+        paint_margins(painter, snapshot, style, lay)
+        paint_titles(painter, snapshot, style, lay)
+        paint_words(painter, snapshot, style, lay)
+        paint_legend(painter, snapshot, style, lay)
+
+
+def paint_live_board(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, marks: Marks
+) -> None:
+    """Draw what an op changes, and what is marked, over what stays."""
+    with _plain(painter):
+        for name in "mlO":
+            _paint_result(painter, snapshot, style, lay, name)
+        paint_tile(painter, snapshot, style, lay)
+        paint_partials(painter, snapshot, style, lay, marks.row)
+        paint_wrong(painter, snapshot, style, lay)
+        if marks.row is not None:
+            paint_row_mark(painter, style, lay, marks.row)
+        paint_bands(painter, snapshot, style, lay)
+        paint_current_outline(painter, snapshot, style, lay)
+        for cell, mark in ((marks.selected, paint_selection), (marks.hover, paint_hover)):
+            if cell is not None and cell.split is not None:
+                paint_partial_mark(painter, snapshot, style, lay, cell)
+            elif cell is not None:
+                mark(painter, style, lay, cell)
+        paint_inset(painter, snapshot, style, lay)
+        paint_points(painter, marks.points, snapshot.program.workload, style, lay)
+
+
+def paint_moving_board(
+    painter: QPainter, motion: Motion, share: float, style: Style, lay: BoardLayout, marks: Marks
+) -> None:
+    """Draw, over what stays of the state after an op, what is seen while it is being done.
+
+    At both ends of the op the states are drawn whole instead, by `paint_board`.
+    """
+    paint_live_board(painter, motion.at(share), style, lay, marks)
+    paint_gesture(painter, motion, share, style, lay, marks.row or 0)
+
+
+@contextmanager
+def _plain(painter: QPainter) -> Iterator[None]:
+    """Draw with whole pixels."""
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    for name in "QKV":
-        _paint_input(painter, snapshot, style, lay, name)
-    for name in "mlO":
-        _paint_result(painter, snapshot, style, lay, name)
-    paint_scores(painter, snapshot, style, lay)
-    paint_split_edges(painter, snapshot, style, lay)
-    paint_partials(painter, snapshot, style, lay, row)
-    paint_wrong(painter, snapshot, style, lay)
-    paint_frames(painter, style.theme, lay)
-    if row is not None:
-        paint_row_mark(painter, style, lay, row)
-    paint_bands(painter, snapshot, style, lay)
-    paint_current_outline(painter, snapshot, style, lay)
-    for cell, mark in ((selected, paint_selection), (hover, paint_hover)):
-        if cell is not None and cell.split is not None:
-            paint_partial_mark(painter, snapshot, style, lay, cell)
-        elif cell is not None:
-            mark(painter, style, lay, cell)
-    paint_margins(painter, snapshot, style, lay)
-    paint_titles(painter, snapshot, style, lay)
-    paint_words(painter, snapshot, style, lay)
-    paint_inset(painter, snapshot, style, lay)
-    paint_legend(painter, snapshot, style, lay)
-    paint_points(painter, points, snapshot.program.workload, style, lay)
+    yield
     painter.restore()
 
 

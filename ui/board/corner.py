@@ -17,6 +17,8 @@ from ui.look.names import first_that_fits
 from ui.look.theme import Style
 from ui.look.units import number_text
 
+_LINE = 18
+"""Height of the words under the magnified tile, at scale 1."""
 _Row = tuple[str, tuple[str, ...], str, str]
 """Name, maps, and the words at both ends of their bar."""
 
@@ -29,12 +31,7 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     if lay.inset.isNull() or snapshot.launch.combines:
         return
     theme, visit = style.theme, snapshot.visit
-    line = style.px(18)
-    room = lay.inset.adjusted(0, 0, 0, -line)
-    shape = len(visit.rows), min(len(visit.cols), 4 * len(visit.rows) + 64)
-    share = min(room.width() / shape[1], room.height() / shape[0])
-    width, height = round(shape[1] * share), round(shape[0] * share)
-    box = QRectF(round(room.left()), round(room.top()), width, height)
+    line, box = style.px(_LINE), inset_box(snapshot, style, lay)
     painter.fillRect(box, QColor(theme.empty))
     shown = shown_current(snapshot, theme)
     if shown is not None:
@@ -50,6 +47,16 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     choices = (f"{text}, magnified", text, text.removeprefix("tile "))
     text = first_that_fits(choices, place.width(), font)
     draw_text(painter, place, text, font, theme.muted, LEFT)
+
+
+def inset_box(snapshot: Snapshot, style: Style, lay: BoardLayout) -> QRectF:
+    """Return where the magnified tile is, in the shape of the current one."""
+    visit = snapshot.visit
+    room = lay.inset.adjusted(0, 0, 0, -style.px(_LINE))
+    shape = len(visit.rows), min(len(visit.cols), 4 * len(visit.rows) + 64)
+    share = min(room.width() / shape[1], room.height() / shape[0])
+    width, height = round(shape[1] * share), round(shape[0] * share)
+    return QRectF(round(room.left()), round(room.top()), width, height)
 
 
 def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PySide6.QtGui import (
+    QColor,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPixmap,
+    QResizeEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from simulator.lesson.places import Pointer
+from simulator.program.playback import moved
+from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
-from ui.board.board import paint_board
+from ui.board.board import Marks, paint_board, paint_moving_board, paint_still_board
+from ui.board.flights import paint_flights
 from ui.board.layout import (
     BoardLayout,
     View,
@@ -66,9 +77,15 @@ class BoardPanel(QWidget):
         """Runs while the pointer moves, and a moment longer."""
         self.reads_out = False
         """Whether a card says what is under the pointer: until the run goes on without it."""
-        self._style = Style(DARK)
+        self.style_now = Style(DARK)
         self._snapshot: Snapshot | None = None
-        self._before: Snapshot | None = None
+        self.motion: Motion | None = None
+        """The op that leads to the snapshot; None if that is shown at once."""
+        self.shares_flights = False
+        """Whether tiles in flight are drawn over this and other panels, and so not here."""
+        self._share = 1.0
+        self._still: QPixmap | None = None
+        """What stays while the op is being done."""
         self._row: int | None = None
         self._view = View()
         self._pointer: QPointF | None = None
@@ -111,7 +128,8 @@ class BoardPanel(QWidget):
         before : Snapshot or None
             The state that it is moved to from; None: it is shown at once.
         """
-        self._before = before
+        self.motion = None if before is None else Motion(before, snapshot)
+        self._share, self._still = 1.0 if before is None else 0.0, None
         shown = self._snapshot
         if shown is None or _shape(shown) != _shape(snapshot):
             # Another problem: the old view, and a drag of it, mean nothing there.
@@ -143,10 +161,13 @@ class BoardPanel(QWidget):
 
     def show_share(self, share: float) -> None:
         """Show how much of the op that led here has been done, 0 to 1."""
+        if self.motion is not None and moved(share) != self._share:
+            self._share = moved(share)
+            self.update()
 
     def set_style(self, style: Style) -> None:
         """Take new colours or sizes."""
-        self._style = style
+        self.style_now, self._still = style, None
         self.update()
 
     @property
@@ -184,14 +205,14 @@ class BoardPanel(QWidget):
         if self._snapshot is None:
             raise ValueError("the board shows no snapshot yet")
         workload = self._snapshot.program.workload
-        return board_layout(workload, self._style, QRectF(self.rect()), self._view)
+        return board_layout(workload, self.style_now, QRectF(self.rect()), self._view)
 
     def _zoom(self, about: QPointF | None, factor: float) -> None:
         if self._snapshot is None:
             return
         about = about or self.board_layout().boxes["S"].center()
         w, rect = self._snapshot.program.workload, QRectF(self.rect())
-        self._set_view(zoomed(w, self._style, rect, self._view, about, factor))
+        self._set_view(zoomed(w, self.style_now, rect, self._view, about, factor))
 
     def _follow(self) -> None:
         """Move a zoomed view to the current tile, where it is to follow it."""
@@ -208,7 +229,7 @@ class BoardPanel(QWidget):
 
     def _set_view(self, view: View) -> None:
         if view != self._view:
-            self._view = view
+            self._view, self._still = view, None
             self._read_pointer()
             self.update()
 
@@ -283,7 +304,7 @@ class BoardPanel(QWidget):
         if self._snapshot is None:
             return None
         layout = self.board_layout()
-        return locate(layout, point) or partial_at(self._snapshot, self._style, layout, point)
+        return locate(layout, point) or partial_at(self._snapshot, self.style_now, layout, point)
 
     def _read_pointer(self) -> None:
         """Find the cell under the pointer; repaint and tell when it is another one."""
@@ -305,17 +326,40 @@ class BoardPanel(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the board, and what the pointer reads on top."""
         with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self._style.theme.panel))
+            rect = QRectF(self.rect())
+            if self.motion is not None and 0 < self._share < 1:
+                self._paint_motion(painter, self.motion)
+            else:
+                self._still = None
+                painter.fillRect(rect, QColor(self.style_now.theme.panel))
             if self._snapshot is not None:
-                rect = QRectF(self.rect())
-                paint_board(
-                    painter, self._snapshot, self._style, rect,
-                    view=self._view, row=self._row, hover=self._hit, selected=self.selected,
-                    points=self._points,
-                )  # fmt: skip
+                if self._still is None:
+                    begins = self.motion is not None and self._share <= 0
+                    paint_board(
+                        painter, self.motion.before if self.motion and begins else self._snapshot,
+                        self.style_now, rect, view=self._view, row=self._row, hover=self._hit,
+                        selected=self.selected, points=self._points,
+                    )  # fmt: skip
                 if self._hit is not None and self._pointer is not None and self.reads_out:
                     text = describe(self._snapshot, self._hit)
-                    paint_readout(painter, text, self._style, rect, self._pointer)
+                    paint_readout(painter, text, self.style_now, rect, self._pointer)
+
+    def _paint_motion(self, painter: QPainter, motion: Motion) -> None:
+        """Draw what moves over what stays, which is painted once for each op."""
+        lay, style, ratio = self.board_layout(), self.style_now, self.devicePixelRatioF()
+        size = self.size() * ratio
+        if self._still is None or self._still.size() != size:
+            still = QPixmap(size)
+            still.setDevicePixelRatio(ratio)
+            still.fill(QColor(style.theme.panel))
+            with QPainter(still) as inner:
+                paint_still_board(inner, motion.after, style, lay)
+            self._still = still
+        painter.drawPixmap(0, 0, self._still)
+        marks = Marks(self._row, self._hit, self.selected, self._points)
+        paint_moving_board(painter, motion, self._share, style, lay, marks)
+        if not self.shares_flights:
+            paint_flights(painter, motion, self._share, style, lay)
 
 
 def readout_lines(text: str, style: Style, room: QRectF) -> list[str]:

@@ -89,7 +89,7 @@ def value_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
 
 
 def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Draw the score matrix: past tiles, the current one, the grid and the mask's edge."""
+    """Draw the score matrix without the current tile: past tiles, the grid, the mask's edge."""
     theme, box, w = style.theme, lay.boxes["S"], snapshot.program.workload
     with clipped(painter, box):
         if snapshot.stores_scores or not w.mask.hides:
@@ -101,10 +101,25 @@ def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
             pending.draw(painter, lay, box)
         for area in past_areas(snapshot):
             _paint_area(painter, snapshot, theme, lay, area)
-        _paint_current(painter, snapshot, theme, lay)
-        _paint_grid(painter, w.grid, style, lay)
-        _paint_mask_edges(painter, snapshot, style, lay)
+        _paint_grid(painter, w.grid, style, lay, box)
+        _paint_mask_edges(painter, snapshot, style, lay, lay.visible_rows(), range(w.seqlen_k))
         _paint_numbers(painter, snapshot, style, lay)
+
+
+def paint_tile(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Draw the current tile alone: its cells, the lines across it, its numbers."""
+    visit, tile = snapshot.visit, lay.tile(snapshot.visit.rows, snapshot.visit.cols)
+    # Of a tile of a few pixels, the outline is all that shows.
+    if snapshot.launch.combines or min(tile.width(), tile.height()) < 3:
+        return
+    with clipped(painter, tile):
+        _paint_current(painter, snapshot, style.theme, lay)
+        _paint_grid(painter, snapshot.program.workload.grid, style, lay, tile)
+        _paint_mask_edges(painter, snapshot, style, lay, visit.rows, visit.cols)
+        current = shown_current(snapshot, style.theme)
+        if current is not None and numbers_fit(style, *lay.cell):
+            corner = visit.rows.start, visit.cols.start
+            paint_numbers(painter, current, style, lay, "S", visit.rows, visit.cols, corner)
 
 
 @contextmanager
@@ -196,11 +211,7 @@ def shown_current(snapshot: Snapshot, theme: Theme) -> Shown | None:
 def _paint_current(painter: QPainter, snapshot: Snapshot, theme: Theme, lay: BoardLayout) -> None:
     visit = snapshot.visit
     box = lay.tile(visit.rows, visit.cols)
-    if box.isEmpty() or snapshot.launch.combines:
-        return
     shown = shown_current(snapshot, theme)
-    if min(box.width(), box.height()) < 3:
-        return  # a few pixels: the outline is all that shows
     painter.fillRect(box, QColor(theme.empty))
     if shown is None:
         return
@@ -210,9 +221,14 @@ def _paint_current(painter: QPainter, snapshot: Snapshot, theme: Theme, lay: Boa
     )
 
 
-def _paint_grid(painter: QPainter, grid: TileGrid, style: Style, lay: BoardLayout) -> None:
-    """Draw the lines between tiles: opaque and not smoothed, which is many times faster."""
-    box, (cell_w, cell_h) = lay.boxes["S"], lay.cell
+def _paint_grid(
+    painter: QPainter, grid: TileGrid, style: Style, lay: BoardLayout, box: QRectF
+) -> None:
+    """Draw the lines between tiles in a part of the matrix.
+
+    They are opaque and not smoothed, which is many times faster.
+    """
+    cell_w, cell_h = lay.cell
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     painter.setPen(QPen(QColor(style.theme.grid), hairline(style)))
     lines = []
@@ -220,33 +236,45 @@ def _paint_grid(painter: QPainter, grid: TileGrid, style: Style, lay: BoardLayou
     if cell_h * grid.rows >= 5:
         for i in range(rows.start // grid.rows + 1, (rows.stop - 1) // grid.rows + 1):
             y = round(lay.row_y(i * grid.rows))
-            lines.append(QLineF(box.left(), y, box.right(), y))
+            if box.top() <= y <= box.bottom():
+                lines.append(QLineF(box.left(), y, box.right(), y))
     if cell_w * grid.cols >= 5:
         for j in range(keys.start // grid.cols + 1, (keys.stop - 1) // grid.cols + 1):
             x = round(lay.col_x(j * grid.cols))
-            lines.append(QLineF(x, box.top(), x, box.bottom()))
+            if box.left() <= x <= box.right():
+                lines.append(QLineF(x, box.top(), x, box.bottom()))
     painter.drawLines(lines)
 
 
 def _paint_mask_edges(
-    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
+    painter: QPainter,
+    snapshot: Snapshot,
+    style: Style,
+    lay: BoardLayout,
+    rows: range,
+    keys: range,
 ) -> None:
-    """Draw where the visible pairs end: steps between cells, a line where they are too small."""
+    """Draw where the visible pairs end, of some rows and keys.
+
+    There are steps between cells, or a line where cells are too small for steps.
+    """
     mask, grid = snapshot.program.workload.mask, snapshot.program.workload.grid
     cell_w, cell_h = lay.cell
     if not mask.hides or min(cell_w * grid.cols, cell_h * grid.rows) < 8:
         return
-    rows = lay.visible_rows()
     stairs = min(cell_w, cell_h) >= FINEST_STAIRS
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, not stairs)
     colour = mixed(style.theme.empty, style.theme.muted, 0.75)
     painter.setPen(QPen(colour, hairline(style)))
     for first, offset in mask.diagonals:
-        along = range(max(first, rows.start), rows.stop)
+        begin = max(first, rows.start, keys.start - offset)
+        along = range(begin, max(begin, min(rows.stop, keys.stop - offset + 1)))
         painter.drawPolyline(_edge(lay, along, offset, stairs))
     for key, along in mask.uprights:
         x = round(lay.col_x(key))
-        painter.drawLine(QLineF(x, lay.row_y(along.start), x, lay.row_y(along.stop)))
+        top, bottom = max(along.start, rows.start), min(along.stop, rows.stop)
+        if keys.start <= key <= keys.stop and top < bottom:
+            painter.drawLine(QLineF(x, lay.row_y(top), x, lay.row_y(bottom)))
 
 
 def _edge(lay: BoardLayout, rows: range, offset: int, stairs: bool) -> QPolygonF:
@@ -264,7 +292,7 @@ def _edge(lay: BoardLayout, rows: range, offset: int, stairs: bool) -> QPolygonF
 
 
 def _paint_numbers(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    visit, theme = snapshot.visit, style.theme
+    theme = style.theme
     if not numbers_fit(style, *lay.cell):
         return
     if snapshot.head is not None:
@@ -272,10 +300,6 @@ def _paint_numbers(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boa
             shown = _shown_area(snapshot, theme, area)
             assert shown is not None  # there is a head
             paint_numbers(painter, shown, style, lay, "S", area.rows, area.cols, (0, 0))
-    current = shown_current(snapshot, theme)
-    if current is not None:
-        corner = visit.rows.start, visit.cols.start
-        paint_numbers(painter, current, style, lay, "S", visit.rows, visit.cols, corner)
 
 
 def numbers_fit(style: Style, width: float, height: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from functools import lru_cache
 
 from PySide6.QtCore import QRectF, QSizeF, Qt
@@ -10,17 +11,27 @@ from PySide6.QtGui import QColor, QPainter, QRegion
 
 from simulator.lesson.places import Pointer
 from simulator.program.tile_program import TileProgram
+from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
-from ui.board.board import paint_board
+from ui.board.board import (
+    Marks,
+    board_layout,
+    paint_live_board,
+    paint_moving_board,
+    paint_still_board,
+)
 from ui.board.fault_marks import paint_fault_label
+from ui.board.flights import paint_flights
+from ui.board.layout import BoardLayout
 from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width
 from ui.look.run_words import engine_words, scenario_words
 from ui.look.theme import Style, Theme
 from ui.look.units import count_text
 from ui.panels.memory.model import baseline_total
-from ui.panels.memory.painter import paint_memory
-from ui.panels.softmax.painter import MOVING_OPS, paint_softmax
+from ui.panels.memory.painter import memory_berths, paint_memory
+from ui.panels.softmax.model import moves_softmax
+from ui.panels.softmax.painter import paint_softmax
 from ui.panels.transport.painter import paint_chips, paint_scrubber, time_words
 
 DESIGN = QSizeF(1600, 900)
@@ -33,6 +44,46 @@ def scene_style(theme: Theme, size: QSizeF) -> Style:
     return Style(theme, max(scale, 0.8))
 
 
+@dataclass(frozen=True, slots=True)
+class ScenePlaces:
+    """Where the parts of the picture are.
+
+    Attributes
+    ----------
+    title, board, memory, softmax, foot : QRectF
+        The title, and the cards.
+    """
+
+    title: QRectF
+    board: QRectF
+    memory: QRectF
+    softmax: QRectF
+    foot: QRectF
+
+    @property
+    def cards(self) -> tuple[QRectF, ...]:
+        """All but the title."""
+        return self.board, self.memory, self.softmax, self.foot
+
+
+def scene_places(style: Style, rect: QRectF) -> ScenePlaces:
+    """Return where the parts of the picture are."""
+    px = style.px
+    gap = px(10)
+    inner = rect.adjusted(gap, 0, -gap, -gap)
+    title_height, foot_height = px(40), px(70)
+    title = QRectF(inner.x(), inner.y(), inner.width(), title_height)
+    body_height = inner.height() - title_height - foot_height - gap
+    right_width = max(px(430), inner.width() * 0.36)
+    board = QRectF(inner.x(), title.bottom(), inner.width() - right_width - gap, body_height)
+    right = QRectF(board.right() + gap, board.y(), right_width, body_height)
+    memory = QRectF(right.x(), right.y(), right_width, body_height * 0.4 - gap / 2)
+    softmax = QRectF(right.x(), memory.bottom() + gap, right_width, 0)
+    softmax.setBottom(right.bottom())
+    foot = QRectF(inner.x(), board.bottom() + gap, inner.width(), foot_height)
+    return ScenePlaces(title, board, memory, softmax, foot)
+
+
 def paint_scene(
     painter: QPainter,
     snapshot: Snapshot,
@@ -40,7 +91,6 @@ def paint_scene(
     style: Style,
     rect: QRectF,
     *,
-    phase: float = 1.0,
     ground: bool = True,
     points: Collection[Pointer] = (),
 ) -> None:
@@ -58,42 +108,89 @@ def paint_scene(
         Colours and text scale; `scene_style` gives the one for a size.
     rect : QRectF
         The place.
-    phase : float
-        The share of the op's moves that is done, 0 to 1.
     ground : bool
         Whether to fill the space between and around the parts.
     points : collection of Pointer
         What a lesson points at.
     """
-    px, theme = style.px, style.theme
+    lay = _paint_still(painter, snapshot, report, style, rect, ground=ground)
+    paint_live_board(painter, snapshot, style, lay, Marks(report.row, points=tuple(points)))
+
+
+def paint_still_scene(
+    painter: QPainter,
+    snapshot: Snapshot,
+    report: RowReport,
+    style: Style,
+    rect: QRectF,
+    *,
+    ground: bool = True,
+) -> None:
+    """Draw what stays while the op that leads to a state is being done."""
+    _paint_still(painter, snapshot, report, style, rect, ground=ground)
+
+
+def paint_moving_scene(
+    painter: QPainter, motion: Motion, share: float, report: RowReport, style: Style, rect: QRectF
+) -> None:
+    """Draw what moves, over what stays of the state after the op.
+
+    Parameters
+    ----------
+    painter : QPainter
+        On what `paint_still_scene` has drawn of ``motion.after``.
+    motion, share
+        The op, and how much of it has been done.
+    report, style, rect
+        As there.
+    """
+    places, after = scene_places(style, rect), motion.after
+    board, memory, softmax = (_inside(box, style.px(8)) for box in places.cards[:3])
+    lay = board_layout(after.program.workload, style, board)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    gap = px(10)
-    inner = rect.adjusted(gap, 0, -gap, -gap)
-    title_height, foot_height = px(40), px(70)
-    title = QRectF(inner.x(), inner.y(), inner.width(), title_height)
-    body_height = inner.height() - title_height - foot_height - gap
-    right_width = max(px(430), inner.width() * 0.36)
-    board = QRectF(inner.x(), title.bottom(), inner.width() - right_width - gap, body_height)
-    right = QRectF(board.right() + gap, board.y(), right_width, body_height)
-    memory = QRectF(right.x(), right.y(), right_width, body_height * 0.4 - gap / 2)
-    softmax = QRectF(right.x(), memory.bottom() + gap, right_width, 0)
-    softmax.setBottom(right.bottom())
-    foot = QRectF(inner.x(), board.bottom() + gap, inner.width(), foot_height)
-    boxes = (board, memory, softmax, foot)
+    berths = None
+    if after.op.moves:
+        _paint_card(painter, style, places.memory)
+        paint_memory(
+            painter, after, style, memory, baseline_bytes=_baseline_bytes(after.program),
+            motion=motion, share=share,
+        )  # fmt: skip
+        berths = memory_berths(motion, style, memory)
+    if moves_softmax(after.op):
+        _paint_card(painter, style, places.softmax)
+        paint_softmax(painter, after, report, style, softmax, motion=motion, share=share)
+    paint_moving_board(painter, motion, share, style, lay, Marks(report.row))
+    paint_flights(painter, motion, share, style, lay, berths)
+
+
+def _paint_still(
+    painter: QPainter,
+    snapshot: Snapshot,
+    report: RowReport,
+    style: Style,
+    rect: QRectF,
+    *,
+    ground: bool,
+) -> BoardLayout:
+    places = scene_places(style, rect)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     if ground:
-        _paint_ground(painter, style, rect, boxes)
-    _paint_title(painter, snapshot, style, title)
-    for box in boxes:
-        card(painter, box, theme.panel, theme.border, px(6))
-    pad = px(8)
-    paint_board(painter, snapshot, style, _inside(board, pad), row=report.row, points=points)
+        _paint_ground(painter, style, rect, places.cards)
+    _paint_title(painter, snapshot, style, places.title)
+    for box in places.cards:
+        _paint_card(painter, style, box)
+    board, memory, softmax, foot = (_inside(box, style.px(8)) for box in places.cards)
+    lay = board_layout(snapshot.program.workload, style, board)
+    paint_still_board(painter, snapshot, style, lay)
     baseline = _baseline_bytes(snapshot.program)
-    moved = phase if snapshot.op.moves else 1.0
-    place = _inside(memory, pad)
-    paint_memory(painter, snapshot, style, place, baseline_bytes=baseline, phase=moved)
-    moved = phase if snapshot.op.name in MOVING_OPS else 1.0
-    paint_softmax(painter, snapshot, report, style, _inside(softmax, pad), phase=moved)
-    _paint_foot(painter, snapshot, style, _inside(foot, pad))
+    paint_memory(painter, snapshot, style, memory, baseline_bytes=baseline)
+    paint_softmax(painter, snapshot, report, style, softmax)
+    _paint_foot(painter, snapshot, style, foot)
+    return lay
+
+
+def _paint_card(painter: QPainter, style: Style, box: QRectF) -> None:
+    card(painter, box, style.theme.panel, style.theme.border, style.px(6))
 
 
 def _paint_ground(painter: QPainter, style: Style, rect: QRectF, boxes: tuple[QRectF, ...]) -> None:

@@ -7,15 +7,18 @@ paint its frame number `k` (a run, a layout of the window, a lesson) can be writ
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Protocol
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtGui import QImage, QPainter
 
-from simulator.program.playback import Cursor, eased
+from simulator.program.playback import Cursor, moved
+from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
+from ui.export.composed import scene_style
 from ui.export.scenes import SCENES, paint_moment
 from ui.export.timeline import Moment, Timeline
 from ui.look.theme import Theme
@@ -91,7 +94,9 @@ class RunFrames:
         self._scene = scene
         self._theme = theme
         self._row = row
-        self._last: tuple[Cursor, Snapshot, RowReport] | None = None
+        self._states: dict[Cursor, tuple[Snapshot, RowReport]] = {}
+        self._still: tuple[Cursor, QImage] | None = None
+        self._motion: Motion | None = None
         self.size = size
         self.transparent = transparent
 
@@ -100,37 +105,55 @@ class RunFrames:
 
     def _moment(self, k: int) -> Moment:
         if isinstance(self._moments, Timeline):
-            return self._moments.moment(k)
+            moment = self._moments.moment(k)
+            return replace(moment, phase=moved(moment.phase))
         return Moment(self._moments, 1.0)
 
     def _state(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
-        if self._last is None or self._last[0] != cursor:
+        if cursor not in self._states:
+            while len(self._states) > 1:  # the one before is the beginning of the next op
+                self._states.pop(next(iter(self._states)))
             snapshot = self._trace.snapshot(cursor.visit, cursor.op)
             rows = snapshot.visit.rows
             row = rows.start + len(rows) // 2 if self._row is None else self._row
-            self._last = cursor, snapshot, row_report(snapshot, row)
-        return self._last[1], self._last[2]
+            self._states[cursor] = snapshot, row_report(snapshot, row)
+        return self._states[cursor]
 
     def key(self, k: int) -> Hashable:
-        """Return the cursor, and the phase if something moves."""
+        """Return the cursor, and how much of its op has been done."""
         moment = self._moment(k)
-        snapshot, _ = self._state(moment.cursor)
-        return moment.cursor, moment.phase if SCENES[self._scene].moves(snapshot) else 1.0
+        return moment.cursor, moment.phase if moment.before is not None else 1.0
 
     def make_ready(self, k: int, look: Callable[[], None]) -> None:
         """Do nothing, because a frame takes little time."""
 
     def close(self) -> None:
-        """Do nothing, because it has no more than a state."""
+        """Forget the picture of what stays."""
+        self._still = self._motion = None
 
     def paint(self, painter: QPainter, k: int) -> None:
         """Draw frame `k`."""
-        moment = self._moment(k)
-        snapshot, report = self._state(moment.cursor)
-        paint_moment(
-            painter, self._scene, snapshot, report, self._theme, self.size,
-            phase=eased(moment.phase), ground=not self.transparent,
-        )  # fmt: skip
+        moment, ground = self._moment(k), not self.transparent
+        if moment.before is None or not 0 < moment.phase < 1:
+            snapshot, report = self._state(moment.cursor)
+            paint_moment(
+                painter, self._scene, snapshot, report, self._theme, self.size, ground=ground
+            )
+            return
+        before, _ = self._state(moment.before)
+        after, report = self._state(moment.cursor)
+        if self._motion is None or self._motion.after is not after:
+            self._motion = Motion(before, after)
+        spec, style = SCENES[self._scene], scene_style(self._theme, QSizeF(*self.size))
+        rect = QRectF(0, 0, *self.size)
+        if self._still is None or self._still[0] != moment.cursor:
+            image = new_image(self)
+            image.fill(Qt.GlobalColor.transparent)
+            with QPainter(image) as inner:
+                spec.still(inner, after, report, style, rect, ground=ground)
+            self._still = moment.cursor, image
+        painter.drawImage(0, 0, self._still[1])
+        spec.moving(painter, self._motion, moment.phase, report, style, rect)
 
 
 def new_image(source: FrameSource) -> QImage:

@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter
 
+from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
-from ui.board.board import paint_board
+from ui.board.board import (
+    Marks,
+    board_layout,
+    paint_live_board,
+    paint_moving_board,
+    paint_still_board,
+)
 from ui.board.fault_marks import paint_fault_label
-from ui.export.composed import paint_scene, scene_style
+from ui.board.flights import paint_flights
+from ui.export.composed import paint_moving_scene, paint_scene, paint_still_scene, scene_style
 from ui.look.theme import Style, Theme
-from ui.panels.softmax.painter import MOVING_OPS
 
-Paint = Callable[..., None]
-"""As `paint_scene`: with the phase of the op's moves, and whether to fill the background."""
+
+class Paint(Protocol):
+    """Draws a state: all of it, or what stays while an op is being done."""
+
+    def __call__(
+        self,
+        painter: QPainter,
+        snapshot: Snapshot,
+        report: RowReport,
+        style: Style,
+        rect: QRectF,
+        *,
+        ground: bool,
+    ) -> None: ...
+
+
+class PaintMoving(Protocol):
+    """Draws what moves, over what stays of the state after the op."""
+
+    def __call__(
+        self,
+        painter: QPainter,
+        motion: Motion,
+        share: float,
+        report: RowReport,
+        style: Style,
+        rect: QRectF,
+    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +63,45 @@ class SceneSpec:
         On the command line.
     title : str
         In the window.
-    paint : callable
-        Draws it.
-    moves : callable
-        Says whether it shows moves of a snapshot's op.
+    paint, still : callable
+        Draw a state whole, and what stays of it.
+    moving : callable
+        Draws what moves.
     """
 
     name: str
     title: str
     paint: Paint
-    moves: Callable[[Snapshot], bool]
+    still: Paint
+    moving: PaintMoving
+
+
+def _board_place(snapshot: Snapshot, style: Style, rect: QRectF) -> tuple[QRectF, QRectF]:
+    """Return the place of the board, and of the label of faults over it; null without any."""
+    pad = style.px(10)
+    place = rect.adjusted(pad, pad, -pad, -pad)
+    strip = QRectF(place.x(), place.y(), place.width(), style.px(22))
+    if not snapshot.program.workload.faults.on:
+        return place, QRectF()
+    place.setTop(strip.bottom() + pad / 2)
+    return place, strip
+
+
+def _still_board(
+    painter: QPainter,
+    snapshot: Snapshot,
+    report: RowReport,
+    style: Style,
+    rect: QRectF,
+    *,
+    ground: bool,
+) -> None:
+    if ground:
+        painter.fillRect(rect, QColor(style.theme.panel))
+    place, strip = _board_place(snapshot, style, rect)
+    paint_fault_label(painter, snapshot.program.workload.faults, style, strip)
+    lay = board_layout(snapshot.program.workload, style, place)
+    paint_still_board(painter, snapshot, style, lay)
 
 
 def _board(
@@ -49,27 +111,35 @@ def _board(
     style: Style,
     rect: QRectF,
     *,
-    phase: float,
     ground: bool,
 ) -> None:
-    if ground:
-        painter.fillRect(rect, QColor(style.theme.panel))
-    pad = style.px(10)
-    place = rect.adjusted(pad, pad, -pad, -pad)
-    strip = QRectF(place.x(), place.y(), place.width(), style.px(22))
-    if paint_fault_label(painter, snapshot.program.workload.faults, style, strip):
-        place.setTop(strip.bottom() + pad / 2)
-    paint_board(painter, snapshot, style, place, row=report.row)
+    _still_board(painter, snapshot, report, style, rect, ground=ground)
+    lay = board_layout(snapshot.program.workload, style, _board_place(snapshot, style, rect)[0])
+    paint_live_board(painter, snapshot, style, lay, Marks(report.row))
+
+
+def _moving_board(
+    painter: QPainter,
+    motion: Motion,
+    share: float,
+    report: RowReport,
+    style: Style,
+    rect: QRectF,
+) -> None:
+    place, _ = _board_place(motion.after, style, rect)
+    lay = board_layout(motion.after.program.workload, style, place)
+    paint_moving_board(painter, motion, share, style, lay, Marks(report.row))
+    paint_flights(painter, motion, share, style, lay)
 
 
 SCENES = {
     spec.name: spec
     for spec in (
         SceneSpec(
-            "scene", "Board, memory and softmax", paint_scene,
-            lambda s: bool(s.op.moves) or s.op.name in MOVING_OPS,
+            "scene", "Board, memory and softmax", paint_scene, paint_still_scene,
+            paint_moving_scene,
         ),
-        SceneSpec("board", "Board alone", _board, lambda s: False),
+        SceneSpec("board", "Board alone", _board, _still_board, _moving_board),
     )
 }  # fmt: skip
 
@@ -82,11 +152,9 @@ def paint_moment(
     theme: Theme,
     size: tuple[int, int],
     *,
-    phase: float = 1.0,
     ground: bool = True,
 ) -> None:
-    """Draw a scene over a picture of that size, from its corner."""
+    """Draw a state in a scene over a picture of that size, from its corner."""
     style = scene_style(theme, QSizeF(*size))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    place = QRectF(0, 0, *size)
-    SCENES[scene].paint(painter, snapshot, report, style, place, phase=phase, ground=ground)
+    SCENES[scene].paint(painter, snapshot, report, style, QRectF(0, 0, *size), ground=ground)

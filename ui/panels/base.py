@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from simulator.lesson.tables import ChooseTable
+from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
@@ -94,20 +95,21 @@ class MovingPanel(Panel[Model]):
         # Painters make their text smaller if there is less space than they want.
         super().__init__(name, title, QSize(smallest.width(), round(0.78 * smallest.height())))
         self.snapshot: Snapshot | None = None
-        self.before: Snapshot | None = None
-        """The state that the snapshot is moved to from; None if it is shown at once."""
+        self.motion: Motion | None = None
+        """The op that leads to the snapshot; None if that is shown at once."""
         self.phase = 1.0
         """The share of the current op that has been done, 0 to 1."""
         self._moves = False
 
     def take(self, snapshot: Snapshot, before: Snapshot | None, *, moves: bool) -> None:
         """Show a new state, and what moves from the one before if `moves` says that it does."""
-        self.snapshot, self.before, self._moves = snapshot, before, moves
+        self.snapshot, self._moves = snapshot, moves
+        self.motion = None if before is None else Motion(before, snapshot)
         self.phase = 1.0 if before is None else 0.0
         self.update()
 
     def show_share(self, share: float) -> None:
-        if self.before is not None and share != self.phase:
+        if self.motion is not None and share != self.phase:
             self.phase = share
             if self._moves:
                 self.update()
@@ -115,4 +117,9 @@ class MovingPanel(Panel[Model]):
     def cleared(self, painter: QPainter) -> QRectF:
         """Clear the panel; return the place inside its margins."""
         self.clear(painter)
-        return QRectF(self.rect()).adjusted(8, 6, -8, -6)
+        return inside_margins(self)
+
+
+def inside_margins(panel: QWidget) -> QRectF:
+    """Return where a moving panel paints."""
+    return QRectF(panel.rect()).adjusted(8, 6, -8, -6)

@@ -125,6 +125,11 @@ class Docks(QObject):
             panel.show()  # a dock in sight does not do so by itself
         return self._panels[name]
 
+    def in_sight(self, which: type[_Panel]) -> _Panel | None:
+        """Return a panel of a class if it can be seen now."""
+        seen = any(spec.make is which and spec.name in self._seen for spec in PANELS)
+        return self.panel(which) if seen else None
+
     # --- what they show -------------------------------------------------------------------
 
     def _see(self, spec: PanelSpec[Any], seen: bool) -> None:

@@ -42,6 +42,7 @@ from ui.look.theme import (
     stylesheet,
 )
 from ui.panels.code.panel import CodePanel
+from ui.panels.memory.panel import MemoryPanel
 from ui.panels.transport.bar import TransportBar
 from ui.panels.values.panel import ValuesPanel
 from ui.safety.overrides import guarded
@@ -56,6 +57,7 @@ from ui.window.actions import ACTIONS, MENUS, ActionSpec
 from ui.window.desk import Desk
 from ui.window.docks import Docks
 from ui.window.file_menu import READS, Files
+from ui.window.flight_overlay import FlightOverlay
 from ui.window.header import Header
 from ui.window.messages import Messages
 from ui.window.normal_size import NormalSize
@@ -103,6 +105,7 @@ class MainWindow(LessonWindow):
         self.files = Files(self)
         self.unsaved = Unsaved(self)
         self.docks: Docks = Docks(self, session)
+        self.flights = FlightOverlay(self, self.board)
         self._values = self.docks.panel(ValuesPanel)
         self.actions_by_name = self._make_actions()
         self.desk: Desk = Desk(self)
@@ -192,6 +195,7 @@ class MainWindow(LessonWindow):
         session.view_changed.connect(self._show_view)
         session.moved.connect(self.board.show_share)
         session.moved.connect(self.docks.show_share)
+        session.moved.connect(self.flights.show_share)
         session.trace_changed.connect(self._show_trace)
         session.refused.connect(self.show_error)
         session.playing_changed.connect(self._show_playing)
@@ -239,6 +243,7 @@ class MainWindow(LessonWindow):
         )
         self.transport.show_snapshot(view.snapshot)
         self.docks.show_view(view)
+        self.flights.show_motion(self.docks.in_sight(MemoryPanel))
 
     def _show_trace(self, trace: Trace) -> None:
         self.messages.settle()

@@ -21,6 +21,7 @@ from simulator.program.playback import (
     end_of_visit,
     first_cursor,
     last_cursor,
+    moved,
     path_between,
     seconds_of,
     share,
@@ -203,16 +204,23 @@ def test_a_step_lasts_ten_times_as_long_at_a_tenth_of_the_speed() -> None:
     program = program_of(scenario("flash2", **SOME))
 
     def ticks(speed: float) -> int:
-        """Return how many ticks of a sixtieth of a second pass before the load is done."""
+        """Return how many ticks of a sixtieth of a second pass before the next op begins."""
         head = Playhead(first_cursor(), 0.0)
         count = 0
-        while share(program, head, Granularity.OP) < 1 and head.cursor == first_cursor():
+        while head.cursor == first_cursor():
             head = advanced(program, head, speed / 60, Granularity.OP)
             count += 1
         return count
 
     assert ticks(1.0) == pytest.approx(60, abs=1)
     assert ticks(0.1) == pytest.approx(600, abs=1)
+
+
+def test_an_op_moves_and_then_rests() -> None:
+    shares = [moved(n / 100) for n in range(101)]
+    assert shares[0] == 0
+    assert shares == sorted(shares)
+    assert 5 < shares.count(1.0) < 20
 
 
 def test_an_hour_of_jitter_and_stalls_keeps_the_clock() -> None:

@@ -56,8 +56,9 @@ def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
                 exact = old["O"] + factor[:, None] * (old["P"][:, :n] @ old["V"][:n])
             elif isinstance(op, MergeOutputs):
                 name, exact = "O", np.einsum("sr,srd->rd", old["w"][:n], old["O_partial"][:n])
-            elif isinstance(op, RowSum) and (op.running or op.whole):
-                name, exact = "l", old["P"][:, :n].sum(axis=1)
+            elif isinstance(op, RowSum):
+                name = "l" if op.running or op.whole else "l_tile"
+                exact = old["P"][:, :n].sum(axis=1)
                 if op.running:
                     exact = exact + old["alpha"] * old["l"]
             else:

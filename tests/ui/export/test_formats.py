@@ -140,7 +140,7 @@ def test_delays_of_whole_milliseconds_and_hundredths_add_up(tmp_path):
 
 @pytest.mark.parametrize("ending", FILMS)
 def test_pictures_that_rest_are_frames_all_the_same(ending, tmp_path):
-    wanted = options(tmp_path / f"a{ending}", visits=(3, 4), length=None, pace=0.5)
+    wanted = options(tmp_path / f"a{ending}", visits=(3, 4), length=None, pace=2.0)
     export = make(wanted)
     keys = [export.source.key(k) for k in range(len(export.source))]
     assert len(set(keys)) < len(keys)  # or nothing rests
@@ -174,7 +174,7 @@ def test_two_exports_are_the_same(ending, tmp_path):
 
 
 def test_frames_that_rest_are_painted_once(tmp_path):
-    export = prepared(options(tmp_path / "a.apng", visits=(3, 5), length=None, pace=0.5))
+    export = prepared(options(tmp_path / "a.apng", visits=(3, 5), length=None, pace=2.0))
     source, painted_ones = export.source, []
     paint = source.paint
 

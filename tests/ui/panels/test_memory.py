@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from types import ModuleType
 
 import pytest
@@ -15,6 +16,7 @@ from simulator import simulate
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS, USUAL, beside
+from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from simulator.study.compare import at_scale
@@ -213,18 +215,41 @@ def test_more_than_the_limit_turns_red_and_says_so(
         assert_tidy(drawn, rect)
 
 
-def test_tiles_travel_with_the_phase() -> None:
-    now = demo("flash2").snapshot(0, 0)
-    assert now.op.loads
+def test_tiles_travel_while_the_op_is_done() -> None:
+    trace = demo("flash2")
+    motion = Motion(trace.snapshot(0), trace.snapshot(1, 0))
+    assert motion.after.op.loads
     rect = QRectF(10, 5, 400, 190)
 
-    def picture(phase: float) -> QImage:
-        return painted(lambda p: paint_memory(p, now, Style(DARK), rect, phase=phase), 420, 200)
+    def picture(share: float) -> QImage:
+        return painted(
+            lambda p: paint_memory(p, motion.after, Style(DARK), rect, motion=motion, share=share),
+            420, 200,
+        )  # fmt: skip
 
-    start, middle, end = picture(0.0), picture(0.5), picture(1.0)
-    assert start != middle
-    assert middle != end
-    assert start != end
+    pictures = [picture(n / 24) for n in range(25)]
+    assert all(one != two for one, two in pairwise(pictures))
+    before, after = (
+        painted(lambda p, now=now: paint_memory(p, now, Style(DARK), rect), 420, 200)
+        for now in (motion.before, motion.after)
+    )
+    assert pictures[0] == before
+    assert pictures[-1] == after
+
+
+def test_no_byte_is_counted_before_its_tile_has_landed(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = demo("flash2")
+    motion = Motion(trace.snapshot(0), trace.snapshot(1, 0))
+    for share in (0.01, 0.3, 0.6, 0.9, 0.999):
+        landed = sum(f.move.bytes for f in motion.flights if f.landed(share))
+        with monkeypatch.context() as patch:
+            drawn = record_texts(patch, memory)
+            rect = QRectF(10, 5, 560, 190)
+            painted(lambda p, share=share, rect=rect: paint_memory(
+                p, motion.after, Style(DARK), rect, motion=motion, share=share
+            ))  # fmt: skip
+        read = bytes_text(motion.before.counters.read_bytes + landed)
+        assert any(one.text == f"read {read}" for one in drawn)
 
 
 # --- panel -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor
 from simulator import simulate
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
@@ -29,17 +30,14 @@ from ui.look.formula import formula
 from ui.look.theme import DARK, Style
 from ui.look.units import number_text
 from ui.panels.softmax import painter as softmax
+from ui.panels.softmax.model import KeyState, row_scores, running_maximum, score_bars
 from ui.panels.softmax.painter import (
     MIN_SIZE,
-    KeyState,
     error_words,
     legend_places,
     legend_words,
     paint_softmax,
     rescale_words,
-    row_scores,
-    running_maximum,
-    score_bars,
     softmax_layout,
 )
 from ui.panels.softmax.panel import SoftmaxPanel
@@ -280,15 +278,17 @@ def test_legend_never_overlaps(words: list[tuple[float, float]]) -> None:
     st.floats(1, 2), st.floats(0, 1),
 )  # fmt: skip
 def test_no_text_collides(
-    number: int, width: float, height: float, scale: float, phase: float
+    number: int, width: float, height: float, scale: float, share: float
 ) -> None:
-    now = snapshots()[number % len(snapshots())]
+    at = number % len(snapshots())
+    now, before = snapshots()[at], snapshots()[at - 1]
+    motion = Motion(before, now) if before.program is now.program else None
     report = row_report(now, now.visit.rows.start + number % len(now.visit.rows))
     rect = QRectF(3, 5, width, height)
     style = Style(DARK, scale)
     with pytest.MonkeyPatch.context() as patch:
         drawn = record_texts(patch, softmax)
-        painted(lambda p: paint_softmax(p, now, report, style, rect, phase=phase))
+        painted(lambda p: paint_softmax(p, now, report, style, rect, motion=motion, share=share))
     assert_tidy(drawn, rect)
     assert any(f"row {report.row}" in one.text for one in drawn)
 

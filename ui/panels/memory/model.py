@@ -20,6 +20,11 @@ _KIB = 1024
 _SLOTS = {"Q": 0, "K": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2}
 
 
+def slot_of(name: str) -> int:
+    """Return which place on the chip a tile has."""
+    return _SLOTS.get(name, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class TensorTraffic:
     """Requested bytes of one tensor, so far and in the whole run."""
@@ -132,7 +137,7 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
     for tile in snapshot.on_chip:
         name = chip_name(tile, snapshot.visit, whole_rows=snapshot.in_softmax_launch)
         names = (name, symbol(tile.name))
-        chip = Chip(tile.name, names, tile.bytes, _SLOTS.get(tile.name, 0), tile.name in fresh)
+        chip = Chip(tile.name, names, tile.bytes, slot_of(tile.name), tile.name in fresh)
         places[tile.place].append(chip)
         taken[tile.place] += tile.bytes
     return MemoryModel(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 
+from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from simulator.study.compare import at_scale
 from ui.look.draw import CENTRE, RIGHT, card, draw_text, mixed, outline, text_width
@@ -26,6 +27,7 @@ from ui.panels.memory.model import (
     TensorTraffic,
     comparison,
     memory_model,
+    slot_of,
 )
 
 MIN_SIZE = QSizeF(300, 170)
@@ -98,7 +100,8 @@ def paint_memory(
     rect: QRectF,
     *,
     baseline_bytes: int | None = None,
-    phase: float = 1.0,
+    motion: Motion | None = None,
+    share: float = 1.0,
 ) -> None:
     """Paint the memory traffic at a snapshot.
 
@@ -114,18 +117,24 @@ def paint_memory(
         The place, at least `MIN_SIZE`.
     baseline_bytes : int, optional
         What naive requests in its whole run (`baseline_total`).
-    phase : float
-        The share of the tiles' way that is done, 0 to 1.
+    motion : Motion, optional
+        The op that leads to the state, while it is being done.
+    share : float
+        How much of it has been done, 0 to 1.
     """
+    if motion is not None:
+        snapshot = motion.at(share)
     model = memory_model(snapshot)
     layout = memory_layout(rect, style, len(model.lanes))
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _paint_hbm(painter, model, layout)
-    _paint_sram(painter, model, layout, phase)
+    moving = motion is not None and 0 < share < 1
+    _paint_sram(painter, model, layout, share if moving and not model.lanes else 1.0)
     if model.lanes:
-        for lane, place in zip(model.lanes, layout.lanes, strict=True):
-            _paint_lane(painter, lane, layout.style, place, phase)
+        ways = [flight.way(share) for flight in motion.flights] if motion and moving else None
+        for n, (lane, place) in enumerate(zip(model.lanes, layout.lanes, strict=True)):
+            _paint_lane(painter, lane, layout.style, place, ways[n] if ways else 1.0)
     else:
         _paint_quiet_lane(painter, layout)
     _paint_figures(painter, model, layout)
@@ -137,6 +146,19 @@ def paint_memory(
     painter.restore()
 
 
+def _title_row(ground: QRectF, style: Style) -> QRectF:
+    px = style.px
+    return QRectF(ground.x() + px(4), ground.y() + px(4), ground.width() - px(8), px(16))
+
+
+def _inside(ground: QRectF, style: Style) -> QRectF:
+    """Return the place under the title of a memory."""
+    px = style.px
+    inner = ground.adjusted(px(7), 0, -px(7), -px(6))
+    inner.setTop(_title_row(ground, style).bottom() + px(3))
+    return inner
+
+
 def _paint_ground(
     painter: QPainter,
     ground: QRectF,
@@ -145,37 +167,88 @@ def _paint_ground(
     line: str,
     ink: QColor,
     style: Style,
-) -> QRectF:
-    """Paint the background of a memory and the title that fits; return the place inside."""
+) -> None:
+    """Paint the background of a memory and the title that fits."""
     px = style.px
     card(painter, ground, fill, line, px(5), px(1.2))
-    row = QRectF(ground.x() + px(4), ground.y() + px(4), ground.width() - px(8), px(16))
+    row = _title_row(ground, style)
     fonts = [style.text_font(size, bold=True) for size in (12, 11)]
     font = font_that_fits(fonts, titles[0], row.width())
     draw_text(painter, row, first_that_fits(titles, row.width(), font), font, ink, CENTRE)
-    inner = ground.adjusted(px(7), 0, -px(7), -px(6))
-    inner.setTop(row.bottom() + px(3))
-    return inner
+
+
+def _hbm_rows(model: MemoryModel, layout: MemoryLayout) -> tuple[list[QRectF], QRectF]:
+    """Return the place of each tensor, and of the legend: null where there is no room for it."""
+    px, inner = layout.style.px, _inside(layout.hbm, layout.style)
+    foot = QRectF(inner.x(), inner.bottom() - px(13), inner.width(), px(13))
+    room = inner.height() - foot.height()
+    widths = _legend_widths(layout.style)
+    if room < len(model.tensors) * px(18) or sum(widths) + px(8) > foot.width():
+        foot, room = QRectF(), inner.height()
+    height = min(room / len(model.tensors), px(44))
+    rows = [
+        QRectF(inner.x(), inner.y() + n * height, inner.width(), height)
+        for n in range(len(model.tensors))
+    ]
+    return rows, foot
+
+
+def _sram_places(layout: MemoryLayout) -> tuple[QRectF, QRectF, QRectF, QRectF]:
+    """Return the places of shared memory, of the words between, of registers, of the bar."""
+    px, inner = layout.style.px, _inside(layout.sram, layout.style)
+    heading, bar_height = px(15), px(7)
+    height = min((inner.height() - heading - bar_height - px(6)) / 2, px(110))
+    shared = QRectF(inner.x(), inner.y(), inner.width(), height)
+    between = QRectF(inner.x(), shared.bottom(), inner.width(), heading)
+    registers = QRectF(inner.x(), between.bottom(), inner.width(), height)
+    bar = QRectF(inner.x(), inner.bottom() - bar_height, inner.width(), bar_height)
+    return shared, between, registers, bar
+
+
+def _slot(place: QRectF, slot: int, style: Style) -> QRectF:
+    gap = style.px(4)
+    width = (place.width() - gap * (_SLOT_COUNT - 1)) / _SLOT_COUNT
+    return QRectF(place.x() + slot * (width + gap), place.y(), width, place.height())
+
+
+def memory_berths(motion: Motion, style: Style, rect: QRectF) -> dict[str, tuple[QRectF, QRectF]]:
+    """Return, for each tensor that an op moves, its places in HBM and on the chip.
+
+    Parameters
+    ----------
+    motion : Motion
+        The op.
+    style, rect
+        As for `paint_memory`.
+    """
+    model = memory_model(motion.after)
+    layout = memory_layout(rect, style, len(model.lanes))
+    rows = dict(zip((t.tensor for t in model.tensors), _hbm_rows(model, layout)[0], strict=True))
+    shared, _, registers, _ = _sram_places(layout)
+    chips = [*memory_model(motion.before).shared, *model.shared]
+    slots = {chip.tensor: _slot(shared, chip.slot, layout.style) for chip in chips}
+    return {
+        lane.tensor: (
+            rows[lane.tensor],
+            slots.get(lane.tensor, _slot(registers, slot_of(lane.tensor), layout.style)),
+        )
+        for lane in model.lanes
+    }
 
 
 def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
     style, theme, px = layout.style, layout.style.theme, layout.style.px
-    inner = _paint_ground(
+    _paint_ground(
         painter, layout.hbm, (f"HBM  {model.tbps:g} TB/s", "HBM"), theme.hbm_ground, theme.hbm_line,
         mixed(theme.hbm_line, theme.text, 0.55), style,
     )  # fmt: skip
-    legend = px(13)
-    with_legend = inner.height() - legend >= len(model.tensors) * px(18)
-    if with_legend:
-        foot = QRectF(inner.x(), inner.bottom() - legend, inner.width(), legend)
-        with_legend = _paint_hbm_legend(painter, foot, style)
-    room = inner.height() - (legend if with_legend else 0.0)
-    row_height = min(room / len(model.tensors), px(44))
+    rows, foot = _hbm_rows(model, layout)
+    if not foot.isNull():
+        _paint_hbm_legend(painter, foot, style)
     bold, small = style.text_font(11, bold=True), style.text_font(11)
     largest = max(t.total for t in model.tensors)
-    for n, traffic in enumerate(model.tensors):
-        row = QRectF(inner.x(), inner.y() + n * row_height, inner.width(), row_height)
-        bar_height = min(max(row_height - px(16), px(4)), px(12))
+    for row, traffic in zip(rows, model.tensors, strict=True):
+        bar_height = min(max(row.height() - px(16), px(4)), px(12))
         bar = QRectF(row.x(), row.bottom() - bar_height - px(2), row.width(), bar_height)
         words = QRectF(row.x(), row.y(), row.width(), bar.y() - row.y())
         so_far = bytes_text(traffic.read + traffic.written)
@@ -186,22 +259,26 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
         _paint_traffic(painter, traffic, bar, largest, style)
 
 
-def _paint_hbm_legend(painter: QPainter, place: QRectF, style: Style) -> bool:
-    """Explain how bars are filled, if there is space; return whether there was."""
+_LEGEND = "read", "written"
+
+
+def _legend_widths(style: Style) -> list[float]:
+    font = style.text_font(11)
+    return [style.px(11) + text_width(font, word) + 1 for word in _LEGEND]
+
+
+def _paint_hbm_legend(painter: QPainter, place: QRectF, style: Style) -> None:
+    """Explain how bars are filled."""
     px, theme = style.px, style.theme
     font, swatch, gap = style.text_font(11), px(8), px(8)
-    words = ("read", "written")
-    widths = [swatch + px(3) + text_width(font, word) + 1 for word in words]
+    widths = _legend_widths(style)
     x = place.center().x() - (sum(widths) + gap) / 2
-    if x < place.x():
-        return False
-    for word, width in zip(words, widths, strict=True):
+    for word, width in zip(_LEGEND, widths, strict=True):
         box = QRectF(x, place.center().y() - swatch / 2 + px(2), swatch, swatch)
         _fill_share(painter, box, theme.muted, style, written=word == "written")
         at = QRectF(box.right() + px(3), box.y() - px(2), width, px(12))
         draw_text(painter, at, word, font, theme.muted)
         x += width + gap
-    return True
 
 
 def _fill_share(
@@ -233,22 +310,17 @@ def _paint_traffic(
 
 
 def _paint_sram(painter: QPainter, model: MemoryModel, layout: MemoryLayout, phase: float) -> None:
-    style, theme, px = layout.style, layout.style.theme, layout.style.px
+    style, theme = layout.style, layout.style.theme
     green = mixed(theme.sram_line, theme.text, 0.55)
-    inner = _paint_ground(
+    _paint_ground(
         painter, layout.sram, model.occupancies, theme.sram_ground, theme.sram_line,
         QColor(theme.bad) if model.over else green, style,
     )  # fmt: skip
-    heading, bar_height = px(15), px(7)
-    height = min((inner.height() - heading - bar_height - px(6)) / 2, px(110))
-    shared = QRectF(inner.x(), inner.y(), inner.width(), height)
-    between = QRectF(inner.x(), shared.bottom(), inner.width(), heading)
-    registers = QRectF(inner.x(), between.bottom(), inner.width(), height)
+    shared, between, registers, bar = _sram_places(layout)
     _paint_chips(painter, model.shared, shared, style, phase, solid=True)
     words = f"registers  {bytes_text(model.register_bytes)}"
     draw_text(painter, between, words, style.text_font(11), theme.muted)
     _paint_chips(painter, model.registers, registers, style, phase, solid=False)
-    bar = QRectF(inner.x(), inner.bottom() - bar_height, inner.width(), bar_height)
     _paint_occupancy(painter, model, bar, style)
 
 
@@ -262,12 +334,11 @@ def _paint_chips(
     solid: bool,
 ) -> None:
     px, theme = style.px, style.theme
-    gap = px(4)
-    width = (place.width() - gap * (_SLOT_COUNT - 1)) / _SLOT_COUNT
     font, small = style.text_font(12, bold=True), style.text_font(11)
     held = {chip.slot: chip for chip in chips}
     for slot in range(_SLOT_COUNT):
-        box = QRectF(place.x() + slot * (width + gap), place.y(), width, place.height())
+        box = _slot(place, slot, style)
+        width = box.width()
         chip = held.get(slot)
         if chip is None:
             outline(painter, box, mixed(theme.sram_ground, theme.sram_line, 0.3), px(1), px(4))

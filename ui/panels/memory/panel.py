@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QPaintEvent
 
-from simulator.program.playback import eased
+from simulator.program.playback import moved
 from simulator.program.tile_program import TileProgram
 from simulator.run.snapshot import Snapshot
 from ui.panels.base import MovingPanel
@@ -47,5 +47,5 @@ class MemoryPanel(MovingPanel[None]):
                 baseline = self.baseline_bytes(self.snapshot.program)
                 paint_memory(
                     painter, self.snapshot, self.style_now, place,
-                    baseline_bytes=baseline, phase=eased(self.phase),
+                    baseline_bytes=baseline, motion=self.motion, share=moved(self.phase),
                 )  # fmt: skip

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.base.dtypes import F32
+from simulator.program.playback import eased
+from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, hairline, mixed, outline, text_width
@@ -19,10 +19,19 @@ from ui.look.formula import formula
 from ui.look.names import first_that_fits, fitting, font_that_fits
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text, plural, ulp_text
+from ui.panels.softmax.model import (
+    Bars,
+    KeyState,
+    Maximum,
+    is_worked_on,
+    own_begin,
+    row_scores,
+    running_maximum,
+    score_bars,
+    scores_by_now,
+)
 from ui.panels.update_lines import UpdateLine, softmax_lines
 
-MOVING_OPS = frozenset({"scores", "row max", "combine"})
-"""Names of the ops that are seen to move: bars rise, the maximum jumps."""
 MIN_SIZE = QSizeF(300, 230)
 MOST_ULP = 1e5
 """Error of a row's O from which it is shown as bad: rounding to bfloat16 makes 32 768."""
@@ -37,116 +46,6 @@ _LETTERS = 42
 
 
 # --- the bars --------------------------------------------------------------------------------
-
-
-class KeyState(IntEnum):
-    """What a bar stands for; where several keys share one, the highest of them counts."""
-
-    HIDDEN = 0
-    LATER = 1
-    ELSEWHERE = 2
-    """Seen by another split: m and l are not of it."""
-    SEEN = 3
-    CURRENT = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """The row's scores, one for each key or for as many keys as share a bar.
-
-    Attributes
-    ----------
-    values : ndarray
-        (bars,) float32, largest score of the bar's keys, -inf where all are hidden.
-    states : ndarray
-        (bars,) uint8, `KeyState`.
-    keys_per_bar : int
-        How many keys share a bar.
-    low, high : float
-        Smallest and largest of these values and 0.
-    """
-
-    values: F32
-    states: NDArray[np.uint8]
-    keys_per_bar: int
-    low: float
-    high: float
-
-
-def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> Bars:
-    """Return at most `most` bars."""
-    scores = row_scores(snapshot, report)
-    if snapshot.launch.combines:
-        # A fault may have made some infinite: then there is no bar.
-        seen = np.where(np.isfinite(scores), KeyState.CURRENT, KeyState.HIDDEN).astype(np.uint8)
-        scores = np.where(np.isfinite(scores), scores, np.float32(-np.inf))
-        return _bars(scores, seen, 1)
-    states = np.full(len(scores), KeyState.LATER, dtype=np.uint8)
-    states[report.seen] = KeyState.SEEN
-    states[: _begin(snapshot)] = KeyState.ELSEWHERE
-    cols = snapshot.visit.cols
-    if _worked_on(snapshot):
-        states[cols.start : cols.stop] = KeyState.CURRENT
-    states[scores == -np.inf] = KeyState.HIDDEN
-    return _bars(scores, states, -(-len(states) // max(most, 1)))
-
-
-def _bars(scores: F32, states: NDArray[np.uint8], per: int) -> Bars:
-    """Return bars of `per` scores each."""
-    starts = np.arange(0, len(states), per)
-    values = np.maximum.reduceat(scores, starts)
-    states = np.maximum.reduceat(states, starts)
-    low = min(0.0, float(values.min(where=states != KeyState.HIDDEN, initial=0.0)))
-    high = max(0.0, float(values.max()))
-    return Bars(values, states, per, low, high if high > low else low + 1.0)
-
-
-def row_scores(snapshot: Snapshot, report: RowReport) -> F32:
-    """Return the row's scores, (Nk,): of the current tile what it holds until its mask is done.
-
-    Where splits are joined, these are LSE of each split, (splits,).
-    """
-    if snapshot.partials is not None and snapshot.launch.combines:
-        return snapshot.partials.lse[:, report.row - snapshot.visit.rows.start]
-    waits = any(op.hides for op in snapshot.ops[snapshot.cursor.op + 1 :])
-    if snapshot.scores is None or not waits:
-        return report.scores
-    cols, scores = snapshot.visit.cols, report.scores.copy()
-    scores[cols.start : cols.stop] = snapshot.scores[report.row - snapshot.visit.rows.start]
-    return scores
-
-
-def _begin(snapshot: Snapshot) -> int:
-    """Return the first key of those that m and l are of: the split's, where keys are dealt out."""
-    return snapshot.begun_at * snapshot.program.workload.cols
-
-
-def _worked_on(snapshot: Snapshot) -> bool:
-    """Whether the current tile has been turned into scores or weights."""
-    return snapshot.launch.combines or snapshot.scores is not None or snapshot.weights is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Maximum:
-    """The running maximum of the row: now, before this visit, and where the line is drawn."""
-
-    now: float
-    old: float | None
-
-
-def running_maximum(snapshot: Snapshot, report: RowReport) -> Maximum | None:
-    """Return the row's maximum at the cursor; None while there is none on chip.
-
-    `old` is given once the visit has changed it, if there was one before.
-    """
-    if not snapshot.made("m") and all(tile.name != "m" for tile in snapshot.on_chip):
-        return None
-    r = report.row - snapshot.visit.rows.start
-    now, before = float(snapshot.m[r]), float(snapshot.tile.m_prev[r])
-    return Maximum(now, before if now != before and before > -np.inf else None)
-
-
-# --- the picture -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +106,8 @@ def paint_softmax(
     style: Style,
     rect: QRectF,
     *,
-    phase: float = 1.0,
+    motion: Motion | None = None,
+    share: float = 1.0,
 ) -> None:
     """Paint the online softmax of one row.
 
@@ -223,8 +123,11 @@ def paint_softmax(
         Colours and text scale.
     rect : QRectF
         The place, at least `MIN_SIZE`.
-    phase : float
-        How far the current op has come, 0 to 1: the maximum jumps, new bars rise.
+    motion : Motion, optional
+        The op that leads to the state, while it is being done: the maximum jumps, new bars grow as
+        the sums that they are.
+    share : float
+        How much of it has been done, 0 to 1.
     """
     lines = softmax_lines(snapshot, report)
     layout = softmax_layout(rect, style, lines)
@@ -240,11 +143,12 @@ def paint_softmax(
         font = layout.style.text_font(12)
         draw_text(painter, layout.plot, words, font, layout.style.theme.muted, CENTRE)
     else:
-        _paint_bars(painter, snapshot, bars, layout, phase)
+        now = None if motion is None else scores_by_now(motion, share, report.row)
+        _paint_bars(painter, snapshot, bars, layout, now)
         _paint_axis(painter, bars, layout)
         maximum = running_maximum(snapshot, report)
         if maximum is not None:
-            _paint_maximum(painter, snapshot, maximum, bars, layout, phase)
+            _paint_maximum(painter, snapshot, maximum, bars, layout, eased(share))
         _paint_legend(painter, snapshot, report, layout)
     _paint_lines(painter, lines, layout)
     _paint_footer(painter, snapshot, report, layout)
@@ -292,7 +196,11 @@ def _shades(style: Style) -> dict[KeyState, QColor]:
 
 
 def _paint_bars(
-    painter: QPainter, snapshot: Snapshot, bars: Bars, layout: SoftmaxLayout, phase: float
+    painter: QPainter,
+    snapshot: Snapshot,
+    bars: Bars,
+    layout: SoftmaxLayout,
+    now: F32 | None,
 ) -> None:
     style, plot = layout.style, layout.plot
     theme = style.theme
@@ -302,8 +210,8 @@ def _paint_bars(
     lefts, widths = edges[:-1].tolist(), np.maximum(np.diff(edges) - gap, 1).tolist()
     hidden = bars.states == KeyState.HIDDEN
     values = np.where(hidden, 0, bars.values)
-    if "S" in snapshot.op.makes:
-        values = np.where(bars.states == KeyState.CURRENT, values * phase, values)
+    if now is not None and bars.keys_per_bar == 1:
+        values[snapshot.visit.cols.start : snapshot.visit.cols.stop] = now
     zero = round(_height_of(bars, plot, 0.0))
     per_score = plot.height() / (bars.high - bars.low)
     tips = np.rint(plot.bottom() - (values - bars.low) * per_score).astype(int).tolist()
@@ -431,9 +339,9 @@ def legend_words(snapshot: Snapshot, report: RowReport) -> tuple[LegendWord, ...
     hidden = row_scores(snapshot, report) == -np.inf
     current = np.zeros_like(hidden)
     current[cols.start : cols.stop] = True
-    own = np.arange(len(hidden)) >= _begin(snapshot)
+    own = np.arange(len(hidden)) >= own_begin(snapshot)
     here = "the whole row" if snapshot.in_softmax_launch else f"tile j = {visit.j}"
-    state = KeyState.CURRENT if _worked_on(snapshot) else KeyState.LATER
+    state = KeyState.CURRENT if is_worked_on(snapshot) else KeyState.LATER
     words = [LegendWord(here, here, state, (cols.start, cols.stop))]
     for text, short, shade, which in (
         ("other splits", "others", KeyState.ELSEWHERE, report.seen & ~own & ~hidden),

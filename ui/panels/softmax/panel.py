@@ -5,13 +5,13 @@ from __future__ import annotations
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QPaintEvent
 
-from simulator.program.playback import eased
+from simulator.program.playback import moved
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from ui.panels.base import MovingPanel
+from ui.panels.softmax.model import moves_softmax
 from ui.panels.softmax.painter import (
     MIN_SIZE,
-    MOVING_OPS,
     error_words,
     paint_softmax,
     rescale_words,
@@ -38,7 +38,7 @@ class SoftmaxPanel(MovingPanel[None]):
     ) -> None:
         """Show a state and the row chosen, and the state that it is moved to from."""
         self.report = report
-        self.take(snapshot, before, moves=snapshot.op.name in MOVING_OPS)
+        self.take(snapshot, before, moves=moves_softmax(snapshot.op))
         figures = (error_words(snapshot, report)[0], rescale_words(snapshot, report))
         self.setAccessibleDescription(", ".join((f"row {report.row}", *figures)))
 
@@ -48,5 +48,5 @@ class SoftmaxPanel(MovingPanel[None]):
             if self.snapshot is not None and self.report is not None:
                 paint_softmax(
                     painter, self.snapshot, self.report, self.style_now, place,
-                    phase=eased(self.phase),
+                    motion=self.motion, share=moved(self.phase),
                 )  # fmt: skip

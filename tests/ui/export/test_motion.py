@@ -1,0 +1,119 @@
+"""Between two states: frames that are a function of the share alone, and that show what happens."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QImage, QPainter
+
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import load_scenario
+from simulator.program.algorithms import ALGORITHMS
+from simulator.program.ops import Gesture
+from simulator.program.playback import Granularity, first_cursor, last_cursor, step
+from simulator.run.motion import Motion
+from simulator.run.row_report import row_report
+from simulator.run.trace import Trace
+from tests.helpers.runs import trace_of
+from ui.board.flights import in_flight
+from ui.board.layout import board_layout
+from ui.export.composed import (
+    paint_moving_scene,
+    paint_scene,
+    paint_still_scene,
+    scene_places,
+    scene_style,
+)
+from ui.look.theme import THEMES, Style
+
+FRAMES = 42
+"""Of an op of 0.7 s at 60 frames a second."""
+RECT = QRectF(0, 0, 960, 540)
+
+
+def frame(motion: Motion, share: float, style: Style) -> QImage:
+    """Return a frame of the composed picture."""
+    image = QImage(960, 540, QImage.Format.Format_RGB32)
+    shown = motion.after if share > 0 else motion.before
+    report = row_report(shown, shown.visit.rows.start)
+    with QPainter(image) as painter:
+        if 0 < share < 1:
+            paint_still_scene(painter, motion.after, report, style, RECT)
+            paint_moving_scene(painter, motion, share, report, style, RECT)
+        else:
+            paint_scene(painter, motion.at(share), report, style, RECT)
+    return image
+
+
+def ops_of(trace: Trace) -> list[Motion]:
+    """Return a motion for each kind of op of each launch, and one in which α is not 1."""
+    found: dict[tuple[int, str], Motion] = {}
+    after = first_cursor()
+    while (before := after) != last_cursor(trace.program):
+        after = step(trace.program, before, Granularity.OP)
+        visit = trace.program.visit(after.visit)
+        op = trace.program.ops(after.visit)[after.op]
+        key = visit.launch, op.name
+        known = found.get(key)
+        if known is not None and (op.gesture is not Gesture.SHRINK or shrinks(known)):
+            continue
+        one, two = (trace.snapshot(each.visit, each.op) for each in (before, after))
+        found[key] = Motion(one, two)
+    return list(found.values())
+
+
+def shrinks(motion: Motion) -> bool:
+    return bool((motion.after.rescale_factor < 1).any())
+
+
+@pytest.fixture(scope="module", params=ALGORITHMS)
+def motions(request: pytest.FixtureRequest, qapp: object) -> list[Motion]:
+    return ops_of(trace_of(load_scenario(SCENARIOS / f"{request.param}.toml")))
+
+
+def test_at_least_twenty_frames_differ_where_something_changes(motions: list[Motion]) -> None:
+    style = scene_style(THEMES["dark"], RECT.size())
+    for motion in motions:
+        frames = [frame(motion, n / FRAMES, style) for n in range(FRAMES + 1)]
+        kinds = {image.constBits().tobytes() for image in frames}
+        assert len(kinds) >= 20, (motion.after.op.name, len(kinds))
+
+
+def test_it_begins_with_the_state_before_and_ends_with_the_state_after(
+    motions: list[Motion],
+) -> None:
+    style = scene_style(THEMES["light"], RECT.size())
+    for motion in motions:
+        for share, now in ((0.0, motion.before), (1.0, motion.after)):
+            whole = QImage(960, 540, QImage.Format.Format_RGB32)
+            report = row_report(now, now.visit.rows.start)
+            with QPainter(whole) as painter:
+                paint_scene(painter, now, report, style, RECT)
+            assert frame(motion, share, style) == whole
+
+
+def test_equal_shares_are_equal_frames_in_any_order(motions: list[Motion]) -> None:
+    style = scene_style(THEMES["contrast"], RECT.size())
+    for motion in motions:
+        one = partial(frame, motion, style=style)
+        again = Motion(motion.before, motion.after)
+        assert one(share=0.37) == frame(again, 0.37, style)
+        assert one(share=0.8) == frame(again, 0.8, style)
+        assert one(share=0.37) == frame(again, 0.37, style)
+
+
+def test_tiles_that_fly_stay_in_the_picture_and_are_seen(motions: list[Motion]) -> None:
+    style = scene_style(THEMES["dark"], RECT.size())
+    board = scene_places(style, RECT).board
+    seen = 0
+    for motion in motions:
+        if motion.gesture is not Gesture.CARRY:
+            continue
+        for share in np.linspace(0.02, 0.98, 25):
+            lay = board_layout(motion.after.program.workload, style, board)
+            for tile in in_flight(motion, float(share), style, lay):
+                assert RECT.contains(tile.box)
+                assert min(tile.box.width(), tile.box.height()) >= 4
+                seen += 1
+    assert seen > 20

@@ -1,0 +1,215 @@
+"""Tiles in flight between their matrices on the board and the chip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
+
+from simulator.base.dtypes import F32
+from simulator.program.state import Move
+from simulator.run.motion import Motion
+from ui.board.layout import BoardLayout
+from ui.board.partials import split_places
+from ui.look.draw import mixed
+from ui.look.heat import KEPT, Sheet, colour_map, heat_image, signed_limit
+from ui.look.theme import Style
+
+Berths = Mapping[str, tuple[QRectF, QRectF]]
+"""By tensor, its place in HBM and its place on the chip, as the memory picture has them."""
+_MOUTH = 0.5
+"""Share of the way from the matrix to HBM; the rest leads along the bus to the chip."""
+_FAINT = 0.55
+"""How faint a place becomes while its tile is away."""
+_LEAST = 26.0
+"""Shorter side of a tile in flight, at scale 1: a tile of a large problem is but a few pixels."""
+
+
+def home_of(move: Move, motion: Motion, style: Style, lay: BoardLayout) -> QRectF:
+    """Return where a tile lies on the board; null where it is not in sight."""
+    if move.tensor in motion.after.split_tensors:
+        places = split_places(motion.after, style, lay)
+        return lay.partials if move.split is None else places.get(move.split, QRectF())
+    if move.cols is not None:
+        return lay.tile(move.rows, move.cols)
+    if move.tensor not in lay.boxes:
+        return lay.row_band("l", move.rows)
+    if lay.boxes[move.tensor].left() == lay.boxes["S"].left():  # keys go across
+        return lay.col_band(move.tensor, move.rows)
+    return lay.row_band(move.tensor, move.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """A tile in flight, in the painter's coordinates.
+
+    Attributes
+    ----------
+    move : Move
+        What flies.
+    out : float
+        How far from its matrix it is, 0 to 1.
+    home, box : QRectF
+        Its place on the board, and where it is now.
+    path : QPainterPath
+        Its way, from the board to the chip.
+    """
+
+    move: Move
+    out: float
+    home: QRectF
+    box: QRectF
+    path: QPainterPath
+
+
+def in_flight(
+    motion: Motion, share: float, style: Style, lay: BoardLayout, berths: Berths | None = None
+) -> list[InFlight]:
+    """Return the tiles that are on their way, as `paint_flights` draws them."""
+    found = []
+    for flight in motion.flights:
+        way = flight.way(share)
+        if not 0 < way < 1:
+            continue
+        home = home_of(flight.move, motion, style, lay)
+        if home.isEmpty():  # out of sight
+            home = QRectF(lay.boxes["S"].center(), lay.boxes["S"].center())
+        out = way if flight.loads else 1 - way
+        stops = _stops(flight.move.tensor, home, lay, style, berths)
+        path = _path(stops)
+        found.append(InFlight(flight.move, out, home, _box_at(out, stops, path, style), path))
+    return found
+
+
+def paint_flights(
+    painter: QPainter,
+    motion: Motion,
+    share: float,
+    style: Style,
+    lay: BoardLayout,
+    berths: Berths | None = None,
+) -> None:
+    """Draw the tiles that are on their way.
+
+    Parameters
+    ----------
+    painter : QPainter
+        On a picture that has the board, and the memory where `berths` says so.
+    motion, share
+        The op, and how much of it has been done.
+    style, lay
+        As the board was drawn.
+    berths : mapping, optional
+        Where tiles go; without it they leave for the right edge of the board, and come from there.
+    """
+    painter.save()
+    for tile in in_flight(motion, share, style, lay, berths):
+        _paint_tile(painter, tile, motion, style, fades=berths is None)
+    painter.restore()
+
+
+def _paint_tile(
+    painter: QPainter, tile: InFlight, motion: Motion, style: Style, *, fades: bool
+) -> None:
+    near = min(1.0, 5 * tile.out, 5 * (1 - tile.out))  # it lifts off and lands
+    veil = QColor(style.theme.empty)
+    veil.setAlphaF(_FAINT * near)
+    painter.fillRect(tile.home, veil)
+    colour = style.theme.tensor(tile.move.tensor)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    line = QColor(colour)
+    line.setAlphaF(0.45)
+    painter.setPen(QPen(line, style.px(1.2), Qt.PenStyle.DashLine))
+    painter.drawPath(tile.path)
+    painter.setOpacity(1 - tile.out**3 if fades else 1.0)
+    lift = style.px(6) * near
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(0, 0, 0, 90))
+    painter.drawRect(tile.box.translated(lift, lift))
+    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+    sheet = _picture(tile.move, motion, style)
+    if sheet is None:
+        painter.fillRect(tile.box, mixed(style.theme.empty, colour, 0.5))
+    else:
+        sheet.draw(painter, tile.box, QRectF(0, 0, 1, 1))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(colour, style.px(2)))
+    painter.drawRect(tile.box)
+    painter.setOpacity(1.0)
+
+
+def _stops(
+    tensor: str, home: QRectF, lay: BoardLayout, style: Style, berths: Berths | None
+) -> tuple[QRectF, QRectF, QRectF]:
+    """Return the places that a tile passes: its matrix, HBM, the chip."""
+    found = None if berths is None else berths.get(tensor)
+    if found is not None:
+        return home, found[0], found[1]
+    size = style.px(_LEAST)
+    edge = QRectF(lay.rect.right() - size, lay.rect.top() + style.px(30), size, size)
+    middle = QRectF(home.center() + (edge.center() - home.center()) * 0.5, edge.size())
+    return home, middle, edge
+
+
+def _path(stops: tuple[QRectF, QRectF, QRectF]) -> QPainterPath:
+    home, mouth, berth = (stop.center() for stop in stops)
+    path = QPainterPath(home)
+    path.cubicTo(home + QPointF((mouth.x() - home.x()) / 2, 0),
+                 mouth - QPointF((mouth.x() - home.x()) / 3, 0), mouth)  # fmt: skip
+    path.lineTo(berth)
+    return path
+
+
+def _box_at(
+    out: float, stops: tuple[QRectF, QRectF, QRectF], path: QPainterPath, style: Style
+) -> QRectF:
+    """Return where a tile is; it shrinks on its way, but never so far that it cannot be seen."""
+    home, mouth, berth = stops
+    whole = path.length() or 1.0
+    bend = 1 - np.hypot(*_apart(mouth, berth)) / whole  # share of the length at which HBM lies
+    along = (
+        out / _MOUTH * bend if out < _MOUTH else bend + (out - _MOUTH) / (1 - _MOUTH) * (1 - bend)
+    )
+    at = path.pointAtPercent(min(max(path.percentAtLength(along * whole), 0.0), 1.0))
+    least = style.px(_LEAST)
+    small = min(berth.width(), berth.height())
+    sizes = []
+    for own, side in ((home.width(), berth.width()), (home.height(), berth.height())):
+        end = max(min(own, 0.7 * side, 0.9 * small), least * 0.7)
+        sizes.append(max(own + (end - own) * out, min(own, end)) if own > 0 else end)
+    return QRectF(at.x() - sizes[0] / 2, at.y() - sizes[1] / 2, *sizes)
+
+
+def _apart(one: QRectF, other: QRectF) -> tuple[float, float]:
+    gap = other.center() - one.center()
+    return gap.x(), gap.y()
+
+
+def _picture(move: Move, motion: Motion, style: Style) -> Sheet | None:
+    """Return the tile's own heat map; None for what has no numbers of its own to show."""
+    values = _values(move, motion)
+    if values is None or not np.isfinite(values).any():
+        return None
+    theme, name = style.theme, move.tensor
+    limit = signed_limit(values[np.isfinite(values)])
+
+    def make() -> Sheet:
+        return Sheet(heat_image(values, -limit, limit, colour_map(theme, name)))
+
+    return KEPT.get(values, ("flight", theme.name, name), make)
+
+
+def _values(move: Move, motion: Motion) -> F32 | None:
+    """Return the numbers of a tile as it lies on the board, (rows, columns)."""
+    now, rows = motion.after, slice(move.rows.start, move.rows.stop)
+    inputs = {"Q": now.q[rows], "K": now.k[rows].T, "V": now.v[rows].T}
+    if move.tensor in inputs:
+        return inputs[move.tensor]
+    found = now.state.get(move.tensor, motion.numbers.get(move.tensor))
+    if found is None or not 0 < found.ndim < 3:
+        return None
+    return np.asarray(found[:, None] if found.ndim == 1 else found, dtype=np.float32)

@@ -1,0 +1,459 @@
+"""What moves on the board while an op is being done: one painter for each gesture.
+
+They draw over the board as it is at that share of the op. Whatever they draw is of the numbers
+before the op and after it; nothing here has a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPainterPath, QPen
+
+from simulator.program.ops import Gesture
+from simulator.program.playback import eased
+from simulator.run.motion import Motion
+from ui.board.corner import inset_box
+from ui.board.layout import BoardLayout
+from ui.board.partials import split_places
+from ui.board.scores import clipped, paint_tile, shown_current
+from ui.look.draw import CENTRE, card, draw_text, mixed, outline, text_width
+from ui.look.heat import colour_map, heat_image, indices, word_image
+from ui.look.theme import Style
+from ui.look.units import number_text
+
+_FEWEST_PIXELS = 24
+"""Smaller tiles are too small to show what happens in them: the magnified one shows it."""
+_MOST_RAYS = 24
+"""Rows of which something flies at once; of more, some are drawn."""
+_TRAIL = 0.3
+"""Share of a motion for which one column of a tile slides to its sum."""
+_VEIL = 0.62
+"""How dark that may become which counts for nothing any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a gesture is drawn with.
+
+    Attributes
+    ----------
+    painter, style, lay
+        Where and how.
+    motion : Motion
+        The op.
+    share : float
+        How much of it has been done.
+    tile : QRectF
+        Where the current tile is seen: in the matrix, or magnified beside it.
+    row : int
+        The query row that is explained.
+    """
+
+    painter: QPainter
+    style: Style
+    lay: BoardLayout
+    motion: Motion
+    share: float
+    tile: QRectF
+    row: int
+
+    def column(self, n: int, count: int = 1) -> QRectF:
+        """Return some columns of the tile, `n` counted in the tile."""
+        wide = self.tile.width() / len(self.motion.after.visit.cols)
+        return QRectF(
+            self.tile.left() + n * wide, self.tile.top(), count * wide, self.tile.height()
+        )
+
+    def cell(self, r: int, c: int) -> QRectF:
+        """Return a cell of the tile, counted in the tile."""
+        high = self.tile.height() / len(self.motion.after.visit.rows)
+        across = self.column(c)
+        return QRectF(across.left(), self.tile.top() + r * high, across.width(), high)
+
+    def beside(self, name: str, r: int) -> QRectF:
+        """Return the place of row `r` of the tile in box ``m``, ``l``, ``O`` or ``Q``."""
+        row = self.motion.after.visit.rows.start + r
+        return self.lay.row_band(name, range(row, row + 1))
+
+    @property
+    def chosen(self) -> int:
+        """The row of the tile that words are about: the explained one, if it is in the tile."""
+        rows = self.motion.after.visit.rows
+        return self.row - rows.start if self.row in rows else len(rows) // 2
+
+
+def paint_gesture(
+    painter: QPainter, motion: Motion, share: float, style: Style, lay: BoardLayout, row: int
+) -> None:
+    """Draw what moves while an op is being done.
+
+    Parameters
+    ----------
+    painter : QPainter
+        On the board as it is at this share.
+    motion : Motion
+        The op.
+    share : float
+        0 to 1; at both ends nothing is drawn.
+    style, lay
+        As the board was drawn.
+    row : int
+        The query row that is explained.
+    """
+    paint = _GESTURES.get(motion.gesture)
+    visit = motion.after.visit
+    if paint is None or not 0 < share < 1:
+        return
+    if motion.after.launch.combines:
+        paint = _join
+    tile = lay.tile(visit.rows, visit.cols)
+    if min(tile.width(), tile.height()) < _FEWEST_PIXELS and not lay.inset.isNull():
+        tile = inset_box(motion.after, style, lay)
+    if tile.isEmpty() and not motion.after.launch.combines:
+        return
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    paint(Scene(painter, style, lay, motion, share, tile, row))
+    painter.restore()
+
+
+# --- one for each gesture -----------------------------------------------------------------------
+
+
+def _sum_depth(scene: Scene) -> None:
+    """Show how many terms the products have, and over what of Q and Kᵀ they go."""
+    motion, lay = scene.motion, scene.lay
+    if not motion.terms:
+        return
+    n, d = motion.added(scene.share), motion.terms
+    visit = motion.after.visit
+    q, k = lay.row_band("Q", visit.rows), lay.col_band("K", visit.cols)
+    glow = _translucent(scene.style.theme.current, 0.3)
+    scene.painter.fillRect(QRectF(q.left(), q.top(), q.width() * scene.share, q.height()), glow)
+    scene.painter.fillRect(QRectF(k.left(), k.top(), k.width(), k.height() * scene.share), glow)
+    _say(scene, f"Σ over d: {n} of {d} terms")
+
+
+def _wipe(scene: Scene) -> None:
+    """Wipe the tile from left to right: behind the edge the mask has been applied."""
+    edge = scene.tile.left() + eased(scene.share) * scene.tile.width()
+    done = QRectF(scene.tile.topLeft(), QPointF(edge, scene.tile.bottom()))
+    if scene.tile.intersects(scene.lay.boxes["S"]):
+        with clipped(scene.painter, done):
+            paint_tile(scene.painter, scene.motion.after, scene.style, scene.lay)
+    scene.painter.setPen(QPen(QColor(scene.style.theme.current), scene.style.px(2)))
+    scene.painter.drawLine(done.topRight(), done.bottomRight())
+
+
+def _pick(scene: Scene) -> None:
+    """Let the largest cell of each row light up and fly to m; where m rises, say by how much."""
+    before = scene.motion.numbers.get("S")
+    if before is None:
+        return
+    painter, style, lands = scene.painter, scene.style, scene.motion.after.op.lands
+    lit, way = (
+        min(scene.share / 0.25, 1.0),
+        eased(min(max(scene.share / lands - 0.35, 0) / 0.65, 1)),
+    )
+    colour = QColor(style.theme.current)
+    for r in _some_rows(scene):
+        if not np.isfinite(before[r]).any():
+            continue
+        cell = scene.cell(r, int(np.argmax(before[r])))
+        grown = (1 - lit) * style.px(5)
+        outline(painter, cell.adjusted(-grown, -grown, grown, grown), colour, style.px(2))
+        if 0 < way < 1:
+            at = _on_arc(cell.center(), scene.beside("m", r).center(), way, scene.style.px(26))
+            _paint_dot(scene, at)
+    old, new = scene.motion.numbers.get("m"), scene.motion.after.state.get("m")
+    if scene.share >= lands and old is not None and new is not None:
+        _name_rise(scene, float(old[scene.chosen]), float(new[scene.chosen]))
+
+
+def _name_rise(scene: Scene, old: float, new: float) -> None:
+    """Write the old maximum, struck through, and what has been added to it."""
+    if not (np.isfinite(old) and np.isfinite(new)) or new <= old:
+        return
+    font = scene.style.code_font(12)
+    place = scene.beside("m", scene.chosen)
+    was, more = number_text(old, 2), f"+{number_text(new - old, 2)}"
+    width = text_width(font, f"{was} {more}") + scene.style.px(14)
+    box = QRectF(place.left() - width - scene.style.px(6), place.center().y() - scene.style.px(10),
+                 width, scene.style.px(20))  # fmt: skip
+    card(scene.painter, box, scene.style.theme.panel, scene.style.theme.current, scene.style.px(4))
+    inner = box.adjusted(scene.style.px(6), 0, -scene.style.px(4), 0)
+    draw_text(scene.painter, inner, was, font, scene.style.theme.muted)
+    line = text_width(font, was)
+    scene.painter.setPen(QPen(QColor(scene.style.theme.muted), scene.style.px(1.4)))
+    y = box.center().y()
+    scene.painter.drawLine(QPointF(inner.left(), y), QPointF(inner.left() + line, y))
+    rest = inner.adjusted(text_width(font, f"{was} "), 0, 0, 0)
+    draw_text(scene.painter, rest, more, font, scene.style.theme.current)
+
+
+def _turn(scene: Scene) -> None:
+    """Blend the colours of the scores into those of the weights; the numbers are never blended."""
+    before = shown_current(scene.motion.at(scene.share), scene.style.theme)
+    after = shown_current(scene.motion.after, scene.style.theme)
+    if before is None or after is None or before.values.shape != after.values.shape:
+        return
+    ends = [each.words[indices(each.values, each.low, each.high)] for each in (before, after)]
+    shares = [np.stack([word >> shift & 255 for shift in (16, 8, 0)]) for word in ends]
+    mix = shares[0] + (shares[1].astype(float) - shares[0]) * eased(scene.share)
+    r, g, b = np.rint(mix).astype(np.uint32)
+    image = word_image(np.uint32(0xFF000000) | r << 16 | g << 8 | b)
+    scene.painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+    scene.painter.drawImage(scene.tile, image, QRectF(image.rect()))
+    _say(scene, "each score s becomes exp(s − m)")
+
+
+def _shrink(scene: Scene) -> None:
+    """Let α run from m back over the row; what was summed before shrinks by it."""
+    factor = scene.motion.after.state.get("factor")
+    if factor is None or not (factor < 1).any():
+        _say(scene, "α = 1 in every row: nothing shrinks")
+        return
+    painter, style, lay, visit = scene.painter, scene.style, scene.lay, scene.motion.after.visit
+    _paint_output(scene)
+    box = lay.boxes["S"]
+    right = lay.col_x(visit.cols.start) if visit.cols.start else box.left()
+    start, end = lay.boxes["m"].left(), box.left()
+    front = start + (end - start) * eased(scene.share)
+    fade = min((1 - scene.share) / 0.15, 1.0)
+    wide = style.px(46)
+    for r in _some_rows(scene, every=True):
+        if not factor[r] < 1:
+            continue
+        band = scene.beside("S", r)
+        if band.isEmpty():
+            continue
+        passed = QRectF(max(front, box.left()), band.top(), right - max(front, box.left()),
+                        band.height()).intersected(box)  # fmt: skip
+        if passed.width() > 0:
+            veil = _VEIL * fade * (1 - float(factor[r]))
+            painter.fillRect(passed, _translucent(style.theme.empty, veil))
+        glow = QLinearGradient(front, 0, front + wide, 0)
+        glow.setColorAt(0, _translucent(style.theme.current, 0.75 * fade))
+        glow.setColorAt(1, _translucent(style.theme.current, 0.0))
+        with clipped(painter, box):
+            painter.fillRect(QRectF(front, band.top(), wide, band.height()), glow)
+    for r in _rows_with_words(scene, factor < 1):
+        band = scene.beside("S", r)
+        text = f"× {number_text(float(factor[r]), 3)}"
+        font = style.code_font(12, bold=True)
+        width = text_width(font, text) + style.px(8)
+        x = min(max(front + style.px(6), box.left()), box.right() - width)
+        place = QRectF(x, band.center().y() - style.px(9), width, style.px(18))
+        card(painter, place, style.theme.panel, style.theme.panel, style.px(4))
+        draw_text(painter, place, text, font, style.theme.current, CENTRE)
+    _say(scene, "all that was summed under the old maximum shrinks by α")
+
+
+def _paint_output(scene: Scene) -> None:
+    """Draw O of the row block against one scale, so that its shrinking is seen.
+
+    At rest each row block has a scale of its own, by which O looks the same when all of it shrinks.
+    At the end the scale goes over to that of the state after the op.
+    """
+    motion, rows = scene.motion, scene.motion.after.visit.rows
+    old, now, new = motion.numbers.get("O"), motion.at(scene.share).o, motion.after.o
+    if old is None:
+        return
+    first, last = (float(np.abs(each[np.isfinite(each)]).max(initial=0)) for each in (old, new))
+    if not first or not last:
+        return
+    late = eased(max(scene.share - 0.8, 0) / 0.2)
+    scale = first ** (1 - late) * last**late
+    image = heat_image(
+        (now / scale).astype(np.float32), -0.8, 0.8, colour_map(scene.style.theme, "O")
+    )
+    box, lay = scene.lay.boxes["O"], scene.lay
+    whole = QRectF(box.left(), lay.row_y(rows.start), box.width(),
+                   lay.row_y(rows.stop) - lay.row_y(rows.start))  # fmt: skip
+    scene.painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+    with clipped(scene.painter, box):
+        scene.painter.drawImage(whole, image, QRectF(image.rect()))
+
+
+def _gather(scene: Scene) -> None:
+    """Let the columns of the tile slide onto l, one after the other: what has landed is summed."""
+    motion = scene.motion
+    shown = shown_current(motion.at(scene.share), scene.style.theme)
+    if not motion.terms or shown is None:
+        return
+    image, count = shown.image().image, motion.terms
+    target = scene.lay.row_band("l", motion.after.visit.rows)
+    painter = scene.painter
+    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+    for n in range(count):
+        end = (n + 1) / count
+        begin = max(end - _TRAIL, 0.0)
+        if not begin < scene.share < end:
+            continue
+        way = eased((scene.share - begin) / (end - begin))
+        column = scene.column(n)
+        x = column.left() + (target.left() - column.left()) * way
+        y = column.top() + (target.top() - column.top()) * way
+        high = column.height() + (target.height() - column.height()) * way
+        painter.setOpacity(0.85 * (1 - 0.5 * way))
+        painter.drawImage(QRectF(x, y, max(column.width(), 1), high), image,
+                          QRectF(n, 0, 1, image.height()))  # fmt: skip
+    painter.setOpacity(1.0)
+    _say(scene, f"Σ over keys: {motion.added(scene.share)} of {count} weights")
+
+
+def _sum_keys(scene: Scene) -> None:
+    """Draw rays from the weights of one key over its row of V into O."""
+    motion, lay, style, painter = scene.motion, scene.lay, scene.style, scene.painter
+    if not motion.terms:
+        return
+    visit, count = motion.after.visit, motion.terms
+    n = min(motion.added(scene.share), count - 1)
+    key = visit.cols.start + n
+    value = lay.col_band("V", range(key, key + 1))
+    painter.fillRect(scene.column(n), _translucent(style.theme.current, 0.25))
+    painter.fillRect(value, _translucent(style.theme.current, 0.35))
+    start, end = scene.cell(scene.chosen, n), scene.beside("O", scene.chosen)
+    if not value.isEmpty() and not end.isEmpty():
+        path, low = QPainterPath(start.center()), value.center()
+        down, up = QPointF(start.center().x(), low.y()), QPointF(end.center().x(), low.y())
+        path.cubicTo(down, down, low)
+        path.cubicTo(up, up, QPointF(up.x(), end.bottom()))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for width, alpha in ((7, 0.25), (2.5, 0.95)):
+            painter.setPen(QPen(_translucent(style.theme.tensor("V"), alpha), style.px(width)))
+            painter.drawPath(path)
+        outline(painter, start, QColor(style.theme.current), style.px(2))
+        _paint_dot(scene, path.pointAtPercent(min(scene.share * count - n, 1.0)))
+    _say(scene, f"each weight times its row of V, into O: key {n + 1} of {count}")
+
+
+def _settle(scene: Scene) -> None:
+    """Let the division run over the rows that it divides."""
+    lay, visit, style = scene.lay, scene.motion.after.visit, scene.style
+    made = scene.motion.made[0]
+    name = made if made in lay.boxes else "S"
+    box, band = lay.boxes[name], lay.row_band(name, visit.rows)
+    front = box.left() + eased(scene.share) * box.width()
+    glow = QLinearGradient(front - style.px(50), 0, front, 0)
+    glow.setColorAt(0, _translucent(style.theme.current, 0.0))
+    glow.setColorAt(1, _translucent(style.theme.current, 0.7))
+    with clipped(scene.painter, band):
+        area = QRectF(front - style.px(50), band.top(), style.px(50), band.height())
+        scene.painter.fillRect(area, glow)
+    _say(scene, f"{made} ÷ ℓ, once for each row")
+
+
+def _light_up(scene: Scene) -> None:
+    """Let the boxes of the numbers that are made light up: there is nothing to be added up."""
+    glow = _translucent(scene.style.theme.current, _pulse(scene))
+    for name in scene.motion.made:
+        if name in scene.lay.boxes:
+            band = scene.lay.row_band(name, scene.motion.after.visit.rows)
+            outline(scene.painter, band, glow, scene.style.px(4))
+
+
+def _pulse(scene: Scene) -> float:
+    return 0.8 * float(np.sin(np.pi * scene.share))
+
+
+def _join(scene: Scene) -> None:
+    """Let what the splits have left come together: numbers fly, O of each split slides into O."""
+    motion, painter, style = scene.motion, scene.painter, scene.style
+    rows, made = motion.after.visit.rows, [name for name in motion.made if name in scene.lay.boxes]
+    places = split_places(motion.after, style, scene.lay)
+    for place in places.values() if not made else ():  # what is made stands beside each split
+        outline(painter, place, _translucent(style.theme.current, _pulse(scene)), style.px(4))
+    if not made or not places:
+        _light_up(scene)
+        return
+    target, weights = scene.lay.row_band(made[0], rows), motion.after.state.get("w")
+    slides = motion.gesture is Gesture.SUM_KEYS
+    each = 1 / len(places)
+    for nth, (split, place) in enumerate(places.items()):
+        way = eased(min(max((scene.share - nth * each * 0.6) / (1 - (1 - each) * 0.6), 0.0), 1.0))
+        if not 0 < way < 1:
+            continue
+        box = QRectF(place)
+        if not slides:
+            _paint_dot(scene, _on_arc(box.center(), target.center(), way, style.px(26)))
+            continue
+        size = place.size() + (target.size() - place.size()) * way
+        box.setSize(size)
+        box.moveCenter(place.center() + (target.center() - place.center()) * way)
+        painter.fillRect(box, _translucent(style.theme.tensor(made[0]), 0.45 * (1 - 0.5 * way)))
+        outline(painter, box, style.theme.tensor(made[0]), style.px(2))
+        if weights is not None:
+            text = f"× {number_text(float(weights[split][scene.chosen]), 3)}"
+            draw_text(painter, box, text, style.code_font(12, bold=True), style.theme.text, CENTRE)
+    _light_up(scene)
+
+
+def _paint_dot(scene: Scene, at: QPointF) -> None:
+    scene.painter.setPen(Qt.PenStyle.NoPen)
+    scene.painter.setBrush(QColor(scene.style.theme.current))
+    scene.painter.drawEllipse(at, scene.style.px(5), scene.style.px(5))
+
+
+_GESTURES: dict[Gesture, Callable[[Scene], None]] = {
+    Gesture.STATE: _light_up,
+    Gesture.SUM_DEPTH: _sum_depth,
+    Gesture.WIPE: _wipe,
+    Gesture.PICK: _pick,
+    Gesture.TURN: _turn,
+    Gesture.SHRINK: _shrink,
+    Gesture.GATHER: _gather,
+    Gesture.SUM_KEYS: _sum_keys,
+    Gesture.SETTLE: _settle,
+}
+
+
+# --- tools ------------------------------------------------------------------------------------
+
+
+def _some_rows(scene: Scene, *, every: bool = False) -> list[int]:
+    """Return the rows of the tile of which something is drawn: all of them while they are few."""
+    count = len(scene.motion.after.visit.rows)
+    if every or count <= _MOST_RAYS:
+        return list(range(count))
+    return sorted({round(n * (count - 1) / (_MOST_RAYS - 1)) for n in range(_MOST_RAYS)})
+
+
+def _rows_with_words(scene: Scene, wanted: np.ndarray) -> list[int]:
+    """Return the rows of which a factor is written: all where they are high, else one."""
+    if scene.lay.cell[1] >= scene.style.px(19):
+        return [int(r) for r in np.flatnonzero(wanted)]
+    return [scene.chosen] if wanted[scene.chosen] else [int(np.flatnonzero(wanted)[0])]
+
+
+def _translucent(colour: QColor | str, alpha: float) -> QColor:
+    out = QColor(colour)
+    out.setAlphaF(min(max(alpha, 0.0), 1.0))
+    return out
+
+
+def _on_arc(start: QPointF, end: QPointF, way: float, lift: float) -> QPointF:
+    """Return a point on the way from one to another, lifted in the middle."""
+    at = start + (end - start) * way
+    return QPointF(at.x(), at.y() - lift * 4 * way * (1 - way))
+
+
+def _say(scene: Scene, text: str) -> None:
+    """Write what happens under the tile, or above it where there is no room."""
+    style, box = scene.style, scene.lay.boxes["S"]
+    font = style.text_font(13)
+    width, high = text_width(font, text) + style.px(16), style.px(22)
+    room = scene.lay.rect
+    x = min(max(scene.tile.center().x() - width / 2, box.left()), room.right() - width)
+    x = max(x, room.left())
+    y = scene.tile.bottom() + style.px(5)
+    if y + high > max(box.bottom(), scene.tile.bottom() + 1) + style.px(6):
+        y = scene.tile.top() - high - style.px(5)
+    place = QRectF(x, y, width, high)
+    card(scene.painter, place, mixed(style.theme.panel, style.theme.empty, 0.3),
+         style.theme.border, style.px(5))  # fmt: skip
+    draw_text(scene.painter, place, text, font, style.theme.current, CENTRE)

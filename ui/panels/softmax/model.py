@@ -1,0 +1,141 @@
+"""The row that the softmax picture explains: its scores as bars, and its maximum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32
+from simulator.program.ops import Op
+from simulator.run.motion import Motion
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Snapshot
+
+
+class KeyState(IntEnum):
+    """What a bar stands for; where several keys share one, the highest of them counts."""
+
+    HIDDEN = 0
+    LATER = 1
+    ELSEWHERE = 2
+    """Seen by another split: m and l are not of it."""
+    SEEN = 3
+    CURRENT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """The row's scores, one for each key or for as many keys as share a bar.
+
+    Attributes
+    ----------
+    values : ndarray
+        (bars,) float32, largest score of the bar's keys, -inf where all are hidden.
+    states : ndarray
+        (bars,) uint8, `KeyState`.
+    keys_per_bar : int
+        How many keys share a bar.
+    low, high : float
+        Smallest and largest of these values and 0.
+    """
+
+    values: F32
+    states: NDArray[np.uint8]
+    keys_per_bar: int
+    low: float
+    high: float
+
+
+def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> Bars:
+    """Return at most `most` bars."""
+    scores = row_scores(snapshot, report)
+    if snapshot.launch.combines:
+        # A fault may have made some infinite: then there is no bar.
+        seen = np.where(np.isfinite(scores), KeyState.CURRENT, KeyState.HIDDEN).astype(np.uint8)
+        scores = np.where(np.isfinite(scores), scores, np.float32(-np.inf))
+        return _bars(scores, seen, 1)
+    states = np.full(len(scores), KeyState.LATER, dtype=np.uint8)
+    states[report.seen] = KeyState.SEEN
+    states[: own_begin(snapshot)] = KeyState.ELSEWHERE
+    cols = snapshot.visit.cols
+    if is_worked_on(snapshot):
+        states[cols.start : cols.stop] = KeyState.CURRENT
+    states[scores == -np.inf] = KeyState.HIDDEN
+    return _bars(scores, states, -(-len(states) // max(most, 1)))
+
+
+def _bars(scores: F32, states: NDArray[np.uint8], per: int) -> Bars:
+    """Return bars of `per` scores each."""
+    starts = np.arange(0, len(states), per)
+    values = np.maximum.reduceat(scores, starts)
+    states = np.maximum.reduceat(states, starts)
+    low = min(0.0, float(values.min(where=states != KeyState.HIDDEN, initial=0.0)))
+    high = max(0.0, float(values.max()))
+    return Bars(values, states, per, low, high if high > low else low + 1.0)
+
+
+def row_scores(snapshot: Snapshot, report: RowReport) -> F32:
+    """Return the row's scores, (Nk,): of the current tile what it holds until its mask is done.
+
+    Where splits are joined, these are LSE of each split, (splits,).
+    """
+    if snapshot.partials is not None and snapshot.launch.combines:
+        return snapshot.partials.lse[:, report.row - snapshot.visit.rows.start]
+    waits = any(op.hides for op in snapshot.ops[snapshot.cursor.op + 1 :])
+    if snapshot.scores is None or not waits:
+        return report.scores
+    cols, scores = snapshot.visit.cols, report.scores.copy()
+    scores[cols.start : cols.stop] = snapshot.scores[report.row - snapshot.visit.rows.start]
+    return scores
+
+
+def own_begin(snapshot: Snapshot) -> int:
+    """Return the first key of those that m and l are of: the split's, where keys are dealt out."""
+    return snapshot.begun_at * snapshot.program.workload.cols
+
+
+def is_worked_on(snapshot: Snapshot) -> bool:
+    """Whether the current tile has been turned into scores or weights."""
+    return snapshot.launch.combines or snapshot.scores is not None or snapshot.weights is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum:
+    """The running maximum of the row: now, before this visit, and where the line is drawn."""
+
+    now: float
+    old: float | None
+
+
+def running_maximum(snapshot: Snapshot, report: RowReport) -> Maximum | None:
+    """Return the row's maximum at the cursor; None while there is none on chip.
+
+    `old` is given once the visit has changed it, if there was one before.
+    """
+    if not snapshot.made("m") and all(tile.name != "m" for tile in snapshot.on_chip):
+        return None
+    r = report.row - snapshot.visit.rows.start
+    now, before = float(snapshot.m[r]), float(snapshot.tile.m_prev[r])
+    return Maximum(now, before if now != before and before > -np.inf else None)
+
+
+# --- the picture -----------------------------------------------------------------------------
+
+
+def moves_softmax(op: Op) -> bool:
+    """Return whether an op is seen to happen here: bars rise, the maximum jumps."""
+    return not {"S", "m"}.isdisjoint(op.makes)
+
+
+def scores_by_now(motion: Motion, share: float, row: int) -> F32 | None:
+    """Return a row's scores of the current tile while they are being summed; None where not."""
+    visit = motion.after.visit
+    if "S" not in motion.after.op.makes or row not in visit.rows or not 0 < share < 1:
+        return None
+    scores = motion.at(share).scores
+    return (
+        np.zeros(len(visit.cols), np.float32) if scores is None else scores[row - visit.rows.start]
+    )

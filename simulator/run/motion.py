@@ -22,6 +22,8 @@ from simulator.run.snapshot import HeadNumbers, Snapshot
 
 _LEAD = 0.45
 """Of the time of a flight, how much later the next one begins."""
+AT_HBM = 0.5
+"""Share of the way from the board to the chip at which a tile passes HBM."""
 _SOUND = 0.01
 """How far the sum of all terms may be from the recorded number, as a share of the largest: a run in
 half precision rounds, and an op that comes out wrong is not such a sum."""
@@ -49,6 +51,15 @@ class Flight:
     def way(self, share: float) -> float:
         """Return how much of its way is behind it, 0 to 1, slow at both ends."""
         return eased(min(max((share - self.begin) / (self.end - self.begin), 0.0), 1.0))
+
+    def bus(self, share: float) -> float:
+        """Return how much of its way between HBM and the chip is behind it, 0 to 1.
+
+        Between HBM and its matrix on the board, a tile spends the other half of its time.
+        """
+        way = self.way(share)
+        begin = AT_HBM if self.loads else 0.0
+        return min(max((way - begin) / (1 - AT_HBM if self.loads else AT_HBM), 0.0), 1.0)
 
     def landed(self, share: float) -> bool:
         """Return whether it has arrived."""

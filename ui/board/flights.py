@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 
 from simulator.base.dtypes import F32
 from simulator.program.state import Move
-from simulator.run.motion import Motion
+from simulator.run.motion import AT_HBM, Motion
 from ui.board.layout import BoardLayout
 from ui.board.partials import split_places
 from ui.look.draw import mixed
@@ -20,8 +20,6 @@ from ui.look.theme import Style
 
 Berths = Mapping[str, tuple[QRectF, QRectF]]
 """By tensor, its place in HBM and its place on the chip, as the memory picture has them."""
-_MOUTH = 0.5
-"""Share of the way from the matrix to HBM; the rest leads along the bus to the chip."""
 _FAINT = 0.55
 """How faint a place becomes while its tile is away."""
 _LEAST = 26.0
@@ -172,7 +170,7 @@ def _box_at(
     whole = path.length() or 1.0
     bend = 1 - np.hypot(*_apart(mouth, berth)) / whole  # share of the length at which HBM lies
     along = (
-        out / _MOUTH * bend if out < _MOUTH else bend + (out - _MOUTH) / (1 - _MOUTH) * (1 - bend)
+        out / AT_HBM * bend if out < AT_HBM else bend + (out - AT_HBM) / (1 - AT_HBM) * (1 - bend)
     )
     at = path.pointAtPercent(min(max(path.percentAtLength(along * whole), 0.0), 1.0))
     least = style.px(_LEAST)

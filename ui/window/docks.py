@@ -127,8 +127,8 @@ class Docks(QObject):
 
     def in_sight(self, which: type[_Panel]) -> _Panel | None:
         """Return a panel of a class if it can be seen now."""
-        seen = any(spec.make is which and spec.name in self._seen for spec in PANELS)
-        return self.panel(which) if seen else None
+        seen = (self._panels[name] for name in self._seen)
+        return next((panel for panel in seen if isinstance(panel, which)), None)
 
     # --- what they show -------------------------------------------------------------------
 

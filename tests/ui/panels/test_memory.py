@@ -228,7 +228,7 @@ def test_tiles_travel_while_the_op_is_done() -> None:
         )  # fmt: skip
 
     pictures = [picture(n / 24) for n in range(25)]
-    assert all(one != two for one, two in pairwise(pictures))
+    assert sum(one != two for one, two in pairwise(pictures)) > 12  # then on the way to the board
     before, after = (
         painted(lambda p, now=now: paint_memory(p, now, Style(DARK), rect), 420, 200)
         for now in (motion.before, motion.after)

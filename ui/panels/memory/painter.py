@@ -132,7 +132,7 @@ def paint_memory(
     moving = motion is not None and 0 < share < 1
     _paint_sram(painter, model, layout, share if moving and not model.lanes else 1.0)
     if model.lanes:
-        ways = [flight.way(share) for flight in motion.flights] if motion and moving else None
+        ways = [flight.bus(share) for flight in motion.flights] if motion and moving else None
         for n, (lane, place) in enumerate(zip(model.lanes, layout.lanes, strict=True)):
             _paint_lane(painter, lane, layout.style, place, ways[n] if ways else 1.0)
     else:

@@ -83,7 +83,7 @@ pictures: ## draw the window in three sizes and three themes into build/pictures
 docs-pictures: ## make the pictures of README and docs again, in docs/pictures
 	@.ci/setup
 	$(PY) -m ui export $(DEMO) -o docs/pictures/demo.gif --engine numpy \
-	  --size 960x600 --fps 20 --visits 10:15 --row 8 --pace 0.75
+	  --size 960x600 --fps 15 --visits 13:15 --row 8 --pace 0.8
 	$(PY) -m ui export assets/scenarios/causal.toml -o docs/pictures/compare.png --engine numpy \
 	  --size 1280x720 --scene compare --visits 6
 	$(PY) -m ui export assets/scenarios/real-scale.toml -o docs/pictures/real-scale.png \

@@ -36,6 +36,7 @@ SMALL = {
     "mask": {"causal": True},
     "tiling": {"rows": 16, "cols": 16},
 }
+SIX_IMAGES = "QPainter, six images and sixty words"
 PAINTER, WINDOW = "QPainter, the same images and words", "a bare window, the same images and words"
 
 
@@ -44,6 +45,9 @@ def measure_ui() -> Iterator[Measurement]:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     yield _painting("painting the scene at 1920x1080, N = 64", parse_scenario(SMALL))
     yield _painting("painting the scene at 1920x1080, N = 4096", benchmark_scenario(4096))
+    for size in (PICTURE, (3840, 2160)):
+        yield _moving(size, "N = 64", parse_scenario(SMALL))
+        yield _moving(size, "N = 4096", benchmark_scenario(4096))
     yield stepping()
     yield stepping(docks=SIX_DOCKS)
     yield from _switching()
@@ -86,6 +90,43 @@ def _painting(name: str, scenario: Scenario) -> Measurement:
             floors.append(time.perf_counter() - started)
     cold = len(times) // 4
     return measured(f"{name}, median", "ms", times[cold:], floors[cold:], PAINTER, target=12)
+
+
+def _moving(size: tuple[int, int], words: str, scenario: Scenario) -> Measurement:
+    """Measure a frame between two states, of each op of a visit, over what stays of the scene."""
+    from PySide6.QtCore import QRectF, QSizeF
+    from PySide6.QtGui import QImage, QPainter
+
+    from simulator.program.playback import Cursor, Granularity, step
+    from simulator.run.motion import Motion
+    from ui.app.bench_floors import paint_six_images
+    from ui.export.composed import paint_moving_scene, paint_still_scene, scene_style
+    from ui.look.theme import DARK
+    from ui.widgets.application import application
+
+    application()
+    trace = simulate(scenario)
+    style, rect = scene_style(DARK, QSizeF(*size)), QRectF(0, 0, *size)
+    still, image = (QImage(*size, QImage.Format.Format_RGB32) for _ in range(2))
+    visit, times, floors = len(trace) // 2, [], []
+    for op in range(len(trace.program.ops(visit))):
+        before = step(trace.program, Cursor(visit, op), Granularity.OP, forward=False)
+        motion = Motion(trace.snapshot(before.visit, before.op), trace.snapshot(visit, op))
+        report = row_report(motion.after, motion.after.visit.rows.start + 3)
+        with QPainter(still) as painter:
+            paint_still_scene(painter, motion.after, report, style, rect)
+        for n in range(1, 12):
+            started = time.perf_counter()
+            with QPainter(image) as painter:
+                painter.drawImage(0, 0, still)
+                paint_moving_scene(painter, motion, n / 12, report, style, rect)
+            times.append(time.perf_counter() - started)
+            started = time.perf_counter()
+            with QPainter(image) as painter:
+                paint_six_images(painter, style, rect)
+            floors.append(time.perf_counter() - started)
+    name = f"a frame in motion at {size[0]}x{size[1]}, {words}, median"
+    return measured(name, "ms", times, floors, SIX_IMAGES, target=16)
 
 
 @contextmanager

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from PySide6.QtCore import QPoint, QSize
-from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPen, QTransform
+from PySide6.QtCore import QPoint, QRectF, QSize
+from PySide6.QtGui import QColor, QFont, QImage, QPainter, QPaintEvent, QPen, QTransform
 from PySide6.QtWidgets import QApplication, QWidget
 
+from ui.look.draw import draw_text
+from ui.look.theme import Style
 from ui.safety import painting as safety
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -38,6 +40,20 @@ bare.show()
 application.exec()
 """
 """A program that shows a window with a word in it, and ends."""
+
+
+def paint_six_images(painter: QPainter, style: Style, rect: QRectF) -> None:
+    """Draw six images over a picture, and sixty words: the least that a frame can cost."""
+    width, height = rect.width() / 3, rect.height() / 2
+    for n in range(6):
+        image = QImage(256, 256, QImage.Format.Format_RGB32)
+        image.fill(QColor(40 * n, 80, 90))
+        x, y = n % 3 * width, n // 3 * height
+        painter.drawImage(QRectF(x, y, 0.9 * width, 0.9 * height), image)
+    font, line = style.text_font(12), style.px(18)
+    for n in range(60):
+        place = QRectF(n % 6 * rect.width() / 6, n // 6 * line, rect.width() / 6, line)
+        draw_text(painter, place, f"word {n}", font, style.theme.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Memory of the C library: few pools, and free memory is returned to the system.
+"""Memory of the C library: one pool, and free memory is returned to the system.
 
 By default glibc keeps a pool for each thread, up to eight for each core, and returns only memory
 that is free at the end of a pool: after an hour of use, a window takes half as much memory again as
@@ -17,7 +17,8 @@ from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """From glibc's malloc.h."""
-_POOLS = 2
+_POOLS = 1
+"""One for all threads: Python lets one of them run at a time, so they seldom wait for it."""
 _LARGE = 2 * 2**20
 """Bytes from which an array or picture has its own mapping, which is freed with it. With a smaller
 number, runs with large tiles would take a sixth longer, because mapping takes time."""
@@ -27,7 +28,7 @@ adapts the size of large arrays by itself."""
 
 
 def share_pools() -> bool:
-    """Let all threads share two pools for what is not large; return whether that was possible."""
+    """Let all threads share one pool for what is not large; return whether that was possible."""
     library = _library()
     if not hasattr(library, "mallopt"):
         return False

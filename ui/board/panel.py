@@ -19,6 +19,7 @@ from simulator.program.playback import moved
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.board import Marks, paint_board, paint_moving_board, paint_still_board
+from ui.board.camera import Camera
 from ui.board.flights import paint_flights
 from ui.board.layout import (
     BoardLayout,
@@ -87,7 +88,7 @@ class BoardPanel(QWidget):
         self._still: QPixmap | None = None
         """What stays while the op is being done."""
         self._row: int | None = None
-        self._view = View()
+        self.camera = Camera(self, self._view_moved)
         self._pointer: QPointF | None = None
         self._hit: Cell | None = None
         self.selected: Cell | None = None
@@ -133,7 +134,8 @@ class BoardPanel(QWidget):
         shown = self._snapshot
         if shown is None or _shape(shown) != _shape(snapshot):
             # Another problem: the old view, and a drag of it, mean nothing there.
-            self._view, self._pressed, self._dragging = View(), None, False
+            self.camera.go(View())
+            self._pressed, self._dragging = None, False
             self.unsetCursor()
         stepped = shown is not None and shown.cursor != snapshot.cursor
         if stepped and not self.moving.isActive():
@@ -146,14 +148,14 @@ class BoardPanel(QWidget):
         if selected is not None:
             words += f"{DOT}selected: {describe(snapshot, selected)}"
             if selected != self.selected:  # where it is out of sight, the view goes there
-                self._view = revealing(self.board_layout(), selected)
+                self._glide(revealing(self._layout_there(), selected))
                 self._follows = self._sees_tile()
         self.selected = selected
         if points != self._points:
             self._points = points
             w = snapshot.program.workload
             for cell in filter(None, (pointed_cell(point, w) for point in reversed(points))):
-                self._view = revealing(self.board_layout(), cell)  # the first has the last word
+                self._glide(revealing(self._layout_there(), cell))  # the first has the last word
         words += "".join(f"{DOT}pointed at: {name}" for name in map(pointed_words, points) if name)
         self.setAccessibleDescription(words)
         self._read_pointer()
@@ -177,21 +179,21 @@ class BoardPanel(QWidget):
 
     @property
     def view(self) -> View:
-        """What part of the score matrix is shown."""
-        return self._view
+        """What part of the score matrix is shown, once the camera has arrived."""
+        return self.camera.target
 
     def zoom_in(self) -> None:
         """Show less, larger, about the middle, but with the current tile where it is followed."""
-        self._zoom(None, STEP)
+        self._zoom(STEP)
         self._follow()
 
     def zoom_out(self) -> None:
         """Show more, smaller, about the middle."""
-        self._zoom(None, 1 / STEP)
+        self._zoom(1 / STEP)
 
     def zoom_fit(self) -> None:
         """Show the whole matrix."""
-        self._set_view(View())
+        self._glide(View())
         self._follows = True
 
     def board_layout(self) -> BoardLayout:
@@ -204,34 +206,49 @@ class BoardPanel(QWidget):
         """
         if self._snapshot is None:
             raise ValueError("the board shows no snapshot yet")
-        workload = self._snapshot.program.workload
-        return board_layout(workload, self.style_now, QRectF(self.rect()), self._view)
+        return self._layout_of(self.camera.view)
 
-    def _zoom(self, about: QPointF | None, factor: float) -> None:
-        if self._snapshot is None:
-            return
-        about = about or self.board_layout().boxes["S"].center()
+    def _layout_there(self) -> BoardLayout:
+        """Return where everything lies once the camera has arrived."""
+        return self._layout_of(self.camera.target)
+
+    def _layout_of(self, view: View) -> BoardLayout:
+        assert self._snapshot is not None
+        workload = self._snapshot.program.workload
+        return board_layout(workload, self.style_now, QRectF(self.rect()), view)
+
+    def _zoom(self, factor: float) -> None:
+        if self._snapshot is not None:
+            self._glide(self._zoomed(None, factor))
+
+    def _zoomed(self, about: QPointF | None, factor: float) -> View:
+        """Return the view zoomed about a point, or about the middle."""
+        assert self._snapshot is not None
+        about = about or self._layout_there().boxes["S"].center()
         w, rect = self._snapshot.program.workload, QRectF(self.rect())
-        self._set_view(zoomed(w, self.style_now, rect, self._view, about, factor))
+        return zoomed(w, self.style_now, rect, self.camera.target, about, factor)
 
     def _follow(self) -> None:
         """Move a zoomed view to the current tile, where it is to follow it."""
         if self._snapshot is not None and self._follows and not self._dragging:
             visit = self._snapshot.visit
-            self._set_view(following(self.board_layout(), visit.rows, visit.cols))
+            self._glide(following(self._layout_there(), visit.rows, visit.cols))
 
     def _sees_tile(self) -> bool:
         """Return whether any of the current tile is in sight."""
         if self._snapshot is None:
             return True
-        layout, visit = self.board_layout(), self._snapshot.visit
+        layout, visit = self._layout_there(), self._snapshot.visit
         return visible_band(layout.tile(visit.rows, visit.cols), layout.boxes["S"])
 
-    def _set_view(self, view: View) -> None:
-        if view != self._view:
-            self._view, self._still = view, None
-            self._read_pointer()
-            self.update()
+    def _glide(self, view: View) -> None:
+        if self._snapshot is not None:
+            self.camera.glide(view, self._layout_there().shape)
+
+    def _view_moved(self) -> None:
+        self._still = None
+        self._read_pointer()
+        self.update()
 
     # --- pointer --------------------------------------------------------------------------
 
@@ -239,7 +256,8 @@ class BoardPanel(QWidget):
         """Zoom about the pointer."""
         turns = event.angleDelta().y() / NOTCH
         if turns:
-            self._zoom(event.position(), STEP**turns)
+            if self._snapshot is not None:
+                self.camera.go(self._zoomed(event.position(), STEP**turns))
             self._follows = self._sees_tile()
         event.accept()
 
@@ -261,7 +279,7 @@ class BoardPanel(QWidget):
                 self._dragging = True
                 self.setCursor(Qt.CursorShape.ClosedHandCursor)
             if self._dragging:
-                self._set_view(panned(layout, moved))
+                self.camera.go(panned(layout, moved))
                 self._follows = self._sees_tile()
         self._read_pointer()
         event.accept()
@@ -337,7 +355,7 @@ class BoardPanel(QWidget):
                     begins = self.motion is not None and self._share <= 0
                     paint_board(
                         painter, self.motion.before if self.motion and begins else self._snapshot,
-                        self.style_now, rect, view=self._view, row=self._row, hover=self._hit,
+                        self.style_now, rect, view=self.camera.view, row=self._row, hover=self._hit,
                         selected=self.selected, points=self._points,
                     )  # fmt: skip
                 if self._hit is not None and self._pointer is not None and self.reads_out:

@@ -416,7 +416,7 @@ class MainWindow(LessonWindow):
 
     def set_motion(self, on: bool) -> None:
         """Show how ops move, or states only."""
-        self.settings.motion = self.session.motion = on
+        self.settings.motion = self.session.motion = self.board.camera.glides = on
 
     def full_screen(self, on: bool) -> None:
         """Fill the screen or not."""

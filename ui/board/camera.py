@@ -1,0 +1,96 @@
+"""The camera: what part of the score matrix is shown on the way from one view to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QAbstractAnimation, QEasingCurve, QObject, QVariantAnimation
+
+from ui.board.layout import View, clamped, visible_count
+
+GLIDE_MS = 320
+"""How long the camera takes from one view to another, whatever is between them."""
+
+
+def between(shape: tuple[int, int, int, int], start: View, end: View, share: float) -> View:
+    """Return the view at a share of the way: the middle moves evenly as it is seen.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        ``Nq, Nk, d, dv``.
+    start, end : View
+        Both ends.
+    share : float
+        0 to 1.
+    """
+    if share <= 0 or share >= 1:
+        return end if share >= 1 else start
+    ratio = end.zoom / start.zoom
+    zoom = start.zoom * ratio**share
+    # So far has the window on the matrix come from the size that it has at the start to that at
+    # the end. The middle goes as far, and what is zoomed about stays where it is.
+    done = share if ratio == 1 else (1 / zoom - 1 / start.zoom) / (1 / end.zoom - 1 / start.zoom)
+    places = []
+    for count, begin, stop in ((shape[1], start.x, end.x), (shape[0], start.y, end.y)):
+        first = begin + visible_count(count, start.zoom) / 2
+        last = stop + visible_count(count, end.zoom) / 2
+        places.append(first + (last - first) * done - visible_count(count, zoom) / 2)
+    return clamped(shape, View(zoom, *places))
+
+
+class Camera(QObject):
+    """Moves a view: at once, or gliding.
+
+    Parameters
+    ----------
+    parent : QObject
+        With which it ends.
+    moved : callable
+        Is called for each view on the way.
+    """
+
+    def __init__(self, parent: QObject, moved: Callable[[], None]) -> None:
+        super().__init__(parent)
+        self.view = View()
+        """What is shown now."""
+        self.target = View()
+        """What will be shown at the end of the way."""
+        self.glides = False
+        """Whether it may take time."""
+        self._start, self._shape = View(), (1, 1, 1, 1)
+        self._moved = moved
+        self._way = QVariantAnimation(self)
+        self._way.setStartValue(0.0)
+        self._way.setEndValue(1.0)
+        self._way.setDuration(GLIDE_MS)
+        self._way.setEasingCurve(QEasingCurve.Type.InOutCubic)
+        self._way.valueChanged.connect(self._pass)
+
+    @property
+    def gliding(self) -> bool:
+        """Whether it is on its way."""
+        return self._way.state() == QAbstractAnimation.State.Running
+
+    def go(self, view: View) -> None:
+        """Show a view now."""
+        self._way.stop()
+        self.target = view
+        self._show(view)
+
+    def glide(self, view: View, shape: tuple[int, int, int, int]) -> None:
+        """Go to a view of a matrix, in a while if it may take time."""
+        if not self.glides:
+            self.go(view)
+        elif view != self.target:
+            self._way.stop()
+            self._start, self._shape, self.target = self.view, shape, view
+            self._way.start()
+
+    def _pass(self, share: float) -> None:
+        self._show(between(self._shape, self._start, self.target, share))
+
+    def _show(self, view: View) -> None:
+        if view != self.view:
+            self.view = view
+            self._moved()

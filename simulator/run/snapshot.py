@@ -136,6 +136,8 @@ class Snapshot:
         Which of them are wrong, where a fault is on.
     partials : Partials or None
         What the splits of the current row block leave behind; None without splits.
+    so_far : ndarray or None
+        (Nq, Nk) float32, the weights of `weights_so_far`, if they are to be shown.
     """
 
     program: TileProgram
@@ -153,6 +155,7 @@ class Snapshot:
     device: str
     wrong: WrongNumbers | None = None
     partials: Partials | None = None
+    so_far: F32 | None = None
 
     @property
     def inputs(self) -> dict[str, F32]:

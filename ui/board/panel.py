@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from simulator.lesson.places import Pointer
 from simulator.program.playback import moved
+from simulator.run.final_weights import with_weights_so_far
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.board import Marks, paint_board, paint_moving_board, paint_still_board
@@ -82,6 +83,8 @@ class BoardPanel(QWidget):
         self._snapshot: Snapshot | None = None
         self.motion: Motion | None = None
         """The op that leads to the snapshot; None if that is shown at once."""
+        self.divides = False
+        """Whether tiles that were used show their weights P / l so far, not P as it was."""
         self.shares_flights = False
         """Whether tiles in flight are drawn over this and other panels, and so not here."""
         self._share = 1.0
@@ -129,6 +132,9 @@ class BoardPanel(QWidget):
         before : Snapshot or None
             The state that it is moved to from; None: it is shown at once.
         """
+        if self.divides:
+            snapshot = with_weights_so_far(snapshot)
+            before = None if before is None else with_weights_so_far(before)
         self.motion = None if before is None else Motion(before, snapshot)
         self._share, self._still = 1.0 if before is None else 0.0, None
         shown = self._snapshot

@@ -165,7 +165,7 @@ def _paint_area(
         kind = area.name if not area.dropped else "used"
         _tile_window(snapshot.program.workload.grid, theme, kind, lay).draw(painter, lay, within)
         return
-    key = ("sheet", theme.name, area.name, area.dropped, shown.high)
+    key = ("sheet", theme.name, area.name, shown.faded, shown.high)
     sheet = KEPT.get(shown.values, key, shown.image)
     rows, keys = shown.values.shape
     _Window(sheet, 0, 0, keys, rows).draw(painter, lay, within)
@@ -174,6 +174,8 @@ def _paint_area(
 def _shown_area(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
     if snapshot.head is None:
         return None
+    if area.dropped and snapshot.so_far is not None:
+        return Shown(_without_hidden(snapshot, snapshot.so_far), colour_map(theme, area.name), 0, 1)
     values = snapshot.head.p if area.name == "P" else snapshot.head.s
     low, high = value_range(snapshot, area.name)
     if area.name == "P" and snapshot.stores_scores:  # divided by l already, whatever the op
@@ -185,7 +187,7 @@ def _shown_area(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
 def _without_hidden(snapshot: Snapshot, values: F32) -> F32:
     """Return P with -inf where the mask hides a pair: 0 there is no number of the softmax."""
     head = snapshot.head
-    if head is None or values is not head.p or not snapshot.program.workload.mask.hides:
+    if head is None or values is head.s or not snapshot.program.workload.mask.hides:
         return values
     s = head.s
     return KEPT.get(values, "seen", lambda: np.where(np.isneginf(s), s, values))
@@ -193,7 +195,11 @@ def _without_hidden(snapshot: Snapshot, values: F32) -> F32:
 
 def shown_current(snapshot: Snapshot, theme: Theme) -> Shown | None:
     """Return the current tile's numbers, in the maps of what is on chip."""
-    found = current_values(snapshot)
+    found, visit = current_values(snapshot), snapshot.visit
+    if snapshot.so_far is not None and snapshot.normalised:  # its rows are done
+        whole = _without_hidden(snapshot, snapshot.so_far)
+        values = whole[visit.rows.start : visit.rows.stop, visit.cols.start : visit.cols.stop]
+        return Shown(values, colour_map(theme, "P"), 0, 1)
     if found is None:
         if (
             snapshot.stores_scores and snapshot.visit.launch == 2

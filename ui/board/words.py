@@ -98,7 +98,10 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     else:
         if snapshot.partials is not None:
             phrases.append("below the keys of a split: LSE and O that it leaves in HBM")
-        if _has_dropped(snapshot):
+        if _has_dropped(snapshot) and snapshot.so_far is not None:
+            which = "all tiles" if snapshot.normalised else "tiles before"
+            phrases.append(f"{which}: P / ℓ, with m and ℓ of their rows as they are now")
+        elif _has_dropped(snapshot):
             past = "dim" if is_detailed(w) else "shaded"
             phrases.append(f"{past} tiles were used and dropped")
         if int(grid.visited_columns.sums[-1]) < grid.Tr * grid.Tc:
@@ -209,6 +212,8 @@ def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
     text = f"{name} = {_product(w, row, key)} = {number_text(float(snapshot.head.s[row, key]))}"
     if not snapshot.stores_scores or visit.launch == 2 or (visit.launch == 1 and i < visit.i):
         text += f"{DOT}P = {number_text(float(snapshot.head.p[row, key]))}"
+    if snapshot.so_far is not None:
+        text += f"{DOT}P / ℓ so far = {number_text(float(snapshot.so_far[row, key]))}"
     return f"{text}{DOT}{fate}{tokens}"
 
 

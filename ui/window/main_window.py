@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -417,6 +418,12 @@ class MainWindow(LessonWindow):
     def set_motion(self, on: bool) -> None:
         """Show how ops move, or states only."""
         self.settings.motion = self.session.motion = self.board.camera.glides = on
+
+    def show_weights(self, on: bool) -> None:
+        """Show used tiles as what the sums so far make of them, or as they were computed."""
+        self.board.divides = on
+        if self.session.view is not None:
+            self._show_view(replace(self.session.view, before=None))
 
     def full_screen(self, on: bool) -> None:
         """Fill the screen or not."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from simulator.base.assets import ASSETS
+from simulator.base.assets import ASSETS, SCENARIOS
+from simulator.run.final_weights import with_weights_so_far
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
 from ui.board.layout import View, locate
 from ui.board.panel import BoardPanel, readout_lines, readout_rect
+from ui.board.words import describe
+from ui.look.heat import colour_map, indices
 from ui.look.theme import DARK, LIGHT, Style, load_fonts
 
 LEFT = Qt.MouseButton.LeftButton
@@ -272,3 +276,23 @@ def test_a_selection_leaves_the_numbers_beside_it_alone(panel: BoardPanel, trace
         assert marked.copy(inside) == plain.copy(inside)
     own = panel.board_layout().place(chosen).adjusted(-3, -3, 3, 3).toRect()
     assert marked.copy(own) != plain.copy(own)
+
+
+def test_used_tiles_show_what_the_sums_make_of_them(panel: BoardPanel) -> None:
+    trace = simulate(SCENARIOS / "flash2.toml")
+    last = trace.snapshot(len(trace.program) - 1)
+    panel.show_snapshot(last, 8)
+    computed = panel.grab().toImage()
+    panel.divides = True
+    panel.show_snapshot(last, 8)
+    divided = panel.grab().toImage()
+    lay, theme = panel.board_layout(), panel.style_now.theme
+    for cell in (Cell("S", 0, 0), Cell("S", 12, 12)):
+        assert last.head is not None
+        weight = float(np.exp(last.head.s[cell.row, cell.col] - last.head.m[cell.row]))
+        weight /= float(last.head.l[cell.row])
+        words = colour_map(theme, "P")
+        at = lay.place(cell).center().toPoint()
+        assert divided.pixel(at) == int(words[indices(np.float32([weight]), 0, 1)[0]])
+    assert computed != divided
+    assert "P / ℓ so far" in describe(with_weights_so_far(last), Cell("S", 0, 0))

@@ -1,0 +1,48 @@
+"""The weights that the sums so far make: those of the softmax over the keys seen so far."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator.run.final_weights import weights_so_far, with_weights_so_far
+from tests.helpers.runs import scenario, trace_of
+
+SHAPE: dict[str, Any] = {"nq": 14, "nk": 17, "d": 8, "rows": 4, "cols": 3, "temperature": 0.4}
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
+@pytest.mark.parametrize("mask", [{}, {"causal": True}])
+def test_they_are_the_softmax_of_the_keys_that_have_been_seen(
+    algorithm: str, mask: dict[str, Any]
+) -> None:
+    trace = trace_of(scenario(algorithm, mask=mask, **SHAPE))
+    for visit in range(len(trace.program)):
+        for op in range(len(trace.program.ops(visit))):
+            now = trace.snapshot(visit, op)
+            found = weights_so_far(now)
+            assert found is not None
+            # The row block at work: its columns before this tile, and this tile once it is summed.
+            rows = np.arange(now.visit.rows.start, now.visit.rows.stop)
+            end = now.visit.cols.stop if now.made("l") else now.visit.cols.start
+            scores = now.head.s[rows, :end].astype(float)  # type: ignore[union-attr]
+            scores[np.isnan(scores)] = -np.inf  # skipped
+            if not np.isfinite(scores).any(axis=1).all():
+                continue
+            exact = np.exp(scores - scores.max(axis=1, keepdims=True))
+            exact /= exact.sum(axis=1, keepdims=True)
+            got = np.nan_to_num(found[rows, :end])
+            np.testing.assert_allclose(got, exact, rtol=2e-4, atol=1e-7)
+
+
+def test_at_the_end_every_row_sums_to_1() -> None:
+    trace = trace_of(scenario("flash2", mask={"causal": True}, **SHAPE))
+    now = with_weights_so_far(trace.snapshot(len(trace.program) - 1))
+    assert now.so_far is not None
+    np.testing.assert_allclose(np.nansum(now.so_far, axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "split-kv"])
+def test_where_p_is_divided_already_or_sums_are_of_splits_there_are_none(algorithm: str) -> None:
+    now = trace_of(scenario(algorithm, **SHAPE)).snapshot(2)
+    assert with_weights_so_far(now) is now

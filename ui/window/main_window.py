@@ -244,7 +244,8 @@ class MainWindow(LessonWindow):
         )
         self.transport.show_snapshot(view.snapshot)
         self.docks.show_view(view)
-        self.flights.show_motion(self.docks.in_sight(MemoryPanel))
+        memory = None if self._blank.isVisible() else self.docks.in_sight(MemoryPanel)
+        self.flights.show_motion(memory)
 
     def _show_trace(self, trace: Trace) -> None:
         self.messages.settle()

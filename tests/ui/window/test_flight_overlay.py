@@ -67,6 +67,14 @@ def test_without_the_memory_panel_the_board_lets_them_fly(open_window: Open) -> 
     assert not window.board.shares_flights
 
 
+def test_nothing_flies_over_a_blank_window(open_window: Open) -> None:
+    window = open_window()
+    time = before_a_load(window)
+    window.actions_by_name["blank"].setChecked(True)
+    half_way(window, time)
+    assert not window.flights.isVisible()
+
+
 def test_without_motion_nothing_flies(open_window: Open) -> None:
     window = open_window()
     before_a_load(window)

@@ -208,6 +208,10 @@ def _values(move: Move, motion: Motion) -> F32 | None:
     if move.tensor in inputs:
         return inputs[move.tensor]
     found = now.state.get(move.tensor, motion.numbers.get(move.tensor))
+    if found is not None and move.tensor in motion.after.split_tensors:
+        # (splits, rows, ...) lie side by side: LSE as a column for each split, O as its columns.
+        columns = found.T if found.ndim == 2 else np.concatenate(list(found), axis=1)
+        return np.asarray(columns, dtype=np.float32)
     if found is None or not 0 < found.ndim < 3:
         return None
     return np.asarray(found[:, None] if found.ndim == 1 else found, dtype=np.float32)

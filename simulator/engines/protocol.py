@@ -16,6 +16,7 @@ from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.ops import Op
 from simulator.program.state import Move, Numbers, State, Values
+from simulator.program.tensors import TensorSpec
 from simulator.program.tile_program import Visit
 
 
@@ -179,8 +180,8 @@ class _Recorded(dict[str, Values]):
 class _Again(State):
     """A state in which a visit is computed again; nothing is stored."""
 
-    def __init__(self, inputs: Inputs, loads: Numbers) -> None:
-        super().__init__(inputs.q, inputs.k, inputs.v, np.float32)
+    def __init__(self, inputs: Inputs, loads: Numbers, tensors: tuple[TensorSpec, ...]) -> None:
+        super().__init__(inputs.q, inputs.k, inputs.v, np.float32, tensors=tensors)
         self._loads = loads
 
     def view(self, move: Move) -> Values:
@@ -232,8 +233,9 @@ def gone_through(
     unmasked : ndarray, optional
         (r, c) float32, scores before the mask, if no op of the visit makes them.
     """
-    ops = algorithm_of(w).ops(w, visit)
-    state, chip = _Again(inputs, {**before, **loads}), _Recorded(before)
+    algorithm = algorithm_of(w)
+    ops = algorithm.ops(w, visit)
+    state, chip = _Again(inputs, {**before, **loads}, algorithm.tensors), _Recorded(before)
     state.chip = chip
     states: list[Numbers] = [dict(chip)]
     for op in ops:

@@ -27,6 +27,7 @@ from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram
 from simulator.run.cell_values import Cell
 from simulator.run.trace import Trace
+from ui.board.layout import View as BoardView
 from ui.board.panel import BoardPanel
 from ui.look.theme import THEMES, Style
 from ui.panels.values.panel import value_row
@@ -50,7 +51,8 @@ class Place:
     panels : tuple of str
         Names of the panels whose models are on show.
     board : tuple or None
-        Theme, text scale and size of the board; None while it is hidden.
+        Theme, text scale and size of the board, and whether it shows weights P / l; None while it
+        is hidden.
     cell, points
         What is selected and pointed at there.
     pinned : tuple of Cell
@@ -62,7 +64,7 @@ class Place:
     cursor: Cursor
     row: int
     panels: tuple[str, ...]
-    board: tuple[str, float, tuple[int, int]] | None
+    board: tuple[str, float, tuple[int, int], bool] | None
     cell: Cell | None
     points: tuple[Pointer, ...]
     pinned: tuple[Cell, ...]
@@ -115,11 +117,10 @@ def differences(window: MainWindow, fresh: FreshSessions) -> list[str] | None:
         return ["the view is of another run than the session's"]
     QApplication.processEvents()
     # A board that is hidden takes the size of its picture only as that is painted.
-    board = (
-        (window.style_now.theme.name, window.style_now.scale, window.board.size().toTuple())
-        if window.board.isVisible()
-        else None
-    )
+    style, size = window.style_now, window.board.size().toTuple()
+    board = (style.theme.name, style.scale, size, window.board.divides)
+    if not window.board.isVisible():
+        board = None
     values = window.docks.panel("values")
     # Qt calls a dock behind a tab visible too.
     pinned = tuple(values.pinned) if not values.visibleRegion().isEmpty() else ()
@@ -157,8 +158,9 @@ def prints_at(place: Place) -> Prints:
         for cell in place.pinned:
             out[f"pinned {cell}"] = str(value_row(view.snapshot, cell))
         if place.board is not None:
-            theme, scale, size = place.board
+            theme, scale, size, divides = place.board
             board = BoardPanel()
+            board.divides = divides
             board.set_style(Style(THEMES[theme], scale))
             board.resize(*size)
             board.show_snapshot(view.snapshot, view.report.row, place.cell, place.points)
@@ -182,8 +184,9 @@ def prints_of_view(view: View) -> Prints:
 
 
 def _seen(board: BoardPanel) -> str:
-    """Return the fingerprint of a board's picture, with no pointer on it and all of it in sight."""
-    board.zoom_fit()
+    """Return the fingerprint of a board's picture at rest: no pointer on it, all of it in sight."""
+    board.camera.go(BoardView())
+    board.show_share(1.0)
     board.clearFocus()
     QApplication.sendEvent(board, QEvent(QEvent.Type.Leave))
     image = board.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)

@@ -54,7 +54,7 @@ def main(folder: Path) -> None:
         kept = wanted.setdefault(entry.key, entry)
         if len(entry.targets) > len(kept.targets):
             wanted[entry.key] = entry
-    # First what is eight times the work of another, so that all processors end together.
+    # First what is several times the work of another, so that all processors end together.
     wanted = dict(sorted(wanted.items(), key=lambda item: -len(item[1].targets)))
     # Processes: threads take turns inside NVRTC (CuPy 14.2: two took as long as one).
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
@@ -116,16 +116,25 @@ def _made(entry: shipped.Entry) -> Path:
     path = _kept(entry)
     if not path.exists():
         beside = path.with_suffix(".part")
-        beside.write_bytes(shipped.packed({t: _compiled(entry, t) for t in entry.targets}))
+        beside.write_bytes(shipped.packed(_compiled(entry)))
         beside.replace(path)
     return path
 
 
-def _compiled(entry: shipped.Entry, target: str) -> bytes:
+def _compiled(entry: shipped.Entry) -> dict[str, bytes]:
+    """Return the code of a kernel by its target."""
     code, name = whole_source(entry.source), f"{entry.source}.cu"
-    if target.startswith("sm_"):
-        return compile_cubin(code, name, target, entry.options).code
-    return compile_ptx(code, name, target, entry.options).encode()
+    found: dict[str, bytes] = {}
+    for target in entry.targets:
+        if target.startswith("sm_"):
+            ptx = target.replace("sm_", "compute_")
+            made = compile_cubin(code, name, target, entry.options, with_ptx=ptx in entry.targets)
+            found[target] = made.code
+            if made.ptx:
+                found[ptx] = made.ptx.encode()
+        elif target not in found:
+            found[target] = compile_ptx(code, name, target, entry.options).encode()
+    return found
 
 
 if __name__ == "__main__":

@@ -98,11 +98,14 @@ class Compiled:
         Kernel name to `Usage`.
     seconds : float
         Time that it took.
+    ptx : str
+        What the cubin was assembled from, if it was asked for: the PTX of the same number.
     """
 
     code: bytes
     usage: dict[str, Usage]
     seconds: float
+    ptx: str = ""
 
 
 def nvrtc_reason() -> str:
@@ -154,7 +157,9 @@ def newest_target(capability: int) -> str:
     return f"sm_{capability}" if capability in known else f"compute_{max(known)}"
 
 
-def compile_cubin(text: str, name: str, arch: str, options: Sequence[str] = ()) -> Compiled:
+def compile_cubin(
+    text: str, name: str, arch: str, options: Sequence[str] = (), *, with_ptx: bool = False
+) -> Compiled:
     """Compile a source for one architecture.
 
     Parameters
@@ -167,6 +172,8 @@ def compile_cubin(text: str, name: str, arch: str, options: Sequence[str] = ()) 
         Such as ``sm_90a``.
     options : sequence of str
         Definitions, in addition to `OPTIONS`.
+    with_ptx : bool
+        Return the PTX as well, which then needs no compilation of its own.
 
     Raises
     ------
@@ -174,10 +181,11 @@ def compile_cubin(text: str, name: str, arch: str, options: Sequence[str] = ()) 
         There is no NVRTC, or it refuses the source: its own words are in the message.
     """
     started = time.perf_counter()
-    code, log = _compile(text, name, (f"-arch={arch}", "--ptxas-options=-v", *options), cubin=True)
+    asked = (f"-arch={arch}", "--ptxas-options=-v", *options)
+    code, ptx, log = _compile(text, name, asked, cubin=True, ptx=with_ptx)
     # CuPy's binding takes the last byte for the end of a text and removes it.
     whole = code.ljust(elf_size(code), b"\0")
-    return Compiled(whole, parse_usage(log), time.perf_counter() - started)
+    return Compiled(whole, parse_usage(log), time.perf_counter() - started, ptx)
 
 
 def compile_ptx(text: str, name: str, arch: str, options: Sequence[str] = ()) -> str:
@@ -195,8 +203,7 @@ def compile_ptx(text: str, name: str, arch: str, options: Sequence[str] = ()) ->
     KernelError
         As for `compile_cubin`.
     """
-    code, _ = _compile(text, name, (f"-arch={arch}", *options), cubin=False)
-    return code.rstrip(b"\0").decode()
+    return _compile(text, name, (f"-arch={arch}", *options), ptx=True)[1]
 
 
 def _need_nvrtc() -> None:
@@ -205,8 +212,10 @@ def _need_nvrtc() -> None:
         raise KernelError(reason)
 
 
-def _compile(text: str, name: str, options: Sequence[str], *, cubin: bool) -> tuple[bytes, str]:
-    """Return the code and NVRTC's log."""
+def _compile(
+    text: str, name: str, options: Sequence[str], *, cubin: bool = False, ptx: bool = False
+) -> tuple[bytes, str, str]:
+    """Return what is asked for of cubin and PTX, and NVRTC's log."""
     _need_nvrtc()
     from cupy_backends.cuda.libs import nvrtc
 
@@ -218,8 +227,9 @@ def _compile(text: str, name: str, options: Sequence[str], *, cubin: bool) -> tu
             log = nvrtc.getProgramLog(program).strip() or str(error)
             said = " ".join(options)
             raise KernelError(f"NVRTC refuses {name} ({said}):\n{log[:_LOG_WORDS]}") from None
-        code = nvrtc.getCUBIN(program) if cubin else nvrtc.getPTX(program)
-        return bytes(code), nvrtc.getProgramLog(program)
+        code = bytes(nvrtc.getCUBIN(program)) if cubin else b""
+        words = bytes(nvrtc.getPTX(program)).rstrip(b"\0").decode() if ptx else ""
+        return code, words, nvrtc.getProgramLog(program)
     finally:
         nvrtc.destroyProgram(program)
 

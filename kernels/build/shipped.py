@@ -22,7 +22,8 @@ from kernels.errors import KernelError
 
 FOLDER = Path(__file__).parents[1] / "cubins"
 """The folder that `make package` makes; a checkout has none."""
-ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
+"""The first of each kind of GPU; `fitting` gives sm_86 and sm_89 the code of sm_80."""
 PTX = "compute_75"
 """The PTX that drivers of all these GPUs and of later ones can compile."""
 _INDEX = "index.json"

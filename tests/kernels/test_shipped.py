@@ -28,7 +28,7 @@ OPTIONS = build_options(workload_of(scenario("flash2"))[0], trace=True)
 @pytest.mark.parametrize(
     ("capability", "target"),
     [
-        (70, None), (75, "sm_75"), (80, "sm_80"), (86, "sm_86"), (87, "sm_86"), (89, "sm_89"),
+        (70, None), (75, "sm_75"), (80, "sm_80"), (86, "sm_80"), (87, "sm_80"), (89, "sm_80"),
         (90, "sm_90"), (100, "sm_100"), (103, "sm_100"), (110, "compute_75"), (120, "sm_120"),
         (121, "sm_120"), (130, "compute_75"),
     ],
@@ -101,6 +101,14 @@ def test_a_cubin_is_whole(arch: str) -> None:
     assert elf_size(cubin[:-1]) == len(cubin)
     assert architecture(cubin) == int(arch[3:])
     assert architecture(b"no cubin" * 10) == 0
+
+
+@needs_nvrtc
+def test_a_cubin_brings_the_ptx_that_it_was_made_of() -> None:
+    made = compile_cubin(CODE, "flash2.cu", "sm_75", OPTIONS, with_ptx=True)
+    assert made.ptx == compile_ptx(CODE, "flash2.cu", "compute_75", OPTIONS)
+    alone = compile_cubin(CODE, "flash2.cu", "sm_75", OPTIONS)
+    assert (alone.code, alone.ptx) == (made.code, "")
 
 
 # --- on the way to a GPU -------------------------------------------------------------------------

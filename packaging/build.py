@@ -18,6 +18,7 @@ import time
 import tomllib
 import venv
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ import slim
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD, DIST = ROOT / "build" / "package", ROOT / "dist"
+CUBINS = BUILD / "cubins"
 VENV = ROOT / "build" / "venv-package"
 HAS_CUPY = (sys.platform, platform.machine().lower()) in (("linux", "x86_64"), ("win32", "amd64"))
 GPU = HAS_CUPY and os.environ.get("GPU", "") != "0"
@@ -51,22 +53,20 @@ def main() -> None:
         subprocess.run([python, "packaging/icons.py", BUILD], check=True)
         parts = GPU_PARTS if GPU else ()
         subprocess.run([python, "packaging/licences.py", BUILD / "licences", *parts], check=True)
-    if GPU:
-        with _part("kernels by NVRTC (kept until their sources or options change)"):
-            subprocess.run([python, "-P", "packaging/cubins.py", BUILD / "cubins"], check=True)
     shutil.rmtree(DIST / name, ignore_errors=True)
-    chosen = {"PYTHONHASHSEED": "1", "TILESCOPE_BUNDLE": name, "TILESCOPE_GPU": str(int(GPU))}
-    with _part("PyInstaller"):
-        subprocess.run(
-            [python, "-P", "-m", "PyInstaller", "--noconfirm", "--log-level", "ERROR",
-             "--workpath", ROOT / "build" / f"pyinstaller{KIND}", "--distpath", DIST, "build.spec"],
-            check=True, env=os.environ | chosen,
-        )  # fmt: skip
     bundle = DIST / name
-    if sys.platform == "linux":
-        with _part("slimming"):
-            slim.slim(bundle)
-            licences.add_system_libraries(bundle)
+    with ThreadPoolExecutor(1) as beside:  # PyInstaller and slimming keep one processor busy
+        kernels = beside.submit(_make_kernels, python) if GPU else None
+        with _part("PyInstaller"):
+            _run_pyinstaller(python, name)
+        if sys.platform == "linux":
+            with _part("slimming"):
+                slim.slim(bundle)
+                licences.add_system_libraries(bundle)
+        if kernels:
+            with _part("the rest of the kernels (kept until their sources or options change)"):
+                kernels.result()
+                shutil.copytree(CUBINS, bundle / "_internal" / "kernels" / "cubins")
     print(f"{bundle}: {archives.size_of(bundle) / 1e6:.1f} MB")
     if not options.bundle_only:
         with _part("archives"):
@@ -74,6 +74,21 @@ def main() -> None:
             archives.write_sums(DIST, version)
         for path in made:
             print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+def _make_kernels(python: Path) -> None:
+    """Compile the kernels by NVRTC, on all processors."""
+    subprocess.run([python, "-P", "packaging/cubins.py", CUBINS], check=True)
+
+
+def _run_pyinstaller(python: Path, name: str) -> None:
+    """Make the folder of the bundle, all but the kernels."""
+    chosen = {"PYTHONHASHSEED": "1", "TILESCOPE_BUNDLE": name, "TILESCOPE_GPU": str(int(GPU))}
+    subprocess.run(
+        [python, "-P", "-m", "PyInstaller", "--noconfirm", "--log-level", "ERROR",
+         "--workpath", ROOT / "build" / f"pyinstaller{KIND}", "--distpath", DIST, "build.spec"],
+        check=True, env=os.environ | chosen,
+    )  # fmt: skip
 
 
 @contextmanager

@@ -180,8 +180,9 @@ def _deb(bundle: Path, version: str, machine: str, target: Path, build: Path, ki
     )
     (tree / "DEBIAN" / "control").write_text(control, encoding="utf-8")
     package = target / f"tilescope{kind}_{version}_{architecture}.deb"
-    # For code a third of the work that -z6 is, for 6 % more bytes: 89.0 rather than 83.6 MB.
-    command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z3", "--build", tree, package]
+    # A fifteenth of the work that xz -z3 is, for 8 % more bytes: 99.1 rather than 92.0 MB. Every
+    # Debian and Ubuntu whose C library is as new as those that bundles are built on reads it.
+    command = ["dpkg-deb", "--root-owner-group", "-Zzstd", "-z9", "--build", tree, package]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     shutil.rmtree(tree)
     return package

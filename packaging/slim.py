@@ -5,8 +5,8 @@ linked with any more go (those of Qt plugins that the spec drops); and libraries
 linked with but that Tilescope never calls are replaced by empty ones of the same name.
 
 The last is for the limits of tests/package/test_bundle.py alone: 210 MB unpacked, and 260 MB with
-CuPy. The bundles take 207.6 and 243.3 MB; with ICU's data (32.0 MB), x265 (20.6 MB) and SVT-AV1
-(7.0 MB) as they come it would be 267.2 and 303.0 MB, and the smaller one has room for none of them.
+CuPy. The bundles take 207.9 and 246.0 MB; with ICU's data (32.0 MB), x265 (20.6 MB) and SVT-AV1
+(7.0 MB) as they come it would be 267.5 and 305.6 MB, and the smaller one has room for none of them.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from simulator.program.playback import eased
 from simulator.run.motion import Motion
 from ui.board.corner import inset_box
 from ui.board.layout import BoardLayout
+from ui.board.marks import paint_bands, paint_current_outline, paint_row_mark
 from ui.board.partials import split_places
 from ui.board.scores import clipped, paint_tile, shown_current
 from ui.look.draw import CENTRE, card, draw_text, mixed, outline, text_width
@@ -145,6 +146,7 @@ def _wipe(scene: Scene) -> None:
     if scene.tile.intersects(scene.lay.boxes["S"]):
         with clipped(scene.painter, done):
             paint_tile(scene.painter, scene.motion.after, scene.style, scene.lay)
+    _outline_again(scene)
     scene.painter.setPen(QPen(QColor(scene.style.theme.current), scene.style.px(2)))
     scene.painter.drawLine(done.topRight(), done.bottomRight())
 
@@ -208,6 +210,7 @@ def _turn(scene: Scene) -> None:
     image = word_image(np.uint32(0xFF000000) | r << 16 | g << 8 | b)
     scene.painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
     scene.painter.drawImage(scene.tile, image, QRectF(image.rect()))
+    _outline_again(scene)
     _say(scene, "each score s becomes exp(s − m)")
 
 
@@ -219,6 +222,8 @@ def _shrink(scene: Scene) -> None:
         return
     painter, style, lay, visit = scene.painter, scene.style, scene.lay, scene.motion.after.visit
     _paint_output(scene)
+    _outline_again(scene)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     box = lay.boxes["S"]
     right = lay.col_x(visit.cols.start) if visit.cols.start else box.left()
     start, end = lay.boxes["m"].left(), box.left()
@@ -244,6 +249,8 @@ def _shrink(scene: Scene) -> None:
     for r in _rows_with_words(scene, factor < 1):
         band = scene.beside("S", r)
         text = f"× {number_text(float(factor[r]), 3)}"
+        if scene.lay.cell[1] < style.px(19) and r != scene.chosen:  # not the explained one
+            text = f"row {visit.rows.start + r} {text}"
         font = style.code_font(12, bold=True)
         width = text_width(font, text) + style.px(8)
         x = min(max(front + style.px(6), box.left()), box.right() - width)
@@ -391,6 +398,14 @@ def _join(scene: Scene) -> None:
             text = f"× {number_text(float(weights[split][scene.chosen]), 3)}"
             draw_text(painter, box, text, style.code_font(12, bold=True), style.theme.text, CENTRE)
     _light_up(scene)
+
+
+def _outline_again(scene: Scene) -> None:
+    """Draw the marks of the row block, the tile and the row over numbers that were drawn anew."""
+    scene.painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    paint_row_mark(scene.painter, scene.style, scene.lay, scene.row)
+    paint_bands(scene.painter, scene.motion.after, scene.style, scene.lay)
+    paint_current_outline(scene.painter, scene.motion.after, scene.style, scene.lay)
 
 
 def _paint_dot(scene: Scene, at: QPointF) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPainterPath, QPen
 
-from simulator.program.ops import Gesture
+from simulator.program.ops import Gesture, Rescale
 from simulator.program.playback import eased
 from simulator.run.motion import Motion
 from ui.board.corner import inset_box
@@ -218,7 +218,7 @@ def _shrink(scene: Scene) -> None:
     """Let α run from m back over the row; what was summed before shrinks by it."""
     factor = scene.motion.after.state.get("factor")
     if factor is None or not (factor < 1).any():
-        _say(scene, "α = 1 in every row: nothing shrinks")
+        _say(scene, "the factor is 1 in every row: nothing shrinks")
         return
     painter, style, lay, visit = scene.painter, scene.style, scene.lay, scene.motion.after.visit
     _paint_output(scene)
@@ -257,7 +257,9 @@ def _shrink(scene: Scene) -> None:
         place = QRectF(x, band.center().y() - style.px(9), width, style.px(18))
         card(painter, place, style.theme.panel, style.theme.panel, style.px(4))
         draw_text(painter, place, text, font, style.theme.current, CENTRE)
-    _say(scene, "all that was summed under the old maximum shrinks by α")
+    op = scene.motion.after.op
+    by = "α ℓ of before / ℓ" if isinstance(op, Rescale) and op.normalised else "α"
+    _say(scene, f"all that was summed under the old maximum shrinks by {by}")
 
 
 def _paint_output(scene: Scene) -> None:

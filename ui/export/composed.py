@@ -29,7 +29,8 @@ from ui.look.run_words import engine_words, scenario_words
 from ui.look.theme import Style, Theme
 from ui.look.units import count_text
 from ui.panels.memory.model import baseline_total
-from ui.panels.memory.painter import memory_berths, paint_memory
+from ui.panels.memory.painter import paint_memory
+from ui.panels.memory.places import memory_berths
 from ui.panels.softmax.model import moves_softmax
 from ui.panels.softmax.painter import paint_softmax
 from ui.panels.transport.painter import paint_chips, paint_scrubber, time_words

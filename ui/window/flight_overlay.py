@@ -11,8 +11,8 @@ from simulator.run.motion import Motion
 from ui.board.flights import Berths, in_flight, paint_flights
 from ui.board.panel import BoardPanel
 from ui.panels.base import inside_margins
-from ui.panels.memory.painter import memory_berths
 from ui.panels.memory.panel import MemoryPanel
+from ui.panels.memory.places import memory_berths
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 

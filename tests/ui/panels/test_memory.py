@@ -25,8 +25,9 @@ from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import bytes_text, factor_text
 from ui.panels.memory import painter as memory
 from ui.panels.memory.model import baseline_total, comparison, memory_model
-from ui.panels.memory.painter import MIN_SIZE, paint_memory
+from ui.panels.memory.painter import paint_memory
 from ui.panels.memory.panel import MemoryPanel
+from ui.panels.memory.places import MIN_SIZE, memory_berths, memory_layout
 
 pytestmark = pytest.mark.usefixtures("qapp")
 
@@ -191,6 +192,45 @@ def test_no_text_collides(
         painted(lambda p: paint_memory(p, now, Style(DARK, scale), rect, baseline_bytes=naive))
     assert_tidy(drawn, rect)
     assert any("requested" in one.text for one in drawn)
+
+
+@given(st.integers(0, 10**6), st.floats(300, 700), st.floats(0.9, 2), st.floats(1, 2))
+def test_a_tall_place_shows_all_figures(
+    number: int, width: float, aspect: float, scale: float
+) -> None:
+    now = snapshots()[number % len(snapshots())]
+    rect = QRectF(3, 5, width, width * aspect)
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, memory)
+        painted(lambda p: paint_memory(p, now, Style(DARK, scale), rect))
+    assert_tidy(drawn, rect)
+    model, texts = memory_model(now), [one.text for one in drawn]
+    assert f"HBM  {model.tbps:g} TB/s" in texts
+    sizes = {text.replace(".0 ", " ") for text in texts}
+    for each in (*model.shared, *model.registers, *model.lanes):
+        assert bytes_text(each.bytes).replace(".0 ", " ") in sizes
+
+
+@given(
+    st.sampled_from(["flash1", "flash2", "naive", "split-kv"]), st.integers(0, 10**6),
+    st.floats(300, 900), st.floats(0.4, 1.6),
+)  # fmt: skip
+def test_tiles_land_where_they_are_drawn(
+    name: str, number: int, width: float, aspect: float
+) -> None:
+    trace = demo(name)
+    visit = 1 + number % (len(trace) - 1)
+    style, rect = Style(DARK), QRectF(3, 5, width, width * aspect)
+    for op, each in enumerate(trace.program.ops(visit)):
+        before = trace.snapshot(visit, op - 1) if op else trace.snapshot(visit - 1)
+        berths = memory_berths(Motion(before, trace.snapshot(visit, op)), style, rect)
+        assert set(berths) == {move.tensor for move in each.moves}
+        model = memory_model(trace.snapshot(visit, op))
+        lay = memory_layout(rect, style, len(model.lanes), len(model.tensors))
+        for tensor, (row, slot) in berths.items():
+            assert rect.contains(row)
+            assert lay.hbm.contains(row), tensor
+            assert lay.sram.contains(slot), tensor
 
 
 @pytest.mark.parametrize("theme", THEMES)

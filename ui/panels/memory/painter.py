@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from simulator.study.compare import at_scale
-from ui.look.draw import CENTRE, RIGHT, card, draw_text, mixed, outline, text_width
-from ui.look.names import (
-    first_that_fits,
-    fitting,
-    font_that_fits,
-    tensor_names,
-)
+from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, outline, text_width
+from ui.look.names import first_that_fits, font_that_fits, tensor_names
 from ui.look.theme import Style
 from ui.look.units import bytes_text
 from ui.panels.memory.model import (
@@ -27,70 +21,18 @@ from ui.panels.memory.model import (
     TensorTraffic,
     comparison,
     memory_model,
-    slot_of,
+)
+from ui.panels.memory.places import (
+    LEGEND,
+    SLOT_COUNT,
+    MemoryLayout,
+    legend_widths,
+    memory_layout,
+    slot_place,
+    title_row,
 )
 
-MIN_SIZE = QSizeF(300, 170)
-_SLOT_COUNT = 3
-_WIDEST_FIGURE = "written 1023.9 MiB"
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryLayout:
-    """The places of everything.
-
-    Attributes
-    ----------
-    style : Style
-        With the text scale that fits.
-    hbm, sram : QRectF
-        The outer columns.
-    lanes : tuple of QRectF
-        One for each moved tile.
-    figures : QRectF
-        Bytes so far: below the lanes, or one line below everything if they are too narrow.
-    narrow : bool
-        Whether it is one line.
-    footer : QRectF
-        The whole run.
-    """
-
-    style: Style
-    hbm: QRectF
-    sram: QRectF
-    lanes: tuple[QRectF, ...]
-    figures: QRectF
-    narrow: bool
-    footer: QRectF
-
-
-def memory_layout(rect: QRectF, style: Style, lanes: int) -> MemoryLayout:
-    """Return the places of a picture with so many moved tiles."""
-    style = fitting(style, rect, MIN_SIZE)
-    px = style.px
-    sram_width = max(0.38 * rect.width(), px(132))
-    hbm_width = 0.30 * rect.width()
-    middle_width = rect.width() - hbm_width - sram_width - px(6)
-    narrow = middle_width < text_width(style.text_font(12), _WIDEST_FIGURE)
-    footer_height, line = px(17), px(15)
-    under = footer_height + (line if narrow else 0.0)
-    top = QRectF(rect.x(), rect.y(), rect.width(), rect.height() - under)
-    hbm = QRectF(top.x(), top.y(), hbm_width, top.height())
-    sram = QRectF(top.right() - sram_width, top.y(), sram_width, top.height())
-    middle = QRectF(hbm.right() + px(3), top.y(), middle_width, top.height())
-    figures = QRectF(rect.x(), top.bottom() + px(2), rect.width(), line)
-    room = middle.height() - px(4)
-    if not narrow:
-        figures = QRectF(middle.x(), middle.bottom() - px(46), middle.width(), px(46))
-        room -= figures.height()
-    count = max(lanes, 1)
-    height = min(room / count, px(46))
-    first = middle.y() + (room - height * count) / 2
-    places = tuple(
-        QRectF(middle.x(), first + n * height, middle.width(), height) for n in range(count)
-    )
-    footer = QRectF(rect.x(), rect.bottom() - px(15), rect.width(), px(15))
-    return MemoryLayout(style, hbm, sram, places, figures, narrow, footer)
+_WIDEST_SIZE = "1023.9 MiB"
 
 
 def paint_memory(
@@ -125,7 +67,7 @@ def paint_memory(
     if motion is not None:
         snapshot = motion.at(share)
     model = memory_model(snapshot)
-    layout = memory_layout(rect, style, len(model.lanes))
+    layout = memory_layout(rect, style, len(model.lanes), len(model.tensors))
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _paint_hbm(painter, model, layout)
@@ -134,7 +76,8 @@ def paint_memory(
     if model.lanes:
         ways = [flight.bus(share) for flight in motion.flights] if motion and moving else None
         for n, (lane, place) in enumerate(zip(model.lanes, layout.lanes, strict=True)):
-            _paint_lane(painter, lane, layout.style, place, ways[n] if ways else 1.0)
+            paint_lane = _paint_rising if layout.tall else _paint_lane
+            paint_lane(painter, lane, layout.style, place, ways[n] if ways else 1.0)
     else:
         _paint_quiet_lane(painter, layout)
     _paint_figures(painter, model, layout)
@@ -146,19 +89,6 @@ def paint_memory(
     painter.restore()
 
 
-def _title_row(ground: QRectF, style: Style) -> QRectF:
-    px = style.px
-    return QRectF(ground.x() + px(4), ground.y() + px(4), ground.width() - px(8), px(16))
-
-
-def _inside(ground: QRectF, style: Style) -> QRectF:
-    """Return the place under the title of a memory."""
-    px = style.px
-    inner = ground.adjusted(px(7), 0, -px(7), -px(6))
-    inner.setTop(_title_row(ground, style).bottom() + px(3))
-    return inner
-
-
 def _paint_ground(
     painter: QPainter,
     ground: QRectF,
@@ -167,73 +97,19 @@ def _paint_ground(
     line: str,
     ink: QColor,
     style: Style,
+    end: float | None = None,
 ) -> None:
-    """Paint the background of a memory and the title that fits."""
+    """Paint the background of a memory and the title that fits, up to `end` if that is given."""
     px = style.px
     card(painter, ground, fill, line, px(5), px(1.2))
-    row = _title_row(ground, style)
+    row = title_row(ground, style)
+    if end is not None:
+        row.setLeft(row.left() + px(3))
+        row.setRight(end - px(6))
     fonts = [style.text_font(size, bold=True) for size in (12, 11)]
     font = font_that_fits(fonts, titles[0], row.width())
-    draw_text(painter, row, first_that_fits(titles, row.width(), font), font, ink, CENTRE)
-
-
-def _hbm_rows(model: MemoryModel, layout: MemoryLayout) -> tuple[list[QRectF], QRectF]:
-    """Return the place of each tensor, and of the legend: null where there is no room for it."""
-    px, inner = layout.style.px, _inside(layout.hbm, layout.style)
-    foot = QRectF(inner.x(), inner.bottom() - px(13), inner.width(), px(13))
-    room = inner.height() - foot.height()
-    widths = _legend_widths(layout.style)
-    if room < len(model.tensors) * px(18) or sum(widths) + px(8) > foot.width():
-        foot, room = QRectF(), inner.height()
-    height = min(room / len(model.tensors), px(44))
-    rows = [
-        QRectF(inner.x(), inner.y() + n * height, inner.width(), height)
-        for n in range(len(model.tensors))
-    ]
-    return rows, foot
-
-
-def _sram_places(layout: MemoryLayout) -> tuple[QRectF, QRectF, QRectF, QRectF]:
-    """Return the places of shared memory, of the words between, of registers, of the bar."""
-    px, inner = layout.style.px, _inside(layout.sram, layout.style)
-    heading, bar_height = px(15), px(7)
-    height = min((inner.height() - heading - bar_height - px(6)) / 2, px(110))
-    shared = QRectF(inner.x(), inner.y(), inner.width(), height)
-    between = QRectF(inner.x(), shared.bottom(), inner.width(), heading)
-    registers = QRectF(inner.x(), between.bottom(), inner.width(), height)
-    bar = QRectF(inner.x(), inner.bottom() - bar_height, inner.width(), bar_height)
-    return shared, between, registers, bar
-
-
-def _slot(place: QRectF, slot: int, style: Style) -> QRectF:
-    gap = style.px(4)
-    width = (place.width() - gap * (_SLOT_COUNT - 1)) / _SLOT_COUNT
-    return QRectF(place.x() + slot * (width + gap), place.y(), width, place.height())
-
-
-def memory_berths(motion: Motion, style: Style, rect: QRectF) -> dict[str, tuple[QRectF, QRectF]]:
-    """Return, for each tensor that an op moves, its places in HBM and on the chip.
-
-    Parameters
-    ----------
-    motion : Motion
-        The op.
-    style, rect
-        As for `paint_memory`.
-    """
-    model = memory_model(motion.after)
-    layout = memory_layout(rect, style, len(model.lanes))
-    rows = dict(zip((t.tensor for t in model.tensors), _hbm_rows(model, layout)[0], strict=True))
-    shared, _, registers, _ = _sram_places(layout)
-    chips = [*memory_model(motion.before).shared, *model.shared]
-    slots = {chip.tensor: _slot(shared, chip.slot, layout.style) for chip in chips}
-    return {
-        lane.tensor: (
-            rows[lane.tensor],
-            slots.get(lane.tensor, _slot(registers, slot_of(lane.tensor), layout.style)),
-        )
-        for lane in model.lanes
-    }
+    text = first_that_fits(titles, row.width(), font)
+    draw_text(painter, row, text, font, ink, CENTRE if end is None else LEFT)
 
 
 def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
@@ -241,13 +117,16 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
     _paint_ground(
         painter, layout.hbm, (f"HBM  {model.tbps:g} TB/s", "HBM"), theme.hbm_ground, theme.hbm_line,
         mixed(theme.hbm_line, theme.text, 0.55), style,
+        layout.legend.x() if layout.tall else None,
     )  # fmt: skip
-    rows, foot = _hbm_rows(model, layout)
-    if not foot.isNull():
-        _paint_hbm_legend(painter, foot, style)
+    if not layout.legend.isNull():
+        _paint_hbm_legend(painter, layout.legend, style)
     bold, small = style.text_font(11, bold=True), style.text_font(11)
     largest = max(t.total for t in model.tensors)
-    for row, traffic in zip(rows, model.tensors, strict=True):
+    if layout.tall:
+        _paint_hbm_lines(painter, model, layout)
+        return
+    for row, traffic in zip(layout.tensors, model.tensors, strict=True):
         bar_height = min(max(row.height() - px(16), px(4)), px(12))
         bar = QRectF(row.x(), row.bottom() - bar_height - px(2), row.width(), bar_height)
         words = QRectF(row.x(), row.y(), row.width(), bar.y() - row.y())
@@ -259,21 +138,31 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
         _paint_traffic(painter, traffic, bar, largest, style)
 
 
-_LEGEND = "read", "written"
-
-
-def _legend_widths(style: Style) -> list[float]:
-    font = style.text_font(11)
-    return [style.px(11) + text_width(font, word) + 1 for word in _LEGEND]
+def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
+    """Paint each tensor as one line: its name, its bar, its bytes."""
+    style, theme, px = layout.style, layout.style.theme, layout.style.px
+    bold, small = style.text_font(12, bold=True), style.text_font(12)
+    largest = max(t.total for t in model.tensors)
+    names = [tensor_names(t.tensor)[1] for t in model.tensors]
+    left = max(text_width(bold, name) for name in names) + px(8)
+    right = text_width(small, _WIDEST_SIZE) + px(2)
+    for row, name, traffic in zip(layout.tensors, names, model.tensors, strict=True):
+        draw_text(painter, row, name, bold, theme.tensor(traffic.tensor))
+        so_far = bytes_text(traffic.read + traffic.written)
+        draw_text(painter, row, so_far, small, theme.muted, RIGHT)
+        bar = row.adjusted(left, 0, -right, 0)
+        height = min(0.62 * row.height(), px(14))
+        bar = QRectF(bar.x(), bar.center().y() - height / 2, bar.width(), height)
+        _paint_traffic(painter, traffic, bar, largest, style)
 
 
 def _paint_hbm_legend(painter: QPainter, place: QRectF, style: Style) -> None:
     """Explain how bars are filled."""
     px, theme = style.px, style.theme
     font, swatch, gap = style.text_font(11), px(8), px(8)
-    widths = _legend_widths(style)
+    widths = legend_widths(style)
     x = place.center().x() - (sum(widths) + gap) / 2
-    for word, width in zip(_LEGEND, widths, strict=True):
+    for word, width in zip(LEGEND, widths, strict=True):
         box = QRectF(x, place.center().y() - swatch / 2 + px(2), swatch, swatch)
         _fill_share(painter, box, theme.muted, style, written=word == "written")
         at = QRectF(box.right() + px(3), box.y() - px(2), width, px(12))
@@ -314,14 +203,13 @@ def _paint_sram(painter: QPainter, model: MemoryModel, layout: MemoryLayout, pha
     green = mixed(theme.sram_line, theme.text, 0.55)
     _paint_ground(
         painter, layout.sram, model.occupancies, theme.sram_ground, theme.sram_line,
-        QColor(theme.bad) if model.over else green, style,
+        QColor(theme.bad) if model.over else green, style, layout.bar.x() if layout.tall else None,
     )  # fmt: skip
-    shared, between, registers, bar = _sram_places(layout)
-    _paint_chips(painter, model.shared, shared, style, phase, solid=True)
+    _paint_chips(painter, model.shared, layout.shared, style, phase, solid=True)
     words = f"registers  {bytes_text(model.register_bytes)}"
-    draw_text(painter, between, words, style.text_font(11), theme.muted)
-    _paint_chips(painter, model.registers, registers, style, phase, solid=False)
-    _paint_occupancy(painter, model, bar, style)
+    draw_text(painter, layout.between, words, style.text_font(11), theme.muted)
+    _paint_chips(painter, model.registers, layout.registers, style, phase, solid=False)
+    _paint_occupancy(painter, model, layout.bar, style)
 
 
 def _paint_chips(
@@ -336,9 +224,9 @@ def _paint_chips(
     px, theme = style.px, style.theme
     font, small = style.text_font(12, bold=True), style.text_font(11)
     held = {chip.slot: chip for chip in chips}
-    for slot in range(_SLOT_COUNT):
-        box = _slot(place, slot, style)
-        width = box.width()
+    for slot in range(SLOT_COUNT):
+        box = slot_place(place, slot, style)
+        width, align = box.width(), CENTRE
         chip = held.get(slot)
         if chip is None:
             outline(painter, box, mixed(theme.sram_ground, theme.sram_line, 0.3), px(1), px(4))
@@ -358,7 +246,12 @@ def _paint_chips(
             half = px(8)
             draw_text(painter, box.translated(0, half), size, small, theme.muted, CENTRE)
             box.translate(0, -half)
-        draw_text(painter, box, name, font, colour, CENTRE)
+        elif (both := text_width(font, name) + px(6) + text_width(small, size)) < width - px(8):
+            line = QRectF(box.center().x() - both / 2, box.y(), both, box.height())
+            draw_text(painter, line, size, small, theme.muted, RIGHT)
+            box = line
+            align = LEFT
+        draw_text(painter, box, name, font, colour, align)
         painter.setOpacity(1.0)
 
 
@@ -402,6 +295,42 @@ def _paint_lane(painter: QPainter, lane: Lane, style: Style, place: QRectF, phas
     _paint_arrow(painter, box, style, lane.loads)
 
 
+def _paint_rising(painter: QPainter, lane: Lane, style: Style, place: QRectF, phase: float) -> None:
+    """Paint a tile on its way up to the chip, or down, and its name and bytes beside it."""
+    px, colour = style.px, style.theme.tensor(lane.tensor)
+    bold, small = style.text_font(12, bold=True), style.text_font(11)
+    size = min(px(22), place.height() / 2)
+    words = max(text_width(bold, lane.name), text_width(small, bytes_text(lane.bytes)))
+    x = max(place.center().x() - (size + px(6) + words) / 2, place.x() + px(2)) + size / 2
+    top, bottom = place.y() + px(2), place.bottom() - px(2)
+    begin, end = bottom - size / 2, top + size / 2
+    if not lane.loads:
+        begin, end = end, begin
+    y = begin + (end - begin) * phase
+    painter.setPen(QPen(mixed(style.theme.panel, colour, 0.55), px(1.2), Qt.PenStyle.DashLine))
+    painter.drawLine(QPointF(x, top), QPointF(x, bottom))
+    painter.setPen(QPen(colour, px(1.6)))
+    painter.drawLine(QPointF(x, bottom if lane.loads else top), QPointF(x, y))
+    box = QRectF(x - size / 2, y - size / 2, size, size)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    painter.drawRoundedRect(box, px(3), px(3))
+    painter.save()
+    painter.translate(box.center())
+    painter.rotate(-90)
+    _paint_arrow(painter, QRectF(-size / 2, -size / 2, size, size), style, lane.loads)
+    painter.restore()
+    label = QRectF(x + size / 2 + px(6), 0, 0, px(15))
+    label.setRight(place.right())
+    label.moveTop(place.center().y() - label.height())
+    if text_width(small, bytes_text(lane.bytes)) > label.width():
+        label.translate(0, label.height() / 2)
+    else:
+        below = label.translated(0, label.height())
+        draw_text(painter, below, bytes_text(lane.bytes), small, style.theme.muted)
+    draw_text(painter, label, lane.name, bold, colour)
+
+
 def _paint_arrow(painter: QPainter, box: QRectF, style: Style, loads: bool) -> None:
     """Paint the direction inside the moving tile."""
     reach = box.width() * 0.2 * (1 if loads else -1)
@@ -420,6 +349,9 @@ def _paint_arrow(painter: QPainter, box: QRectF, style: Style, loads: bool) -> N
 def _paint_quiet_lane(painter: QPainter, layout: MemoryLayout) -> None:
     style, place = layout.style, layout.lanes[0]
     font = style.text_font(11)
+    if layout.tall:
+        draw_text(painter, place, "no tile moves", font, style.theme.muted, CENTRE)
+        return
     painter.setPen(QPen(QColor(style.theme.faint), style.px(1.2), Qt.PenStyle.DashLine))
     y = place.center().y() + style.px(8)
     painter.drawLine(QPointF(place.x(), y), QPointF(place.right(), y))

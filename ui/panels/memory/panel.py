@@ -10,7 +10,8 @@ from simulator.program.tile_program import TileProgram
 from simulator.run.snapshot import Snapshot
 from ui.panels.base import MovingPanel
 from ui.panels.memory.model import baseline_total, memory_model
-from ui.panels.memory.painter import MIN_SIZE, paint_memory
+from ui.panels.memory.painter import paint_memory
+from ui.panels.memory.places import MIN_SIZE
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.view import View

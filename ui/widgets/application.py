@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from PySide6.QtCore import qInstallMessageHandler
@@ -17,10 +18,14 @@ from ui.widgets.focus import FocusRing
 PICTURES_KIB = 3072
 """Pictures of buttons and the like that Qt keeps; by default it keeps three times as much, also of
 sizes no longer used."""
+ONE_THREAD = "QT_NO_GUI_THREADPOOL"
+"""Tells Qt to fill in one thread. It would divide each smooth, translucent line among several and
+wait for them: four times as long as the line takes, with two processors. A film has own threads."""
 
 
 def application() -> QApplication:
     """Return the Qt application, made now if there is none: Fusion, own fonts, messages logged."""
+    os.environ.setdefault(ONE_THREAD, "1")
     app = QApplication.instance()
     if not isinstance(app, QApplication):
         share_pools()  # before there are threads

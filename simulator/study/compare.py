@@ -1,4 +1,4 @@
-"""The three algorithms side by side on the same Q, K, V, tiles, mask and hardware.
+"""The algorithms side by side on the same Q, K, V, tiles, mask and hardware.
 
 Everything here is arithmetic on tile programs, so the state at any place of a run of millions of
 visits takes microseconds; only `run_all` starts engines.
@@ -23,8 +23,6 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.trace import EngineFactory, Progress, Trace, trace_of
 from simulator.study.sweep import figures_of, rule_tiles, workload_at
 
-"""The algorithms in the order in which they are shown."""
-
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -33,7 +31,7 @@ class Position:
     Attributes
     ----------
     algorithm : str
-        ``naive``, ``flash1`` or ``flash2``.
+        Its name in scenarios.
     visits : int
         Visits that are done.
     visit : Visit or None
@@ -64,7 +62,7 @@ class Totals:
     Attributes
     ----------
     algorithm : str
-        ``naive``, ``flash1`` or ``flash2``.
+        Its name in scenarios.
     visits : int
         Of all launches: naive's scores, softmax and output visits each count.
     counters : Counters
@@ -95,7 +93,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Lockstep:
-    """Where all three are while the one that is shown is at a cursor.
+    """Where all are while the one that is shown is at a cursor.
 
     Attributes
     ----------
@@ -132,12 +130,12 @@ class EngineRun:
 
 
 class Comparison:
-    """Three tile programs that differ only in the algorithm.
+    """Tile programs that differ only in the algorithm.
 
     Parameters
     ----------
     program : TileProgram
-        The one that is shown; the other two are made here.
+        The one that is shown; the others are made here.
     """
 
     def __init__(self, program: TileProgram) -> None:
@@ -155,7 +153,7 @@ class Comparison:
         return tuple(_totals(name, program) for name, program in self.programs.items())
 
     def at(self, snapshot: Snapshot) -> Lockstep:
-        """Return where all three are while the one that is shown is at a snapshot's cursor.
+        """Return where all are while the one that is shown is at a snapshot's cursor.
 
         Of the one that is shown every op that is done counts; the others are between two visits.
         """
@@ -261,11 +259,11 @@ def at_scale(program: TileProgram) -> AtScale | None:
     that saves most as it would at `SCALE_N` keys in the tiles of published kernels.
     """
     w = program.workload
-    rows, cols = rule_tiles(w)["fa2"]
-    shipped = replace(w, rows=rows, cols=cols)
-    if w.seqlen_k >= SCALE_N:
+    long = long_workload(w)
+    if long is None:
         return None
-    there = _requested(workload_at(shipped, "N", SCALE_N))
+    rows, cols = long.rows, long.cols
+    there = _requested(long)
     here = _requested(w)
     baseline, *others = there
     best = min(there, key=there.__getitem__)
@@ -274,10 +272,18 @@ def at_scale(program: TileProgram) -> AtScale | None:
     last = max(others, key=there.__getitem__)
 
     def saves(keys: int) -> bool:
-        found = _requested(workload_at(shipped, "N", keys))
+        found = _requested(workload_at(long, "N", keys))
         return found[last] < found[baseline]
 
     return AtScale(SCALE_N, rows, cols, there, last, _since(saves))
+
+
+def long_workload(w: Workload) -> Workload | None:
+    """Return a shorter workload at `SCALE_N` keys in the tiles of published kernels, else None."""
+    if w.seqlen_k >= SCALE_N:
+        return None
+    rows, cols = rule_tiles(w)["fa2"]
+    return workload_at(replace(w, rows=rows, cols=cols), "N", SCALE_N)
 
 
 def _requested(w: Workload) -> dict[str, int]:
@@ -314,7 +320,7 @@ def visit_shared_bytes(program: TileProgram, index: int) -> int:
 
 
 def same_numbers_key(trace: Trace) -> tuple[dict[str, Any], int]:
-    """Return a key by which one can tell whether results of all three still fit a trace.
+    """Return a key by which one can tell whether results of all still fit a trace.
 
     It is the same for traces of scenarios that differ in nothing but the algorithm and that
     run on the same arrays, while those are alive.
@@ -325,7 +331,7 @@ def same_numbers_key(trace: Trace) -> tuple[dict[str, Any], int]:
 
 
 def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[str, EngineRun]:
-    """Run all three on their engines, from the first tile to the last.
+    """Run all of them on their engines, from the first tile to the last.
 
     Parameters
     ----------

@@ -56,7 +56,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--theme", choices=THEME_NAMES, default="dark")
     parser.add_argument(
         "--scene", choices=SCENE_NAMES, default="scene",
-        help="board, memory and softmax (scene), the board alone, or a layout of the window",
+        help="board, memory and softmax (scene), the board alone, the race of the whole runs, or a "
+        "layout of the window",
     )  # fmt: skip
     parser.add_argument("--fps", type=int, default=30, metavar="30", help="frames a second")
     parser.add_argument(
@@ -69,7 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--length", type=float, metavar="SECONDS",
         help="in all; by default 0.7 s an op or tile, and a minute in all at most; a "
-        "lesson as long as it takes to read it",
+        "race takes 8 s, a lesson as long as it takes to read it",
     )  # fmt: skip
     parser.add_argument("--op", type=int, metavar="N", help="op of a still's visit, from 0")
     parser.add_argument("--row", type=int, metavar="N", help="query row to explain, from 0")

@@ -30,8 +30,10 @@ from PySide6.QtWidgets import (
 from simulator.base.errors import InputError
 from simulator.program.playback import Granularity
 from simulator.run.trace import Trace
+from simulator.study.race import FILM_SECONDS
 from ui.export.formats import BY_ENDING, FORMATS, Format
-from ui.export.options import THEME_NAMES, ExportOptions, picture_size
+from ui.export.options import RACE, THEME_NAMES, ExportOptions, picture_size
+from ui.export.race_frames import race_times
 from ui.export.scenes import SCENES
 from ui.export.storyboard import make_storyboard
 from ui.export.timeline import OPS_BY_DEFAULT, make_timeline
@@ -49,6 +51,8 @@ _VIEW, _RUN, _PART = "This view", "The whole run", "Visits"
 _USUAL, _PACE, _LENGTH = "as played, a minute at most", "seconds a step", "seconds in all"
 _READ = "as long as it takes to read"
 """The usual pace of a lesson."""
+_RACED = f"{FILM_SECONDS:.0f} seconds in all"
+"""That of a race."""
 _LESSON = "lesson"
 """The choice of a scene that means a lesson."""
 _COUNTED = "Counted from 1, as in the window. (The command's --visits counts from 0.)"
@@ -230,6 +234,11 @@ class ExportDialog(QDialog):
         """Whether a lesson is to be exported."""
         return bool(self.scene_box.currentData() == _LESSON)
 
+    @property
+    def _races(self) -> bool:
+        """Whether the race of the whole runs is to be exported."""
+        return bool(self.scene_box.currentData() == RACE)
+
     def options(self) -> ExportOptions:
         """Return the options in the fields.
 
@@ -253,6 +262,10 @@ class ExportDialog(QDialog):
         )
         if self._teaches:
             common = replace(common, lesson=True, steps=self._step())
+            common.check()
+            return common
+        if self._races:
+            common = replace(common, scene=RACE)
             common.check()
             return common
         common = replace(
@@ -283,9 +296,13 @@ class ExportDialog(QDialog):
         kind = self._format
         for box in (self.fps_box, self.pace_box):
             box.setEnabled(kind.film)
-        self.step_box.setEnabled(kind.film and not self._teaches)
-        self.range_box.setEnabled(not self._teaches)
-        self.pace_box.setItemText(0, _READ if self._teaches else _USUAL)
+        by_visit = not self._teaches and not self._races
+        self.step_box.setEnabled(kind.film and by_visit)
+        self.range_box.setEnabled(by_visit)
+        self.pace_box.setItemText(0, _READ if self._teaches else _RACED if self._races else _USUAL)
+        _allow(self.pace_box, _PACE, not self._races)
+        if self._races and self.pace_box.currentData() == _PACE:
+            self.pace_box.setCurrentIndex(0)
         self.clear_box.setEnabled(kind.transparent and self.scene_box.currentData() in SCENES)
         self.fps_box.setMaximum(kind.most_fps)
         _allow(self.range_box, _VIEW, not kind.film)
@@ -331,7 +348,7 @@ class ExportDialog(QDialog):
 
     def _check(self) -> None:
         """Say what it will be, or what is wrong."""
-        part = self.range_box.currentData() == _PART and not self._teaches
+        part = self.range_box.currentData() == _PART and self.range_box.isEnabled()
         self.start_box.setEnabled(part and self._format.film)
         self.stop_box.setEnabled(part)
         self.seconds_box.setEnabled(self._format.film and self.pace_box.currentData() != _USUAL)
@@ -346,6 +363,14 @@ class ExportDialog(QDialog):
         if self._teaches:
             return self._planned_lesson(options)
         assert self._session.trace is not None
+        if self._races:
+            times = race_times(
+                self._session.trace.program, film=options.format.film,
+                fps=options.fps, length=options.length,
+            )  # fmt: skip
+            self._frames = times.frames
+            words = times.words[0].upper() + times.words[1:]
+            return "{}; {} × {}.".format(words, *options.size)
         visits = options.range_of(self._visits)
         size = "{} × {}".format(*options.size)
         if options.visits is not None and self.range_box.currentData() == _PART:

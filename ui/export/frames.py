@@ -19,7 +19,7 @@ from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.export.composed import scene_style
-from ui.export.scenes import SCENES, paint_moment
+from ui.export.scenes import moments_of, paint_moment
 from ui.export.timeline import Moment, Timeline
 from ui.look.theme import Theme
 
@@ -144,7 +144,7 @@ class RunFrames:
         after, report = self._state(moment.cursor)
         if self._motion is None or self._motion.after is not after:
             self._motion = Motion(before, after)
-        spec, style = SCENES[self._scene], scene_style(self._theme, QSizeF(*self.size))
+        spec, style = moments_of(self._scene), scene_style(self._theme, QSizeF(*self.size))
         rect = QRectF(0, 0, *self.size)
         if self._still is None or self._still[0] != moment.cursor:
             image = new_image(self)

@@ -19,7 +19,8 @@ from simulator.program.playback import Cursor, clamped, end_of_visit
 from simulator.run.trace import Trace
 from ui.export.film import Film, FrameWriter
 from ui.export.frames import FrameSource, RunFrames, new_image, paint_frame
-from ui.export.options import NUMBER, ExportOptions
+from ui.export.options import NUMBER, RACE, ExportOptions
+from ui.export.race_frames import RaceFrames, race_times
 from ui.export.timeline import Timeline, make_timeline
 from ui.export.writers.metadata import Note, note_of
 from ui.export.writers.pixels import Changes, Patch, pixels_of
@@ -107,6 +108,15 @@ def prepare(
         The options cannot be used.
     """
     options.check()
+    note = note_of(trace.workload.scenario, options.path.parent, version, options.command(scenario))
+    source: FrameSource
+    if options.scene == RACE:
+        program, film = trace.program, options.format.film
+        times = race_times(program, film=film, fps=options.fps, length=options.length)
+        source = RaceFrames(
+            program, times, THEMES[options.theme], options.size, transparent=options.transparent
+        )
+        return Export(options, source, note, times.words)
     visits = options.range_of(len(trace))
     moments: Timeline | Cursor
     if options.format.film:
@@ -125,7 +135,6 @@ def prepare(
         words = f"visit {moments.visit}, op {moments.op}"
     if options.row is not None and not 0 <= options.row < trace.workload.seqlen_q:
         raise refuse("export", "--row", options.row, f"0 to {trace.workload.seqlen_q - 1}")
-    source: FrameSource
     if options.scene in LAYOUT_NAMES:
         from ui.export.layout_frames import LayoutFrames  # imports the whole window
 
@@ -138,8 +147,6 @@ def prepare(
             trace, moments, options.scene, THEMES[options.theme], options.size,
             transparent=options.transparent, row=options.row,
         )  # fmt: skip
-    folder = options.path.parent
-    note = note_of(trace.workload.scenario, folder, version, options.command(scenario))
     return Export(options, source, note, words)
 
 

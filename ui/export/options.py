@@ -15,7 +15,9 @@ from ui.look.layouts import LAYOUT_NAMES
 SIZES = ((320, 240), (7680, 4320))
 """Smallest and largest picture."""
 THEME_NAMES = ("dark", "light", "contrast")
-SCENE_NAMES = ("scene", "board", *LAYOUT_NAMES)
+RACE = "race"
+"""The scene of whole runs: it has no visits, and its film has a length of its own."""
+SCENE_NAMES = ("scene", "board", RACE, *LAYOUT_NAMES)
 """Pictures of a run, and layouts of the window."""
 NUMBER = re.compile(r"%(?:0[1-9])?d")
 """The part of a pattern of file names where the number is."""
@@ -132,15 +134,25 @@ class ExportOptions:
         if not self.lesson:
             if self.steps is not None:
                 raise _wrong("--steps", _range_text(self.steps), "a lesson; a run has --visits")
+            if self.scene == RACE:
+                reason = "nothing: a race shows the whole runs, and a film of it has --length"
+                self._check_none(reason, pace=True)
             return
+        reason = "nothing: a lesson says it in its steps"
+        if self.scene != "scene":
+            raise _wrong("--scene", self.scene, reason)
+        self._check_none(reason)
+
+    def _check_none(self, reason: str, *, pace: bool = False) -> None:
+        """Refuse what chooses a moment of a run, and if `pace` says so the seconds of a step."""
         mine = (
-            ("--scene", None if self.scene == "scene" else self.scene),
             ("--visits", None if self.visits is None else _range_text(self.visits)),
             ("--by", self.by), ("--op", self.op), ("--row", self.row),
+            ("--pace", self.pace if pace else None),
         )  # fmt: skip
         for option, value in mine:
             if value is not None:
-                raise _wrong(option, value, "nothing: a lesson says it in its steps")
+                raise _wrong(option, value, reason)
 
     def _check_target(self) -> None:
         path, folder = self.path, self.path.parent

@@ -1,4 +1,4 @@
-"""What an export can show, one row each: every scene paints a moment of a run."""
+"""What an export can show, one row each: a moment of a run, or the race of the whole runs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ui.board.board import (
 from ui.board.fault_marks import paint_fault_label
 from ui.board.flights import paint_flights
 from ui.export.composed import paint_moving_scene, paint_scene, paint_still_scene, scene_style
+from ui.export.options import RACE
 from ui.look.theme import Style, Theme
 
 
@@ -54,6 +55,23 @@ class PaintMoving(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Moments:
+    """How a scene draws moments of a run.
+
+    Attributes
+    ----------
+    paint, still : callable
+        Draw a state whole, and what stays of it.
+    moving : callable
+        Draws what moves.
+    """
+
+    paint: Paint
+    still: Paint
+    moving: PaintMoving
+
+
+@dataclass(frozen=True, slots=True)
 class SceneSpec:
     """One scene.
 
@@ -63,17 +81,13 @@ class SceneSpec:
         On the command line.
     title : str
         In the window.
-    paint, still : callable
-        Draw a state whole, and what stays of it.
-    moving : callable
-        Draws what moves.
+    moments : Moments or None
+        How it draws a moment; None if it shows whole runs (`race_frames`).
     """
 
     name: str
     title: str
-    paint: Paint
-    still: Paint
-    moving: PaintMoving
+    moments: Moments | None
 
 
 def _board_place(snapshot: Snapshot, style: Style, rect: QRectF) -> tuple[QRectF, QRectF]:
@@ -136,12 +150,20 @@ SCENES = {
     spec.name: spec
     for spec in (
         SceneSpec(
-            "scene", "Board, memory and softmax", paint_scene, paint_still_scene,
-            paint_moving_scene,
+            "scene", "Board, memory and softmax",
+            Moments(paint_scene, paint_still_scene, paint_moving_scene),
         ),
-        SceneSpec("board", "Board alone", _board, _still_board, _moving_board),
+        SceneSpec("board", "Board alone", Moments(_board, _still_board, _moving_board)),
+        SceneSpec(RACE, "Race of the whole runs", None),
     )
 }  # fmt: skip
+
+
+def moments_of(scene: str) -> Moments:
+    """Return how a scene that shows moments draws them."""
+    found = SCENES[scene].moments
+    assert found is not None
+    return found
 
 
 def paint_moment(
@@ -157,4 +179,4 @@ def paint_moment(
     """Draw a state in a scene over a picture of that size, from its corner."""
     style = scene_style(theme, QSizeF(*size))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    SCENES[scene].paint(painter, snapshot, report, style, QRectF(0, 0, *size), ground=ground)
+    moments_of(scene).paint(painter, snapshot, report, style, QRectF(0, 0, *size), ground=ground)

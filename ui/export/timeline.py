@@ -179,13 +179,37 @@ def make_timeline(
     if length is None:
         whole = SECONDS_PER_OP * len(visits) if until is None else int(until[-1]) / _MS
         length = pace / SECONDS_PER_OP * whole if pace else min(whole, LONGEST)
-    frames = max(1, round(length * fps))
-    if frames > MOST_FRAMES:
-        key, value = ("--pace", pace) if pace else ("--length", length)
-        raise refuse(
-            "export", key, value,
-            f"at most {count_text(MOST_FRAMES)} frames, these are {count_text(frames)}: "
-            "--visits, --length or a lower --fps",
-        )  # fmt: skip
+    key, value = ("--pace", pace) if pace else ("--length", length)
+    frames = frames_in(length, fps, key, value, "--visits, --length or a lower --fps")
     kind = Granularity.TILE if until is None else Granularity.OP
     return Timeline(program, visits, kind, fps, frames, ops, until)
+
+
+def frames_in(
+    length: float, fps: int, key: str, value: object, instead: str = "a lower --fps"
+) -> int:
+    """Return how many frames a film of some seconds has.
+
+    Parameters
+    ----------
+    length : float
+        Seconds in all.
+    fps : int
+        Frames a second.
+    key, value : str, object
+        The option that says how long it is.
+    instead : str
+        The options that make it shorter.
+
+    Raises
+    ------
+    InputError
+        They are too many.
+    """
+    frames = max(1, round(length * fps))
+    if frames > MOST_FRAMES:
+        raise refuse(
+            "export", key, value,
+            f"at most {count_text(MOST_FRAMES)} frames, these are {count_text(frames)}: {instead}",
+        )  # fmt: skip
+    return frames

@@ -97,7 +97,7 @@ LAYOUTS = (
         bottom=("traffic",), bottom_height=0.2, bottom_tall=True,
     ),
     LayoutSpec(
-        "compare", "Compare", "Naive and both FlashAttentions side by side on the same numbers.",
+        "compare", "Compare", "The algorithms side by side on the same numbers.",
         board=False, right=(("compare",), ("traffic",)), heights=(72, 28),
     ),
     LayoutSpec(

@@ -22,6 +22,13 @@ def bytes_text(count: int) -> str:
     return f"{count} B" if unit == 0 else f"{size:.1f} {_BINARY[unit]}"
 
 
+def bytes_of_text(count: int, whole: int) -> str:
+    """Return a part of some bytes, in the unit of the whole: ``0.9 of 14.0 KiB``."""
+    text = bytes_text(whole)
+    unit = _BINARY.index(text.rpartition(" ")[2])
+    return f"{count / 1024**unit:.{1 if unit else 0}f} of {text}"
+
+
 def decimal_bytes_text(count: int) -> str:
     """Return a number of bytes in powers of ten, as in data sheets: ``1.34 GB``."""
     size, unit = float(count), 0
@@ -36,6 +43,12 @@ def time_text(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds / 1e-9:.1f} ns"
+
+
+def clock_text(seconds: float, whole: float) -> str:
+    """Return a time on the way to another one, in the unit of that: ``0.9 µs``."""
+    size, unit = next((pair for pair in _SECONDS if whole >= pair[0]), _SECONDS[-1])
+    return f"{seconds / size:.1f} {unit}"
 
 
 LAUNCH = f"{LAUNCH_SECONDS / 1e-6:.0f} µs"

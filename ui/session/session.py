@@ -381,7 +381,7 @@ class Session(Playing):
         self.tasks.start(words, words, job, lambda _: None)
 
     def run_all(self, done: Callable[[dict[str, EngineRun]], None]) -> None:
-        """Run naive and both FlashAttentions to their ends on their engines, beside the window.
+        """Run the algorithms that compare to their ends on their engines, beside the window.
 
         Parameters
         ----------
@@ -391,7 +391,7 @@ class Session(Playing):
         trace = self.trace
         if trace is not None:
             self.tasks.start(
-                "run all", "running all three",
+                "run all", "running all algorithms",
                 lambda report: run_all(trace, self.engines.make, report), done,
             )  # fmt: skip
 

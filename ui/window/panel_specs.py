@@ -116,7 +116,7 @@ PANELS = (
     ),
     PanelSpec(
         "compare", "Compare", "6",
-        "Naive and both FlashAttentions in lock-step on the same Q, K and V.",
+        "The algorithms in lock-step on the same Q, K and V, and as a race.",
         ComparePanel, compare_model, _LARGE,
     ),
     PanelSpec(

@@ -242,7 +242,7 @@ def test_boards_keep_their_shape_within_reason() -> None:
     st.sampled_from(DEMOS), st.sampled_from([0.0, 0.3, 0.7, 1.0]), st.booleans(),
     st.floats(544, 1900), st.floats(230, 1100), st.floats(1, 2),
 )  # fmt: skip
-def test_no_text_of_the_race_collides(
+def test_no_text_of_the_columns_collides(
     name: str, share: float, by_time: bool, width: float, height: float, scale: float
 ) -> None:
     comparison, step = lockstep(name, share)
@@ -374,7 +374,7 @@ def test_keys_reach_everything(window: MainWindow, qtbot: QtBot) -> None:
             qtbot.keyClick(button, Qt.Key.Key_Return)
             assert button.isChecked()
             assert panel.by_time == (name not in ("tiles",))
-    assert panel.shows_table
+            assert panel.view == (name if name in ("columns", "table", "race") else "columns")
 
 
 def test_the_way_to_keep_in_step_is_chosen(window: MainWindow, qtbot: QtBot) -> None:
@@ -394,36 +394,36 @@ def test_the_way_to_keep_in_step_is_chosen(window: MainWindow, qtbot: QtBot) -> 
     assert [p.visits for p in panel.positions] != [6, 6, 6]
 
 
-def test_the_table_ends_the_race_or_is_chosen(window: MainWindow, qtbot: QtBot) -> None:
+def test_the_table_ends_the_columns_or_is_chosen(window: MainWindow, qtbot: QtBot) -> None:
     panel, session = panel_of(window), window.session
     session.last()
     session.settle()
-    assert not panel.shows_table, "naive has visits to go"
+    assert panel.view == "columns", "naive has visits to go"
     panel.show_algorithm("naive")
     session.settle()
     assert session.trace is not None
     session.go(last_cursor(session.trace.program))
     session.settle()
     assert all(p.finished for p in panel.positions)
-    assert panel.shows_table
+    assert panel.view == "table"
     assert panel.buttons["table"].isChecked()
-    qtbot.mouseClick(panel.buttons["race"], LEFT)
-    assert not panel.shows_table
+    qtbot.mouseClick(panel.buttons["columns"], LEFT)
+    assert panel.view == "columns"
     session.first()
     session.settle()
     qtbot.mouseClick(panel.buttons["table"], LEFT)
-    assert panel.shows_table
+    assert panel.view == "table"
     assert panel.column_at(QPointF(middle(panel, "naive"))) is None
 
 
-def test_all_three_are_run_on_request(window: MainWindow, qtbot: QtBot) -> None:
+def test_all_are_run_on_request(window: MainWindow, qtbot: QtBot) -> None:
     panel, session = panel_of(window), window.session
     assert panel.runs is None
     qtbot.mouseClick(panel.buttons["run"], LEFT)
     session.settle()
     assert panel.runs is not None
     assert set(panel.runs) == set(NAMES)
-    assert panel.shows_table
+    assert panel.view == "table"
     assert session.trace is not None
     own = session.trace.summary()
     assert panel.runs["flash2"].max_abs_error == own["max_abs_error"]

@@ -1,4 +1,4 @@
-"""Naive and both FlashAttentions side by side: how far each is, and what it has cost so far."""
+"""The algorithms side by side: how far each is, and what it has cost so far."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def paint_compare(
     by_time: bool = False,
     marked: int | None = None,
 ) -> None:
-    """Paint the three algorithms at the same time of their runs.
+    """Paint the algorithms at the same time of their runs.
 
     Parameters
     ----------

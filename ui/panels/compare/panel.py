@@ -1,12 +1,14 @@
-"""The dock that shows naive and both FlashAttentions side by side."""
+"""The dock that shows the algorithms side by side on the same numbers, or lets them race."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QHelpEvent,
+    QHideEvent,
     QKeyEvent,
     QMouseEvent,
+    QPainter,
     QPaintEvent,
     QResizeEvent,
 )
@@ -14,10 +16,12 @@ from PySide6.QtWidgets import QToolButton, QToolTip
 
 from simulator.problem.scenario import with_values
 from simulator.program.algorithms import ALGORITHMS
+from simulator.program.playback import Cursor
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from simulator.study.compare import (
+    SCALE_N,
     Comparison,
     EngineRun,
     Lockstep,
@@ -25,12 +29,16 @@ from simulator.study.compare import (
     comparison_of,
     same_numbers_key,
 )
+from simulator.study.race import RUN_SECONDS, Race, race_of, seconds_after
 from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import Style
-from ui.look.units import bytes_text
+from ui.look.units import bytes_text, count_text
 from ui.panels.base import Panel
 from ui.panels.compare.painter import MIN_SIZE, compare_layout, paint_compare
+from ui.panels.compare.race import paint_race
+from ui.panels.compare.race_clock import RaceClock
+from ui.panels.compare.race_words import pace_words_of, race_description
 from ui.panels.compare.table import paint_table
 from ui.panels.compare.words import place_words, title, verdicts
 from ui.safety.overrides import guarded
@@ -46,29 +54,37 @@ _BUTTONS = (
     ("time", "Same simulated time", "Same time",
      "All as far as the GPU's data sheet lets them come in the same time, by the roofline "
      "(Williams et al. 2009)."),
-    ("race", "Race", "Race", "The runs beside each other, up to the cursor."),
+    ("columns", "Columns", "Columns", "The runs beside each other, up to the cursor."),
     ("table", "Table", "Table",
      "The whole runs in figures: requested bytes as Dao et al. 2022, Theorem 2, count them."),
+    ("race", "Race", "Race",
+     f"Starts a race of the whole runs in simulated time, by the roofline; a shorter run races at "
+     f"N = {count_text(SCALE_N)}. Its speed is that of playing; again: from the start."),
     ("run", "Compute errors and seconds", "Compute",
      "Computes all of them from end to end and holds each O against float64: the table then has "
      "their errors and seconds. With progress and Cancel in the header."),
 )  # fmt: skip
-_GROUPS = (("tiles", "time"), ("race", "table"), ("run",))
+_GROUPS = (("tiles", "time"), ("columns", "table", "race"), ("run",))
+_VIEWS = ("columns", "table", "race")
+_READY = ("Race, or Enter, starts it", "Enter starts it", "")
 
 
 CompareModel = tuple[Comparison, Lockstep]
-"""The runs, and where all three are, for both ways to compare them."""
+"""The runs, and where all of them are, for both ways to compare them."""
 
 
 def compare_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> CompareModel:
-    """Return where all three are, for both ways to compare them."""
+    """Return where all of them are, for both ways to compare them."""
     comparison = comparison_of(trace.program)
     return comparison, comparison.at(snapshot)
 
 
 @guarded
 class ComparePanel(Panel[CompareModel]):
-    """Three columns side by side, or the table of the whole runs; a click shows an algorithm."""
+    """Columns side by side, the table of the whole runs or their race; a click shows an algorithm.
+
+    A race runs by the session's clock and speed. A step of the run ends it at its finish.
+    """
 
     def __init__(self, session: Session) -> None:
         super().__init__("compare_panel", "Compare")
@@ -82,6 +98,10 @@ class ComparePanel(Panel[CompareModel]):
         self._lockstep: Lockstep | None = None
         self._runs: tuple[Trace, dict[str, EngineRun]] | None = None
         self._trace: Trace | None = None
+        self._start: Cursor | None = None
+        """The session's cursor when the race was started."""
+        self.race_clock = RaceClock(session, self)
+        self.race_clock.moved.connect(self.update)
         self.buttons = {name: self._button(name) for name, *_ in _BUTTONS}
         self._check()
 
@@ -100,11 +120,17 @@ class ComparePanel(Panel[CompareModel]):
     # --- state ----------------------------------------------------------------------------
 
     @property
-    def shows_table(self) -> bool:
-        """Whether the table is shown: as chosen, or when all three are finished."""
+    def view(self) -> str:
+        """Columns, table or race: as chosen, or the table when all are finished."""
         if self._view is not None:
-            return self._view == "table"
-        return bool(self.positions) and all(p.finished for p in self.positions)
+            return self._view
+        finished = bool(self.positions) and all(p.finished for p in self.positions)
+        return "table" if finished else "columns"
+
+    @property
+    def race(self) -> Race | None:
+        """The race of the whole runs."""
+        return None if self._trace is None else race_of(self._trace.program)
 
     @property
     def positions(self) -> tuple[Position, ...]:
@@ -125,15 +151,27 @@ class ComparePanel(Panel[CompareModel]):
     def _press(self, name: str) -> None:
         if name in ("tiles", "time"):
             self.by_time = name == "time"
-        elif name in ("race", "table"):
+        elif name in _VIEWS:
             self._view = name
+            if name == "race":
+                self.start_race()
+            else:
+                self.race_clock.finish()
         else:
             self.run_all()
         self._check()
         self.update()
 
+    def start_race(self) -> None:
+        """Start the race, also if one is under way."""
+        if self.race is not None:
+            self._session.play(False)
+            self._start = self._session.cursor
+            self.race_clock.start()
+            self._describe()
+
     def run_all(self) -> None:
-        """Run all three on their engines, then show the table with their results."""
+        """Run all of them on their engines, then show the table with their results."""
         trace = self._session.trace
         if trace is None:
             return
@@ -142,6 +180,7 @@ class ComparePanel(Panel[CompareModel]):
             self._runs = trace, runs
             if self.runs is not None:  # otherwise another scenario has been opened in the meantime
                 self._view = "table"
+                self.race_clock.finish()
             self._check()
             self.update()
 
@@ -155,8 +194,8 @@ class ComparePanel(Panel[CompareModel]):
             self._session.propose(changed, f"algorithm {name}")
 
     def _check(self) -> None:
-        table = self.shows_table
-        on = {"tiles": not self.by_time, "time": self.by_time, "race": not table, "table": table}
+        on = {"tiles": not self.by_time, "time": self.by_time}
+        on |= {name: name == self.view for name in _VIEWS}
         for name, checked in on.items():
             self.buttons[name].setChecked(checked)
 
@@ -168,20 +207,33 @@ class ComparePanel(Panel[CompareModel]):
 
     def show_view(self, view: View, model: CompareModel) -> None:
         self.comparison, self._lockstep = model
+        if self._trace is not self._session.trace:
+            self.race_clock.reset()
+        elif self._session.cursor != self._start:
+            self.race_clock.finish()
         self._trace = self._session.trace
         self._check()
-        self.setAccessibleDescription(self._words())
+        self._describe()
         self.update()
 
-    def _words(self) -> str:
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.race_clock.finish()
+
+    def _describe(self) -> None:
+        if self.comparison is not None:
+            self.setAccessibleDescription(self._words(self.comparison))
+
+    def _words(self, comparison: Comparison) -> str:
         """Return the figures for screen readers."""
-        assert self.comparison is not None
+        if self.view == "race" and self.race is not None:
+            return race_description(self.race)
         parts = [
-            f"{title(p.algorithm)}: {place_words(self.comparison, p)[0]}, "
+            f"{title(p.algorithm)}: {place_words(comparison, p)[0]}, "
             f"{bytes_text(p.counters.bytes)} requested"
             for p in self.positions
         ]
-        return "; ".join((*parts, *(texts[0] for texts in verdicts(self.comparison))))
+        return "; ".join((*parts, *(texts[0] for texts in verdicts(comparison))))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -220,7 +272,9 @@ class ComparePanel(Panel[CompareModel]):
         with painting(self) as painter:
             self.clear(painter)
             if self.comparison is not None:
-                if self.shows_table:
+                if self.view == "race" and self.race is not None:
+                    self._paint_race(painter, self.race, self.comparison)
+                elif self.view == "table":
                     paint_table(
                         painter, self.comparison, self.style_now, self.place(), runs=self.runs
                     )
@@ -230,11 +284,19 @@ class ComparePanel(Panel[CompareModel]):
                         by_time=self.by_time, marked=self._marked if self.hasFocus() else None,
                     )  # fmt: skip
 
+    def _paint_race(self, painter: QPainter, race: Race, shown: Comparison) -> None:
+        clock = self.race_clock
+        pace = pace_words_of(race, RUN_SECONDS / self._session.speed, "here")
+        paint_race(
+            painter, race, seconds_after(race, clock.watched), self.style_now, self.place(),
+            shown=shown, pace=pace if clock.started else _READY,
+        )  # fmt: skip
+
     # --- pointer and keys -----------------------------------------------------------------
 
     def column_at(self, place: QPointF) -> str | None:
         """Return the algorithm whose column is at a place of the panel."""
-        if self.shows_table or self.comparison is None:
+        if self.view != "columns" or self.comparison is None:
             return None
         lay = compare_layout(self.place(), self.style_now, len(self._names))
         column = lay.column_at(place)
@@ -256,13 +318,14 @@ class ComparePanel(Panel[CompareModel]):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
+        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         names = self._names
         if step is not None and names:
             self._marked = (self._marked + step) % len(names)
             self.update()
-        elif (
-            event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and names and not self.shows_table
-        ):
+        elif enter and self.view == "race":
+            self.start_race()
+        elif enter and names and self.view == "columns":
             self.show_algorithm(names[self._marked])
         else:
             super().keyPressEvent(event)

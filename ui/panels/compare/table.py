@@ -1,4 +1,4 @@
-"""The figures of the three whole runs as a table: the smallest is marked, whichever it is."""
+"""The figures of the whole runs as a table: the smallest is marked, whichever it is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAME = 1.005
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One figure of all three.
+    """One figure of all of them.
 
     Attributes
     ----------

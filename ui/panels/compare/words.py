@@ -22,6 +22,8 @@ from ui.look.units import (
     time_text,
 )
 
+ROOFLINE = "the longer of requested bytes over bandwidth and FLOPs over matrix rate"
+"""What every estimated time is."""
 _SAME = 1.005
 """Ratios up to here count as equal."""
 
@@ -31,7 +33,7 @@ def title(name: str) -> str:
     return ALGORITHMS[name].title
 
 
-def _named(name: str) -> str:
+def named(name: str) -> str:
     """Return the name inside a sentence."""
     return ALGORITHMS[name].in_a_sentence
 
@@ -50,9 +52,15 @@ def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
     scale = at_scale(comparison.programs[comparison.shown])
     long = scale_sentences(scale, comparison.programs[comparison.shown].workload) if scale else ()
     if unexpected:
-        said = (unexpected[0], long, *unexpected[1:], _least(comparison), _launch(comparison))
+        said = (
+            unexpected[0],
+            long,
+            *unexpected[1:],
+            _least(comparison),
+            launch_words(comparison.totals),
+        )
     else:
-        said = (_least(comparison), long, why, _launch(comparison))
+        said = (_least(comparison), long, why, launch_words(comparison.totals))
     return tuple(texts for texts in said if texts)
 
 
@@ -64,8 +72,8 @@ def scale_sentences(scale: AtScale, w: Workload) -> tuple[str, ...]:
     since = ""
     if scale.since is not None:
         from_n = f"from N ≈ {count_text(scale.since)} on"
-        since = f"{title(scale.last)} requests less than {_named(base)} {from_n}; "
-    where = f"at N = {count_text(scale.keys)} {_named(base)} requests"
+        since = f"{title(scale.last)} requests less than {named(base)} {from_n}; "
+    where = f"at N = {count_text(scale.keys)} {named(base)} requests"
     ratios = ", ".join(f"{factor} as much as {title(name)}" for name, factor in times.items())
     brief = ", ".join(f"{factor} {name}" for name, factor in times.items())
     few = f"{plural(w.seqlen_k, 'token')} in {count_text(w.rows)} × {count_text(w.cols)} tiles"
@@ -85,7 +93,7 @@ def _of(comparison: Comparison, name: str) -> Totals:
 def _least(comparison: Comparison) -> tuple[str, ...]:
     first, *rest = sorted(comparison.totals, key=lambda total: total.counters.bytes)
     parts = [
-        f"{_named(one.algorithm)} {factor_text(one.counters.bytes / first.counters.bytes)}"
+        f"{named(one.algorithm)} {factor_text(one.counters.bytes / first.counters.bytes)}"
         for one in rest
     ]
     least = bytes_text(first.counters.bytes)
@@ -93,9 +101,9 @@ def _least(comparison: Comparison) -> tuple[str, ...]:
     return long, f"{title(first.algorithm)} requests least, {least}."
 
 
-def _launch(comparison: Comparison) -> tuple[str, ...]:
+def launch_words(totals: Sequence[Totals]) -> tuple[str, ...]:
     """Return a sentence if no run is estimated to take longer than a launch."""
-    if not all(total.time.below_launch for total in comparison.totals):
+    if not all(total.time.below_launch for total in totals):
         return ()
     return (f"All estimated times are less than a kernel launch takes: some {LAUNCH}.",)
 
@@ -115,7 +123,7 @@ def _more_than_expected(comparison: Comparison, name: str, other: str) -> tuple[
         pace = ", yet is estimated no slower: the matrix products take longer than the bytes"
     times, reason = factor_text(ratio), _reason(comparison, name)
     return (
-        f"{title(name)} requests {times} as much as {_named(other)} here{pace}: {reason}.",
+        f"{title(name)} requests {times} as much as {named(other)} here{pace}: {reason}.",
         f"{title(name)} requests {times} as much as {other} here: {reason}.",
         f"{name} requests {times} {other}'s bytes: {reason}.",
         f"{title(name)} requests {times} as much as {other} here.",
@@ -155,15 +163,14 @@ def _why_baseline(comparison: Comparison) -> tuple[str, ...]:
 def pace_words(
     comparison: Comparison, positions: Sequence[Position], *, by_time: bool
 ) -> tuple[str, ...]:
-    """Return by what the three are kept at the same place, longest first."""
+    """Return by what they are kept at the same place, longest first."""
     shown = next(p for p in positions if p.algorithm == comparison.shown)
     if by_time:
         gpu = comparison.programs[shown.algorithm].workload.gpu.name
         spent = f"≈ {time_text(shown.time.seconds)} on {gpu}"
         said = estimate_text(shown.time.seconds, gpu)
         return (
-            f"Same simulated time: whole visits that fit into {said}; the longer of requested "
-            "bytes over bandwidth and FLOPs over matrix rate",
+            f"Same simulated time: whole visits that fit into {said}; {ROOFLINE}",
             f"Same simulated time: whole visits that fit into {said}",
             f"Same simulated time: whole visits that fit into {spent}",
             f"Same simulated time, {spent}",
@@ -212,8 +219,15 @@ def sentences(comparison: Comparison, font: QFont, width: float, room: int) -> l
 
     The most important sentence comes first, if it fits.
     """
+    return fitting_sentences(verdicts(comparison), font, width, room)
+
+
+def fitting_sentences(
+    said: Sequence[tuple[str, ...]], font: QFont, width: float, room: int
+) -> list[str]:
+    """Return sentences, each given long and short, in at most `room` lines of `width` pixels."""
     out: list[str] = []
-    for texts in verdicts(comparison):
+    for texts in said:
         for text in texts:
             lines = wrapped(text, font, width)
             if len(lines) <= room - len(out):

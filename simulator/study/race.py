@@ -1,0 +1,219 @@
+"""Whole runs of the compared algorithms as a race by simulated time, at a realistic length.
+
+Nothing here has a clock: where everybody is follows from a time on the GPU. Times, bytes and FLOPs
+are those of the comparison, so the one who is first in the race is first in its table.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, pairwise
+
+from simulator.problem.hardware import TimeEstimate, time_estimate
+from simulator.problem.scenario import Algorithm
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import tile_program
+from simulator.program.tile_program import Counters, TileProgram
+from simulator.study.compare import Comparison, Totals, comparison_of, long_workload
+
+RUN_SECONDS = 6.0
+"""How long the slowest runs at speed 1, for those who watch."""
+START_SECONDS, FINISH_SECONDS = 0.5, 1.5
+"""How long a film shows everybody at the start, and the result."""
+FILM_SECONDS = START_SECONDS + RUN_SECONDS + FINISH_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A launch of a run.
+
+    Attributes
+    ----------
+    name : str
+        What the launch computes.
+    stop : int
+        Visits that are done when it ends.
+    end : float
+        Simulated seconds since the start when it ends.
+    time : TimeEstimate
+        Of the launch alone.
+    """
+
+    name: str
+    stop: int
+    end: float
+    time: TimeEstimate
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """An algorithm in the race.
+
+    Attributes
+    ----------
+    total : Totals
+        Figures of its whole run.
+    stages : tuple of Stage
+        Its launches.
+    place : int
+        1 for the first; those who take equally long share a place.
+    """
+
+    total: Totals
+    stages: tuple[Stage, ...]
+    place: int
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """Its name in scenarios."""
+        return self.total.algorithm
+
+    @property
+    def seconds(self) -> float:
+        """Simulated seconds from start to finish."""
+        return self.total.time.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one of them is.
+
+    Attributes
+    ----------
+    share : float
+        The share of its run that is done, of its time, 0 to 1.
+    counters : Counters
+        Requested bytes and FLOPs of the visits that are done.
+    stage : int or None
+        The launch under way; None before the start and at the finish.
+    waits : float or None
+        The share of the time in which the matrix units wait for memory: of the launch under way, at
+        the finish of the whole run. None before the start, and if there is no rate for the dtype.
+    finished : bool
+        Whether its run is over.
+    """
+
+    share: float
+    counters: Counters
+    stage: int | None
+    waits: float | None
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """The whole runs, which start together.
+
+    Attributes
+    ----------
+    comparison : Comparison
+        Their programs.
+    lanes : tuple of Lane
+        In the order in which algorithms are shown.
+    """
+
+    comparison: Comparison
+    lanes: tuple[Lane, ...]
+
+    @property
+    def workload(self) -> Workload:
+        """What they compute, as the algorithm on show does it."""
+        return self.comparison.programs[self.comparison.shown].workload
+
+    @property
+    def seconds(self) -> float:
+        """Simulated seconds until the last has finished."""
+        return max(lane.seconds for lane in self.lanes)
+
+    @property
+    def first(self) -> Lane:
+        """The one that finishes first; of several the one that is shown first."""
+        return min(self.lanes, key=lambda lane: lane.seconds)
+
+    @property
+    def last(self) -> Lane:
+        """The one that finishes last."""
+        return max(self.lanes, key=lambda lane: lane.seconds)
+
+    @property
+    def time_factor(self) -> float:
+        """How many times as long as the first the last takes."""
+        return self.last.seconds / self.first.seconds
+
+    @property
+    def byte_factor(self) -> float:
+        """How many times the bytes of the first the last requests."""
+        return self.last.total.counters.bytes / self.first.total.counters.bytes
+
+    def at(self, seconds: float) -> tuple[Standing, ...]:
+        """Return where everybody is some simulated seconds after the start."""
+        return tuple(self._standing(lane, seconds) for lane in self.lanes)
+
+    def _standing(self, lane: Lane, seconds: float) -> Standing:
+        program = self.comparison.programs[lane.algorithm]
+        if seconds >= lane.seconds:
+            return Standing(1.0, program.totals, None, waiting(lane.total.time), finished=True)
+        visits = self.comparison.visits_within(lane.algorithm, seconds)
+        done = program.counters(visits)
+        if seconds <= 0:
+            return Standing(0.0, done, None, None, finished=False)
+        stage = bisect_left(lane.stages, visits + 1, key=lambda one: one.stop)
+        waits = waiting(lane.stages[stage].time)
+        return Standing(seconds / lane.seconds, done, stage, waits, finished=False)
+
+
+def waiting(time: TimeEstimate) -> float | None:
+    """Return the share of some work's time in which the matrix units wait for memory.
+
+    By the roofline they compute while bytes move, and the rest of the time they have nothing to do.
+    None if the data sheet has no rate for the dtype.
+    """
+    if time.compute is None or not time.seconds:
+        return None
+    return 1 - time.compute / time.seconds
+
+
+def seconds_after(race: Race, watched: float, length: float = RUN_SECONDS) -> float:
+    """Return the simulated time after somebody has watched for a while.
+
+    Parameters
+    ----------
+    race : Race
+        The race.
+    watched : float
+        Seconds since the start.
+    length : float
+        Seconds in which the last is seen to run.
+    """
+    return race.seconds * min(max(watched / length, 0.0), 1.0)
+
+
+@lru_cache(maxsize=4)
+def race_of(program: TileProgram) -> Race:
+    """Return the race for the program that is shown, at a realistic length if it is short."""
+    long = long_workload(program.workload)
+    comparison = comparison_of(program) if long is None else Comparison(tile_program(long))
+    times = [total.time.seconds for total in comparison.totals]
+    return Race(
+        comparison,
+        tuple(
+            Lane(total, _stages(comparison, total.algorithm), 1 + sum(t < mine for t in times))
+            for total, mine in zip(comparison.totals, times, strict=True)
+        ),
+    )
+
+
+def _stages(comparison: Comparison, name: Algorithm) -> tuple[Stage, ...]:
+    program = comparison.programs[name]
+    w = program.workload
+    visits = (launch.per_head * w.heads for launch in program.launches)
+    bounds = pairwise(accumulate(visits, initial=0))
+    stages = []
+    for launch, (start, stop) in zip(program.launches, bounds, strict=True):
+        before, after = program.counters(start), program.counters(stop)
+        own = time_estimate(w.gpu, after.bytes - before.bytes, after.flops - before.flops, w.dtype)
+        end = time_estimate(w.gpu, after.bytes, after.flops, w.dtype).seconds
+        stages.append(Stage(launch.name, stop, end, own))
+    return tuple(stages)

@@ -7,7 +7,8 @@ the tiles that have landed so far.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -79,9 +80,9 @@ def flights_of(moves: tuple[Move, ...], *, loads: bool) -> tuple[Flight, ...]:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Motion:
-    """An op that is being done.
+    """An op that is being done; equal to itself alone, so that what is made of it can be kept.
 
     Attributes
     ----------
@@ -91,6 +92,7 @@ class Motion:
 
     before: Snapshot
     after: Snapshot
+    _latest: dict[Hashable, Snapshot] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def gesture(self) -> Gesture:
@@ -145,6 +147,24 @@ class Motion:
             return self.before
         if share >= 1:
             return self.after
+        stage = self._stage(share)
+        found = self._latest.get(stage)
+        if found is None:
+            found = self._made_at(share)
+            self._latest.clear()
+            self._latest[stage] = found
+        return found
+
+    def landed(self, share: float) -> tuple[bool, ...]:
+        """Return of each tile that it moves whether it has arrived."""
+        return tuple(flight.landed(share) for flight in self.flights)
+
+    def _stage(self, share: float) -> Hashable:
+        """Return a key of the state at a share: between two of its terms an op changes nothing."""
+        lands, is_sum = share >= self.after.op.lands, not self.is_sound or self.terms
+        return lands, self.landed(share), self.added(share) if is_sum else share
+
+    def _made_at(self, share: float) -> Snapshot:
         op, after = self.after.op, self.after
         made: dict[str, F32] = {}
         if share >= op.lands:

@@ -151,14 +151,12 @@ def paint_moving_scene(
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     berths = None
     if after.op.moves:
-        _paint_card(painter, style, places.memory)
         paint_memory(
             painter, after, style, memory, baseline_bytes=_baseline_bytes(after.program),
             motion=motion, share=share,
         )  # fmt: skip
         berths = memory_berths(motion, style, memory)
     if moves_softmax(after.op):
-        _paint_card(painter, style, places.softmax)
         paint_softmax(painter, after, report, style, softmax, motion=motion, share=share)
     paint_moving_board(painter, motion, share, style, lay, Marks(report.row))
     paint_flights(painter, motion, share, style, lay, berths)

@@ -279,13 +279,13 @@ def test_tiles_travel_while_the_op_is_done() -> None:
 
 def test_no_byte_is_counted_before_its_tile_has_landed(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = demo("flash2")
-    motion = Motion(trace.snapshot(0), trace.snapshot(1, 0))
     for share in (0.01, 0.3, 0.6, 0.9, 0.999):
+        motion = Motion(trace.snapshot(0), trace.snapshot(1, 0))  # of which nothing is kept yet
         landed = sum(f.move.bytes for f in motion.flights if f.landed(share))
         with monkeypatch.context() as patch:
             drawn = record_texts(patch, memory)
             rect = QRectF(10, 5, 560, 190)
-            painted(lambda p, share=share, rect=rect: paint_memory(
+            painted(lambda p, share=share, rect=rect, motion=motion: paint_memory(
                 p, motion.after, Style(DARK), rect, motion=motion, share=share
             ))  # fmt: skip
         read = bytes_text(motion.before.counters.read_bytes + landed)

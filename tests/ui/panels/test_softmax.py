@@ -32,15 +32,13 @@ from ui.look.units import number_text
 from ui.panels.softmax import painter as softmax
 from ui.panels.softmax.model import KeyState, row_scores, running_maximum, score_bars
 from ui.panels.softmax.painter import (
-    MIN_SIZE,
     error_words,
-    legend_places,
     legend_words,
     paint_softmax,
     rescale_words,
-    softmax_layout,
 )
 from ui.panels.softmax.panel import SoftmaxPanel
+from ui.panels.softmax.places import MIN_SIZE, legend_places, softmax_layout
 from ui.panels.update_lines import NOT_YET, softmax_lines
 
 pytestmark = pytest.mark.usefixtures("qapp")

@@ -11,6 +11,7 @@ from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from simulator.study.compare import at_scale
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, outline, text_width
+from ui.look.kept import draw_kept, kept, place_key
 from ui.look.names import first_that_fits, font_that_fits, tensor_names
 from ui.look.theme import Style
 from ui.look.units import bytes_text
@@ -64,21 +65,59 @@ def paint_memory(
     share : float
         How much of it has been done, 0 to 1.
     """
-    if motion is not None:
-        snapshot = motion.at(share)
+    moving = motion is not None and 0 < share < 1
+    if motion is not None and moving and motion.flights:
+        _paint_moving(painter, motion, share, style, rect, baseline_bytes)
+        return
+    snapshot = snapshot if motion is None else motion.at(share)
     model = memory_model(snapshot)
     layout = memory_layout(rect, style, len(model.lanes), len(model.tensors))
     painter.save()
+    _paint_still(painter, snapshot, model, layout, baseline_bytes, share if moving else 1.0)
+    _paint_lanes(painter, model, layout, [1.0] * len(model.lanes))
+    painter.restore()
+
+
+def _paint_moving(
+    painter: QPainter,
+    motion: Motion,
+    share: float,
+    style: Style,
+    rect: QRectF,
+    baseline_bytes: int | None,
+) -> None:
+    """Paint tiles on their way, over what changes only when one of them has landed."""
+    place, landed = place_key(style, rect), motion.landed(share)
+    model = kept(motion, ("memory", landed), lambda: memory_model(motion.at(share)))
+    layout = kept(
+        motion, ("memory", place),
+        lambda: memory_layout(rect, style, len(model.lanes), len(model.tensors)),
+    )  # fmt: skip
+
+    def paint(inner: QPainter) -> None:
+        _paint_still(inner, motion.after, model, layout, baseline_bytes, 1.0)
+
+    painter.save()
+    key = ("memory picture", place, landed, baseline_bytes)
+    draw_kept(painter, motion, key, rect, style.theme.panel, paint)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    _paint_lanes(painter, model, layout, [flight.bus(share) for flight in motion.flights])
+    painter.restore()
+
+
+def _paint_still(
+    painter: QPainter,
+    snapshot: Snapshot,
+    model: MemoryModel,
+    layout: MemoryLayout,
+    baseline_bytes: int | None,
+    phase: float,
+) -> None:
+    """Paint everything but tiles on their way; `phase` is how much of them is made on chip."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _paint_hbm(painter, model, layout)
-    moving = motion is not None and 0 < share < 1
-    _paint_sram(painter, model, layout, share if moving and not model.lanes else 1.0)
-    if model.lanes:
-        ways = [flight.bus(share) for flight in motion.flights] if motion and moving else None
-        for n, (lane, place) in enumerate(zip(model.lanes, layout.lanes, strict=True)):
-            paint_lane = _paint_rising if layout.tall else _paint_lane
-            paint_lane(painter, lane, layout.style, place, ways[n] if ways else 1.0)
-    else:
+    _paint_sram(painter, model, layout, phase)
+    if not model.lanes:
         _paint_quiet_lane(painter, layout)
     _paint_figures(painter, model, layout)
     font = layout.style.text_font(11)
@@ -86,7 +125,15 @@ def paint_memory(
     texts = comparison(model.run, baseline_bytes, scale, snapshot.program.workload.algorithm)
     text = first_that_fits(texts, layout.footer.width(), font)
     draw_text(painter, layout.footer, text, font, layout.style.theme.muted, CENTRE)
-    painter.restore()
+
+
+def _paint_lanes(
+    painter: QPainter, model: MemoryModel, layout: MemoryLayout, ways: Sequence[float]
+) -> None:
+    """Paint each tile on its way, and how much of that is behind it."""
+    paint_lane = _paint_rising if layout.tall else _paint_lane
+    for lane, place, way in zip(model.lanes, layout.lanes, ways, strict=False):
+        paint_lane(painter, lane, layout.style, place, way)
 
 
 def _paint_ground(

@@ -12,6 +12,7 @@ from PySide6.QtCore import QRectF, QSizeF
 
 from simulator.run.motion import Motion
 from ui.look.draw import text_width
+from ui.look.kept import kept, place_key
 from ui.look.names import fitting
 from ui.look.theme import Style
 from ui.panels.memory.model import memory_model, slot_of
@@ -205,6 +206,11 @@ def memory_berths(motion: Motion, style: Style, rect: QRectF) -> dict[str, tuple
     style, rect
         As for `paint_memory`.
     """
+    key = ("berths", place_key(style, rect))
+    return kept(motion, key, lambda: _berths(motion, style, rect))
+
+
+def _berths(motion: Motion, style: Style, rect: QRectF) -> dict[str, tuple[QRectF, QRectF]]:
     model = memory_model(motion.after)
     layout = memory_layout(rect, style, len(model.lanes), len(model.tensors))
     rows = dict(zip((t.tensor for t in model.tensors), layout.tensors, strict=True))

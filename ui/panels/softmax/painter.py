@@ -16,7 +16,8 @@ from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, hairline, mixed, outline, text_width
 from ui.look.formula import formula
-from ui.look.names import first_that_fits, fitting, font_that_fits
+from ui.look.kept import draw_kept, kept, place_key
+from ui.look.names import first_that_fits, font_that_fits
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text, plural, ulp_text
 from ui.panels.softmax.model import (
@@ -30,13 +31,13 @@ from ui.panels.softmax.model import (
     score_bars,
     scores_by_now,
 )
+from ui.panels.softmax.places import SoftmaxLayout, legend_places, softmax_layout
 from ui.panels.update_lines import UpdateLine, softmax_lines
 
-MIN_SIZE = QSizeF(300, 230)
 MOST_ULP = 1e5
 """Error of a row's O from which it is shown as bad: rounding to bfloat16 makes 32 768."""
-_TALL = 1.9
-"""Height of a line with fractions, in lines."""
+_OLDER = KeyState.SEEN, KeyState.ELSEWHERE, KeyState.LATER
+"""Of bars that no op is working on."""
 _OUTLINED = 4
 """Narrowest bar with an outline, in widths of its line."""
 _MOST_NAMED = 6
@@ -46,57 +47,6 @@ _LETTERS = 42
 
 
 # --- the bars --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SoftmaxLayout:
-    """Where everything goes.
-
-    Attributes
-    ----------
-    style : Style
-        With the text scale that fits.
-    title, axis, plot, gutter, legend, footer : QRectF
-        Row and token; score axis; bars; words beside the maximum; words under the bars; error.
-    lines : tuple of QRectF
-        One for each line of the update.
-    """
-
-    style: Style
-    title: QRectF
-    axis: QRectF
-    plot: QRectF
-    gutter: QRectF
-    legend: QRectF
-    lines: tuple[QRectF, ...]
-    footer: QRectF
-
-
-def softmax_layout(rect: QRectF, style: Style, lines: Sequence[UpdateLine]) -> SoftmaxLayout:
-    """Return the places of a picture with these lines of update."""
-    style = fitting(style, rect, MIN_SIZE)
-    px = style.px
-    title = QRectF(rect.x(), rect.y(), rect.width(), px(16))
-    footer = QRectF(rect.x(), rect.bottom() - px(15), rect.width(), px(15))
-    weights = [_TALL if line.tall else 1.0 for line in lines]
-    height = min(max(0.46 * rect.height() / sum(weights), px(14)), px(26))
-    top = footer.y() - px(2) - height * sum(weights)
-    places = []
-    y = top
-    for weight in weights:
-        places.append(QRectF(rect.x(), y, rect.width(), height * weight))
-        y += height * weight
-    legend = QRectF(rect.x(), top - px(18), rect.width(), px(14))
-    axis_width, gutter_width = px(34), px(88)
-    plot = QRectF(
-        rect.x() + axis_width,
-        title.bottom() + px(6),
-        rect.width() - axis_width - gutter_width,
-        legend.y() - title.bottom() - px(9),
-    )
-    axis = QRectF(rect.x(), plot.y(), axis_width - px(4), plot.height())
-    gutter = QRectF(plot.right() + px(4), plot.y(), gutter_width - px(4), plot.height())
-    return SoftmaxLayout(style, title, axis, plot, gutter, legend, tuple(places), footer)
 
 
 def paint_softmax(
@@ -129,30 +79,92 @@ def paint_softmax(
     share : float
         How much of it has been done, 0 to 1.
     """
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    if motion is not None and 0 < share < 1:
+        _paint_moving(painter, motion, share, report, style, rect)
+    else:
+        picture = _picture(snapshot, report, style, rect)
+        _paint_still(painter, picture, grows=False)
+        if not picture.empty:
+            _paint_maximum(painter, picture, eased(share))
+    painter.restore()
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """What is painted of a row, and where."""
+
+    snapshot: Snapshot
+    report: RowReport
+    lines: tuple[UpdateLine, ...]
+    layout: SoftmaxLayout
+    bars: Bars
+    maximum: Maximum | None
+
+    @property
+    def empty(self) -> bool:
+        """Whether no bar is seen."""
+        return bool(np.all(self.bars.states == KeyState.HIDDEN))
+
+
+def _picture(snapshot: Snapshot, report: RowReport, style: Style, rect: QRectF) -> _Picture:
     lines = softmax_lines(snapshot, report)
     layout = softmax_layout(rect, style, lines)
     slots = max(int(layout.plot.width() / layout.style.px(1)), 1)
     bars = score_bars(snapshot, report, slots)
-    painter.save()
+    return _Picture(snapshot, report, lines, layout, bars, running_maximum(snapshot, report))
+
+
+def _paint_moving(
+    painter: QPainter, motion: Motion, share: float, report: RowReport, style: Style, rect: QRectF
+) -> None:
+    """Paint bars that grow, and the maximum, over what stays while the op is being done."""
+    key = "softmax", report.row, place_key(style, rect)
+    picture = kept(motion, key, lambda: _picture(motion.after, report, style, rect))
+    now = None
+    if picture.bars.keys_per_bar == 1:
+        now = scores_by_now(motion, share, report.row)
+
+    grows = now is not None
+    moves = not picture.empty and (grows or "m" in motion.after.op.makes)
+
+    def paint(inner: QPainter) -> None:
+        _paint_still(inner, picture, grows=grows)
+        if not (picture.empty or moves):
+            _paint_maximum(inner, picture, 1.0)
+
+    draw_kept(painter, motion, (*key, grows, moves), rect, style.theme.panel, paint)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    _paint_title(painter, snapshot, report, bars, layout)
-    if np.all(bars.states == KeyState.HIDDEN):
+    if grows and moves:
+        _paint_bars(painter, picture, (KeyState.CURRENT, KeyState.HIDDEN), now)
+        _paint_zero(painter, picture)
+    if moves:
+        _paint_maximum(painter, picture, eased(share))
+
+
+def _paint_still(painter: QPainter, picture: _Picture, *, grows: bool) -> None:
+    """Paint all but the maximum, and all but the current bars if they grow."""
+    snapshot, report, layout = picture.snapshot, picture.report, picture.layout
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    _paint_title(painter, snapshot, report, picture.bars, layout)
+    if picture.empty:
         words = f"row {count_text(report.row)} sees no key: O = 0, lse = −∞"
         if not np.isneginf(row_scores(snapshot, report)).all():
             words = "no split has left a finite LSE"
         font = layout.style.text_font(12)
         draw_text(painter, layout.plot, words, font, layout.style.theme.muted, CENTRE)
     else:
-        now = None if motion is None else scores_by_now(motion, share, report.row)
-        _paint_bars(painter, snapshot, bars, layout, now)
-        _paint_axis(painter, bars, layout)
-        maximum = running_maximum(snapshot, report)
-        if maximum is not None:
-            _paint_maximum(painter, snapshot, maximum, bars, layout, eased(share))
+        _paint_band(painter, picture)
+        if grows:
+            _paint_bars(painter, picture, _OLDER)
+        else:
+            _paint_bars(painter, picture, (KeyState.CURRENT, *_OLDER, KeyState.HIDDEN))
+            _paint_zero(painter, picture)
+        _paint_axis(painter, picture.bars, layout)
         _paint_legend(painter, snapshot, report, layout)
-    _paint_lines(painter, lines, layout)
+    _paint_lines(painter, picture.lines, layout)
     _paint_footer(painter, snapshot, report, layout)
-    painter.restore()
 
 
 def _paint_title(
@@ -195,36 +207,50 @@ def _shades(style: Style) -> dict[KeyState, QColor]:
     }
 
 
+def _paint_band(painter: QPainter, picture: _Picture) -> None:
+    """Paint the ground of the keys of the tile."""
+    plot, theme, cols = picture.layout.plot, picture.layout.style.theme, picture.snapshot.visit.cols
+    per_key = plot.width() / len(picture.snapshot.k)
+    band = QRectF(plot.x() + cols.start * per_key, plot.y(), len(cols) * per_key, plot.height())
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.fillRect(band, mixed(theme.panel, theme.tensor("S"), 0.12))
+
+
 def _paint_bars(
-    painter: QPainter,
-    snapshot: Snapshot,
-    bars: Bars,
-    layout: SoftmaxLayout,
-    now: F32 | None,
+    painter: QPainter, picture: _Picture, states: Sequence[KeyState], now: F32 | None = None
 ) -> None:
-    style, plot = layout.style, layout.plot
-    theme = style.theme
+    """Paint the bars of some states, those of the tile as high as its scores are by now."""
+    bars, plot, style = picture.bars, picture.layout.plot, picture.layout.style
     slot = plot.width() / len(bars.values)
     edges = np.round(plot.x() + np.arange(len(bars.values) + 1) * slot).astype(int)
     gap = 0 if slot < 3 else max(1, round(slot * 0.16))
     lefts, widths = edges[:-1].tolist(), np.maximum(np.diff(edges) - gap, 1).tolist()
-    hidden = bars.states == KeyState.HIDDEN
-    values = np.where(hidden, 0, bars.values)
-    if now is not None and bars.keys_per_bar == 1:
-        values[snapshot.visit.cols.start : snapshot.visit.cols.stop] = now
+    values = np.where(bars.states == KeyState.HIDDEN, 0, bars.values)
+    if now is not None:
+        cols = picture.snapshot.visit.cols
+        values[cols.start : cols.stop] = now
     zero = round(_height_of(bars, plot, 0.0))
     per_score = plot.height() / (bars.high - bars.low)
     tips = np.rint(plot.bottom() - (values - bars.low) * per_score).astype(int).tolist()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    per_key = plot.width() / len(snapshot.k)
-    cols = snapshot.visit.cols
-    band = QRectF(plot.x() + cols.start * per_key, plot.y(), len(cols) * per_key, plot.height())
-    painter.fillRect(band, mixed(theme.panel, theme.tensor("S"), 0.12))
     painter.setPen(Qt.PenStyle.NoPen)
     line = hairline(style)
     outlined = min(widths) >= _OUTLINED * line
-    for state, colour in _shades(style).items():
+    shades = _shades(style)
+    for state in states:
         which = np.flatnonzero(bars.states == state).tolist()
+        if state == KeyState.HIDDEN:
+            # Of narrow bars not each has a mark: they would be a solid line.
+            mark, stride = max(1, round(style.px(2))), 1 if slot >= 3 else int(np.ceil(4 / slot))
+            painter.setBrush(QColor(style.theme.faint))
+            painter.drawRects(
+                [
+                    QRect(lefts[n] + (widths[n] - mark) // 2, zero - mark, mark, mark)
+                    for n in which[::stride]
+                ]
+            )
+            continue
+        colour = shades[state]
         if state == KeyState.LATER and not outlined:  # the ends alone
             painter.setBrush(colour)
             painter.drawRects([QRect(lefts[n], tips[n], widths[n], line) for n in which])
@@ -242,16 +268,14 @@ def _paint_bars(
             painter.setBrush(colour)
         painter.drawRects(places)
         painter.setPen(Qt.PenStyle.NoPen)
-    # Of narrow bars not each has a mark: they would be a solid line.
-    mark, stride = max(1, round(style.px(2))), 1 if slot >= 3 else int(np.ceil(4 / slot))
-    painter.setBrush(QColor(theme.faint))
-    painter.drawRects(
-        [
-            QRect(lefts[n] + (widths[n] - mark) // 2, zero - mark, mark, mark)
-            for n in np.flatnonzero(hidden).tolist()[::stride]
-        ]
-    )
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+
+
+def _paint_zero(painter: QPainter, picture: _Picture) -> None:
+    plot = picture.layout.plot
+    y = round(_height_of(picture.bars, plot, 0.0)) + 0.5
+    painter.setPen(QPen(QColor(picture.layout.style.theme.grid), 1))
+    painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
 
 
 def _paint_axis(painter: QPainter, bars: Bars, layout: SoftmaxLayout) -> None:
@@ -259,8 +283,6 @@ def _paint_axis(painter: QPainter, bars: Bars, layout: SoftmaxLayout) -> None:
     font = style.code_font(11)
     height = style.px(13)
     zero = _height_of(bars, plot, 0.0)
-    painter.setPen(QPen(QColor(style.theme.grid), 1))
-    painter.drawLine(QPointF(plot.x(), round(zero) + 0.5), QPointF(plot.right(), round(zero) + 0.5))
     for value in {0.0, bars.high, bars.low}:
         y = _height_of(bars, plot, value)
         if value and abs(y - zero) < height:
@@ -272,19 +294,16 @@ def _paint_axis(painter: QPainter, bars: Bars, layout: SoftmaxLayout) -> None:
         draw_text(painter, place, text, font, style.theme.muted, RIGHT)
 
 
-def _paint_maximum(
-    painter: QPainter,
-    snapshot: Snapshot,
-    maximum: Maximum,
-    bars: Bars,
-    layout: SoftmaxLayout,
-    phase: float,
-) -> None:
+def _paint_maximum(painter: QPainter, picture: _Picture, phase: float) -> None:
+    """Paint the running maximum, if there is one, where it is after that share of its jump."""
+    bars, layout, maximum = picture.bars, picture.layout, picture.maximum
+    if maximum is None:
+        return
     style, plot = layout.style, layout.plot
     theme, px = style.theme, style.px
     colour = theme.tensors["m"]
     label_height = px(13)
-    jumps = "m" in snapshot.op.makes
+    jumps = "m" in picture.snapshot.op.makes
     if not np.isfinite(maximum.now):
         y = plot.bottom() - label_height / 2
         _paint_statistic(painter, "m", maximum.now, y, colour, layout)
@@ -366,22 +385,6 @@ def _split_words(snapshot: Snapshot, keys: int) -> tuple[LegendWord, ...]:
                    (round(n * keys / splits), round((n + 1) * keys / splits)))
         for n in range(splits)
     )  # fmt: skip
-
-
-def legend_places(
-    widths: Sequence[float], centres: Sequence[float], left: float, right: float, gap: float
-) -> list[float]:
-    """Return where words start so that none overlap: near their centres, within the ends."""
-    starts: list[float] = []
-    edge = left
-    for width, centre in zip(widths, centres, strict=True):
-        starts.append(max(centre - width / 2, edge))
-        edge = starts[-1] + width + gap
-    edge = right
-    for n in reversed(range(len(starts))):
-        starts[n] = min(starts[n], edge - widths[n])
-        edge = starts[n] - gap
-    return starts
 
 
 def _paint_legend(

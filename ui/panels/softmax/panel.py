@@ -10,12 +10,8 @@ from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from ui.panels.base import MovingPanel
 from ui.panels.softmax.model import moves_softmax
-from ui.panels.softmax.painter import (
-    MIN_SIZE,
-    error_words,
-    paint_softmax,
-    rescale_words,
-)
+from ui.panels.softmax.painter import error_words, paint_softmax, rescale_words
+from ui.panels.softmax.places import MIN_SIZE
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.view import View

@@ -1,0 +1,100 @@
+"""Pictures that are kept while an op is being done: as if they were painted now, and bounded."""
+
+import gc
+from collections.abc import Callable
+from weakref import ref
+
+import pytest
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+
+from simulator.base.cache import MIB
+from ui.look.draw import draw_text
+from ui.look.kept import MOST_BYTES, draw_kept, kept
+from ui.look.theme import DARK, Style
+
+pytestmark = pytest.mark.usefixtures("qapp")
+BOX = QRectF(20.3, 11.7, 150.2, 80.4)
+
+
+class Owner:
+    """Something that can be an op."""
+
+
+def paint(painter: QPainter) -> None:
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(QColor(200, 80, 40, 120))
+    painter.drawEllipse(BOX.adjusted(4, 3, -5, -6))
+    painter.drawLine(QPointF(25.5, 20.1), QPointF(160.2, 85.9))
+    draw_text(painter, BOX, "0.307 of 42", Style(DARK).text_font(12), "#ffffff")
+
+
+def painted(
+    draw: Callable[[QPainter], None], ratio: float, place: Callable[[QPainter], None]
+) -> QImage:
+    image = QImage(500, 400, QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(ratio)
+    image.fill(QColor("#102030"))
+    with QPainter(image) as painter:
+        place(painter)
+        draw(painter)
+    return image
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.25, 2.0])
+@pytest.mark.parametrize(
+    "place",
+    [lambda p: None, lambda p: p.translate(7, 5), lambda p: p.translate(7.4, 5.5),
+     lambda p: p.scale(1.3, 1.3), lambda p: p.rotate(10)],
+    ids=["as it is", "moved", "moved by parts of a pixel", "larger", "turned"],
+)  # fmt: skip
+def test_a_kept_picture_is_what_would_be_painted(ratio, place):
+    def directly(painter):
+        paint(painter)
+
+    def from_memory(painter):
+        for _ in range(2):
+            draw_kept(painter, owner, "a", BOX, "#102030", paint)
+
+    owner = Owner()
+    assert painted(from_memory, ratio, place) == painted(directly, ratio, place)
+    # Painted somewhere else before.
+    painted(from_memory, ratio, lambda p: p.translate(31, 44))
+    assert painted(from_memory, ratio, place) == painted(directly, ratio, place)
+
+
+def test_it_is_painted_once_for_each_place_in_its_pixels():
+    owner, asked = Owner(), []
+
+    def draw(painter: QPainter) -> None:
+        draw_kept(painter, owner, "a", BOX, "#102030", asked.append)
+
+    for by in (0, 0, 12):  # whole pixels further, it is the same picture
+        painted(draw, 1.0, lambda p, by=by: p.translate(by, by))
+    assert len(asked) == 1
+    painted(draw, 2.0, lambda p: None)
+    assert len(asked) == 2
+
+
+def test_what_is_kept_goes_with_its_owner():
+    owner = Owner()
+    made = kept(owner, "thing", Owner)
+    assert kept(owner, "thing", Owner) is made
+    gone = ref(made)
+    del owner, made
+    gc.collect()
+    assert gone() is None
+
+
+def test_pictures_of_many_sizes_are_not_all_kept():
+    owner, asked = Owner(), []
+    large = MOST_BYTES // 4 // 3 // 1024  # rows of 1024 pixels: a third of what is kept
+
+    def make() -> QImage:
+        asked.append(1)
+        return QImage(1024, large, QImage.Format.Format_RGB32)
+
+    for key in (0, 1, 2, 3, 3, 2, 0):
+        kept(owner, key, make)
+    assert len(asked) == 5
+    assert MOST_BYTES < 64 * MIB

@@ -1,0 +1,104 @@
+"""What is made once for an op and shown in each of its frames: layouts, models, pictures.
+
+It goes with the op: whoever shows another one has no more of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QTransform
+
+from simulator.base.cache import ARRAY, MIB, BoundedCache
+from ui.look.theme import Style
+
+T = TypeVar("T")
+
+MOST_BYTES = 48 * MIB
+"""Most that is kept of one op: the cards of a picture of 3840 x 2160 take half of it."""
+_OF: WeakKeyDictionary[object, BoundedCache[Any]] = WeakKeyDictionary()
+
+
+def kept(owner: object, key: Hashable, make: Callable[[], T]) -> T:
+    """Return what `make` gave for this key, now or earlier.
+
+    Parameters
+    ----------
+    owner : object
+        An op that is being done (`Motion`), which is shown in one thread.
+    key : hashable
+        All that the result depends on besides the owner.
+    make : callable
+        Makes it.
+    """
+    cache = _OF.get(owner)
+    if cache is None:
+        cache = _OF[owner] = BoundedCache(MOST_BYTES, _bytes_of)
+    value: T = cache.get(key, make)
+    return value
+
+
+def place_key(style: Style, rect: QRectF) -> Hashable:
+    """Return a key of a place and of how it is drawn in."""
+    return style.theme.name, style.scale, rect.x(), rect.y(), rect.width(), rect.height()
+
+
+def draw_kept(
+    painter: QPainter,
+    owner: object,
+    key: Hashable,
+    box: QRectF,
+    ground: QColor | str,
+    paint: Callable[[QPainter], None],
+) -> None:
+    """Draw a box as a picture that is kept, pixel by pixel as if it were painted now.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    owner, key
+        As for `kept`.
+    box : QRectF
+        What the picture covers, in the painter's coordinates.
+    ground : QColor or str
+        What the box is filled with; a picture is not translucent.
+    paint : callable
+        Paints in the box, in the same coordinates.
+    """
+    ratio, to = painter.device().devicePixelRatioF(), painter.deviceTransform()
+    place = to.mapRect(box).toAlignedRect()
+    if not _has_pixels(painter, to, ratio):
+        painter.save()
+        painter.fillRect(box, QColor(ground))
+        paint(painter)
+        painter.restore()
+        return
+
+    def make() -> QImage:
+        image = QImage(place.size(), QImage.Format.Format_RGB32)
+        image.setDevicePixelRatio(ratio)
+        image.fill(QColor(ground))
+        with QPainter(image) as inner:
+            inner.translate((to.dx() - place.x()) / ratio, (to.dy() - place.y()) / ratio)
+            paint(inner)
+        return image
+
+    apart = to.dx() - place.x(), to.dy() - place.y(), place.width(), place.height(), ratio
+    image = kept(owner, (key, apart), make)
+    corner = QPointF((place.x() - to.dx()) / ratio, (place.y() - to.dy()) / ratio)
+    painter.drawImage(corner, image)
+
+
+def _has_pixels(painter: QPainter, to: QTransform, ratio: float) -> bool:
+    """Whether what is painted elsewhere and moved here falls on the same pixels."""
+    raster = painter.paintEngine().type() is QPaintEngine.Type.Raster
+    whole = to.dx().is_integer() and to.dy().is_integer()
+    return raster and whole and not to.isRotating() and to.m11() == to.m22() == ratio
+
+
+def _bytes_of(value: object) -> int:
+    return value.sizeInBytes() if isinstance(value, QImage) else ARRAY

@@ -1,0 +1,83 @@
+"""Where the parts of the softmax picture are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRectF, QSizeF
+
+from ui.look.names import fitting
+from ui.look.theme import Style
+from ui.panels.update_lines import UpdateLine
+
+MIN_SIZE = QSizeF(300, 230)
+_TALL = 1.9
+"""Height of a line with fractions, in lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxLayout:
+    """Where everything goes.
+
+    Attributes
+    ----------
+    style : Style
+        With the text scale that fits.
+    title, axis, plot, gutter, legend, footer : QRectF
+        Row and token; score axis; bars; words beside the maximum; words under the bars; error.
+    lines : tuple of QRectF
+        One for each line of the update.
+    """
+
+    style: Style
+    title: QRectF
+    axis: QRectF
+    plot: QRectF
+    gutter: QRectF
+    legend: QRectF
+    lines: tuple[QRectF, ...]
+    footer: QRectF
+
+
+def softmax_layout(rect: QRectF, style: Style, lines: Sequence[UpdateLine]) -> SoftmaxLayout:
+    """Return the places of a picture with these lines of update."""
+    style = fitting(style, rect, MIN_SIZE)
+    px = style.px
+    title = QRectF(rect.x(), rect.y(), rect.width(), px(16))
+    footer = QRectF(rect.x(), rect.bottom() - px(15), rect.width(), px(15))
+    weights = [_TALL if line.tall else 1.0 for line in lines]
+    height = min(max(0.46 * rect.height() / sum(weights), px(14)), px(26))
+    top = footer.y() - px(2) - height * sum(weights)
+    places = []
+    y = top
+    for weight in weights:
+        places.append(QRectF(rect.x(), y, rect.width(), height * weight))
+        y += height * weight
+    legend = QRectF(rect.x(), top - px(18), rect.width(), px(14))
+    axis_width, gutter_width = px(34), px(88)
+    plot = QRectF(
+        rect.x() + axis_width,
+        title.bottom() + px(6),
+        rect.width() - axis_width - gutter_width,
+        legend.y() - title.bottom() - px(9),
+    )
+    axis = QRectF(rect.x(), plot.y(), axis_width - px(4), plot.height())
+    gutter = QRectF(plot.right() + px(4), plot.y(), gutter_width - px(4), plot.height())
+    return SoftmaxLayout(style, title, axis, plot, gutter, legend, tuple(places), footer)
+
+
+def legend_places(
+    widths: Sequence[float], centres: Sequence[float], left: float, right: float, gap: float
+) -> list[float]:
+    """Return where words start so that none overlap: near their centres, within the ends."""
+    starts: list[float] = []
+    edge = left
+    for width, centre in zip(widths, centres, strict=True):
+        starts.append(max(centre - width / 2, edge))
+        edge = starts[-1] + width + gap
+    edge = right
+    for n in reversed(range(len(starts))):
+        starts[n] = min(starts[n], edge - widths[n])
+        edge = starts[n] - gap
+    return starts

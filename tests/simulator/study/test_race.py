@@ -108,6 +108,8 @@ def test_units_wait_for_what_the_roofline_leaves_of_a_launch(name: str) -> None:
                 assert now.waits == 1 - stage.time.compute / stage.time.seconds
                 assert 0 <= now.waits <= 1
             start = stage.end
+            at_its_end = run.at(start)[n].stage
+            assert at_its_end == (number + 1 if stage is not lane.stages[-1] else None)
         end = run.at(run.seconds)[n]
         assert end.stage is None
         whole = lane.total.time

@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QEvent, QObject, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
@@ -189,6 +190,20 @@ class Watch:
         self.clock.tick()
 
 
+class Paints(QObject):
+    """Notes when a widget is painted."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.seen: list[QEvent.Type] = []
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Paint:
+            self.seen.append(event.type())
+        return False
+
+
 @pytest.fixture
 def watch(open_window: Callable[..., MainWindow]) -> Watch:
     return Watch(open_window("causal", (1280, 720)))
@@ -222,9 +237,15 @@ def test_it_is_seen_to_run(watch: Watch, qtbot: QtBot) -> None:
     panel = watch.panel
     qtbot.mouseClick(panel.buttons["race"], LEFT)
     pictures = []
-    for _ in range(4):
-        pictures.append(panel.grab().toImage())
+    QApplication.processEvents()
+    painted_events = Paints(panel)
+    for n in range(4):
         watch.wait(1.0)
+        QApplication.processEvents()
+        assert len(painted_events.seen) > n, "each tick is shown"
+    for _ in range(2):
+        pictures.append(panel.grab().toImage())
+        watch.wait(0.5)
     assert all(one != two for one, two in pairwise(pictures))
 
 

@@ -210,10 +210,10 @@ def opened(window, target) -> ExportDialog:
 def test_the_dialog_offers_every_layout(window):
     dialog = opened(window, "a.png")
     offered = [dialog.scene_box.itemData(n) for n in range(dialog.scene_box.count())]
-    assert offered == ["scene", "board", *(spec.name for spec in LAYOUTS)]
+    assert offered == ["scene", "board", "race", *(spec.name for spec in LAYOUTS)]
     for n, name in enumerate(offered):
         dialog.scene_box.setCurrentIndex(n)
-        assert dialog.clear_box.isEnabled() is (name in ("scene", "board"))
+        assert dialog.clear_box.isEnabled() is (name in ("scene", "board", "race"))
     dialog.close()
 
 

@@ -111,6 +111,24 @@ def test_nothing_is_said_of_units_whose_rate_is_not_known() -> None:
     assert not any("wait" in text for text in said)
 
 
+def test_all_of_the_time_is_said_only_of_all_of_the_time() -> None:
+    run = race("kv-cache")
+    end = run.at(run.seconds)[0]
+    assert end.waits is not None
+    assert 0.995 < end.waits < 1
+    assert waiting_words(run, end)[-1] == ">\u202f99\u202f%"
+    scores, softmax, _ = run.lanes[0].stages
+    in_the_softmax = run.at((scores.end + softmax.end) / 2)[0]
+    assert waiting_words(run, in_the_softmax)[-1] == "100\u202f%"
+
+
+def test_lanes_stay_together_in_a_tall_picture() -> None:
+    lay = race_layout(QRectF(0, 0, 600, 2000), Style(DARK), race("causal"))
+    assert all(box.height() <= lay.style.px(130) + 1e-6 for box in lay.lanes)
+    above = lay.lanes[0].top() - lay.caption.bottom()
+    assert above == pytest.approx(lay.band.top() - lay.lanes[-1].bottom(), abs=1)
+
+
 def test_a_shorter_run_on_show_is_named() -> None:
     run = race("causal")
     short = program_of(load_scenario(SCENARIOS / "causal.toml"))

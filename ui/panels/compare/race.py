@@ -33,6 +33,8 @@ from ui.panels.compare.words import fitting_sentences, title
 MIN_SIZE = QSizeF(540, 220)
 _TALL = 62.0
 """Height of a lane, at scale 1, from which it has words below its bar, too."""
+_HIGHEST = 130.0
+"""Most height of a lane at scale 1: in a tall picture they stay together."""
 _FLAG = 8.0
 """Width of the finish line at scale 1."""
 
@@ -84,6 +86,9 @@ def race_layout(rect: QRectF, style: Style, race: Race) -> RaceLayout:
     band = QRectF(rect.x(), first.y() - px(3) - tall, rect.width(), tall)
     field = QRectF(rect.x(), caption.bottom() + px(3), rect.width(), 0)
     field.setBottom(band.y() - px(3))
+    over = field.height() - lanes * px(_HIGHEST)
+    if over > 0:
+        field.adjust(0, over / 2, 0, -over / 2)
     room = min(max(0.21 * rect.width(), px(104)), px(260))
     track = rect.width() - room - px(_FLAG + 12) - px(4)
     flag = QRectF(field.x() + px(4) + track, field.y(), px(_FLAG), field.height())
@@ -187,7 +192,7 @@ def _rows(box: QRectF, style: Style) -> _Rows:
     px = style.px
     tall = box.height() >= px(_TALL)
     spent = px(20) + (px(18) if tall else 0)
-    bar = min(max(box.height() - spent - px(6), px(4)), px(44))
+    bar = min(max(box.height() - spent - px(6), px(4)), px(60))
     top = box.y() + (box.height() - spent - bar) / 2
     words = QRectF(box.x() + px(4), top, box.width() - px(9), px(18))
     place = QRectF(box.x(), words.bottom() + px(1), box.width(), bar)

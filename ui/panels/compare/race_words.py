@@ -88,6 +88,8 @@ def waiting_words(race: Race, standing: Standing) -> tuple[str, ...]:
         )  # fmt: skip
     wait = "waited" if standing.finished else "wait"
     share = f"{100 * standing.waits:.0f}\u202f%"
+    if share.startswith("100") and standing.waits < 1:
+        share = ">\u202f99\u202f%"
     return (
         f"matrix units {wait} {share} of the time", f"matrix units {wait} {share}",
         f"{wait} {share}", share,
@@ -95,10 +97,10 @@ def waiting_words(race: Race, standing: Standing) -> tuple[str, ...]:
 
 
 WIDEST_WAIT = (
-    "matrix units waited 100\u202f% of the time", "matrix units waited 100\u202f%",
-    "waited 100\u202f%", "100\u202f%",
+    "matrix units waited >\u202f100\u202f% of the time", "matrix units waited >\u202f100\u202f%",
+    "waited >\u202f100\u202f%", ">\u202f100\u202f%",
 )  # fmt: skip
-"""The widest of each wording, by which one is chosen for all lanes and times."""
+"""At least as wide as each wording can be, by which one is chosen for all lanes and times."""
 
 
 def clock_words(race: Race) -> tuple[str, ...]:

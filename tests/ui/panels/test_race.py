@@ -82,6 +82,13 @@ def test_a_lecture_hall_can_read_all_of_it(name: str, share: float) -> None:
     assert any(text.startswith("Estimates by the roofline") for text in said)
 
 
+@pytest.mark.parametrize("size", [(700, 225), (1280, 720)], ids=str)
+def test_what_is_grey_is_said_at_every_size(size: tuple[int, int]) -> None:
+    said = texts_of(race("causal"), 0.5, Style(DARK), QRectF(0, 0, *size))
+    assert any("roofline" in text.lower() for text in said)
+    assert any("rey: " in text for text in said)
+
+
 def test_the_finish_says_by_how_much() -> None:
     run, style, rect = race("causal"), Style(DARK, 1.64), QRectF(16, 16, 1248, 688)
     said = texts_of(run, 1.0, style, rect)

@@ -99,13 +99,17 @@ def race_layout(rect: QRectF, style: Style, race: Race) -> RaceLayout:
 
 
 def _fitting_notes(race: Race, style: Style, width: float, room: int) -> tuple[str, ...]:
-    """Return lines with all notes, as long as they fit; else with the most important ones."""
+    """Return lines with all notes, as long as they fit; else with the most important ones.
+
+    Each begins a line, or if there are too few they follow each other.
+    """
     said, font = notes(race), style.text_font(11)
     for brief in range(max(map(len, said))):
         texts = tuple(sentence[min(brief, len(sentence) - 1)] for sentence in said)
-        lines = [line for text in texts for line in wrapped(text, font, width)]
-        if len(lines) <= room:
-            return tuple(lines)
+        for paragraphs in (texts, (" ".join(texts),)):
+            lines = [line for text in paragraphs for line in wrapped(text, font, width)]
+            if len(lines) <= room:
+                return tuple(lines)
     return tuple(fitting_sentences(said, font, width, room))
 
 

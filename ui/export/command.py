@@ -25,7 +25,7 @@ from ui.safety.streams import on_terminal
 
 if TYPE_CHECKING:
     from ui.export.job import Export
-    from ui.export.stage import WindowFactory
+    from ui.export.unseen_window import WindowFactory
     from ui.session.tasks import Report
 
 _TELL_EVERY = 0.2

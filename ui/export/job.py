@@ -31,7 +31,7 @@ from ui.look.theme import THEMES
 from ui.session.tasks import Report
 
 if TYPE_CHECKING:
-    from ui.export.stage import WindowFactory  # imports the panels
+    from ui.export.unseen_window import WindowFactory  # imports the panels
 
 GIF_SAMPLES = 6
 """Frames from whose colours the palette is made."""

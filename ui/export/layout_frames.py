@@ -6,11 +6,11 @@ from collections.abc import Hashable
 
 from simulator.program.playback import Cursor
 from simulator.run.trace import Trace
-from ui.export.stage import Look, Place, Stage, StageFrames, WindowFactory
 from ui.export.timeline import Timeline
+from ui.export.unseen_window import Look, Place, UnseenWindow, WindowFactory, WindowFrames
 
 
-class LayoutFrames(StageFrames):
+class LayoutFrames(WindowFrames):
     """A run in the panels of the window; each state is a still picture.
 
     Parameters
@@ -42,7 +42,7 @@ class LayoutFrames(StageFrames):
         *,
         row: int | None = None,
     ) -> None:
-        super().__init__(lambda: Stage(size, theme, new_window, trace=trace), size)
+        super().__init__(lambda: UnseenWindow(size, theme, new_window, trace=trace), size)
         self._trace = trace
         self._moments = moments
         self._layout = layout
@@ -63,4 +63,4 @@ class LayoutFrames(StageFrames):
         rows = self._trace.program.visit(cursor.visit).rows
         row = rows.start + len(rows) // 2 if self._row is None else self._row
         place = Place(self._trace.workload.scenario, cursor, row, self._layout)
-        self.stage.show(place, look)
+        self.unseen.show(place, look)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from simulator.lesson.reader import Lesson, ResolvedStep, resolve_step
-from ui.export.stage import Look, Place, Said, Stage, StageFrames, WindowFactory
 from ui.export.storyboard import Storyboard
+from ui.export.unseen_window import Look, Place, Said, UnseenWindow, WindowFactory, WindowFrames
 from ui.look.lesson_text import FORMATS
 from ui.safety.faults import Errand
 
@@ -17,7 +17,7 @@ R = TypeVar("R")
 _NAP = 0.01
 
 
-class LessonFrames(StageFrames):
+class LessonFrames(WindowFrames):
     """A lesson as frames; each of its steps is computed when its first frame is needed.
 
     Parameters
@@ -49,7 +49,7 @@ class LessonFrames(StageFrames):
         *,
         headed: bool = False,
     ) -> None:
-        super().__init__(lambda: Stage(size, theme, new_window, engine), size)
+        super().__init__(lambda: UnseenWindow(size, theme, new_window, engine), size)
         self._lesson = lesson
         self._board = board
         self._head = f"{lesson.title}: " if headed else ""
@@ -74,7 +74,7 @@ class LessonFrames(StageFrames):
             step.scenario, shot.cursor, step.row, step.layout, step.panel, points, step.choices
         )
         said = Said(replace(step, title=self._head + step.title), shot.revealed)
-        self.stage.show(place, look, said)
+        self.unseen.show(place, look, said)
 
 
 def _beside(job: Callable[[], R], look: Look) -> R:

@@ -30,7 +30,7 @@ from ui.export.dialog import ExportDialog
 from ui.export.frames import new_image, paint_frame
 from ui.export.options import ExportOptions
 from ui.export.pipe import make_beside
-from ui.export.stage import stage_scale
+from ui.export.unseen_window import picture_scale
 from ui.export.writers.metadata import read_note, read_scenario
 from ui.export.writers.pixels import pixels_of
 from ui.look.layouts import LAYOUT_NAMES, LAYOUTS
@@ -63,29 +63,29 @@ def test_every_layout_is_a_picture_of_that_size(stills):
 
 
 def test_the_order_of_layouts_makes_no_difference(stills, trace, tmp_path):
-    from ui.export.stage import Place, Stage
+    from ui.export.unseen_window import Place, UnseenWindow
 
-    stage, place = Stage(SMALL, "dark", MainWindow, trace=trace), {}
+    unseen, place = UnseenWindow(SMALL, "dark", MainWindow, trace=trace), {}
     for name in LAYOUT_NAMES:
         place[name] = Place(trace.workload.scenario, Cursor(4, 2), 33, name)
     try:
         for name in [*reversed(LAYOUT_NAMES), *LAYOUT_NAMES]:
-            stage.show(place[name], lambda: None)
-            source = _Painted(stage)
+            unseen.show(place[name], lambda: None)
+            source = _Painted(unseen)
             image = paint_frame(source, 0, new_image(source))
             shown = pixels_of(image)[..., 2::-1]
             assert np.array_equal(shown, picture(stills / f"{name}.png")), name
     finally:
-        stage.close()
+        unseen.close()
 
 
 class _Painted:
-    """A stage as a source of the one frame that it shows."""
+    """An unseen window as a source of the one frame that it shows."""
 
     size, transparent, in_gui = SMALL, False, True
 
-    def __init__(self, stage):
-        self.paint = lambda painter, k: stage.paint(painter)
+    def __init__(self, unseen):
+        self.paint = lambda painter, k: unseen.paint(painter)
 
 
 def test_a_film_of_a_layout_shows_every_state(trace, tmp_path):
@@ -144,7 +144,7 @@ def test_a_window_has_a_ground(trace, tmp_path):
     ],
 )
 def test_text_keeps_its_share_of_the_picture(size, window, scale):
-    assert stage_scale(size) == (QSize(*window), scale)
+    assert picture_scale(size) == (QSize(*window), scale)
 
 
 # --- from the window -------------------------------------------------------------------------

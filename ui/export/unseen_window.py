@@ -67,7 +67,7 @@ class Place:
     choices: ChooseTable | None = None
 
 
-def stage_scale(size: tuple[int, int]) -> tuple[QSize, float]:
+def picture_scale(size: tuple[int, int]) -> tuple[QSize, float]:
     """Return the window's size and text scale for a picture, in which text keeps its share.
 
     A window larger than 1920 × 1080 enlarges its text by itself, in quarters.
@@ -95,7 +95,7 @@ class Said:
     revealed: bool
 
 
-class Stage:
+class UnseenWindow:
     """A window that is not on the screen, with its own settings; in the GUI thread.
 
     Menus are left out; header and transport belong to the picture, and so does the caption of a
@@ -144,7 +144,7 @@ class Stage:
         look : callable
             Called while it waits.
         said : Said, optional
-            The caption, for a lesson: in all pictures of a stage or in none.
+            The caption, for a lesson: in all pictures of a window or in none.
 
         Raises
         ------
@@ -172,7 +172,7 @@ class Stage:
     def _new_window(self, place: Place, said: Said | None) -> LessonWindow:
         self.close()
         settings = Settings(store=_Memory())
-        size, settings.text_scale = stage_scale(self._size)
+        size, settings.text_scale = picture_scale(self._size)
         settings.theme, settings.motion = self._theme, False
         session = Session(self._engine)
         session.refused.connect(self._refused.append)
@@ -250,13 +250,13 @@ class Stage:
             self._window = self._shown = None
 
 
-class StageFrames(ABC):
-    """Frames that a stage shows: painted in the GUI thread, with a background.
+class WindowFrames(ABC):
+    """Frames that an unseen window shows: painted in the GUI thread, with a background.
 
     Parameters
     ----------
     make : callable
-        Makes the stage when the first frame is asked for.
+        Makes the window when the first frame is asked for.
     size : tuple of int
         Width and height in pixels.
     """
@@ -264,17 +264,17 @@ class StageFrames(ABC):
     transparent = False
     in_gui = True
 
-    def __init__(self, make: Callable[[], Stage], size: tuple[int, int]) -> None:
+    def __init__(self, make: Callable[[], UnseenWindow], size: tuple[int, int]) -> None:
         self._make = make
-        self._stage: Stage | None = None
+        self._unseen: UnseenWindow | None = None
         self.size = size
 
     @property
-    def stage(self) -> Stage:
-        """The stage, made now if there is none."""
-        if self._stage is None:
-            self._stage = self._make()
-        return self._stage
+    def unseen(self) -> UnseenWindow:
+        """The window, made now if there is none."""
+        if self._unseen is None:
+            self._unseen = self._make()
+        return self._unseen
 
     @abstractmethod
     def make_ready(self, k: int, look: Look) -> None:
@@ -283,13 +283,13 @@ class StageFrames(ABC):
     def paint(self, painter: QPainter, k: int) -> None:
         """Draw frame `k`."""
         self.make_ready(k, lambda: None)
-        self.stage.paint(painter)
+        self.unseen.paint(painter)
 
     def close(self) -> None:
         """End the window."""
-        if self._stage is not None:
-            self._stage.close()
-            self._stage = None
+        if self._unseen is not None:
+            self._unseen.close()
+            self._unseen = None
 
 
 class _Memory:

@@ -19,7 +19,7 @@ from simulator.problem.scenario import Scenario
 from simulator.program.playback import Cursor
 from simulator.run.trace import Trace
 from ui.export.writers.widget_svg import paint_widgets
-from ui.look.theme import HALL, TEXT_SCALES, hall_scale
+from ui.look.theme import HALL, hall_scale
 from ui.safety.collector import collect_here
 from ui.safety.faults import raising
 from ui.safety.settings import Settings
@@ -67,16 +67,11 @@ class Place:
     choices: ChooseTable | None = None
 
 
-def picture_scale(size: tuple[int, int]) -> tuple[QSize, float]:
-    """Return the window's size and text scale for a picture, in which text keeps its share.
-
-    A window larger than 1920 × 1080 enlarges its text by itself, in quarters.
-    """
+def picture_size(size: tuple[int, int]) -> QSize:
+    """Return the window's size for a picture, in which text keeps its share: it is never small."""
     width, height = size
-    room = min(width / HALL[0], height / HALL[1])
-    if room < 1:
-        return QSize(round(width / room), round(height / room)), TEXT_SCALES[0]
-    return QSize(width, height), hall_scale(width, height)
+    room = min(1.0, width / HALL[0], height / HALL[1])
+    return QSize(round(width / room), round(height / room))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +167,15 @@ class UnseenWindow:
     def _new_window(self, place: Place, said: Said | None) -> LessonWindow:
         self.close()
         settings = Settings(store=_Memory())
-        size, settings.text_scale = picture_scale(self._size)
+        size = picture_size(self._size)
+        settings.text_scale = hall_scale(size.width(), size.height())
         settings.theme, settings.motion = self._theme, False
         session = Session(self._engine)
         session.refused.connect(self._refused.append)
         self._window = window = self._make_window(session, settings)
         window.menuBar().hide()
-        bar = window.lessons.bar
-        bar.set_large(True)
-        bar.setVisible(said is not None)
+        window.lessons.bar.setVisible(said is not None)
+        window.set_stage(said is not None)
         window.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
         window.resize(size)
         window.show()

@@ -27,6 +27,8 @@ class LayoutSpec:
         Their shares of the height.
     front : str
         The one in front if a low window has space for one place only; "" for the first.
+    stage : str
+        The one beside the board on the stage, likewise; "" for that of a low window.
     width : float
         Share of the window's width that the right takes.
     bottom : tuple of str
@@ -47,6 +49,7 @@ class LayoutSpec:
     right: tuple[tuple[str, ...], ...] = ()
     heights: tuple[int, ...] = ()
     front: str = ""
+    stage: str = ""
     width: float = 0.36
     bottom: tuple[str, ...] = ()
     bottom_height: float = 0.15
@@ -70,10 +73,10 @@ class LayoutSpec:
             return self.bottom[0]
         return max(zip(self.heights, self.right, strict=True))[1][0]
 
-    @property
-    def tabs(self) -> tuple[str, ...]:
-        """Names of the docks at the right if they share one place, the one in front first."""
-        return tuple(sorted(self.stack, key=lambda name: name != self.front))
+    def tabs(self, *, stage: bool = False) -> tuple[str, ...]:
+        """Return the docks at the right if they share one place, the one in front first."""
+        front = (stage and self.stage) or self.front
+        return tuple(sorted(self.stack, key=lambda name: name != front))
 
     @property
     def stack(self) -> tuple[str, ...]:
@@ -85,6 +88,7 @@ LAYOUTS = (
     LayoutSpec(
         "steps", "Steps", "The tiles, their traffic and the softmax of one row, op by op.",
         left=("scenario",), right=(("memory",), ("softmax",)), heights=(40, 60), front="softmax",
+        stage="memory",
         bottom=("traffic",), bottom_tall=True,
     ),
     LayoutSpec(

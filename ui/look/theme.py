@@ -133,6 +133,10 @@ CONTRAST = Theme(
 
 THEMES = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST)}
 TEXT_SCALES = (1.0, 1.25, 1.5, 1.75, 2.0)
+LABEL = 11.0
+"""Size of the smallest labels, in pixels at scale 1."""
+STAGE_LABEL = 0.025
+"""Their least size on the stage, as a share of the picture's height: the last row reads them."""
 HALL = (1280, 720)
 """Size of a picture that can be read in a lecture hall at scale 1; in a larger one, text is
 larger."""
@@ -147,6 +151,12 @@ def hall_scale(width: int, height: int) -> float:
     """Return the text scale, beside `growth`, that a lecture hall needs in such a picture."""
     room = min(width / HALL[0], height / HALL[1]) / growth(width, height)
     return max((scale for scale in TEXT_SCALES if scale <= room), default=TEXT_SCALES[0])
+
+
+def stage_scale(width: int, height: int) -> float:
+    """Return the text scale, beside `growth`, with which the last row can read every label."""
+    high = min(height, width * HALL[1] / HALL[0])
+    return STAGE_LABEL * high / LABEL / growth(width, height)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,15 +272,25 @@ def frame_palette(theme: Theme) -> QPalette:
     return out
 
 
-def stylesheet(style: Style) -> str:
-    """Return the style sheet for what the palette cannot express, for the whole window."""
+def stylesheet(style: Style, *, stage: bool = False) -> str:
+    """Return the style sheet for what the palette cannot express, for the whole window.
+
+    Parameters
+    ----------
+    style : Style
+        Theme and text scale.
+    stage : bool
+        Whether an audience sees it: then lines between docks and their tabs cannot be seen.
+    """
     t = style.theme
 
     def px(size: float) -> str:
         return f"{style.px(size):.0f}px"
 
+    line = t.panel if stage else t.window
+    tabs = "#window > QTabBar::tab { width: 0; height: 0; padding: 0; border: none; }"
     return f"""
-    QMainWindow::separator {{ background: {t.window}; width: {px(6)}; height: {px(6)}; }}
+    QMainWindow::separator {{ background: {line}; width: {px(6)}; height: {px(6)}; }}
     QDockWidget {{
         color: {t.muted}; font-family: "{TEXT_FAMILY}"; font-size: {px(13)};
         titlebar-close-icon: none;
@@ -338,4 +358,5 @@ def stylesheet(style: Style) -> str:
         background: {t.sram_ground}; padding: {px(3)} {px(8)};
     }}
     #brand {{ color: {t.text}; padding: 0 {px(8)}; }}
+    {tabs if stage else ""}
     """

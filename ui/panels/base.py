@@ -57,6 +57,9 @@ class Panel(QWidget, Generic[Model]):
     def show_share(self, share: float) -> None:
         """Show how much of the op has been done, 0 to 1; most panels show states only."""
 
+    def set_stage(self, on: bool) -> None:
+        """Hide from an audience what only the speaker uses; most panels are pictures alone."""
+
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen; most panels have nothing to choose."""
 

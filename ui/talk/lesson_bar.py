@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from simulator.lesson.reader import ResolvedStep
 from ui.look.draw import card, text_width
 from ui.look.icons import icon
-from ui.look.theme import DARK, Style
+from ui.look.theme import DARK, Style, growth, stage_scale
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.talk.caption import (
@@ -63,10 +63,12 @@ _ONWARD = "Next lesson"
 
 
 def text_style(style: Style, window: QSize, *, large: bool) -> Style:
-    """Return the style of the caption in a window of that size."""
+    """Return the style of the caption in a window of that size, `large` on the stage."""
     if not large:
         return style
-    return replace(style, scale=style.scale * LARGE_BODY * window.height() / BODY)
+    wide, high = window.width(), window.height()
+    asked = style.scale / (growth(wide, high) * stage_scale(wide, high))
+    return replace(style, scale=asked * LARGE_BODY * high / BODY)
 
 
 def controls_style(style: Style, window: QSize) -> Style:

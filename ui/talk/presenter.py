@@ -61,7 +61,6 @@ class _Before:
     shares: Shares
     layout: object
     menu: bool
-    header: bool
 
 
 @guarded
@@ -129,14 +128,11 @@ class Presenter(QObject):
         self._before = _Before(
             window.windowState(), window.saveGeometry(), window.size(), window.screen(),
             window.saveState(), window.docks.sizes.own, self._layout(),
-            not window.menuBar().isHidden(), not window.header.isHidden(),
+            not window.menuBar().isHidden(),
         )  # fmt: skip
         window.menuBar().hide()
-        # The contents and not the tool bar around them: the line for errors stands in it too, and
-        # a layout that is remembered meanwhile is remembered with its tool bars.
-        window.header.hide()
+        window.stage.set(True)
         self.tidy()
-        window.lessons.bar.set_large(True)
         self._awaited = None if window.isFullScreen() else window.screen().size()
         window.setWindowState(window.windowState() | Qt.WindowState.WindowFullScreen)
         window.fit_talk()
@@ -182,9 +178,8 @@ class Presenter(QObject):
         self.awake.release()
         if self.speaker is not None:
             self.speaker.close()
-        window.lessons.bar.set_large(False)
+        window.stage.set(False)
         window.fit_talk()
-        window.header.setVisible(before.header)
         window.menuBar().setVisible(before.menu)
         window.setWindowState(before.state)
         if before.screen is not window.screen() and before.screen in QGuiApplication.screens():

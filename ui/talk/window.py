@@ -74,6 +74,10 @@ class LessonWindow(QMainWindow):
     docks: ChosenPanels
     actions_by_name: dict[str, QAction]
 
+    def set_stage(self, on: bool) -> None:
+        """Show what an audience sees, without the frames of docks, or the whole window again."""
+        raise NotImplementedError
+
     def say(self, line: str, kind: Kind = Kind.HINT) -> None:
         """Show one line above the board."""
         raise NotImplementedError

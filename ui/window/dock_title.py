@@ -32,6 +32,8 @@ class DockTitle(QWidget):
         super().__init__(dock)
         self._dock = dock
         self.style_now = Style(DARK)
+        self._stage = False
+        """Whether an audience sees the window: then only a floating dock has a title."""
         self.setObjectName("dock_title")
         self._row = QHBoxLayout(self)
         self._row.addStretch(1)
@@ -69,11 +71,21 @@ class DockTitle(QWidget):
         self.updateGeometry()
         self.update()
 
+    def set_stage(self, on: bool) -> None:
+        """Hide the title of a dock in the window from an audience, or show it again."""
+        self._stage = on
+        self.updateGeometry()
+
+    @property
+    def _high(self) -> int:
+        hidden = self._stage and not self._dock.isFloating()
+        return 0 if hidden else round(self.style_now.px(_HIGH))
+
     def sizeHint(self) -> QSize:
-        return QSize(round(self.style_now.px(120)), round(self.style_now.px(_HIGH)))
+        return QSize(round(self.style_now.px(120)), self._high)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(round(self.style_now.px(60)), round(self.style_now.px(_HIGH)))
+        return QSize(round(self.style_now.px(60)), self._high)
 
     @property
     def words(self) -> str:

@@ -28,11 +28,12 @@ _Panel = TypeVar("_Panel", bound=Panel[Any])
 
 WIDE, TALL = 1600, 960
 """Window sizes from which there is space for the left, and for a bottom that needs height."""
-LOW = 676
-"""Height at scale 1, without a lesson's caption, below which docks share one place as tabs.
+LOW, LOW_STAGE = 676, 430
+"""Height at scale 1, without a lesson's caption, below which docks share one place as tabs: in a
+window, and on the stage.
 
-Bars and titles take 196 of it. In the rest, docks above each other would need smaller text than was
-asked for: at scale 1 less than 11 pixels.
+In a window, bars and titles take 196 of it. In the rest, docks above each other would need smaller
+text than was asked for: at scale 1 less than 11 pixels.
 """
 
 
@@ -61,6 +62,8 @@ class Docks(QObject):
         self._styled: dict[str, Style] = {}
         self._seen: set[str] = set()
         self._fed = False
+        self._stage = False
+        """Whether an audience sees the window."""
         self._busy = False
         """Whether docks are being arranged."""
         self.by_name: dict[str, QDockWidget] = {}
@@ -120,6 +123,7 @@ class Docks(QObject):
         name = spec.name
         if name not in self._panels:
             panel = self._panels[name] = spec.make(self._session)
+            panel.set_stage(self._stage)
             self._restyle(name)
             self.by_name[name].setWidget(panel)
             panel.show()  # a dock in sight does not do so by itself
@@ -183,6 +187,14 @@ class Docks(QObject):
             title.set_style(style)
         for name in self._seen:
             self._restyle(name)
+
+    def set_stage(self, on: bool) -> None:
+        """Show the panels without their titles and controls, or with them again."""
+        self._stage = on
+        for title in self._titles:
+            title.set_stage(on)
+        for panel in self._panels.values():
+            panel.set_stage(on)
 
     def _restyle(self, name: str) -> None:
         if self._style is not None and self._styled.get(name) != self._style:
@@ -333,7 +345,8 @@ class Docks(QObject):
     def _places(self) -> tuple[tuple[str, ...], ...]:
         """Return the places at the right; in a low window all docks share one, as tabs."""
         layout = self.sizes.layout
-        return (layout.tabs,) if self.sizes.own.low and layout.right else layout.right
+        low = self.sizes.own.low and layout.right
+        return (layout.tabs(stage=self._stage),) if low else layout.right
 
     def _settle(self, size: QSize) -> None:
         """Give docks their sizes after they were placed in a window of that size."""
@@ -387,7 +400,7 @@ class Docks(QObject):
         )
 
     def _is_low(self, scale: float, caption: int) -> bool:
-        return self._window.height() - caption < LOW * scale
+        return self._window.height() - caption < (LOW_STAGE if self._stage else LOW) * scale
 
     def open(self, name: str) -> None:
         """Open a panel in front of the others in its place."""

@@ -38,8 +38,8 @@ from ui.look.theme import (
     Style,
     frame_palette,
     growth,
-    hall_scale,
     palette,
+    stage_scale,
     stylesheet,
 )
 from ui.panels.code.panel import CodePanel
@@ -62,6 +62,7 @@ from ui.window.flight_overlay import FlightOverlay
 from ui.window.header import Header
 from ui.window.messages import Messages
 from ui.window.normal_size import NormalSize
+from ui.window.stage import Stage
 from ui.window.unsaved import Unsaved
 
 FIRST_SIZE, FRAME = (1440, 900), QSize(16, 48)
@@ -89,7 +90,8 @@ class MainWindow(LessonWindow):
         self.session = session
         self.settings = settings
         self.style_now = Style(THEMES[settings.theme], settings.text_scale)
-        self._shown: QWidget | None = None
+        self._styled: tuple[Style, QWidget, bool] | None = None
+        """What the widgets were last given: style, middle of the window, whether on the stage."""
         self._fell_back = False
         self._asked: float | None = None
         """Text scale that was asked for during a talk."""
@@ -111,6 +113,8 @@ class MainWindow(LessonWindow):
         self.actions_by_name = self._make_actions()
         self.desk: Desk = Desk(self)
         self._make_menus()
+        self.stage = Stage(self)
+        self._top.addWidget(self.stage.title)
         self.presenter = Presenter(self)
         self._fit_soon = QTimer(self, singleShot=True)
         self._fit_soon.timeout.connect(self._fit_size)
@@ -129,6 +133,7 @@ class MainWindow(LessonWindow):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
+        self._top = column
         self._add_bar("header", top, Qt.ToolBarArea.TopToolBarArea)
         foot = QWidget()
         column = QVBoxLayout(foot)
@@ -192,7 +197,7 @@ class MainWindow(LessonWindow):
                     self.files.add_panel_menu(menu)
 
     def _connect(self) -> None:
-        session, bar, undo = self.session, self.transport, self.session.undo_group
+        session, undo = self.session, self.session.undo_group
         session.view_changed.connect(self._show_view)
         session.moved.connect(self.board.show_share)
         session.moved.connect(self.docks.show_share)
@@ -215,18 +220,23 @@ class MainWindow(LessonWindow):
         self.board.row_chosen.connect(session.choose_row)
         self.board.cell_chosen.connect(session.select)
         self.board.cell_hovered.connect(self._values.show_hover)
-        bar.cursor_chosen.connect(session.go)
-        bar.step_asked.connect(session.step)
-        bar.first_asked.connect(session.first)
-        bar.last_asked.connect(session.last)
-        bar.play_toggled.connect(session.play)
-        bar.granularity_chosen.connect(session.set_granularity)
-        bar.speed_chosen.connect(session.set_speed)
+        for bar in self._transports:
+            bar.cursor_chosen.connect(session.go)
+            bar.step_asked.connect(session.step)
+            bar.first_asked.connect(session.first)
+            bar.last_asked.connect(session.last)
+            bar.play_toggled.connect(session.play)
+            bar.granularity_chosen.connect(session.set_granularity)
+            bar.speed_chosen.connect(session.set_speed)
         for name, able in (("undo", undo.canUndoChanged), ("redo", undo.canRedoChanged)):
             self.actions_by_name[name].setEnabled(False)
             able.connect(self.actions_by_name[name].setEnabled)
         undo.undoTextChanged.connect(self._name_undo)
         undo.redoTextChanged.connect(self._name_redo)
+
+    @property
+    def _transports(self) -> tuple[TransportBar, ...]:
+        return self.transport, self.stage.transport
 
     def _restore(self) -> None:
         self.actions_by_name["set_motion"].setChecked(self.settings.motion)
@@ -242,7 +252,9 @@ class MainWindow(LessonWindow):
         self.board.show_snapshot(
             view.snapshot, view.report.row, view.cell, view.points, view.before
         )
-        self.transport.show_snapshot(view.snapshot)
+        for bar in self._transports:
+            if not bar.isHidden():
+                bar.show_snapshot(view.snapshot)
         self.docks.show_view(view)
         memory = None if self._blank.isVisible() else self.docks.in_sight(MemoryPanel)
         self.flights.show_motion(memory)
@@ -270,6 +282,7 @@ class MainWindow(LessonWindow):
         trace = self.session.trace
         engine = f" · {engine_words(trace.engine.name, trace.engine.device)}" if trace else ""
         fault = f"{fault_labels(scenario.faults)[0]} — " if scenario and scenario.faults.on else ""
+        self.stage.title.show_run(name, trace)
         self.setWindowTitle(f"{fault}{name}[*] — Tilescope{engine}")
         self.setWindowModified(not self.session.undo_stack.isClean())
 
@@ -287,14 +300,16 @@ class MainWindow(LessonWindow):
         self.actions_by_name["redo"].setText(f"Redo {text}".strip())
 
     def _show_playing(self, on: bool) -> None:
-        self.transport.set_playing(on)
+        for bar in self._transports:
+            bar.set_playing(on)
         action = self.actions_by_name["play"]
         action.setChecked(on)
         action.setText("Pause" if on else "Play")
 
     def _show_pace(self) -> None:
-        self.transport.set_speed(self.session.speed)
-        self.transport.set_granularity(self.session.granularity)
+        for bar in self._transports:
+            bar.set_speed(self.session.speed)
+            bar.set_granularity(self.session.granularity)
 
     def say(self, line: str, kind: Kind = Kind.HINT) -> None:
         """Show one line above the board."""
@@ -325,6 +340,7 @@ class MainWindow(LessonWindow):
         else:
             self._fit_size()
         self.messages.place()
+        self.stage.place()
         self.desk.fit_later()
         QTimer.singleShot(0, self, self._stay_full)
 
@@ -345,18 +361,20 @@ class MainWindow(LessonWindow):
         style = Style(THEMES[self.settings.theme], self.scale)
         app = QApplication.instance()
         assert isinstance(app, QApplication)
-        if style == self.style_now and self._shown is self.centralWidget():
+        wanted = style, self.centralWidget(), self.stage.on
+        if wanted == self._styled:
             return
-        self.style_now, self._shown = style, self.centralWidget()
+        self.style_now, self._styled = style, wanted
         app.setPalette(palette(style.theme))
         for kind in ("QAbstractSpinBox", "QComboBox", "QLineEdit", "QCheckBox", "QPushButton"):
             # The type stubs require bytes, which Qt refuses.
             app.setPalette(frame_palette(style.theme), kind)  # type: ignore[arg-type]
         app.setFont(style.text_font(13))  # dialogs, menus and tool tips
         self.setFont(style.text_font(13))
-        self.setStyleSheet(stylesheet(style))
+        self.setStyleSheet(stylesheet(style, stage=self.stage.on))
         for widget in (self.board, self.header, self.transport, self.lessons.bar, self.messages):
             widget.set_style(style)
+        self.stage.set_style(style)
         self.docks.set_style(style)
         self.presenter.set_style(style)
         for spec in ACTIONS:
@@ -388,9 +406,10 @@ class MainWindow(LessonWindow):
 
     def change_text(self, by: int) -> None:
         """Make the text scale some steps larger or smaller."""
-        place = TEXT_SCALES.index(self.text_scale) + by
-        scale = TEXT_SCALES[min(max(place, 0), len(TEXT_SCALES) - 1)]
-        if self.presenter.on:
+        now = self.text_scale  # that of a talk may be between two steps, or beyond the last
+        beyond = [scale for scale in TEXT_SCALES if (scale - now) * by > 0]
+        scale = min(beyond, key=lambda each: abs(each - now), default=now)
+        if self.stage.on:
             self._asked = scale
         else:
             self.settings.text_scale = scale
@@ -399,11 +418,11 @@ class MainWindow(LessonWindow):
 
     @property
     def text_scale(self) -> float:
-        """Text scale that was asked for; a talk has a larger one if there is space."""
+        """Text scale that was asked for; on the stage, the last row must be able to read it."""
         own = self.settings.text_scale
-        if not self.presenter.on:
+        if not self.stage.on:
             return own
-        return self._asked or max(own, hall_scale(self.width(), self.height()))
+        return self._asked or max(own, stage_scale(self.width(), self.height()))
 
     @property
     def scale(self) -> float:
@@ -425,6 +444,10 @@ class MainWindow(LessonWindow):
         self.board.divides = on
         if self.session.view is not None:
             self._show_view(replace(self.session.view, before=None))
+
+    def set_stage(self, on: bool) -> None:
+        self.stage.set(on)
+        self.apply_style()
 
     def full_screen(self, on: bool) -> None:
         """Fill the screen or not."""

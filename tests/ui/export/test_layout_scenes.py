@@ -30,10 +30,11 @@ from ui.export.dialog import ExportDialog
 from ui.export.frames import new_image, paint_frame
 from ui.export.options import ExportOptions
 from ui.export.pipe import make_beside
-from ui.export.unseen_window import picture_scale
+from ui.export.unseen_window import picture_size
 from ui.export.writers.metadata import read_note, read_scenario
 from ui.export.writers.pixels import pixels_of
 from ui.look.layouts import LAYOUT_NAMES, LAYOUTS
+from ui.look.theme import hall_scale
 from ui.session.tasks import Cancelled
 from ui.window.main_window import MainWindow
 
@@ -144,7 +145,8 @@ def test_a_window_has_a_ground(trace, tmp_path):
     ],
 )
 def test_text_keeps_its_share_of_the_picture(size, window, scale):
-    assert picture_scale(size) == (QSize(*window), scale)
+    found = picture_size(size)
+    assert (found, hall_scale(found.width(), found.height())) == (QSize(*window), scale)
 
 
 # --- from the window -------------------------------------------------------------------------

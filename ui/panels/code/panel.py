@@ -111,6 +111,9 @@ class CodePanel(Panel[None]):
             view.set_style(style)
         self._fit()
 
+    def set_stage(self, on: bool) -> None:
+        self.bar.setVisible(not on)
+
     def _fit(self) -> None:
         """Make the controls smaller where the panel is low: the code needs the room."""
         style = self.style_now

@@ -16,6 +16,11 @@ def with_weights_so_far(now: Snapshot) -> Snapshot:
     return now if weights is None else replace(now, so_far=weights)
 
 
+def with_finale(now: Snapshot) -> Snapshot:
+    """Return a snapshot with its `Snapshot.so_far` where all rows that were begun are done."""
+    return with_weights_so_far(now) if now.completes else now
+
+
 def weights_so_far(now: Snapshot) -> F32 | None:
     """Return ``exp(S - m) / l`` with m and l of each row as they are now.
 

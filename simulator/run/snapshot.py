@@ -267,6 +267,14 @@ class Snapshot:
         return frozenset(spec.name for spec in specs if "split" in spec.axes)
 
     @property
+    def completes(self) -> bool:
+        """Whether every row that has been begun is done now, and this op has done the last."""
+        whole = self.cursor.op == len(self.ops) - 1 and self.visit.last
+        if not self.launch.by_rows:  # rows are begun again with every column block
+            whole = whole and self.visit.index + 1 == self.program.head_bounds(self.visit.index)[1]
+        return whole and self.launch.writes_output
+
+    @property
     def begun_at(self) -> int:
         """The first of the column blocks that O as it is now adds up."""
         return self.launch.run * self.visit.split

@@ -31,6 +31,7 @@ from simulator.program.algorithms import USUAL, algorithm_of, tile_program
 from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
+from simulator.run.final_weights import with_finale
 from simulator.run.snapshot import HeadNumbers, Partials, Snapshot
 from simulator.run.wrong import exact_engine, honest, wrong_numbers
 
@@ -150,6 +151,7 @@ class Trace:
             head=self._head_numbers(bare) if self.has_detail else None,
             partials=self._partials(bare),
         )
+        now = with_finale(now)
         if not self.workload.faults.on:
             return now
         return replace(now, wrong=wrong_numbers(now, self._exact.snapshot(visit, op)))

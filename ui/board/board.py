@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from PySide6.QtCore import QRectF
@@ -18,6 +18,7 @@ from PySide6.QtGui import QColor, QPainter
 from simulator.base.dtypes import F32
 from simulator.lesson.places import Pointer
 from simulator.program.algorithms import TENSORS
+from simulator.program.playback import eased
 from simulator.run.cell_values import row_numbers
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
@@ -178,8 +179,24 @@ def paint_moving_board(
 
     At both ends of the op the states are drawn whole instead, by `paint_board`.
     """
-    paint_live_board(painter, motion.at(share), style, lay, marks)
+    now = motion.at(share)
+    if motion.after.so_far is not None and motion.before.so_far is None:
+        _paint_fading(painter, motion.before, share, style, lay)
+        now = replace(now, so_far=None)
+    paint_live_board(painter, now, style, lay, marks)
     paint_gesture(painter, motion, share, style, lay, marks.row or 0)
+
+
+def _paint_fading(
+    painter: QPainter, before: Snapshot, share: float, style: Style, lay: BoardLayout
+) -> None:
+    """Draw what is left of the scores as they were computed, over the final weights."""
+    painter.save()
+    painter.setOpacity(1 - eased(share))
+    with _plain(painter):
+        paint_scores(painter, before, style, lay)
+        paint_frames(painter, style.theme, lay)
+    painter.restore()
 
 
 @contextmanager

@@ -58,6 +58,12 @@ class Tokens(Enum):
     NONE = auto()
 
 
+_WITH_TOKENS = (
+    (Tokens.ROOMY, True), (Tokens.ROOMY, False), (Tokens.SMALL, True), (Tokens.NONE, True),
+)  # fmt: skip
+"""Ways to place tokens, each with the line above the board or without, the best first."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What part of the score matrix is shown.
@@ -223,12 +229,15 @@ def board_layout(
     shape = w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim
     view = clamped(shape, view or View())
     # With margins for tokens the cells are smaller, maybe too small to need them.
-    for tokens in Tokens if w.tokens else (Tokens.NONE,):
-        out = _arranged(w, style, rect, view, tokens)
+    choices = _WITH_TOKENS if w.tokens else ((Tokens.NONE, True),)
+    for tokens, header in choices:
+        out = _arranged(w, style, rect, view, tokens, header=header)
         if out.tokens:
             break
     growth = int(4 + 4 * (number_size(style, *out.cell) - NUMBER_SIZES[0]) / _FULL_GROWTH) / 4
-    return out if growth == 1 else _arranged(w, style, rect, view, tokens, growth)
+    if growth == 1:
+        return out
+    return _arranged(w, style, rect, view, tokens, growth, header=header)
 
 
 def number_size(style: Style, width: float, height: float) -> float:
@@ -369,6 +378,8 @@ def _arranged(
     view: View,
     tokens: Tokens,
     growth: float = 1.0,
+    *,
+    header: bool = True,
 ) -> BoardLayout:
     px = style.px
     Nq, Nk, d, dv = w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim
@@ -378,7 +389,7 @@ def _arranged(
     pad = px(12 if min(wide, high) >= 360 else 6)
     gap, line = px(10 if wide >= 420 else 6), px(20)
     # A run with faults is marked as such at any size.
-    header = line if high >= 230 or w.faults.on else 0.0
+    above = line if (high >= 230 and header) or w.faults.on else 0.0
     lines = 0 if high < 280 else 1 if wide >= 900 or high < 400 else 2
     caption = lines * px(18)
     numbers = wide >= 420 and high >= 320
@@ -394,7 +405,7 @@ def _arranged(
         left = px((8 + 7 * len(str(w.grid.Tr - 1))) * growth) if numbers else 0.0
         top = px(16 * growth) if numbers else 0.0
 
-    content = rect.adjusted(pad, pad + header, -pad, -pad - caption)
+    content = rect.adjusted(pad, pad + above, -pad, -pad - caption)
     room_h = content.height() - top - 2 * gap - (gap / 2 if caption else 0)
     part_h, name_h = _partials_heights(w, style, room_h)
     room_h -= part_h + name_h
@@ -475,8 +486,8 @@ def _arranged(
         tokens=named[tokens],
         token_size=min(max(room, small), token),
         token_step=ceil(small / room),
-        header=QRectF(rect.left() + pad, rect.top() + pad / 2, rect.width() - 2 * pad, header)
-        if header
+        header=QRectF(rect.left() + pad, rect.top() + pad / 2, rect.width() - 2 * pad, above)
+        if above
         else QRectF(),
         caption=QRectF(rect.left() + pad, below + gap / 2, rect.width() - 2 * pad, caption)
         if caption

@@ -6,7 +6,7 @@ from math import isclose, isinf, sqrt
 
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import BASELINE, algorithm_of
 from simulator.run.cell_values import (
     cell_name,
     cell_value,
@@ -15,9 +15,10 @@ from simulator.run.cell_values import (
     was_visited,
 )
 from simulator.run.snapshot import Cell, Snapshot
+from simulator.study.compare import comparison_of
 from ui.board.layout import is_detailed
 from ui.look.names import head_words
-from ui.look.units import number_text
+from ui.look.units import bytes_text, factor_text, number_text
 
 DOT = "  ·  "
 
@@ -84,6 +85,8 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     """
     w = snapshot.program.workload
     grid = w.grid
+    if snapshot.completes and snapshot.so_far is not None:
+        return final_phrases(snapshot)
     phrases = [formula(w), _tile_phrase(snapshot)]
     if snapshot.stores_scores:
         phrases.append(
@@ -113,6 +116,18 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     if averaged:
         phrases.append(f"{averaged}: means of neighbouring rows")
     return phrases
+
+
+def final_phrases(snapshot: Snapshot) -> list[str]:
+    """Return what is said where the tiles turn into final weights, and what they have cost."""
+    run, asked = snapshot.program, bytes_text(snapshot.counters.bytes)
+    note = "S never left the chip"
+    if snapshot.cursor.visit + 1 < len(run):
+        return ["final weights P / ℓ of the rows that are done", f"{asked} asked of HBM", note]
+    most = comparison_of(run).totals[0].counters.bytes  # of the one that all are compared with
+    times = factor_text(most / snapshot.counters.bytes)
+    other = f"{BASELINE.label} {bytes_text(most)}"
+    return ["final weights P / ℓ", f"{asked} asked of HBM", f"{other}, {times} as much", note]
 
 
 def _has_dropped(snapshot: Snapshot) -> bool:

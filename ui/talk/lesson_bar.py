@@ -42,7 +42,7 @@ from ui.widgets.sheet import set_sheet
 
 SHARE, LARGE_SHARE = 0.17, 0.22
 """The largest share of the window's height for the strip, in a window and in a lecture hall."""
-LARGE_BODY = 1 / 36
+LARGE_BODY = 1 / 32
 """Size of letters in a lecture hall, as a share of the window's height: readable from afar."""
 LONGEST = Caption("title", "word " * 45, 0, 10, "word " * 15, "word " * 40)
 """The longest text that a step may have (docs/writing-lessons.md), which fits into the strip."""

@@ -299,6 +299,7 @@ class Presenter(QObject):
 
     def toggle_pen(self) -> None:
         """Take the pen, or put it away."""
+        self._window.stage.show_transport(False)
         self.overlay.set_pen(not self.overlay.pen)
 
     def toggle_spotlight(self) -> None:
@@ -350,6 +351,9 @@ class Presenter(QObject):
             if place != self._pointer:  # windows that appear and disappear send moves, too
                 self._pointer = place
                 self._wake_cursor()
+                # With the pen, the pointer draws, and what lies over the scene would be in its way.
+                if not self.overlay.pen and watched is self._window.windowHandle():
+                    self._window.stage.show_transport(True)
         return False
 
     def _key(self, event: QKeyEvent) -> bool:
@@ -396,8 +400,12 @@ class Presenter(QObject):
     # --- pointer --------------------------------------------------------------------------
 
     def _hide_cursor(self) -> None:
-        """Hide a pointer that does not move, unless it is needed."""
+        """Hide a pointer that does not move, and the transport with it, unless they are needed."""
         at = QApplication.topLevelAt(QCursor.pos())
+        if self._window.stage.holds(QCursor.pos()):
+            self._still.start()
+            return
+        self._window.stage.show_transport(False)
         if not self._cursor_hidden and not self.overlay.pen and at is not self.speaker:
             self._cursor_hidden = True
             QApplication.setOverrideCursor(Qt.CursorShape.BlankCursor)

@@ -20,7 +20,7 @@ BODY = 17.0
 """Letters of a caption, in pixels at scale 1."""
 SMALLEST = 11
 """Pixels below which they are never set."""
-_TITLE, _COUNT = 15.0, 14.0
+_TITLE = _COUNT = 15.0
 _LONGEST = 64.0
 """Widest column of text, in sizes of its letters: longer lines are hard to read."""
 _SIDE = 44.0
@@ -118,8 +118,8 @@ class CaptionLayout:
 
     Attributes
     ----------
-    scale, head : float
-        Text scale, and that of the title's line, which never gets smaller.
+    scale : float
+        Text scale.
     place : str
         Which step of how many, in the form that fits beside the title.
     title, body, question, answer : tuple of Piece
@@ -131,7 +131,6 @@ class CaptionLayout:
     """
 
     scale: float
-    head: float
     place: str
     title: tuple[Piece, ...]
     body: tuple[Piece, ...]
@@ -144,7 +143,7 @@ class CaptionLayout:
 
 def caption_height(caption: Caption, style: Style, width: float) -> float:
     """Return the height of a caption at full size, in pixels, with its answer, shown or not."""
-    return _extent(_unrevealed(caption), style.scale, width, style.scale)[1]
+    return _extent(_unrevealed(caption), style.scale, width)[1]
 
 
 def caption_layout(caption: Caption, style: Style, width: float, height: float) -> CaptionLayout:
@@ -162,15 +161,15 @@ def caption_layout(caption: Caption, style: Style, width: float, height: float) 
     caption = _unrevealed(caption)
 
     def fits(scale: float) -> bool:
-        right, bottom = _extent(caption, scale, width, style.scale)
+        right, bottom = _extent(caption, scale, width)
         return bottom <= height and right <= width
 
     if fits(style.scale):
-        return _laid_out(caption, style.scale, width, style.scale)
+        return _laid_out(caption, style.scale, width)
     sizes = range(SMALLEST, round(BODY * style.scale))  # whole pixels, as fonts are
     fitting = bisect(sizes, 0, key=lambda size: not fits(size / BODY))
     size = sizes[max(fitting - 1, 0)] if sizes else SMALLEST
-    return _laid_out(caption, min(size / BODY, style.scale), width, style.scale)
+    return _laid_out(caption, min(size / BODY, style.scale), width)
 
 
 def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRectF) -> None:
@@ -198,11 +197,10 @@ def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRect
         box = laid.card.intersected(QRectF(0, 0, rect.width(), low))
         card(painter, box, mixed(theme.panel, theme.current, 0.14), theme.current, own.px(4))
         painter.fillRect(QRectF(box.left(), box.top(), own.px(_BAR), box.height()), theme.current)
-    head = replace(style, scale=laid.head)
-    font = head.text_font(_COUNT)
-    place = QRectF(0, 0, rect.width(), QFontMetricsF(head.text_font(_TITLE, bold=True)).height())
+    font = own.text_font(_COUNT)
+    place = QRectF(0, 0, rect.width(), QFontMetricsF(own.text_font(_TITLE, bold=True)).height())
     draw_text(painter, place, laid.place, font, theme.muted, RIGHT)
-    paint_pieces(painter, laid.title, head, theme.text, _TITLE)
+    paint_pieces(painter, laid.title, own, theme.text, _TITLE)
     said = laid.question + (laid.answer if caption.revealed else ())
     for pieces in (laid.body, said):
         shown = lines_above(pieces, rect.height(), own)
@@ -228,49 +226,49 @@ def _unrevealed(caption: Caption) -> Caption:
 
 
 @lru_cache(maxsize=512)
-def _extent(caption: Caption, scale: float, width: float, head: float) -> tuple[float, float]:
+def _extent(caption: Caption, scale: float, width: float) -> tuple[float, float]:
     """Return how wide and how high a caption is, in pixels.
 
     A window that changes its size asks for this in many sizes again and again.
     """
-    laid = _laid_out(caption, scale, width, head)
+    laid = _laid_out(caption, scale, width)
     return laid.right, laid.height
 
 
 @lru_cache(maxsize=48)
-def _laid_out(caption: Caption, scale: float, width: float, head: float) -> CaptionLayout:
-    style, above = Style(DARK, scale), Style(DARK, head)  # places do not depend on colours
+def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
+    style = Style(DARK, scale)  # places do not depend on colours
     px = style.px
     words = words_of(caption.title, bold=True)
-    across = flow(words, above, 0, _ENDLESS, 0, _TITLE).right
-    place = first_that_fits(caption.places, width - across - px(_GAP), above.text_font(_COUNT))
-    aside = text_width(above.text_font(_COUNT), place)
+    across = flow(words, style, 0, _ENDLESS, 0, _TITLE).right
+    place = first_that_fits(caption.places, width - across - px(_GAP), style.text_font(_COUNT))
+    aside = text_width(style.text_font(_COUNT), place)
     room = max(width - aside - px(_GAP), px(BODY))
-    title = flow(words, above, 0, room, 0, _TITLE)
+    title = flow(words, style, 0, room, 0, _TITLE)
     top = title.bottom + px(3)
     longest = px(_LONGEST * BODY)
     if not caption.question:
         text = _text(caption.body, style, min(width, longest), top)
         return CaptionLayout(
-            scale, head, place, title.pieces, text.pieces, (), (), QRectF(),
+            scale, place, title.pieces, text.pieces, (), (), QRectF(),
             max(title.right + aside, text.right), text.bottom,
         )  # fmt: skip
     if width < px(_SIDE * BODY):
         text = _text(caption.body, style, min(width, longest), top)
         box = QRectF(0, text.bottom + px(_PARAGRAPH), min(width, longest), 0)
-        return _with_card(caption, style, head, place, title, text, box)
+        return _with_card(caption, style, place, title, text, box)
     wide = min(width, 2 * longest)
     choices = []
     for share in _SPLITS:
         own = min(share * wide, longest) - px(_GAP) / 2
         text = _text(caption.body, style, own, top)
         box = QRectF(own + px(_GAP), top, min(wide - own - px(_GAP), longest), 0)
-        choices.append(_with_card(caption, style, head, place, title, text, box))
+        choices.append(_with_card(caption, style, place, title, text, box))
     return min(choices, key=lambda laid: laid.height)
 
 
 def _with_card(
-    caption: Caption, style: Style, head: float, place: str, title: Flow, text: Flow, box: QRectF
+    caption: Caption, style: Style, place: str, title: Flow, text: Flow, box: QRectF
 ) -> CaptionLayout:
     """Return the layout with the question on a card as wide as `box` and as high as it needs."""
     across, down = style.px(_PAD[0]), style.px(_PAD[1])
@@ -283,7 +281,7 @@ def _with_card(
     box.setBottom(both.bottom + down)
     count = len(asked.pieces)
     return CaptionLayout(
-        style.scale, head, place, title.pieces, text.pieces,
+        style.scale, place, title.pieces, text.pieces,
         both.pieces[:count], both.pieces[count:], box,
         max(text.right, both.right + across), max(text.bottom, box.bottom()),
     )  # fmt: skip

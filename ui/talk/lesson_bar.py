@@ -40,9 +40,9 @@ from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.focus import has_ring
 from ui.widgets.sheet import set_sheet
 
-SHARE, LARGE_SHARE = 0.17, 0.22
+SHARE, LARGE_SHARE = 0.17, 0.225
 """The largest share of the window's height for the strip, in a window and in a lecture hall."""
-LARGE_BODY = 1 / 32
+LARGE_BODY = 1 / 35
 """Size of letters in a lecture hall, as a share of the window's height: readable from afar."""
 LONGEST = Caption("title", "word " * 45, 0, 10, "word " * 15, "word " * 40)
 """The longest text that a step may have (docs/writing-lessons.md), which fits into the strip."""
@@ -67,7 +67,7 @@ def text_style(style: Style, window: QSize, *, large: bool) -> Style:
     if not large:
         return style
     wide, high = window.width(), window.height()
-    asked = style.scale / (growth(wide, high) * stage_scale(wide, high))
+    asked = max(1.0, style.scale / (growth(wide, high) * stage_scale(wide, high)))
     return replace(style, scale=asked * LARGE_BODY * high / BODY)
 
 

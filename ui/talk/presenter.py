@@ -185,7 +185,7 @@ class Presenter(QObject):
         if before.screen is not window.screen() and before.screen in QGuiApplication.screens():
             window.restoreGeometry(before.geometry)
         if self._layout() == before.layout:
-            self._put_back(before)
+            # Not at once: docks that were hidden would be made as large as the text of the stage.
             self._settle_later(before)
         else:
             dock = window.docks["scenario"]
@@ -205,7 +205,9 @@ class Presenter(QObject):
     def state(self) -> QByteArray:
         """Return the docks' state, as `QMainWindow.saveState` would without the talk."""
         if not self.on:
-            return self._window.saveState()
+            before = self._settled_as if self._settling.isActive() else None
+            restoring = before is not None and self._layout() == before.layout
+            return before.docks if before and restoring else self._window.saveState()
         dock = self._window.docks["scenario"]
         opened = not dock.isHidden()  # the speaker has opened it nevertheless
         dock.setVisible(self._scenario or opened)
@@ -218,7 +220,7 @@ class Presenter(QObject):
         self._window.docks.put_back(before.docks, before.shares)
 
     def _settle_later(self, before: _Before) -> None:
-        """Restore sizes once more when the window is no longer full screen: it takes a moment."""
+        """Restore the docks when the window is no longer full screen: it takes a moment."""
         self._settled_as, self._tries = before, _SETTLE_TRIES
         self._settling.start()
 
@@ -246,6 +248,7 @@ class Presenter(QObject):
         before = self._before
         self.end()
         self.arrived()  # no input will come
+        self._window.apply_style()
         self._settling.stop()
         if before is not None:
             self._window.restoreGeometry(before.geometry)

@@ -119,11 +119,17 @@ class Stage(QObject):
         self.transport.hide()
 
     def set(self, on: bool) -> None:
-        """Enter the stage or leave it; the style that belongs to it comes with the next size."""
+        """Enter the stage or leave it; sizes of text, and what is off it, come with the style."""
         if on == self.on:
             return
         self.on = on
-        window = self._window
+        self.show_transport(False)
+        if on:
+            self._show_parts()
+
+    def _show_parts(self) -> None:
+        """Show the parts of the window that belong on the stage, or those that belong off it."""
+        window, on = self._window, self.on
         # The contents of bars and not the bars: a layout that is remembered meanwhile is
         # remembered with its bars.
         window.header.setVisible(not on)
@@ -131,7 +137,6 @@ class Stage(QObject):
         self.title.setVisible(on)
         window.lessons.bar.set_large(on)
         window.docks.set_stage(on)
-        self.show_transport(False)
         if not on and window.session.view is not None:
             window.transport.show_snapshot(window.session.view.snapshot)
 
@@ -139,6 +144,9 @@ class Stage(QObject):
         """Take theme and text scale."""
         self.title.set_style(style)
         self.transport.set_style(style)
+        if not self.on and not self.title.isHidden():
+            # Not before: in the letters of the stage, these parts might be higher than the screen.
+            self._show_parts()
 
     def show_transport(self, on: bool) -> None:
         """Show the transport over the scene, or hide it."""

@@ -93,7 +93,7 @@ def test_at_any_text_scale_they_are_made_smaller_rather_than_cut(steps, size, sc
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_a_lecture_hall_reads_letters_of_the_same_share_of_any_screen(size) -> None:
     own = text_style(Style(DARK), QSize(*size), large=True)
-    assert own.px(BODY) == pytest.approx(size[1] / 36)
+    assert own.px(BODY) == pytest.approx(size[1] / 35)
     assert own.px(BODY) > BODY
 
 
@@ -152,7 +152,7 @@ def test_it_follows_the_size_of_the_window(bar, qapp, size) -> None:
     bar.window().resize(*size)
     qapp.processEvents()
     assert bar.height() == strip_height(Style(DARK), QSize(*size), large=True)
-    assert bar.caption.style_now.px(BODY) == pytest.approx(size[1] / 36)
+    assert bar.caption.style_now.px(BODY) == pytest.approx(size[1] / 35)
     assert bar.caption.geometry().right() < size[0]
 
 

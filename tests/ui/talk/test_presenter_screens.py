@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 SCREENS = [
     {"name": "desk", "x": 0, "y": 0, "width": 1920, "height": 1080},
@@ -14,6 +16,8 @@ SCREENS = [
 BEGIN = """
 import json, sys
 from pathlib import Path
+
+import pytest
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMainWindow
@@ -78,7 +82,7 @@ for lesson in (False, True):
                 QTest.qWait(100)
                 on = [
                     window.isFullScreen(), window.size() == window.screen().size(),
-                    window.transport.isVisible(), not window.menuBar().isVisible(),
+                    not window.transport.isVisible(), not window.menuBar().isVisible(),
                     not window.header.isVisible(), not window.docks["scenario"].isVisible(),
                     lesson == presenter.speaker.isVisible(),
                 ]
@@ -176,6 +180,11 @@ print(json.dumps(out))
 )
 
 
+def stage(high: int) -> float:
+    """Return the scale of text on the stage of a screen that is at least 16:9 wide."""
+    return pytest.approx(0.025 * high / 11)
+
+
 def on_screens(script: str, folder: Path) -> dict[str, dict[str, object]]:
     """Run a script on two screens of usual size; the tests' own is small and alone."""
     extra = {"logicalDpi": 96, "logicalBaseDpi": 96, "dpr": 1}
@@ -203,18 +212,18 @@ def test_two_screens(tmp_path) -> None:
     found = on_screens(TWO_SCREENS, tmp_path)
     desk, hall = ([s["name"], True, [s["width"], s["height"]]] for s in SCREENS)
     assert found["without a lesson"] == {
-        "window": desk, "speaker": None, "active": True, "scale": 1.5,
+        "window": desk, "speaker": None, "active": True, "scale": stage(1080),
     }  # fmt: skip
     assert found["with a lesson"] == {
-        "window": desk, "speaker": hall, "active": True, "scale": 1.5,
+        "window": desk, "speaker": hall, "active": True, "scale": stage(1080),
     }  # fmt: skip
     assert found["swapped"] == {
-        "window": hall, "speaker": desk, "active": True, "scale": 1.0,
+        "window": hall, "speaker": desk, "active": True, "scale": stage(720),
     }  # fmt: skip
     assert found["restyled"] == 1  # not for the size on the way
     # Each time the window takes input before it takes its new sizes.
-    assert found["on the way back"][0] == [[1700, 1000], 1.5]
-    assert found["on the way"][-1] == [[1280, 800], 1.5]
+    assert found["on the way back"][0] == [[1700, 1000], stage(1080)]
+    assert found["on the way"][-1] == [[1280, 800], stage(1080)]
     assert found["between talks"]["scale"] == 1.0
     ended = found["ended"]
     assert ended["window"] == ["desk", False, [1700, 1000]]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.base.errors import refuse
 from simulator.code.paper import PAPERS
-from simulator.lesson.tables import PlaceTable, PointTable
+from simulator.lesson.tables import CameraTable, PlaceTable, PointTable
 from simulator.program.playback import Cursor, end_of_visit, first_cursor, last_cursor
 from simulator.program.tile_program import TileProgram
 from simulator.run.cell_values import cell_shape, exists
@@ -33,6 +33,20 @@ class Pointer:
     row: int | None = None
     cell: Cell | None = None
     line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """What of the score matrix is in sight, as far as the shape of the board allows.
+
+    Attributes
+    ----------
+    rows, keys : (float, float)
+        First and last, from 0; they may reach beyond the matrix.
+    """
+
+    rows: tuple[float, float]
+    keys: tuple[float, float]
 
 
 def cursor_of(program: TileProgram, place: PlaceTable, here: Cursor, key: str) -> Cursor:
@@ -93,6 +107,31 @@ def _check_tile(program: TileProgram, tile: tuple[int, int], key: str) -> None:
     grid = program.workload.grid
     if tile[0] >= grid.Tr or tile[1] >= grid.Tc:
         raise refuse("", key, list(tile), f"a tile of {grid.Tr} x {grid.Tc}")
+
+
+def framing_of(program: TileProgram, camera: CameraTable) -> Framing:
+    """Return what a step wants to be in sight.
+
+    Raises
+    ------
+    InputError
+        The run has no such tile.
+    """
+    w = program.workload
+    if camera.tile is None:
+        return whole(program)
+    _check_tile(program, camera.tile, "camera.tile")
+    spans = []
+    for block, size in zip(camera.tile, (w.rows, w.cols), strict=True):
+        middle = (block + 0.5) * size
+        spans.append((middle - camera.tiles * size / 2, middle + camera.tiles * size / 2))
+    return Framing(*spans)
+
+
+def whole(program: TileProgram) -> Framing:
+    """Return the framing of all rows and keys."""
+    w = program.workload
+    return Framing((0, w.seqlen_q), (0, w.seqlen_k))
 
 
 def pointer_of(program: TileProgram, point: PointTable) -> Pointer:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -33,7 +33,13 @@ from simulator.base.limits import (
 from simulator.base.tables import Table, input_error, parse_toml
 from simulator.lesson.expressions import Formats, fill, first_mistake
 from simulator.lesson.numbers import Numbers, program_of
-from simulator.lesson.places import Pointer, cursor_of, pointer_of
+from simulator.lesson.places import (
+    cursor_of,
+    framing_of,
+    pointer_of,
+    whole,
+)
+from simulator.lesson.steps import Lesson, LessonMistake, LessonTitle, ResolvedStep, Step
 from simulator.lesson.tables import ChooseTable, FrontTable, StepTable
 from simulator.problem.scenario import (
     Scenario,
@@ -42,7 +48,7 @@ from simulator.problem.scenario import (
     scenario_tables,
     with_values,
 )
-from simulator.program.playback import Cursor, first_cursor
+from simulator.program.playback import first_cursor
 
 FRONT = "+++"
 HEADING = "## "
@@ -52,150 +58,6 @@ _TEXTS = ("notes", "question", "answer")
 
 T = TypeVar("T", bound=Table)
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One good step of a lesson; its numbers are not computed yet.
-
-    Attributes
-    ----------
-    title, caption : str
-        Its heading, and Markdown with formulas between dollar signs and ``{{ }}``.
-    line : int
-        Line of its heading in the file, from 1.
-    said : StepTable
-        What its author wrote, including notes, question and answer.
-    scenario : Scenario
-        Complete.
-    start : Cursor or None
-        Where playing starts; None: the step does not play.
-    cursor : Cursor
-        The place of the step, or where playing ends.
-    row : int
-        The query row that is explained.
-    layout : str
-        Name of the window's layout.
-    panel : str
-        Name of the panel that is in front of others in its place; "" for the layout's first.
-    choices : ChooseTable
-        What is chosen in panels.
-    points : tuple of Pointer
-        What it points at.
-    """
-
-    title: str
-    caption: str
-    line: int
-    said: StepTable
-    scenario: Scenario
-    start: Cursor | None
-    cursor: Cursor
-    row: int
-    layout: str
-    panel: str
-    choices: ChooseTable
-    points: tuple[Pointer, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LessonMistake:
-    """Something in a lesson that cannot be used.
-
-    Attributes
-    ----------
-    source : str
-        The file.
-    line : int
-        Line in it, from 1.
-    step : str
-        Title of the step, which is left out; "" for the front matter.
-    mistake : Mistake
-        Key, value and what was expected.
-    """
-
-    source: str
-    line: int
-    step: str
-    mistake: Mistake
-
-    def __str__(self) -> str:
-        return str(InputError(f"{self.source}:{self.line}", [self.mistake]))
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """A lesson as far as it can be used.
-
-    Attributes
-    ----------
-    source : str
-        Its file.
-    title, summary : str
-        What it is about.
-    order : int
-        Its place in the list of lessons.
-    steps : tuple of Step
-        Those that can be shown.
-    mistakes : tuple of LessonMistake
-        What is wrong with the others.
-    carried : Scenario
-        The scenario that a further step would change.
-    """
-
-    source: str
-    title: str
-    summary: str
-    order: int
-    steps: tuple[Step, ...]
-    mistakes: tuple[LessonMistake, ...]
-    carried: Scenario
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedStep:
-    """A step with its numbers computed: what a player shows.
-
-    Attributes
-    ----------
-    lesson : str
-        Title of the whole lesson.
-    number, count : int
-        Which step, from 0, of how many.
-    title, caption : str
-        Heading, and Markdown with formulas between dollar signs; all numbers are in it.
-    notes, question, answer : str
-        For the speaker; "" where there is none.
-    scenario, start, cursor, row, layout, panel, choices, points
-        As in `Step`.
-    """
-
-    lesson: str
-    number: int
-    count: int
-    title: str
-    caption: str
-    notes: str
-    question: str
-    answer: str
-    scenario: Scenario
-    start: Cursor | None
-    cursor: Cursor
-    row: int
-    layout: str
-    panel: str
-    choices: ChooseTable
-    points: tuple[Pointer, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LessonTitle:
-    """One line of the list of lessons."""
-
-    path: Path
-    title: str
-    summary: str
-    order: int
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -445,11 +307,14 @@ class _Reader:
         chosen = said.choose.model_dump(exclude_none=True)
         choices = (before.choices if before else ChooseTable()).model_copy(update=chosen)
         points = tuple(pointer_of(program, point) for point in said.point)
+        camera = before.camera if before and same else whole(program)
+        if said.camera is not None:
+            camera = framing_of(program, said.camera)
         _check_texts(title, caption, said)
         self.steps.append(
             Step(
                 title, caption, line, said, scenario, start, cursor, row, layout, panel,
-                choices, points,
+                choices, points, said.pace, camera,
             )
         )  # fmt: skip
 
@@ -584,5 +449,5 @@ def resolve_step(lesson: Lesson, number: int, formats: Formats) -> ResolvedStep:
     return ResolvedStep(
         lesson.title, number, len(lesson.steps), title, caption, notes, question, answer,
         step.scenario, step.start, step.cursor, step.row, step.layout, step.panel,
-        step.choices, step.points,
+        step.choices, step.points, step.pace, step.camera,
     )  # fmt: skip

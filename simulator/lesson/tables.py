@@ -114,6 +114,25 @@ def _known_model(name: str) -> str:
     return name
 
 
+def _camera(value: object) -> object:
+    """Accept ``"all"`` for the table that means the same."""
+    return {"everything": True} if value == "all" else value
+
+
+class CameraTable(Table):
+    """What of the score matrix is in sight: all of it, or so many tiles around one of them."""
+
+    everything: bool = False
+    tile: Tile | None = None
+    tiles: Annotated[float, Field(ge=1, le=2**20)] = 3.0
+
+    @model_validator(mode="after")
+    def _one(self) -> CameraTable:
+        if self.everything == (self.tile is not None):
+            raise PydanticCustomError("camera", '"all", or { tile = [i, j], tiles = 3 }')
+        return self
+
+
 class ChooseTable(Table):
     """What is chosen in panels, if a scenario does not say it."""
 
@@ -134,6 +153,8 @@ class StepTable(Table):
     layout: str | None = None
     panel: str | None = None
     choose: ChooseTable = ChooseTable()
+    pace: Annotated[float, Field(ge=0.1, le=20)] = 1.0
+    camera: Annotated[CameraTable, BeforeValidator(_camera)] | None = None
     point: Annotated[tuple[PointTable, ...], BeforeValidator(_list)] = ()
     question: str = ""
     answer: str = ""

@@ -1,6 +1,7 @@
 """Lessons written for tests: a front, steps, and a lesson of them."""
 
-from simulator.lesson.reader import Lesson, parse_lesson
+from simulator.lesson.reader import parse_lesson
+from simulator.lesson.steps import Lesson
 
 FRONT = '+++\ntitle = "T"\nsummary = "S"\norder = 3\n+++\n'
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import log2
 
 from PySide6.QtCore import QAbstractAnimation, QEasingCurve, QObject, QVariantAnimation
 
 from ui.board.layout import View, clamped, visible_count
 
-GLIDE_MS = 320
-"""How long the camera takes from one view to another, whatever is between them."""
+GLIDE_MS, DOUBLING_MS, LONGEST_MS = 320, 110, 2000
+"""How long the camera takes from one view to another: at least, more for every time that all
+becomes twice as large or half as large on the way, and at most."""
 
 
 def between(shape: tuple[int, int, int, int], start: View, end: View, share: float) -> View:
@@ -39,6 +41,11 @@ def between(shape: tuple[int, int, int, int], start: View, end: View, share: flo
     return clamped(shape, View(zoom, *places))
 
 
+def glide_ms(start: View, end: View) -> int:
+    """Return how long the camera takes from one view to another, in milliseconds."""
+    return min(round(GLIDE_MS + DOUBLING_MS * abs(log2(end.zoom / start.zoom))), LONGEST_MS)
+
+
 class Camera(QObject):
     """Moves a view: at once, or gliding.
 
@@ -63,7 +70,6 @@ class Camera(QObject):
         self._way = QVariantAnimation(self)
         self._way.setStartValue(0.0)
         self._way.setEndValue(1.0)
-        self._way.setDuration(GLIDE_MS)
         self._way.setEasingCurve(QEasingCurve.Type.InOutCubic)
         self._way.valueChanged.connect(self._pass)
 
@@ -85,6 +91,7 @@ class Camera(QObject):
         elif view != self.target:
             self._way.stop()
             self._start, self._shape, self.target = self.view, shape, view
+            self._way.setDuration(glide_ms(self.view, view))
             self._way.start()
 
     def _pass(self, share: float) -> None:

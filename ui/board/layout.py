@@ -286,6 +286,22 @@ def following(layout: BoardLayout, rows: range, keys: range) -> View:
     return clamped(layout.shape, View(layout.view.zoom, *places))
 
 
+def framing(
+    shape: tuple[int, int, int, int], rows: tuple[float, float], keys: tuple[float, float]
+) -> View:
+    """Return the view in which some rows and keys are in sight, in its middle if possible."""
+    zoom = min(
+        count / max(last - first, 1.0)
+        for count, (first, last) in zip(shape[:2], (rows, keys), strict=True)
+    )
+    view = clamped(shape, View(zoom))
+    places = [
+        (first + last - visible_count(count, view.zoom)) / 2
+        for count, (first, last) in ((shape[1], keys), (shape[0], rows))
+    ]
+    return clamped(shape, View(view.zoom, *places))
+
+
 def _followed(start: float, length: float, span: range) -> float:
     if len(span) > length:
         return start if span.start <= start <= span.stop - length else float(span.start)

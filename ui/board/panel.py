@@ -14,19 +14,20 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
-from simulator.lesson.places import Pointer
+from simulator.lesson.places import Framing, Pointer
 from simulator.program.playback import moved
 from simulator.run.final_weights import with_weights_so_far
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.board import Marks, paint_board, paint_moving_board, paint_still_board
-from ui.board.camera import Camera
+from ui.board.camera import Camera, between
 from ui.board.flights import paint_flights
 from ui.board.layout import (
     BoardLayout,
     View,
     board_layout,
     following,
+    framing,
     locate,
     panned,
     revealing,
@@ -92,6 +93,8 @@ class BoardPanel(QWidget):
         """What stays while the op is being done."""
         self._row: int | None = None
         self.camera = Camera(self, self._view_moved)
+        self._camera: Framing | None = None
+        """What a lesson has asked to be in sight."""
         self._pointer: QPointF | None = None
         self._hit: Cell | None = None
         self.selected: Cell | None = None
@@ -116,6 +119,7 @@ class BoardPanel(QWidget):
         selected: Cell | None = None,
         points: tuple[Pointer, ...] = (),
         before: Snapshot | None = None,
+        camera: Framing | None = None,
     ) -> None:
         """Show a snapshot, one query row and one cell of it marked, and what a lesson points at.
 
@@ -131,6 +135,8 @@ class BoardPanel(QWidget):
             What a lesson points at.
         before : Snapshot or None
             The state that it is moved to from; None: it is shown at once.
+        camera : Framing or None
+            What of the score matrix a lesson wants to be in sight.
         """
         if self.divides:
             snapshot = with_weights_so_far(snapshot)
@@ -141,6 +147,7 @@ class BoardPanel(QWidget):
         if shown is None or _shape(shown) != _shape(snapshot):
             # Another problem: the old view, and a drag of it, mean nothing there.
             self.camera.go(View())
+            self._camera = None
             self._pressed, self._dragging = None, False
             self.unsetCursor()
         stepped = shown is not None and shown.cursor != snapshot.cursor
@@ -148,8 +155,12 @@ class BoardPanel(QWidget):
             self.reads_out = False  # it would lie over what the step does
         self._snapshot, self._row = snapshot, row
         self._follows = self._follows or self._sees_tile()
-        if shown is None or shown.visit != snapshot.visit:
+        if camera != self._camera and camera is not None:
+            self._glide(framing(self._layout_there().shape, camera.rows, camera.keys))
+            self._follows = self._sees_tile()
+        elif shown is None or shown.visit != snapshot.visit:
             self._follow()
+        self._camera = camera
         words = header_choices(snapshot)[0]
         if selected is not None:
             words += f"{DOT}selected: {describe(snapshot, selected)}"
@@ -187,6 +198,16 @@ class BoardPanel(QWidget):
     def view(self) -> View:
         """What part of the score matrix is shown, once the camera has arrived."""
         return self.camera.target
+
+    def frame(self, start: Framing, end: Framing, share: float) -> None:
+        """Show what is in sight at a share of the camera's way; at its end the current tile is."""
+        if self._snapshot is not None:
+            shape = self._layout_there().shape
+            begin, stop = (framing(shape, each.rows, each.keys) for each in (start, end))
+            self.camera.go(between(shape, begin, stop, share))
+            if share >= 1:
+                visit = self._snapshot.visit
+                self.camera.go(following(self._layout_there(), visit.rows, visit.cols))
 
     def zoom_in(self) -> None:
         """Show less, larger, about the middle, but with the current tile where it is followed."""

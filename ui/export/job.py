@@ -14,7 +14,7 @@ from PySide6.QtGui import QImage
 
 from simulator.base.errors import InputError, Mistake, reason, refuse
 from simulator.base.files import clear_stale, part_of, write_atomically
-from simulator.lesson.reader import Lesson
+from simulator.lesson.steps import Lesson
 from simulator.program.playback import Cursor, clamped, end_of_visit
 from simulator.run.trace import Trace
 from ui.export.film import Film, FrameWriter

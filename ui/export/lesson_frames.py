@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
-from simulator.lesson.reader import Lesson, ResolvedStep, resolve_step
-from ui.export.storyboard import Storyboard
-from ui.export.unseen_window import Look, Place, Said, UnseenWindow, WindowFactory, WindowFrames
+from PySide6.QtGui import QImage, QPainter
+
+from simulator.lesson.reader import resolve_step
+from simulator.lesson.steps import Lesson, ResolvedStep
+from simulator.program.playback import eased, moved
+from ui.export.storyboard import Moment, Shot, Storyboard
+from ui.export.unseen_window import (
+    CAMERA_SECONDS,
+    Look,
+    Moving,
+    Place,
+    Said,
+    Sight,
+    UnseenWindow,
+    WindowFactory,
+    WindowFrames,
+)
 from ui.look.lesson_text import FORMATS
 from ui.safety.faults import Errand
+from ui.talk.lesson_player import end_of
 
 R = TypeVar("R")
 
 _NAP = 0.01
+_FADE_SECONDS = 0.4
+"""How long the picture before a step fades."""
 
 
 class LessonFrames(WindowFrames):
     """A lesson as frames; each of its steps is computed when its first frame is needed.
+
+    Ops are seen to move, the camera glides to what a step frames, and the last picture of a step
+    fades into the next. All of that follows from the frame's number.
 
     Parameters
     ----------
@@ -54,27 +76,78 @@ class LessonFrames(WindowFrames):
         self._board = board
         self._head = f"{lesson.title}: " if headed else ""
         self._step: ResolvedStep | None = None
+        self._old: tuple[Shot, QImage] | None = None
+        """The last picture of a step, which fades into the next."""
 
     def __len__(self) -> int:
         return self._board.frames
 
     def key(self, k: int) -> Hashable:
-        """Return the step, the state and whether the answer is shown."""
-        shot = self._board.shot(k)
-        return shot.step, shot.cursor, shot.arrived, shot.revealed
+        """Return the step, the state, what of it moves, and whether the answer is shown."""
+        moment = self._board.moment(k)
+        shot = moment.shot
+        share = moved(moment.phase) if shot.before is not None else 1.0
+        fades = moment.since < _FADE_SECONDS and self._board.shot_before(shot) is not None
+        sight = self._view(moment)
+        glides = sight.share if sight.start != sight.end else 1.0
+        passing = moment.since if fades else None, glides
+        return shot.step, shot.cursor, shot.arrived, shot.revealed, shot.ended, share, passing
 
     def make_ready(self, k: int, look: Look) -> None:
-        """Bring the window to the state of frame `k`."""
-        shot = self._board.shot(k)
+        """Bring the window to the state of frame `k`, and keep what fades over it."""
+        moment = self._board.moment(k)
+        last = self._board.shot_before(moment.shot)
+        if last is None or moment.since >= _FADE_SECONDS:
+            self._old = None
+        elif self._old is None or self._old[0] != last:
+            self._show(Moment(last, 1.0, math.inf), look)
+            picture = QImage(*self.size, QImage.Format.Format_RGB32)
+            with QPainter(picture) as painter:
+                self.unseen.paint(painter)
+            self._old = last, picture
+        self._show(moment, look)
+
+    def paint(self, painter: QPainter, k: int) -> None:
+        """Draw frame `k`."""
+        super().paint(painter, k)
+        if self._old is not None:
+            painter.setOpacity(1 - eased(self._board.moment(k).since / _FADE_SECONDS))
+            painter.drawImage(0, 0, self._old[1])
+            painter.setOpacity(1.0)
+
+    def close(self) -> None:
+        """End the window."""
+        super().close()
+        self._old = None
+
+    def _show(self, moment: Moment, look: Look) -> None:
+        """Bring the window to a moment."""
+        shot = moment.shot
+        step = self._resolved(shot, look)
+        place = Place(
+            step.scenario, shot.cursor, step.row, step.layout, step.panel,
+            step.points if shot.arrived else (), step.choices, self._view(moment),
+        )  # fmt: skip
+        end = None
+        if shot.ended:
+            end = replace(end_of(step, Path(self._lesson.source)), film=True)
+        said = Said(replace(step, title=self._head + step.title), shot.revealed, end)
+        moving = None if shot.before is None else Moving(shot.before, moved(moment.phase))
+        self.unseen.show(place, look, said, moving)
+
+    def _view(self, moment: Moment) -> Sight:
+        """Return what of the score matrix is in sight: on the way from what was before."""
+        steps, number = self._lesson.steps, moment.shot.step
+        step, before = steps[number], steps[number - 1] if number else None
+        share = 1.0 if moment.shot.ended else min(moment.since / CAMERA_SECONDS, 1.0)
+        if before is None or before.scenario != step.scenario or before.layout != step.layout:
+            return Sight(step.camera, step.camera, 1.0)
+        return Sight(before.camera, step.camera, share)
+
+    def _resolved(self, shot: Shot, look: Look) -> ResolvedStep:
         if self._step is None or self._step.number != shot.step:
             self._step = _beside(lambda: resolve_step(self._lesson, shot.step, FORMATS), look)
-        step = self._step
-        points = step.points if shot.arrived else ()
-        place = Place(
-            step.scenario, shot.cursor, step.row, step.layout, step.panel, points, step.choices
-        )
-        said = Said(replace(step, title=self._head + step.title), shot.revealed)
-        self.unseen.show(place, look, said)
+        return self._step
 
 
 def _beside(job: Callable[[], R], look: Look) -> R:

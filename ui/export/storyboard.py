@@ -1,17 +1,24 @@
-"""Which state a frame of a lesson shows: its steps laid out in time, with nothing computed."""
+"""What a frame of a lesson shows: its steps laid out in time, with nothing computed."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 from simulator.base.errors import refuse
 from simulator.lesson.numbers import program_of
-from simulator.lesson.reader import Lesson
 from simulator.lesson.record import word_count
-from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_between
+from simulator.lesson.steps import Lesson
+from simulator.program.playback import (
+    SECONDS_PER_OP,
+    Cursor,
+    follows,
+    path_between,
+    seconds_between,
+)
 from ui.export.timeline import MOST_FRAMES
 from ui.look.units import count_text, plural
 from ui.talk.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
@@ -20,6 +27,8 @@ READING = 2.7
 """Words that are read in a second."""
 SHORTEST = 3.0
 """Least seconds that a caption, or an answer, is shown."""
+END_SECONDS = 5.0
+"""How long the slide is shown after the last step."""
 PLAY_SECONDS = 20.0
 """Most seconds that a step plays."""
 
@@ -40,6 +49,10 @@ class Shot:
         Whether the answer is shown.
     seconds : float
         How long it is shown.
+    before : Cursor or None
+        The state one op earlier, from which it is moved to in this time; None: it stands still.
+    ended : bool
+        Whether it is the slide after the lesson's last step.
     """
 
     step: int
@@ -47,9 +60,30 @@ class Shot:
     arrived: bool
     revealed: bool
     seconds: float
+    before: Cursor | None = None
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """What a frame shows.
+
+    Attributes
+    ----------
+    shot : Shot
+        The picture.
+    phase : float
+        The share of the shot's time that has passed, over 0 and at most 1.
+    since : float
+        Seconds of the film since the step, or the slide after the last one, began.
+    """
+
+    shot: Shot
+    phase: float
+    since: float
+
+
+@dataclass(frozen=True)
 class Storyboard:
     """The frames of a lesson.
 
@@ -71,12 +105,29 @@ class Storyboard:
     frames: int
     steps: int
 
-    def shot(self, k: int) -> Shot:
+    def moment(self, k: int) -> Moment:
         """Return what frame `k` shows."""
         if k + 1 == self.frames:
-            return self.shots[-1]
+            return Moment(self.shots[-1], 1.0, self.frames / self.fps)
         now = (k + 0.5) / self.frames * self.ends[-1]
-        return self.shots[bisect_right(self.ends, now)]
+        place = bisect_right(self.ends, now)
+        shot = self.shots[place]
+        first = self._first[shot.step, shot.ended]
+        begin = self.ends[first - 1] if first else 0.0
+        since = (now - begin) / self.ends[-1] * self.frames / self.fps
+        phase = 1 - (self.ends[place] - now) / shot.seconds
+        return Moment(shot, phase, since)
+
+    def shot_before(self, shot: Shot) -> Shot | None:
+        """Return the last picture before a step, or before the slide; None if it is the first."""
+        first = self._first[shot.step, shot.ended]
+        return self.shots[first - 1] if first else None
+
+    @cached_property
+    def _first(self) -> dict[tuple[int, bool], int]:
+        """The place of the first picture of each step, and of the slide."""
+        places = reversed(list(enumerate(self.shots)))
+        return {(shot.step, shot.ended): place for place, shot in places}
 
     @property
     def words(self) -> str:
@@ -113,6 +164,8 @@ def make_storyboard(
         It would be endless.
     """
     shots = [shot for n in steps for shot in _shots(lesson, n, n == steps.start)]
+    if steps.stop == len(lesson.steps):
+        shots.append(replace(shots[-1], seconds=END_SECONDS, ended=True))
     ends = tuple(accumulate(shot.seconds for shot in shots))
     wanted = length or (pace * len(steps) if pace else ends[-1])
     frames = max(1, round(wanted * fps))
@@ -144,18 +197,21 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
     if start is not None and start != step.cursor:
         program = program_of(step.scenario)
         path = path_between(program, start, step.cursor, most)
+        onwards = list(pairwise((start, *path)))
+        lasts = [seconds_between(program, here, there) / step.pace for here, there in onwards]
         if step.start is None:
-            # The way begins when the previous step has been shown for long enough.
-            pace = min(WALK_SECONDS / (len(path) + 1), SECONDS_PER_OP)
-            way = [(cursor, pace) for cursor in path[:-1]]
+            # The way begins when the previous step has been shown for long enough; the op to which
+            # it leads is seen to happen.
+            pace = min(WALK_SECONDS / len(path), SECONDS_PER_OP / 2)
+            lasts[:-1] = [pace] * (len(path) - 1)
         else:
-            # As long as it plays; its last op lasts into the time to read.
-            onwards = pairwise((start, *path[:-1]))
-            lasts = [seconds_between(program, here, there) for here, there in onwards]
             scale = min(PLAY_SECONDS / (SECONDS_PER_OP + sum(lasts)), 1.0)
-            way = [(start, scale * SECONDS_PER_OP)]
-            way += [(at, scale * seconds) for at, seconds in zip(path, lasts, strict=False)]
-        out = [Shot(number, cursor, False, False, seconds) for cursor, seconds in way]
+            lasts = [scale * seconds for seconds in lasts]
+            out = [Shot(number, start, False, False, scale * SECONDS_PER_OP)]
+        for (here, there), seconds in zip(onwards, lasts, strict=True):
+            by_op = follows(program, here, there)
+            if by_op or there != step.cursor:
+                out.append(Shot(number, there, False, False, seconds, here if by_op else None))
     asked = step.said.question
     out.append(Shot(number, step.cursor, True, False, _reading(step.caption, asked)))
     if asked:

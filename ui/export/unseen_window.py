@@ -6,17 +6,17 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
-from simulator.lesson.places import Pointer
-from simulator.lesson.reader import ResolvedStep
+from simulator.lesson.places import Framing, Pointer
+from simulator.lesson.steps import ResolvedStep
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import Scenario
-from simulator.program.playback import Cursor
+from simulator.program.playback import MOVING, Cursor, Granularity, eased, seconds_to
 from simulator.run.trace import Trace
 from ui.export.writers.widget_svg import paint_widgets
 from ui.look.theme import HALL, hall_scale
@@ -24,6 +24,7 @@ from ui.safety.collector import collect_here
 from ui.safety.faults import raising
 from ui.safety.settings import Settings
 from ui.session.session import Session
+from ui.talk.caption import LessonEnd
 from ui.talk.window import LessonWindow
 from ui.widgets.application import application
 
@@ -36,6 +37,27 @@ WindowFactory = Callable[[Session, Settings], LessonWindow]
 _NAP = 0.0005
 _QUIET = 4
 """Turns of events after the last work: first docks get their places, then scroll bars appear."""
+
+
+CAMERA_SECONDS = 1.2
+"""How long the camera takes from what a step of a lesson frames to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """The camera on its way.
+
+    Attributes
+    ----------
+    start, end : Framing
+        Where it comes from, and where it goes.
+    share : float
+        How much of the time has passed, 0 to 1.
+    """
+
+    start: Framing
+    end: Framing
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +78,8 @@ class Place:
         What is pointed at.
     choices : ChooseTable or None
         What is chosen in panels; None: as in a new window.
+    sight : Sight or None
+        What of the score matrix is in sight; None: all of it.
     """
 
     scenario: Scenario
@@ -65,6 +89,23 @@ class Place:
     panel: str = ""
     points: tuple[Pointer, ...] = ()
     choices: ChooseTable | None = None
+    sight: Sight | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """An op that is being done.
+
+    Attributes
+    ----------
+    before : Cursor
+        The state one op earlier.
+    share : float
+        How much of what moves has been seen, 0 to 1.
+    """
+
+    before: Cursor
+    share: float
 
 
 def picture_size(size: tuple[int, int]) -> QSize:
@@ -84,18 +125,22 @@ class Said:
         The step.
     revealed : bool
         Whether the answer to its question is shown.
+    end : LessonEnd or None
+        What is said instead after the last step, beside what the run has cost.
     """
 
     step: ResolvedStep
     revealed: bool
+    end: LessonEnd | None = None
 
 
 class UnseenWindow:
     """A window that is not on the screen, with its own settings; in the GUI thread.
 
-    Menus are left out; header and transport belong to the picture, and so does the caption of a
-    lesson, as large as in a lecture hall. Nothing moves. Each layout has a new window, because the
-    places of docks depend on what was shown before, and a picture must not.
+    Menus are left out; header and transport belong to the picture of a layout, and a lesson is on
+    the stage, with its caption. Its clock stands still: an op is shown as far as it is asked for.
+    Each layout has a new window, because the places of docks depend on what was shown before, and a
+    picture must not.
 
     Parameters
     ----------
@@ -127,9 +172,15 @@ class UnseenWindow:
         self._trace = trace
         self._window: LessonWindow | None = None
         self._shown: Place | None = None
+        self._moving: Moving | None = None
+        """The op under way in the window."""
+        self._now = 0.0
+        """What the window's clock says."""
         self._refused: list[Exception] = []
 
-    def show(self, place: Place, look: Look, said: Said | None = None) -> None:
+    def show(
+        self, place: Place, look: Look, said: Said | None = None, moving: Moving | None = None
+    ) -> None:
         """Show a state, and wait until it is shown.
 
         Parameters
@@ -140,6 +191,8 @@ class UnseenWindow:
             Called while it waits.
         said : Said, optional
             The caption, for a lesson: in all pictures of a window or in none.
+        moving : Moving, optional
+            How far the op that leads there has got; by default it is done.
 
         Raises
         ------
@@ -147,22 +200,61 @@ class UnseenWindow:
             The scenario or its input cannot be used.
         """
         with raising():
-            self._show(place, look, said)
+            self._show(place, look, said, moving)
 
-    def _show(self, place: Place, look: Look, said: Said | None) -> None:
+    def _show(self, place: Place, look: Look, said: Said | None, moving: Moving | None) -> None:
         window = self._window
         if window is None or window.desk.lent != (place.layout, place.panel):
             window = self._new_window(place, said)
         if said is not None:
             window.lessons.bar.show_step(said.step, said.revealed)
-        if place != self._shown:
-            self._shown = None
-            session = window.session
-            if place.choices is not None:
-                window.docks.choose(place.layout, place.choices)
-            session.show_place(place.scenario, place.cursor, place.row, place.points)
+            if said.end is not None:
+                window.lessons.bar.show_end(said.end)
+        if not self._goes_on(place, moving):
+            self._begin(window, place, look, moving)
+        if moving is not None:
+            self._move(window.session, place, moving)
+        self._moving = moving
+        window.show_costs(said is not None and said.end is not None)
+        sight = place.sight
+        if sight is not None:
+            window.frame(sight.start, sight.end, eased(sight.share))
+
+    def _goes_on(self, place: Place, moving: Moving | None) -> bool:
+        """Return whether the window shows that already, or an earlier moment of the same op."""
+        if replace(place, sight=None) != self._shown:
+            return False
+        if moving is None or self._moving is None:
+            return moving is self._moving
+        return moving.before == self._moving.before and moving.share >= self._moving.share
+
+    def _begin(self, window: LessonWindow, place: Place, look: Look, moving: Moving | None) -> None:
+        """Show a state at rest, or at the beginning of the op that leads to it."""
+        self._shown = self._moving = None
+        session = window.session
+        if place.choices is not None:
+            window.docks.choose(place.layout, place.choices)
+        first = place.cursor if moving is None else moving.before
+        session.motion = False
+        session.show_place(place.scenario, first, place.row, place.points)
+        self._settle(session, look)
+        if moving is not None:
+            session.motion = True
+            session.go(place.cursor)
             self._settle(session, look)
-            self._shown = place
+            self._moving = replace(moving, share=0.0)
+        self._shown = replace(place, sight=None)
+
+    def _move(self, session: Session, place: Place, moving: Moving) -> None:
+        """Let as much time pass in the window as an op takes from one share to another."""
+        assert session.trace is not None
+        assert self._moving is not None
+        lasts = seconds_to(session.trace.program, place.cursor, Granularity.OP)
+        done = [
+            lasts if at >= 1 else at * MOVING * lasts for at in (self._moving.share, moving.share)
+        ]
+        self._now += done[1] - done[0]
+        session.clock.tick()
 
     def _new_window(self, place: Place, said: Said | None) -> LessonWindow:
         self.close()
@@ -170,7 +262,7 @@ class UnseenWindow:
         size = picture_size(self._size)
         settings.text_scale = hall_scale(size.width(), size.height())
         settings.theme, settings.motion = self._theme, False
-        session = Session(self._engine)
+        session = Session(self._engine, now=lambda: self._now)
         session.refused.connect(self._refused.append)
         self._window = window = self._make_window(session, settings)
         window.menuBar().hide()
@@ -242,7 +334,7 @@ class UnseenWindow:
             session.deleteLater()
             self._window.deleteLater()
             QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-            self._window = self._shown = None
+            self._window = self._shown = self._moving = None
 
 
 class WindowFrames(ABC):

@@ -71,7 +71,7 @@ class Clock(QObject):
         self._waits = False
         """Whether the step to the playhead's cursor begins only when its view is shown."""
         self._pace: float | None = None
-        """Most seconds that the step takes, whatever the speed."""
+        """Seconds that the step takes, whatever the speed; None: as many as the speed gives it."""
         self._target: Playhead | None = None
         """Where the playhead will be if the search finds no breakpoint."""
         self._owed = 0.0
@@ -107,7 +107,7 @@ class Clock(QObject):
         cursor : Cursor
             The cursor.
         pace : float, optional
-            Most seconds that a motion to it lasts.
+            Seconds that a motion to it lasts; by default as many as the speed gives it.
         """
         if program is self._program and cursor == self._head.cursor:
             return
@@ -216,7 +216,7 @@ class Clock(QObject):
     def _move(self, passed: float) -> None:
         """Go on with the op under way, to its end at most."""
         lasts = self._lasts
-        speed = max(self.speed, lasts / self._pace) if self._pace else self.speed
+        speed = lasts / self._pace if self._pace else self.speed
         done = min(self._head.done + passed * speed, lasts)
         self._head = replace(self._head, done=done)
 

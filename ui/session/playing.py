@@ -64,7 +64,7 @@ class Playing(QObject):
         raise NotImplementedError
 
     def go(self, cursor: Cursor, seconds: float | None = None) -> None:
-        """Show the nearest existing cursor; a motion to it lasts no longer than `seconds`."""
+        """Show the nearest existing cursor; a motion to it lasts `seconds` if they are said."""
         raise NotImplementedError
 
     def play_on(self, cursor: Cursor, seek: Callable[[], Stop] | None = None) -> None:

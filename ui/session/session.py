@@ -13,7 +13,7 @@ from PySide6.QtGui import QUndoGroup
 
 from kernels.errors import comes_from_device
 from simulator.base.errors import InputError, refuse, safe_text
-from simulator.lesson.places import Pointer
+from simulator.lesson.places import Framing, Pointer
 from simulator.problem.scenario import Scenario, load_scenario, save_scenario
 from simulator.program.playback import (
     Cursor,
@@ -81,6 +81,7 @@ class Session(Playing):
         self._row = 0
         self._cell: Cell | None = None
         self._points: tuple[Pointer, ...] = ()
+        self._camera: Framing | None = None
         self._needs: dict[Need[Any], None] = {}
         self._others: list[Worker] = []
         self._accept: Accept | None = None
@@ -204,7 +205,7 @@ class Session(Playing):
         if self.trace is not None:
             self._cursor = carried(self._cursor, self.trace, trace)
             self._cell = kept_cell(self._cell, trace)
-        self._points = ()
+        self._points, self._camera = (), None
         self._take(trace)
 
     def _take(self, trace: Trace) -> None:
@@ -226,6 +227,7 @@ class Session(Playing):
         row: int,
         points: tuple[Pointer, ...] = (),
         then: Accept = lambda trace: None,
+        camera: Framing | None = None,
     ) -> None:
         """Show a place of a scenario for a lesson; this is not a step that can be undone.
 
@@ -240,12 +242,15 @@ class Session(Playing):
             What is shown of it: the cursor, the explained row, what is pointed at.
         then : callable
             Is given the trace when it is shown.
+        camera : Framing, optional
+            What of the score matrix is in sight.
         """
         self.play(False)
         self.clock.finish()
 
         def accept(trace: Trace) -> None:
             self._cursor, self._row, self._cell, self._points = cursor, row, None, points
+            self._camera = camera
             if trace is self.trace:
                 self._ask()
             else:
@@ -276,7 +281,7 @@ class Session(Playing):
         self.play(False)
         borrowed = self.undo_stack
         self._accept = None
-        self.file, self._points = kept.file, ()
+        self.file, self._points, self._camera = kept.file, (), None
         self._cursor, self._row, self._cell = kept.cursor, kept.row, kept.cell
         self.undo_group.setActiveStack(kept.stack)
         borrowed.deleteLater()
@@ -285,8 +290,8 @@ class Session(Playing):
 
     def point_at_nothing(self) -> None:
         """Show the same without what a lesson pointed at."""
-        if self._points:
-            self._points = ()
+        if self._points or self._camera is not None:
+            self._points, self._camera = (), None
             self._ask()
 
     def attend(self, worker: Worker) -> None:
@@ -301,7 +306,7 @@ class Session(Playing):
         return self._cursor
 
     def go(self, cursor: Cursor, seconds: float | None = None) -> None:
-        """Show the nearest existing cursor; a motion to it lasts no longer than `seconds`."""
+        """Show the nearest existing cursor; a motion to it lasts `seconds` if they are said."""
         if self.trace is not None:
             self._cursor = clamped(self.trace.program, cursor)
             self.clock.follow(self.trace.program, self._cursor, seconds)
@@ -342,7 +347,7 @@ class Session(Playing):
     def _ask(self, seek: Callable[[], Stop] | None = None) -> None:
         """Ask for the view at the cursor, or at the place where playing ends."""
         trace, cursor, row, cell = self.trace, self._cursor, self._row, self._cell
-        needs, points = tuple(self._needs), self._points
+        needs, points, camera = tuple(self._needs), self._points, self._camera
         if trace is None:
             return
         self.clock.follow(trace.program, cursor)
@@ -350,7 +355,7 @@ class Session(Playing):
         def job() -> tuple[Trace, View, tuple[Cursor, Stop] | None]:
             found = (cursor, seek()) if seek else None
             at = found[1].cursor if found else cursor
-            return trace, make_view(trace, at, row, cell, needs, points), found
+            return trace, make_view(trace, at, row, cell, needs, points, camera), found
 
         self._submit("view", job)
 

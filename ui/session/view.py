@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from simulator.lesson.places import Pointer
+from simulator.lesson.places import Framing, Pointer
 from simulator.program.playback import Cursor
 from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Cell, Snapshot
@@ -55,6 +55,8 @@ class View:
         What the visible panels need beyond the snapshot; `model` returns one of them with its type.
     points : tuple of Pointer
         What a lesson points at.
+    camera : Framing or None
+        What of the score matrix a lesson wants to be in sight; None: what the user chose.
     before : Snapshot or None
         The state that was shown before, if the snapshot is one op after it and the motion between
         them is shown; None: the snapshot is shown at once.
@@ -65,6 +67,7 @@ class View:
     cell: Cell | None = None
     models: Mapping[Need[Any], Any] = field(default_factory=dict)
     points: tuple[Pointer, ...] = ()
+    camera: Framing | None = None
     before: Snapshot | None = None
 
     def model(self, need: Need[Model]) -> Model:
@@ -91,10 +94,11 @@ def make_view(
     cell: Cell | None,
     needs: tuple[Need[Any], ...],
     points: tuple[Pointer, ...],
+    camera: Framing | None,
 ) -> View:
     """Compute what is shown at a cursor, in the engine's thread."""
     snapshot = trace.snapshot(at.visit, at.op)
     report = row_report(snapshot, row)
     at_scale(trace.program)  # kept with the run: painters would be long in finding it
     made = {need: need.make(trace, snapshot, report) for need in needs}
-    return View(snapshot, report, cell, made, points)
+    return View(snapshot, report, cell, made, points, camera)

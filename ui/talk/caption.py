@@ -9,7 +9,7 @@ from functools import lru_cache
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QFontMetricsF, QPainter
 
-from simulator.lesson.reader import ResolvedStep
+from simulator.lesson.steps import ResolvedStep
 from ui.look.draw import RIGHT, card, draw_text, mixed, text_width
 from ui.look.flow import Face, Flow, Piece, flow, paint_pieces, width_of
 from ui.look.names import first_that_fits
@@ -95,20 +95,24 @@ class LessonEnd:
         Title of the lesson after it; "" if there is none.
     last : bool
         Whether it was the last of Tilescope's own lessons.
+    film : bool
+        Whether a film says it, in which no key leads anywhere.
     """
 
     lesson: str
     following: str
     last: bool
+    film: bool = False
 
 
 def end_caption(end: LessonEnd) -> Caption:
     """Return what the strip says after the last step of a lesson."""
+    keys = "PgUp goes back to the last step. Ctrl+W leaves the lesson."
+    said = "This was the last lesson." if end.last else ""
     if end.following:
-        said = f"Next: **{end.following}**\n\nPgDn opens it. PgUp goes back to the last step."
-    else:
-        said = "This was the last lesson.\n\n" if end.last else ""
-        said += "PgUp goes back to the last step. Ctrl+W leaves the lesson."
+        said, keys = f"Next: **{end.following}**", "PgDn opens it. PgUp goes back to the last step."
+    if not end.film:
+        said = "\n\n".join(filter(None, (said, keys)))
     return Caption(f"End of lesson: {end.lesson}", said)
 
 

@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from simulator.lesson.reader import ResolvedStep
+from simulator.lesson.steps import ResolvedStep
 from ui.look.draw import card, text_width
 from ui.look.icons import icon
 from ui.look.theme import DARK, Style, growth, stage_scale

@@ -8,7 +8,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError, refuse
-from simulator.lesson.reader import Lesson, ResolvedStep, lesson_after, load_lesson, resolve_step
+from simulator.lesson.reader import lesson_after, load_lesson, resolve_step
+from simulator.lesson.steps import Lesson, ResolvedStep
 from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_between
 from simulator.run.trace import Trace
 from ui.look.layouts import LAYOUT_PANELS
@@ -35,6 +36,13 @@ def load(path: Path) -> Lesson:
         The file cannot be read.
     """
     return load_lesson(path, LAYOUT_PANELS)
+
+
+def end_of(step: ResolvedStep, path: Path) -> LessonEnd:
+    """Return what comes after the last step of the lesson in a file."""
+    following = lesson_after(path)
+    last = following is None and path.parent == LESSONS
+    return LessonEnd(step.lesson, following.title if following else "", last)
 
 
 class LessonPlayer(QObject):
@@ -172,9 +180,7 @@ class LessonPlayer(QObject):
         step = self.step
         if step is None or self.path is None or step.number + 1 < step.count:
             return None
-        following = lesson_after(self.path)
-        last = following is None and self.path.parent == LESSONS
-        return LessonEnd(step.lesson, following.title if following else "", last)
+        return end_of(step, self.path)
 
     def reveal(self, on: bool = True) -> None:
         """Show the answer of the step's question, or hide it."""
@@ -258,7 +264,9 @@ class LessonPlayer(QObject):
         """Show the place of the step."""
         step = self.step
         assert step is not None
-        self.session.show_place(step.scenario, step.cursor, step.row, step.points)
+        self.session.show_place(
+            step.scenario, step.cursor, step.row, step.points, camera=step.camera
+        )
 
     def _walk_from(self, start: Cursor, most: int, longest: float | None) -> None:
         """Show `start`, and move on from there to the place of the step.
@@ -279,10 +287,11 @@ class LessonPlayer(QObject):
             if self.step is step:
                 path = path_between(trace.program, start, step.cursor, most)
                 self._path, self._at = list(path), start
-                self._pace = longest and min(longest / max(len(path), 1), SECONDS_PER_OP / 2)
-                self._clock.start(round(1000 * (self._pace or SECONDS_PER_OP / self.session.speed)))
+                usual = SECONDS_PER_OP / self.session.speed
+                self._pace = longest and min(longest / max(len(path), 1), SECONDS_PER_OP / 2, usual)
+                self._clock.start(round(1000 * (self._pace or usual)))
 
-        self.session.show_place(step.scenario, start, step.row, then=begin)
+        self.session.show_place(step.scenario, start, step.row, then=begin, camera=step.camera)
 
     def _walk(self) -> None:
         """Show one more picture, unless the last one is still to come or the user has left."""
@@ -307,7 +316,9 @@ class LessonPlayer(QObject):
         """Return how long it takes to play the way from a cursor to the current one."""
         trace = self.session.trace
         assert trace is not None
-        return seconds_between(trace.program, before, self._at) / self.session.speed
+        pace = self.step.pace if self.step is not None else 1.0
+        lasts = seconds_between(trace.program, before, self._at)
+        return lasts / (self.session.speed * pace)
 
     def _stop(self) -> None:
         self._clock.stop()

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from simulator.base.assets import ASSETS, LESSONS
 from simulator.base.errors import InputError
-from simulator.lesson.reader import Lesson, ResolvedStep, list_lessons
+from simulator.lesson.reader import list_lessons
+from simulator.lesson.steps import Lesson, ResolvedStep
 from ui.talk.lesson_bar import LessonBar
 from ui.talk.lesson_player import LessonPlayer, load
 from ui.talk.window import LessonWindow

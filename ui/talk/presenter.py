@@ -28,7 +28,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDockWidget, QSizePolicy, QWidget
 from shiboken6 import isValid
 
-from simulator.lesson.reader import ResolvedStep
+from simulator.lesson.steps import ResolvedStep
 from ui.look.theme import Style
 from ui.safety.overrides import guarded
 from ui.talk.awake import Awake
@@ -109,6 +109,8 @@ class Presenter(QObject):
         player.revealed_changed.connect(self._show_speaker_step)
         player.prepared.connect(self._show_speaker_step)
         player.ended_changed.connect(self._show_speaker_step)
+        player.ended_changed.connect(window.stage.show_slide)
+        window.session.playing_changed.connect(window.stage.rest)
         window.actions_by_name["blank"].toggled.connect(self._show_blank)
         self.overlay.changed.connect(self._wake_cursor)
 
@@ -269,22 +271,26 @@ class Presenter(QObject):
     # --- what keys do ---------------------------------------------------------------------
 
     def next(self) -> None:
-        """Go on: to the answer, to the next step, or to the next step of the run."""
+        """Go on: to the answer, to the next step, or in the run, and at its end to its costs."""
         self._leave_field()
-        player = self._window.lessons.player
-        if player.lesson is None:
-            self._window.session.step()
-        else:
+        player, stage = self._window.lessons.player, self._window.stage
+        if player.lesson is not None:
             player.next()
+        elif stage.ended and self._window.session.share >= 1:
+            stage.show_slide(True)
+        else:
+            self._window.session.step()
 
     def back(self) -> None:
         """Go back a step."""
         self._leave_field()
-        player = self._window.lessons.player
-        if player.lesson is None:
-            self._window.session.step(False)
-        else:
+        player, stage = self._window.lessons.player, self._window.stage
+        if player.lesson is not None:
             player.back()
+        elif stage.slide.isVisible():
+            stage.show_slide(False)
+        else:
+            self._window.session.step(False)
 
     def _leave_field(self) -> None:
         field = QApplication.focusWidget()
@@ -519,6 +525,7 @@ class Presenter(QObject):
 
     def _show_step(self, step: ResolvedStep | None) -> None:
         self.overlay.clear()
+        self._window.stage.show_slide(False)
         self._show_speaker_step()
 
     def _show_speaker_step(self) -> None:

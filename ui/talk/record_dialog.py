@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from simulator.base.errors import InputError
 from simulator.lesson.places import Pointer
-from simulator.lesson.reader import Step, parse_lesson
+from simulator.lesson.reader import parse_lesson
 from simulator.lesson.record import (
     TEXTS,
     NewStep,
@@ -32,6 +32,7 @@ from simulator.lesson.record import (
     record_step,
     with_step,
 )
+from simulator.lesson.steps import Step
 from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram
 from simulator.run.cell_values import cell_name

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from simulator.lesson.reader import ResolvedStep
+from simulator.lesson.steps import ResolvedStep
 from ui.look.theme import DARK, Style, palette
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting

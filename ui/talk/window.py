@@ -8,6 +8,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 from simulator.base.errors import InputError
+from simulator.lesson.places import Framing
 from simulator.lesson.tables import ChooseTable
 from ui.look.theme import Style
 from ui.safety.settings import Settings
@@ -76,6 +77,14 @@ class LessonWindow(QMainWindow):
 
     def set_stage(self, on: bool) -> None:
         """Show what an audience sees, without the frames of docks, or the whole window again."""
+        raise NotImplementedError
+
+    def show_costs(self, on: bool) -> None:
+        """Show over the scene what the run has cost, or hide it."""
+        raise NotImplementedError
+
+    def frame(self, start: Framing, end: Framing, share: float) -> None:
+        """Show on the board what is in sight at a share of the camera's way."""
         raise NotImplementedError
 
     def say(self, line: str, kind: Kind = Kind.HINT) -> None:

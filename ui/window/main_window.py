@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 
 from simulator.base.assets import DEMO
 from simulator.base.errors import InputError, safe_text
+from simulator.lesson.places import Framing
 from simulator.program.faults import fault_labels
 from simulator.run.trace import Trace
 from ui.board.panel import BoardPanel
@@ -250,12 +251,13 @@ class MainWindow(LessonWindow):
 
     def _show_view(self, view: View) -> None:
         self.board.show_snapshot(
-            view.snapshot, view.report.row, view.cell, view.points, view.before
+            view.snapshot, view.report.row, view.cell, view.points, view.before, view.camera
         )
         for bar in self._transports:
             if not bar.isHidden():
                 bar.show_snapshot(view.snapshot)
         self.docks.show_view(view)
+        self.stage.show_view(view)
         memory = None if self._blank.isVisible() else self.docks.in_sight(MemoryPanel)
         self.flights.show_motion(memory)
 
@@ -444,6 +446,12 @@ class MainWindow(LessonWindow):
         self.board.divides = on
         if self.session.view is not None:
             self._show_view(replace(self.session.view, before=None))
+
+    def show_costs(self, on: bool) -> None:
+        self.stage.show_slide(on)
+
+    def frame(self, start: Framing, end: Framing, share: float) -> None:
+        self.board.frame(start, end, share)
 
     def set_stage(self, on: bool) -> None:
         self.stage.set(on)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QPoint, QRect, QRectF, QSize
+from PySide6.QtCore import QObject, QPoint, QRect, QRectF, QSize, QTimer
 from PySide6.QtGui import QColor, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from simulator.program.faults import fault_labels
+from simulator.program.playback import last_cursor
 from simulator.run.trace import Trace
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, text_width
 from ui.look.names import first_that_fits
 from ui.look.run_words import engine_words, scenario_words
 from ui.look.theme import DARK, LABEL, Style
+from ui.panels.base import StatePicture
+from ui.panels.compare.costs import Costs, costs_of, paint_costs
 from ui.panels.transport.bar import TransportBar
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.session.view import View
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
 
-_TITLE, _HIGH, _PAD, _GAP = 12.5, 20.0, 10.0, 14.0
+REST_MS = 1800
+"""How long the last state of a run that has played is seen before its costs cover it."""
+_TITLE, _HIGH, _PAD, _GAP = 12.0, 17.5, 10.0, 14.0
 
 
 @guarded
@@ -105,6 +112,8 @@ class Stage(QObject):
         The line above the scene.
     transport : TransportBar
         The transport that lies over the scene.
+    slide : StatePicture
+        What a run has cost, over the whole scene.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -117,6 +126,10 @@ class Stage(QObject):
         self.transport.setObjectName("stage_transport")
         self.transport.setAutoFillBackground(True)
         self.transport.hide()
+        self.slide: StatePicture[Costs] = StatePicture(window, "What it cost", paint_costs)
+        self.slide.hide()
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._rest.timeout.connect(partial(self.show_slide, True))
 
     def set(self, on: bool) -> None:
         """Enter the stage or leave it; sizes of text, and what is off it, come with the style."""
@@ -124,6 +137,7 @@ class Stage(QObject):
             return
         self.on = on
         self.show_transport(False)
+        self.show_slide(False)
         if on:
             self._show_parts()
 
@@ -144,9 +158,47 @@ class Stage(QObject):
         """Take theme and text scale."""
         self.title.set_style(style)
         self.transport.set_style(style)
+        self.slide.style_now = style
+        self.slide.update()
         if not self.on and not self.title.isHidden():
             # Not before: in the letters of the stage, these parts might be higher than the screen.
             self._show_parts()
+
+    # --- what a run has cost ----------------------------------------------------------------
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run that is shown has been done to its end."""
+        view = self._window.session.view
+        return view is not None and view.snapshot.cursor == last_cursor(view.snapshot.program)
+
+    def show_slide(self, on: bool) -> None:
+        """Show over the scene what the run has cost, or hide it."""
+        self._rest.stop()
+        view = self._window.session.view
+        if on and self.on and view is not None:
+            self.slide.state = costs_of(view.snapshot.program)
+            self.place()
+            self.slide.show()
+            self.slide.raise_()
+            self.slide.update()
+        else:
+            self.slide.hide()
+
+    def show_view(self, view: View) -> None:
+        """Hide the slide where a run goes on."""
+        if not self._window.lessons.player.ended and self.slide.isVisible() and not self.ended:
+            self.show_slide(False)
+
+    def rest(self, playing: bool) -> None:
+        """Show the slide a moment after a run has played to its end, outside of lessons."""
+        lesson = self._window.lessons.player.lesson
+        if self.on and not playing and lesson is None and self.ended:
+            self._rest.start()
+        else:
+            self._rest.stop()
+
+    # --- transport ----------------------------------------------------------------------------
 
     def show_transport(self, on: bool) -> None:
         """Show the transport over the scene, or hide it."""
@@ -160,7 +212,7 @@ class Stage(QObject):
             bar.hide()
 
     def place(self) -> None:
-        """Put the transport above the caption of a lesson, or at the lower end."""
+        """Put slide and transport above the caption of a lesson, or at the lower end."""
         window, bar = self._window, self.transport
         high = bar.sizeHint().height()
         caption = window.lessons.bar
@@ -168,6 +220,8 @@ class Stage(QObject):
         if caption.isVisibleTo(window):
             low = caption.mapTo(window, QPoint()).y()
         bar.setGeometry(QRect(0, low - high, window.width(), high))
+        top = self.title.mapTo(window, QPoint(0, self.title.height())).y()
+        self.slide.setGeometry(QRect(0, top, window.width(), low - top))
 
     def holds(self, place: QPoint) -> bool:
         """Return whether the pointer, at a place of the screen, is on the transport."""

@@ -6,8 +6,9 @@ from simulator import InputError
 from simulator.base.limits import LESSON_STEPS, PLACEHOLDERS, TEXT_LETTERS
 from simulator.lesson.expressions import fill, placeholders, replaced
 from simulator.lesson.numbers import Numbers
-from simulator.lesson.reader import Lesson, parse_lesson, resolve_step
+from simulator.lesson.reader import parse_lesson, resolve_step
 from simulator.lesson.record import word_count
+from simulator.lesson.steps import Lesson
 from simulator.program.playback import first_cursor
 from ui.look.lesson_text import FORMATS
 

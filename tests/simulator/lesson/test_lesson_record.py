@@ -13,10 +13,7 @@ from simulator.base.assets import LESSONS
 from simulator.code.paper import PAPERS
 from simulator.lesson import record as lesson_record
 from simulator.lesson.places import Pointer
-from simulator.lesson.reader import (
-    load_lesson,
-    parse_lesson,
-)
+from simulator.lesson.reader import load_lesson, parse_lesson
 from simulator.lesson.record import (
     NewStep,
     is_shipped,

@@ -343,8 +343,11 @@ def test_tiles_that_were_dropped_are_spoken_of_where_there_are_some() -> None:
         program = demo(name).program
         heads = [program.visit(index).head for index in range(min(len(program), 60))]
         for index, head in enumerate(heads):
-            said = " ".join(caption_phrases(demo(name).snapshot(index), 80))
-            assert ("used and dropped" in said) == (head in heads[:index]), (name, index)
+            snapshot = demo(name).snapshot(index)
+            said = " ".join(caption_phrases(snapshot, 80))
+            ended = snapshot.so_far is not None
+            assert ("used and dropped" in said) == (head in heads[:index] and not ended), index
+            assert ("final weights" in said) == ended, (name, index)
 
 
 # --- colours ----------------------------------------------------------------------------------

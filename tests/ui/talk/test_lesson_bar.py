@@ -10,7 +10,8 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from simulator.lesson.reader import ResolvedStep, list_lessons, load_lesson, resolve_step
+from simulator.lesson.reader import list_lessons, load_lesson, resolve_step
+from simulator.lesson.steps import ResolvedStep
 from ui.look.lesson_text import FORMATS
 from ui.look.theme import DARK, THEMES, Style, load_fonts
 from ui.talk.caption import (

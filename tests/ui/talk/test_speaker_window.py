@@ -8,7 +8,8 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from simulator.base.assets import LESSONS
-from simulator.lesson.reader import ResolvedStep, list_lessons, load_lesson, resolve_step
+from simulator.lesson.reader import list_lessons, load_lesson, resolve_step
+from simulator.lesson.steps import ResolvedStep
 from ui.look.lesson_text import FORMATS
 from ui.look.theme import THEMES, Style
 from ui.talk.caption import LessonEnd, caption_layout, end_caption

@@ -96,7 +96,7 @@ def _mistake(error: ErrorDetails, root: type[BaseModel]) -> Mistake:
         return Mistake("input.head", shown(value), expected)
     if kind == "missing":
         value = None  # pydantic gives the whole table
-    expected = _EXPECTED.get(kind, error["msg"]).format(**context)
+    expected = _EXPECTED[kind].format(**context) if kind in _EXPECTED else error["msg"]
     return Mistake(".".join(parts), shown(value), expected.replace("'", '"'))
 
 

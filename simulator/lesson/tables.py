@@ -129,7 +129,8 @@ class CameraTable(Table):
     @model_validator(mode="after")
     def _one(self) -> CameraTable:
         if self.everything == (self.tile is not None):
-            raise PydanticCustomError("camera", '"all", or { tile = [i, j], tiles = 3 }')
+            words = {"words": '"all", or { tile = [i, j], tiles = 3 }'}
+            raise PydanticCustomError("camera", "{words}", words)
         return self
 
 

@@ -2,7 +2,9 @@
 
 import pytest
 
+from simulator.lesson.places import Framing
 from simulator.lesson.reader import parse_lesson
+from simulator.lesson.steps import Step
 
 
 def test_choices_stay_until_another_is_made() -> None:
@@ -33,6 +35,49 @@ def test_choices_that_no_panel_has_are_told(choice: str, expected: str) -> None:
     lesson = parse_lesson(text, "x.md")
     assert lesson.steps == ()
     assert str(lesson.mistakes[0]).startswith(f"x.md:8: {expected}")
+
+
+def framed(*steps: str) -> list[Step]:
+    text = '+++\ntitle = "x"\n+++\n' + "".join(
+        f"\n## {n}\n\n```toml step\n{keys}\n```\n" for n, keys in enumerate(steps)
+    )
+    lesson = parse_lesson(text)
+    assert [str(mistake) for mistake in lesson.mistakes] == []
+    return list(lesson.steps)
+
+
+def test_the_camera_stays_until_another_step_or_scenario_moves_it() -> None:
+    steps = framed(
+        'scenario = "flash2"\ncamera = { tile = [1, 2], tiles = 2 }', "", 'camera = "all"',
+        "camera = { tile = [0, 0] }", 'scenario = "causal"',
+    )  # fmt: skip
+    near = Framing((1.5 * 4 - 4, 1.5 * 4 + 4), (2.5 * 3 - 3, 2.5 * 3 + 3))  # Br = 4, Bc = 3
+    whole = Framing((0, 13), (0, 13))
+    assert [step.camera for step in steps[:3]] == [near, near, whole]
+    assert steps[3].camera.rows == (2 - 6, 2 + 6)
+    assert steps[4].camera == Framing((0, 64), (0, 64))
+
+
+def test_a_pace_is_of_one_step() -> None:
+    assert [step.pace for step in framed('scenario = "flash2"\npace = 0.5', "")] == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("pace = 0", "pace = 0: expected at least 0.1"),
+        ("pace = 21", "pace = 21: expected at most 20"),
+        ('camera = "near"', 'camera = "near": expected'),
+        ("camera = {}", "camera"),
+        ("camera = { tile = [0, 0], tiles = 0 }", "camera.tiles = 0: expected at least 1"),
+        ("camera = { tile = [9, 0] }", "camera.tile = [9, 0]: expected a tile of 4 x 5"),
+    ],
+)
+def test_pace_and_camera_that_cannot_be_are_told(keys: str, expected: str) -> None:
+    text = f'+++\ntitle = "x"\n+++\n\n## A\n\n```toml step\nscenario = "flash2"\n{keys}\n```\n'
+    lesson = parse_lesson(text, "x.md")
+    assert lesson.steps == ()
+    assert f": {expected}" in str(lesson.mistakes[0])
 
 
 def test_tokens_are_from_one_to_a_million() -> None:

@@ -42,6 +42,31 @@ def test_at_the_end_every_row_sums_to_1() -> None:
     np.testing.assert_allclose(np.nansum(now.so_far, axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
+@pytest.mark.parametrize("mask", [{}, {"causal": True}])
+def test_they_are_shown_where_all_rows_that_were_begun_are_done(
+    algorithm: str, mask: dict[str, Any]
+) -> None:
+    trace = trace_of(scenario(algorithm, mask=mask, **SHAPE))
+    o = trace.output
+    ends = 0
+    for visit in range(len(trace.program)):
+        for op in range(len(trace.program.ops(visit))):
+            now = trace.snapshot(visit, op)
+            assert now.head is not None
+            begun = ~np.isnan(now.head.m) & np.isfinite(now.head.m)
+            # What O is once its last tile has been added and divided, and not before.
+            done = now.cursor.op + 1 == len(now.ops) and np.allclose(
+                now.head.o[begun], o[now.visit.head][begun], rtol=1e-4, atol=1e-6
+            )
+            if now.so_far is not None:
+                ends += 1
+                assert done
+                assert now.completes
+    assert now.so_far is not None
+    assert ends == (1 if not now.launch.by_rows else now.program.workload.grid.Tr)
+
+
 @pytest.mark.parametrize("algorithm", ["naive", "split-kv"])
 def test_where_p_is_divided_already_or_sums_are_of_splits_there_are_none(algorithm: str) -> None:
     now = trace_of(scenario(algorithm, **SHAPE)).snapshot(2)

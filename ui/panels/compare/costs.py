@@ -16,7 +16,7 @@ from ui.look.theme import LABEL, Style
 from ui.look.units import LAUNCH, bytes_text, count_text, factor_text, time_text
 from ui.panels.compare.words import title
 
-_HEAD, _NAME, _FACTOR = 17.0, 13.0, 40.0
+_HEAD, _NAME, _FACTOR = 17.0, 13.0, 38.0
 _BAR, _ROW, _PAD, _GAP = 22.0, 76.0, 22.0, 12.0
 
 

@@ -1,0 +1,232 @@
+"""The stage: one scene without frames, letters for the last row, costs at the end, a camera."""
+
+import re
+
+import pytest
+from PySide6.QtCore import QBuffer, QByteArray, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QTabBar
+
+from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.lesson.reader import load_lesson
+from simulator.program.playback import last_cursor
+from simulator.run.trace import simulate
+from simulator.study.compare import comparison_of
+from ui.app.windows import new_window
+from ui.export.lesson_frames import LessonFrames
+from ui.export.storyboard import handout
+from ui.look.layouts import LAYOUT_PANELS
+from ui.look.theme import DARK, STAGE_LABEL, Style
+from ui.look.units import bytes_text
+from ui.panels.compare.costs import costs_of, paint_costs
+from ui.widgets.application import application
+from ui.window.main_window import MainWindow
+
+TELLING = ("05-online-softmax", "06-flash-attention-1", "08-tiles-and-sram")
+"""Lessons without controls in their panels, and of so few tokens that each has a line."""
+
+
+@pytest.fixture
+def talk(open_window, monkeypatch, qapp):
+    """A window in a talk, without a lesson."""
+    monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
+    window = open_window(size=(1200, 760))
+    window.presenter.start()
+    qapp.processEvents()
+    yield window
+    window.presenter.end()
+    qapp.processEvents()
+
+
+def press(window: MainWindow, key: Qt.Key) -> None:
+    QTest.keyClick(window.windowHandle(), key)
+    QApplication.processEvents()
+    window.session.settle()
+
+
+# --- letters ----------------------------------------------------------------------------------
+
+
+def letters(frames: LessonFrames, k: int) -> dict[float, set[str]]:
+    """Return the sizes of letters in a picture, each with what is written in it."""
+    size, data = QSize(*frames.size), QByteArray()
+    buffer = QBuffer(data)
+    buffer.open(QBuffer.OpenModeFlag.WriteOnly)
+    drawing = QSvgGenerator()
+    drawing.setOutputDevice(buffer)
+    drawing.setSize(size)
+    drawing.setViewBox(QRect(0, 0, size.width(), size.height()))
+    with QPainter(drawing) as painter:
+        frames.paint(painter, k)
+    found: dict[float, set[str]] = {}
+    written = re.finditer(r'<text[^>]*font-size="([\d.]+)"[^>]*>([^<]+)<', bytes(data).decode())
+    for letter in written:
+        found.setdefault(float(letter[1]), set()).add(letter[2].strip())
+    return found
+
+
+@pytest.mark.parametrize("name", TELLING)
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (3840, 2160)], ids=str)
+def test_the_last_row_reads_every_label(name, size) -> None:
+    application()
+    lesson = load_lesson(LESSONS / f"{name}.md", LAYOUT_PANELS)
+    frames = LessonFrames(
+        lesson, handout(lesson, range(len(lesson.steps))), "dark", size, new_window
+    )
+    try:
+        for k in range(0, len(frames), 2):
+            found = letters(frames, k)
+            assert sum(map(len, found.values())) > 20
+            assert {
+                of: words for of, words in found.items() if of < STAGE_LABEL * size[1] - 1
+            } == {}
+    finally:
+        frames.close()
+
+
+# --- one scene --------------------------------------------------------------------------------
+
+
+def test_nothing_is_left_of_frames_and_all_of_it_comes_back(talk, qapp) -> None:
+    def frames() -> list[int]:
+        # Qt puts the bar of a place with one dock far outside.
+        bars = [bar for bar in talk.findChildren(QTabBar) if bar.parent() is talk and bar.x() >= 0]
+        docks = [dock for _, dock in talk.docks if not dock.visibleRegion().isEmpty()]
+        return [bar.height() for bar in bars if bar.isVisible()] + [
+            dock.titleBarWidget().height() for dock in docks
+        ]
+
+    QTest.qWait(200)
+    assert frames()
+    assert set(frames()) == {0}
+    assert talk.stage.title.isVisible()
+    assert not talk.header.isVisible()
+    assert "NumPy" in talk.stage.title.accessibleName()
+    talk.presenter.end()
+    QTest.qWait(300)
+    assert min(frames()) > 10
+    assert talk.header.isVisible()
+    assert not talk.stage.title.isVisible()
+    assert talk.transport.isVisible()
+
+
+def test_the_transport_comes_with_the_pointer_and_goes_when_it_rests(talk, qapp) -> None:
+    stage = talk.stage
+    assert not talk.transport.isVisible()
+    assert not stage.transport.isVisible()
+    QTest.mouseMove(talk.windowHandle(), QPoint(300, 200))
+    qapp.processEvents()
+    assert stage.transport.isVisible()
+    assert not stage.transport.geometry().isEmpty()
+    talk.session.step()
+    talk.session.settle()
+    assert stage.transport.scrubber.snapshot.cursor == talk.session.cursor
+    talk.presenter._hide_cursor()
+    assert not stage.transport.isVisible()
+
+
+# --- what it cost -----------------------------------------------------------------------------
+
+
+def test_costs_are_those_of_the_comparison() -> None:
+    program = simulate(SCENARIOS / "flash2.toml").program
+    costs = costs_of(program)
+    totals = comparison_of(program).totals
+    assert [row.asked for row in costs.rows] == [bytes_text(t.counters.bytes) for t in totals]
+    assert max(row.share for row in costs.rows) == 1
+    (own,) = (row for row in costs.rows if row.shown)
+    assert own.name == program.algorithm.title
+    assert costs.factor
+    base = costs_of(comparison_of(program).programs[totals[0].algorithm])
+    assert base.factor == ""
+    for each in (costs, base):
+        image = QImage(1280, 520, QImage.Format.Format_RGB32)
+        image.fill(0)
+        with QPainter(image) as painter:
+            paint_costs(painter, each, Style(DARK, 1.6), image.rect().toRectF())
+        assert len({image.pixel(x, y) for x in range(0, 1280, 7) for y in range(0, 520, 7)}) > 3
+
+
+def test_at_the_end_of_a_run_a_key_shows_what_it_cost(talk) -> None:
+    session, stage = talk.session, talk.stage
+    session.last()
+    session.settle()
+    assert not stage.slide.isVisible()
+    press(talk, Qt.Key.Key_PageDown)
+    assert stage.slide.isVisible()
+    assert stage.slide.state == costs_of(session.trace.program)
+    press(talk, Qt.Key.Key_PageUp)
+    assert not stage.slide.isVisible()
+    assert session.cursor == last_cursor(session.trace.program)
+    press(talk, Qt.Key.Key_PageDown)
+    press(talk, Qt.Key.Key_Home)
+    assert not stage.slide.isVisible()  # the run goes on elsewhere
+
+
+def test_the_end_of_a_lesson_shows_it_and_the_next_lesson_does_not(talk) -> None:
+    path = LESSONS / "07-flash-attention-2.md"
+    talk.lessons.player.open(path, len(load_lesson(path).steps) - 1)
+    talk.session.settle()
+    assert not talk.stage.slide.isVisible()
+    press(talk, Qt.Key.Key_PageDown)
+    assert talk.lessons.player.ended
+    assert talk.stage.slide.isVisible()
+    press(talk, Qt.Key.Key_PageDown)
+    assert talk.lessons.player.path != path
+    assert not talk.stage.slide.isVisible()
+
+
+# --- camera -----------------------------------------------------------------------------------
+
+FRAMED = """\
++++
+title = "Framed"
++++
+
+## All
+
+```toml step
+scenario = "real-scale"
+at = { tile = [512, 100] }
+```
+
+Half a million tiles.
+
+## Near
+
+```toml step
+camera = { tile = [512, 100], tiles = 4 }
+```
+
+One of them.
+
+## Back
+
+```toml step
+camera = "all"
+```
+
+All again.
+"""
+
+
+def test_a_step_moves_the_camera_and_the_next_moves_it_back(open_window, tmp_path) -> None:
+    path = tmp_path / "framed.md"
+    path.write_text(FRAMED, encoding="utf-8")
+    window = open_window(size=(1200, 760))
+    window.lessons.player.open(path)
+    window.session.settle()
+    board = window.board
+    assert board.view.zoom == 1
+    seen = []
+    for _ in range(2):
+        window.lessons.player.next()
+        window.session.settle()
+        seen.append(board.view)
+    near, back = seen
+    assert near.zoom == pytest.approx(256)
+    assert near.y < 512.5 * 128 < near.y + 131_072 / near.zoom
+    assert near.x < 100.5 * 128 < near.x + 131_072 / near.zoom
+    assert back.zoom == 1

@@ -140,6 +140,7 @@ class ChooseTable(Table):
     quantity: Literal["variance", "entropy", "gradient"] | None = None
     model: Annotated[str, AfterValidator(_known_model)] | None = None
     tokens: Annotated[int, Field(ge=1, le=2**20)] | None = None
+    memory: Literal["plain", "scale", "tilted"] | None = None
 
 
 class StepTable(Table):

@@ -59,6 +59,17 @@ class Gpu:
         return self.smem_kib * KIB
 
     @property
+    def register_bytes(self) -> int | None:
+        """Registers of one multiprocessor in bytes; None for a GPU that is not of NVIDIA's.
+
+        References
+        ----------
+        NVIDIA, CUDA C++ Programming Guide, table "Technical specifications per compute capability":
+        64 Ki registers of 32 bits per multiprocessor, from 5.0 to 12.x.
+        """
+        return 64 * KIB * 4 if self.capability else None
+
+    @property
     def memory_bytes(self) -> int:
         """Device memory in bytes."""
         return self.memory_gb * GB

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.program.tensors import TensorSpec
 
 
@@ -46,6 +47,19 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
 def _partial_bytes(w: Workload, spec: TensorSpec) -> int:
     """Return the bytes of a float32 tensor that one launch writes and the next one reads."""
     return STATISTIC_WIDTH * w.heads * prod(w.sizes[axis] for axis in spec.axes)
+
+
+def stored_bytes(w: Workload, tensors: Iterable[str]) -> dict[str, int]:
+    """Return how large some tensors are in HBM, all heads of each."""
+    b, algorithm = w.width, algorithm_of(w)
+    widths = {name: b for name in ("Q", "K", "V", "S", "P")}
+    widths["O"] = STATISTIC_WIDTH if algorithm.normalises_each_tile else b
+    return {
+        name: widths.get(name, STATISTIC_WIDTH)
+        * (w.kv_heads if name in ("K", "V") else w.heads)
+        * prod(w.sizes[axis] for axis in TENSORS[name].axes)
+        for name in tensors
+    }
 
 
 def floor_bytes(w: Workload) -> int:

@@ -129,7 +129,7 @@ def _paint_tile(
     painter.setBrush(QColor(0, 0, 0, 90))
     painter.drawRect(tile.box.translated(lift, lift))
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
-    sheet = _picture(tile.move, motion, style)
+    sheet = tile_sheet(tile.move, motion, style)
     if sheet is None:
         painter.fillRect(tile.box, mixed(style.theme.empty, colour, 0.5))
     else:
@@ -187,7 +187,7 @@ def _apart(one: QRectF, other: QRectF) -> tuple[float, float]:
     return gap.x(), gap.y()
 
 
-def _picture(move: Move, motion: Motion, style: Style) -> Sheet | None:
+def tile_sheet(move: Move, motion: Motion, style: Style) -> Sheet | None:
     """Return the tile's own heat map; None for what has no numbers of its own to show."""
     values = _values(move, motion)
     if values is None or not np.isfinite(values).any():

@@ -16,6 +16,7 @@ from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.view import Model, View
+from ui.widgets.choice_bar import PlotBar
 
 State = TypeVar("State")
 SMALLEST = QSize(320, 150)
@@ -62,6 +63,11 @@ class Panel(QWidget, Generic[Model]):
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen; most panels have nothing to choose."""
+
+    @property
+    def title_bar(self) -> PlotBar | None:
+        """Choices that stand in the title of the dock; most panels have theirs inside, or none."""
+        return None
 
     def clear(self, painter: QPainter) -> None:
         """Paint the background of a panel."""

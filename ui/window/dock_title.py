@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPaintEvent
+from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QToolButton, QWidget
 
 from ui.look.draw import LEFT, draw_text, text_width
@@ -11,9 +13,12 @@ from ui.look.icons import icon
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.widgets.choice_bar import PlotBar
 from ui.widgets.sheet import set_sheet
 
 _HIGH, _PAD, _BUTTON, _ICON = 26.0, 10.0, 20.0, 14.0
+_BAR = 0.92
+"""Size of choices in a title, as a share of their size in a panel."""
 
 
 @guarded
@@ -34,6 +39,7 @@ class DockTitle(QWidget):
         self.style_now = Style(DARK)
         self._stage = False
         """Whether an audience sees the window: then only a floating dock has a title."""
+        self._bar: PlotBar | None = None
         self.setObjectName("dock_title")
         self._row = QHBoxLayout(self)
         self._row.addStretch(1)
@@ -52,9 +58,34 @@ class DockTitle(QWidget):
         self._row.addWidget(button)
         return button
 
+    def hold(self, bar: PlotBar | None) -> None:
+        """Show a panel's choices before the two buttons."""
+        self._bar = bar
+        if bar is not None:
+            self._row.insertWidget(1, bar)
+            bar.show()
+            self.set_style(self.style_now)
+
+    def _fit_bar(self) -> None:
+        """Let the choices be as wide as their words, short ones in a narrow dock."""
+        if self._bar is not None:
+            buttons = self._bar.shown()
+            room = max(0.55 * self.width(), 1.0)
+            height = self._bar.arrange(room)
+            right = max(button.geometry().right() for button in buttons) + 1
+            gap = round(self.style_now.px(4))
+            self._bar.setFixedSize(right + gap, min(height, self.height()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_bar()
+
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self.style_now = style
+        if self._bar is not None:
+            self._bar.set_style(replace(style, scale=_BAR * style.scale))
+            self._fit_bar()
         px, theme = style.px, style.theme
         self._row.setContentsMargins(0, 0, round(px(6)), 0)
         self._row.setSpacing(round(px(2)))
@@ -104,7 +135,8 @@ class DockTitle(QWidget):
             painter.fillRect(self.rect(), QColor(theme.panel))
             line = round(px(1))
             painter.fillRect(0, self.height() - line, self.width(), line, QColor(theme.border))
-            place = QRectF(px(_PAD), 0, self.float_button.x() - 2 * px(_PAD), self.height() - line)
+            end = (self._bar or self.float_button).x()
+            place = QRectF(px(_PAD), 0, end - 2 * px(_PAD), self.height() - line)
             font = style.text_font(12 if self._tabbed() else 13)
             words = self.words
             if not self._tabbed() or text_width(font, words) <= place.width():

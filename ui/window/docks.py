@@ -58,7 +58,7 @@ class Docks(QObject):
         self._session = session
         self._style: Style | None = None
         self._panels: dict[str, Panel[Any]] = {}
-        self._titles: list[DockTitle] = []
+        self._titles: dict[str, DockTitle] = {}
         self._styled: dict[str, Style] = {}
         self._seen: set[str] = set()
         self._fed = False
@@ -82,7 +82,7 @@ class Docks(QObject):
         dock.setToolTip(spec.tip)
         title = DockTitle(dock)
         dock.setTitleBarWidget(title)
-        self._titles.append(title)
+        self._titles[spec.name] = title
         toggle = dock.toggleViewAction()
         toggle.setToolTip(spec.tip)
         toggle.setShortcut(QKeySequence(spec.key))
@@ -126,6 +126,7 @@ class Docks(QObject):
             panel.set_stage(self._stage)
             self._restyle(name)
             self.by_name[name].setWidget(panel)
+            self._titles[name].hold(panel.title_bar)
             panel.show()  # a dock in sight does not do so by itself
         return self._panels[name]
 
@@ -183,7 +184,7 @@ class Docks(QObject):
         """Take theme and text scale."""
         self._style = style
         self.sizes.scale = style.scale
-        for title in self._titles:
+        for title in self._titles.values():
             title.set_style(style)
         for name in self._seen:
             self._restyle(name)

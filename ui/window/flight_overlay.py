@@ -10,9 +10,7 @@ from simulator.program.playback import moved
 from simulator.run.motion import Motion
 from ui.board.flights import Berths, in_flight, paint_flights
 from ui.board.panel import BoardPanel
-from ui.panels.base import inside_margins
 from ui.panels.memory.panel import MemoryPanel
-from ui.panels.memory.places import memory_berths
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 
@@ -86,7 +84,7 @@ class FlightOverlay(QWidget):
         if memory is None or motion is None:
             return None
         by = QPointF(memory.mapTo(self._window, QPoint(0, 0))) - self._origin()
-        places = memory_berths(motion, memory.style_now, inside_margins(memory))
+        places = memory.berths(motion)
         return {name: (a.translated(by), b.translated(by)) for name, (a, b) in places.items()}
 
     def paintEvent(self, event: QPaintEvent) -> None:

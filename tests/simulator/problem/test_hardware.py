@@ -48,6 +48,8 @@ def test_sizes_of_a_gpu_in_bytes():
     assert gpu.name == "H100-SXM"
     assert gpu.smem_bytes == 232_448  # 227 KiB
     assert gpu.memory_bytes == 80_000_000_000
+    assert gpu.register_bytes == 262_144  # 64 Ki of 4 bytes
+    assert gpus()["MI300X"].register_bytes is None
 
 
 @pytest.mark.parametrize("name", gpus())

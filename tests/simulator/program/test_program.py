@@ -18,7 +18,7 @@ from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.state import Move, State
 from simulator.program.tile_program import Cost, Launch, Visit
-from simulator.program.traffic import compulsory_bytes, floor_bytes
+from simulator.program.traffic import compulsory_bytes, floor_bytes, stored_bytes
 from simulator.run.trace import tile_counts
 from tests.helpers.runs import (
     ALGORITHMS,
@@ -304,6 +304,29 @@ def test_compulsory_bytes_are_the_distinct_ones_of_each_launch(chosen: Scenario)
     assert compulsory_bytes(w) <= program.totals.bytes
     if not w.mask.hides:
         assert floor_bytes(w) <= compulsory_bytes(w)
+
+
+@given(scenarios(longest=12))
+def test_stored_bytes_are_all_elements_that_a_run_may_touch(chosen: Scenario) -> None:
+    program = program_of(chosen)
+    w = program.workload
+    touched = {
+        element
+        for index in range(len(program))
+        for op in program.ops(index)
+        for move in op.moves
+        for element in elements(move)
+    }
+    length = {"Q": w.head_dim, "K": w.head_dim, "V": w.value_dim, "O": w.value_dim}
+    length["O_partial"] = w.value_dim
+    stored = stored_bytes(w, program.tensors)
+    assert list(stored) == list(program.tensors)
+    for tensor in program.tensors:
+        mine = length.get(tensor, 1) * width(w, tensor)
+        found = mine * sum(element[0] == tensor for element in touched)
+        assert found <= stored[tensor]
+        if not w.mask.hides:
+            assert found == stored[tensor]
 
 
 @given(scenarios())

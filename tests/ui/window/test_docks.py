@@ -179,3 +179,29 @@ def test_a_dock_may_be_dragged_while_the_layout_changes(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["True", "False"] * 12
+
+
+def test_the_title_of_a_dock_holds_the_choices_of_its_panel(open_window, qapp):
+    window = open_window("causal", (1280, 720))
+    window.desk.take("memory")
+    qapp.processEvents()
+    title, memory = window.docks["memory"].titleBarWidget(), window.docks.panel("memory")
+    assert memory.title_bar.window() is window
+    before = title.height()
+    for scale in (1.0, 1.5, 2.0):
+        window.settings.text_scale = scale
+        window.apply_style()
+        qapp.processEvents()
+        bar = memory.title_bar
+        assert title.rect().contains(bar.geometry())
+        right = 0
+        for button in bar.shown():
+            assert bar.rect().contains(button.geometry())
+            assert button.x() >= right
+            right = button.geometry().right()
+        assert bar.geometry().right() < title.float_button.x()
+    assert title.height() > before
+    sweep = window.docks["sweep"].titleBarWidget()
+    assert sweep.float_button.parent() is sweep
+    bar.buttons["memory", "tilted"].click()
+    assert memory.shown == "tilted"

@@ -160,6 +160,11 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
     )
 
 
+def requested(model: MemoryModel) -> str:
+    """Return in words what has been requested so far."""
+    return f"requested: read {bytes_text(model.read)}  ·  written {bytes_text(model.written)}"
+
+
 def _joined(chips: Sequence[Chip], tensors: Collection[str], *names: str) -> tuple[Chip, ...]:
     """Return the chips with some of them as one: they come and go together."""
     rest = [chip for chip in chips if chip.tensor not in tensors]

@@ -22,6 +22,7 @@ from ui.panels.memory.model import (
     TensorTraffic,
     comparison,
     memory_model,
+    requested,
 )
 from ui.panels.memory.places import (
     LEGEND,
@@ -29,6 +30,7 @@ from ui.panels.memory.places import (
     MemoryLayout,
     legend_widths,
     memory_layout,
+    short_name,
     slot_place,
     title_row,
 )
@@ -120,11 +122,7 @@ def _paint_still(
     if not model.lanes:
         _paint_quiet_lane(painter, layout)
     _paint_figures(painter, model, layout)
-    font = layout.style.text_font(11)
-    scale = None if baseline_bytes is None else at_scale(snapshot.program)
-    texts = comparison(model.run, baseline_bytes, scale, snapshot.program.workload.algorithm)
-    text = first_that_fits(texts, layout.footer.width(), font)
-    draw_text(painter, layout.footer, text, font, layout.style.theme.muted, CENTRE)
+    paint_whole_run(painter, snapshot, layout.style, layout.footer, baseline_bytes)
 
 
 def _paint_lanes(
@@ -136,7 +134,19 @@ def _paint_lanes(
         paint_lane(painter, lane, layout.style, place, way)
 
 
-def _paint_ground(
+def paint_whole_run(
+    painter: QPainter, snapshot: Snapshot, style: Style, place: QRectF, baseline_bytes: int | None
+) -> None:
+    """Write what the whole run requests, and the baseline if its bytes are given."""
+    program, font = snapshot.program, style.text_font(11)
+    scale = None if baseline_bytes is None else at_scale(program)
+    run = program.totals.bytes
+    texts = comparison(run, baseline_bytes, scale, program.workload.algorithm)
+    text = first_that_fits(texts, place.width(), font)
+    draw_text(painter, place, text, font, style.theme.muted, CENTRE)
+
+
+def paint_ground(
     painter: QPainter,
     ground: QRectF,
     titles: Sequence[str],
@@ -161,7 +171,7 @@ def _paint_ground(
 
 def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
     style, theme, px = layout.style, layout.style.theme, layout.style.px
-    _paint_ground(
+    paint_ground(
         painter, layout.hbm, (f"HBM  {model.tbps:g} TB/s", "HBM"), theme.hbm_ground, theme.hbm_line,
         mixed(theme.hbm_line, theme.text, 0.55), style,
         layout.legend.x() if layout.tall else None,
@@ -190,7 +200,7 @@ def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout
     style, theme, px = layout.style, layout.style.theme, layout.style.px
     bold, small = style.text_font(12, bold=True), style.text_font(12)
     largest = max(t.total for t in model.tensors)
-    names = [tensor_names(t.tensor)[1] for t in model.tensors]
+    names = [short_name(t.tensor) for t in model.tensors]
     left = max(text_width(bold, name) for name in names) + px(8)
     right = text_width(small, _WIDEST_SIZE) + px(2)
     for row, name, traffic in zip(layout.tensors, names, model.tensors, strict=True):
@@ -248,7 +258,7 @@ def _paint_traffic(
 def _paint_sram(painter: QPainter, model: MemoryModel, layout: MemoryLayout, phase: float) -> None:
     style, theme = layout.style, layout.style.theme
     green = mixed(theme.sram_line, theme.text, 0.55)
-    _paint_ground(
+    paint_ground(
         painter, layout.sram, model.occupancies, theme.sram_ground, theme.sram_line,
         QColor(theme.bad) if model.over else green, style, layout.bar.x() if layout.tall else None,
     )  # fmt: skip
@@ -411,8 +421,7 @@ def _paint_figures(painter: QPainter, model: MemoryModel, layout: MemoryLayout) 
     style, place, theme = layout.style, layout.figures, layout.style.theme
     read, written = f"read {bytes_text(model.read)}", f"written {bytes_text(model.written)}"
     if layout.narrow:
-        words = f"requested: {read}  ·  {written}"
-        draw_text(painter, place, words, style.text_font(11), theme.text, CENTRE)
+        draw_text(painter, place, requested(model), style.text_font(11), theme.text, CENTRE)
         return
     height = place.height() / 3
     rows = [QRectF(place.x(), place.y() + n * height, place.width(), height) for n in range(3)]

@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QPaintEvent
 
+from simulator.lesson.tables import ChooseTable
 from simulator.program.playback import moved
 from simulator.program.tile_program import TileProgram
+from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
-from ui.panels.base import MovingPanel
+from ui.panels.base import MovingPanel, inside_margins
 from ui.panels.memory.model import baseline_total, memory_model
-from ui.panels.memory.painter import paint_memory
 from ui.panels.memory.places import MIN_SIZE
+from ui.panels.memory.scale import scale_model
+from ui.panels.memory.views import CHOICE, VIEWS
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.view import View
+from ui.widgets.choice_bar import PlotBar
 
 
 @guarded
 class MemoryPanel(MovingPanel[None]):
-    """HBM and SRAM, and the tiles that move between them."""
+    """HBM and SRAM, and the tiles that move between them.
+
+    Its choices are in the title of its dock, so that the picture keeps its size.
+    """
 
     def __init__(self) -> None:
         smallest = QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12)
         super().__init__("memory_panel", "Memory traffic", smallest)
         self._baseline: tuple[TileProgram, int] | None = None
+        self.shown = "plain"
+        """Which of `VIEWS`."""
+        self._bar = PlotBar((CHOICE,))
+        self._bar.fit_button.hide()
+        self._bar.show_chosen("memory", self.shown)
+        self._bar.chosen.connect(self.choose)
+
+    @property
+    def title_bar(self) -> PlotBar:
+        return self._bar
+
+    def choose(self, name: str, value: str) -> None:
+        """Show the memory in another way."""
+        self._bar.show_chosen(name, value)
+        if value == self.shown:
+            return
+        self.shown = value
+        self._describe()
+        self.update()
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show it as a lesson has chosen."""
+        self.choose("memory", choices.memory or "plain")
 
     def show_view(self, view: View, model: None = None) -> None:
         self.show_snapshot(view.snapshot, view.before)
@@ -32,8 +62,14 @@ class MemoryPanel(MovingPanel[None]):
     def show_snapshot(self, snapshot: Snapshot, before: Snapshot | None = None) -> None:
         """Show a state, and the state that it is moved to from."""
         self.take(snapshot, before, moves=bool(snapshot.op.moves))
-        model = memory_model(snapshot)
-        self.setAccessibleDescription(model.words)
+        self._describe()
+
+    def _describe(self) -> None:
+        if self.snapshot is not None:
+            words = memory_model(self.snapshot).words
+            if self.shown == "scale":
+                words = f"{scale_model(self.snapshot).words[0]}; {words}"
+            self.setAccessibleDescription(words)
 
     def baseline_bytes(self, program: TileProgram) -> int:
         """Return what naive requests on the same workload, computed once for each run."""
@@ -41,12 +77,16 @@ class MemoryPanel(MovingPanel[None]):
             self._baseline = (program, baseline_total(program.workload))
         return self._baseline[1]
 
+    def berths(self, motion: Motion) -> dict[str, tuple[QRectF, QRectF]]:
+        """Return, for each tensor that an op moves, its places in HBM and on the chip."""
+        return VIEWS[self.shown].berths(motion, self.style_now, inside_margins(self))
+
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
             place = self.cleared(painter)
             if self.snapshot is not None:
                 baseline = self.baseline_bytes(self.snapshot.program)
-                paint_memory(
+                VIEWS[self.shown].paint(
                     painter, self.snapshot, self.style_now, place,
                     baseline_bytes=baseline, motion=self.motion, share=moved(self.phase),
                 )  # fmt: skip

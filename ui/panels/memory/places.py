@@ -13,7 +13,7 @@ from PySide6.QtCore import QRectF, QSizeF
 from simulator.run.motion import Motion
 from ui.look.draw import text_width
 from ui.look.kept import kept, place_key
-from ui.look.names import fitting
+from ui.look.names import fitting, tensor_names
 from ui.look.theme import Style
 from ui.panels.memory.model import memory_model, slot_of
 
@@ -187,6 +187,12 @@ def legend_widths(style: Style) -> list[float]:
     """Return how wide each entry of the legend is."""
     font = style.text_font(11)
     return [style.px(11) + text_width(font, word) + 1 for word in LEGEND]
+
+
+def short_name(tensor: str) -> str:
+    """Return a tensor as the line beside it calls it."""
+    names = tensor_names(tensor)
+    return names[1] if "_" in tensor else names[0]
 
 
 def slot_place(place: QRectF, slot: int, style: Style) -> QRectF:

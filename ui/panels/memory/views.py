@@ -1,0 +1,81 @@
+"""The ways in which the memory can be shown, one row each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QPainter
+
+from simulator.run.motion import Motion
+from simulator.run.snapshot import Snapshot
+from ui.look.theme import Style
+from ui.panels.memory.painter import paint_memory
+from ui.panels.memory.places import memory_berths
+from ui.panels.memory.scale import paint_scale, scale_berths
+from ui.panels.memory.tilted import paint_tilted, tilted_berths
+from ui.widgets.choice_bar import Choice, Option
+
+
+class Paint(Protocol):
+    """Draws the memory as `paint_memory` does."""
+
+    def __call__(
+        self,
+        painter: QPainter,
+        snapshot: Snapshot,
+        style: Style,
+        rect: QRectF,
+        *,
+        baseline_bytes: int | None = None,
+        motion: Motion | None = None,
+        share: float = 1.0,
+    ) -> None: ...
+
+
+class Berths(Protocol):
+    """Says where tiles go, as `memory_berths` does."""
+
+    def __call__(
+        self, motion: Motion, style: Style, rect: QRectF
+    ) -> dict[str, tuple[QRectF, QRectF]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    """One way.
+
+    Attributes
+    ----------
+    option : Option
+        As it is chosen.
+    paint, berths : callable
+        Draw it, and say where tiles go in it.
+    """
+
+    option: Option
+    paint: Paint
+    berths: Berths
+
+
+VIEWS = {
+    view.option.value: view
+    for view in (
+        MemoryView(
+            Option("plain", "Plain", "Plain", "Tiles on chip and bytes so far, as large as words."),
+            paint_memory, memory_berths,
+        ),
+        MemoryView(
+            Option("scale", "To scale", "Scale",
+                   "HBM, shared memory, tensors and tiles by their true sizes."),
+            paint_scale, scale_berths,
+        ),
+        MemoryView(
+            Option("tilted", "Tilted", "Tilted",
+                   "HBM below and the chip above it: loaded tiles rise, stored ones come down."),
+            paint_tilted, tilted_berths,
+        ),
+    )
+}  # fmt: skip
+CHOICE = Choice("memory", tuple(view.option for view in VIEWS.values()))

@@ -45,7 +45,7 @@ elif box("crash") and once("told"):
 @pytest.mark.parametrize(
     ("module", "painter", "layout"),
     [
-        ("ui.panels.memory.panel", "paint_memory", "memory"),
+        ("ui.panels.memory.panel", "paint_view", "memory"),
         ("ui.plots.widget", "paint_ground", "cache"),  # of an item in a graphics scene
         ("ui.plots.widget", "paint_over", "cache"),
         ("ui.panels.code.paper_view", "paint_paper", "algorithm"),
@@ -73,7 +73,7 @@ def test_an_export_with_a_painter_that_fails_is_one_line_and_no_file(tmp_path, e
     done = run(
         tmp_path, "pass", "export", str(DEMO), "-o", target, "--scene", "memory",
         "--size", "480x320", *more,
-        setup=BREAK.format(module="ui.panels.memory.panel", painter="paint_memory"),
+        setup=BREAK.format(module="ui.panels.memory.panel", painter="paint_view"),
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stdout == ""
@@ -226,7 +226,7 @@ def test_a_panel_that_cannot_be_drawn_is_not_exported(open_window, monkeypatch, 
     window = open_window("causal")
     window.desk.take("memory")
     window.session.settle()
-    monkeypatch.setattr(ui.panels.memory.panel, "paint_memory", fail)
+    monkeypatch.setattr(ui.panels.memory.panel, "paint_view", fail)
     panel = window.docks.panel("memory")
     for act in (
         lambda: WidgetPicture(panel).save(tmp_path / "a.png"),

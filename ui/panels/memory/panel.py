@@ -14,7 +14,7 @@ from ui.panels.base import MovingPanel, inside_margins
 from ui.panels.memory.model import baseline_total, memory_model
 from ui.panels.memory.places import MIN_SIZE
 from ui.panels.memory.scale import scale_model
-from ui.panels.memory.views import CHOICE, VIEWS
+from ui.panels.memory.views import CHOICE, VIEWS, paint_view
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.view import View
@@ -86,7 +86,7 @@ class MemoryPanel(MovingPanel[None]):
             place = self.cleared(painter)
             if self.snapshot is not None:
                 baseline = self.baseline_bytes(self.snapshot.program)
-                VIEWS[self.shown].paint(
-                    painter, self.snapshot, self.style_now, place,
+                paint_view(
+                    painter, self.shown, self.snapshot, self.style_now, place,
                     baseline_bytes=baseline, motion=self.motion, share=moved(self.phase),
                 )  # fmt: skip

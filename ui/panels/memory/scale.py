@@ -154,7 +154,7 @@ def scale_layout(rect: QRectF, style: Style, model: ScaleModel) -> ScaleLayout:
     room = QRectF(rect.x(), rect.y(), rect.width(), footer[0].y() - px(3) - rect.y())
     if tall:
         # The magnifier is on the side of the chip: above, or at the right.
-        lens = QRectF(room.x(), room.y(), room.width(), 0.5 * room.height())
+        lens = QRectF(room.x(), room.y(), room.width(), 0.56 * room.height())
         store = QRectF(room.x(), lens.bottom() + px(14), room.width(), 0)
         store.setBottom(room.bottom())
     else:
@@ -227,7 +227,7 @@ def _desk_side(
     line = _line(inner, style, model) - px(2)
     largest = max(model.stored.values())
     sizes = max(text_width(font, bytes_text(size)) for size in model.stored.values()) + px(6)
-    for words, least in ((sizes, 0.8 * most), (0.0, px(_LEAST_DESK))):
+    for words, least in ((sizes, 0.7 * most), (0.0, px(_LEAST_DESK))):
         side = most
         while side >= max(least, px(_LEAST_DESK)):
             taken = max(1.0, ratio) * side if stacked else (1 + ratio) * side + px(8)
@@ -444,7 +444,13 @@ def _paint_desk(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
         outline(painter, place, theme.bad if bad else theme.sram_line, px(1.4))
         size = size.replace(".0 ", " ")
         head = QRectF(place.x() - px(4), place.y() - px(15), place.width() + px(8), px(14))
-        texts = (f"{name} {size}", f"{name.partition(',')[0]} {size}", size, "")
+        texts = (
+            f"{name} {size}",
+            f"{name.partition(',')[0]} {size}",
+            name.partition(",")[0],
+            size,
+            "",
+        )
         words = first_that_fits(texts, head.width(), small)
         if words:
             draw_text(painter, head, words, small, QColor(theme.bad) if bad else green, CENTRE)

@@ -79,3 +79,20 @@ VIEWS = {
     )
 }  # fmt: skip
 CHOICE = Choice("memory", tuple(view.option for view in VIEWS.values()))
+
+
+def paint_view(
+    painter: QPainter,
+    view: str,
+    snapshot: Snapshot,
+    style: Style,
+    rect: QRectF,
+    *,
+    baseline_bytes: int,
+    motion: Motion | None,
+    share: float,
+) -> None:
+    """Paint the memory in one of `VIEWS`; the other parameters are those of `paint_memory`."""
+    VIEWS[view].paint(
+        painter, snapshot, style, rect, baseline_bytes=baseline_bytes, motion=motion, share=share
+    )

@@ -52,11 +52,11 @@ def _partial_bytes(w: Workload, spec: TensorSpec) -> int:
 def stored_bytes(w: Workload, tensors: Iterable[str]) -> dict[str, int]:
     """Return how large some tensors are in HBM, all heads of each."""
     b, algorithm = w.width, algorithm_of(w)
-    widths = {name: b for name in ("Q", "K", "V", "S", "P")}
+    widths = dict.fromkeys(("Q", "K", "V", "S", "P"), b)
     widths["O"] = STATISTIC_WIDTH if algorithm.normalises_each_tile else b
     return {
         name: widths.get(name, STATISTIC_WIDTH)
-        * (w.kv_heads if name in ("K", "V") else w.heads)
+        * (w.kv_heads if TENSORS[name].axes[0] == "key" else w.heads)
         * prod(w.sizes[axis] for axis in TENSORS[name].axes)
         for name in tensors
     }

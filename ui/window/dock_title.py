@@ -63,18 +63,18 @@ class DockTitle(QWidget):
         self._bar = bar
         if bar is not None:
             self._row.insertWidget(1, bar)
-            bar.show()
             self.set_style(self.style_now)
 
     def _fit_bar(self) -> None:
         """Let the choices be as wide as their words, short ones in a narrow dock."""
         if self._bar is not None:
+            self._bar.setVisible(self._high > 0)
             buttons = self._bar.shown()
             room = max(0.55 * self.width(), 1.0)
             height = self._bar.arrange(room)
             right = max(button.geometry().right() for button in buttons) + 1
             gap = round(self.style_now.px(4))
-            self._bar.setFixedSize(right + gap, min(height, self.height()))
+            self._bar.setFixedSize(right + gap, min(height, self._high))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -105,6 +105,7 @@ class DockTitle(QWidget):
     def set_stage(self, on: bool) -> None:
         """Hide the title of a dock in the window from an audience, or show it again."""
         self._stage = on
+        self._fit_bar()
         self.updateGeometry()
 
     @property

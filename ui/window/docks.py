@@ -192,7 +192,7 @@ class Docks(QObject):
     def set_stage(self, on: bool) -> None:
         """Show the panels without their titles and controls, or with them again."""
         self._stage = on
-        for title in self._titles:
+        for title in self._titles.values():
             title.set_stage(on)
         for panel in self._panels.values():
             panel.set_stage(on)

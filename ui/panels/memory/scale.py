@@ -17,6 +17,7 @@ from simulator.program.traffic import stored_bytes
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from ui.look.draw import CENTRE, RIGHT, draw_text, mixed, outline, text_width
+from ui.look.kept import draw_kept, kept, place_key
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text
@@ -282,7 +283,9 @@ def grain(chip: Chip, layout: ScaleLayout, model: ScaleModel, *, registers: bool
 def scale_berths(motion: Motion, style: Style, rect: QRectF) -> dict[str, tuple[QRectF, QRectF]]:
     """Return what `memory_berths` returns, of the picture at true sizes."""
     model = scale_model(motion.after)
-    layout = scale_layout(rect, style, model)
+    layout = kept(
+        motion, ("scale", place_key(style, rect)), lambda: scale_layout(rect, style, model)
+    )
     return {lane.tensor: _way(lane.tensor, motion, layout) for lane in model.memory.lanes}
 
 
@@ -307,17 +310,29 @@ def paint_scale(
     share: float = 1.0,
 ) -> None:
     """Paint the memories at their true sizes; the parameters are those of `paint_memory`."""
-    if motion is not None:
-        snapshot = motion.at(share)
-    model = scale_model(snapshot)
-    layout = scale_layout(rect, style, model)
+    if motion is None or not motion.flights or not 0 < share < 1:
+        model = scale_model(snapshot if motion is None else motion.at(share))
+        _paint_still(painter, model, scale_layout(rect, style, model))
+        return
+    place, landed = place_key(style, rect), motion.landed(share)
+    model = kept(motion, ("scale", landed), lambda: scale_model(motion.at(share)))
+    layout = kept(motion, ("scale", place), lambda: scale_layout(rect, style, model))
+    key = ("scale picture", place, landed)
+    ground = style.theme.panel
+    draw_kept(painter, motion, key, rect, ground, lambda inner: _paint_still(inner, model, layout))
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    _paint_on_their_way(painter, motion, share, model, layout)
+    painter.restore()
+
+
+def _paint_still(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> None:
+    """Paint everything but tiles on their way."""
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _paint_store(painter, model, layout)
     _paint_lens(painter, model, layout)
     _paint_desk(painter, model, layout)
-    if motion is not None and 0 < share < 1:
-        _paint_on_their_way(painter, motion, share, model, layout)
     font, theme = layout.style.text_font(11), layout.style.theme
     words = first_that_fits(model.words, layout.footer[0].width(), font)
     draw_text(painter, layout.footer[0], words, font, theme.text, CENTRE)

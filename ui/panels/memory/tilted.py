@@ -18,6 +18,7 @@ from simulator.run.motion import Flight, Motion
 from simulator.run.snapshot import Snapshot
 from ui.board.flights import tile_sheet
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, text_width
+from ui.look.kept import draw_kept, place_key
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
 from ui.look.units import bytes_text
@@ -190,17 +191,33 @@ def paint_tilted(
     share: float = 1.0,
 ) -> None:
     """Paint HBM below and the chip above; the parameters are those of `paint_memory`."""
-    if motion is not None:
-        snapshot = motion.at(share)
-    model = memory_model(snapshot)
     layout = tilted_layout(rect, style, snapshot.program.tensors)
+    if motion is None or not motion.flights or not 0 < share < 1:
+        now = snapshot if motion is None else motion.at(share)
+        _paint_still(painter, now, layout, baseline_bytes)
+        return
+
+    def paint(inner: QPainter) -> None:
+        _paint_still(inner, motion.at(share), layout, baseline_bytes)
+
+    key = ("tilted picture", place_key(style, rect), motion.landed(share), baseline_bytes)
+    draw_kept(painter, motion, key, rect, style.theme.panel, paint)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    for flight in motion.flights:
+        _paint_rising(painter, flight, motion, share, layout)
+    painter.restore()
+
+
+def _paint_still(
+    painter: QPainter, snapshot: Snapshot, layout: TiltedLayout, baseline_bytes: int | None
+) -> None:
+    """Paint everything but tiles on their way."""
+    model = memory_model(snapshot)
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _paint_hbm(painter, snapshot, model, layout)
     _paint_chip(painter, model, layout)
-    if motion is not None and 0 < share < 1:
-        for flight in motion.flights:
-            _paint_rising(painter, flight, motion, share, layout)
     font = layout.style.text_font(11)
     words = requested(model)
     draw_text(painter, layout.figures, words, font, layout.style.theme.text, CENTRE)

@@ -128,6 +128,11 @@ class Motion:
             for name, values in made.items()
         )
 
+    @cached_property
+    def sums(self) -> tuple[str, ...]:
+        """The names of the numbers that exist while it is being done."""
+        return tuple(under_way(self.after.op, self.numbers, 1.0)) if self.is_sound else ()
+
     @property
     def terms(self) -> int:
         """Of how many terms its numbers are sums; 0 where there is nothing to be shown."""

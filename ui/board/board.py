@@ -7,9 +7,10 @@ LOOK.md, "The board".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from PySide6.QtCore import QRectF
@@ -22,7 +23,7 @@ from simulator.program.playback import eased
 from simulator.run.cell_values import row_numbers
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
-from ui.board.corner import paint_inset, paint_legend
+from ui.board.corner import inset_box, paint_inset, paint_legend
 from ui.board.fault_marks import paint_wrong
 from ui.board.gestures import paint_gesture
 from ui.board.layout import (
@@ -67,6 +68,7 @@ from ui.look.heat import (
     pooled,
     signed_limit,
 )
+from ui.look.kept import draw_kept, kept, place_key
 from ui.look.theme import Style, Theme
 
 __all__ = ["Cell", "View", "board_layout", "describe", "locate", "paint_board"]
@@ -159,31 +161,78 @@ def paint_live_board(
         paint_tile(painter, snapshot, style, lay)
         paint_partials(painter, snapshot, style, lay, marks.row)
         paint_wrong(painter, snapshot, style, lay)
-        if marks.row is not None:
-            paint_row_mark(painter, style, lay, marks.row)
-        paint_bands(painter, snapshot, style, lay)
-        paint_current_outline(painter, snapshot, style, lay)
-        for cell, mark in ((marks.selected, paint_selection), (marks.hover, paint_hover)):
-            if cell is not None and cell.split is not None:
-                paint_partial_mark(painter, snapshot, style, lay, cell)
-            elif cell is not None:
-                mark(painter, style, lay, cell)
+        _paint_marks(painter, snapshot, style, lay, marks)
         paint_inset(painter, snapshot, style, lay)
         paint_points(painter, marks.points, snapshot.program.workload, style, lay)
 
 
-def paint_moving_board(
-    painter: QPainter, motion: Motion, share: float, style: Style, lay: BoardLayout, marks: Marks
+def _paint_marks(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, marks: Marks
 ) -> None:
-    """Draw, over what stays of the state after an op, what is seen while it is being done.
+    """Draw what is marked in the matrices, by the op and by who looks at them."""
+    if marks.row is not None:
+        paint_row_mark(painter, style, lay, marks.row)
+    paint_bands(painter, snapshot, style, lay)
+    paint_current_outline(painter, snapshot, style, lay)
+    for cell, mark in ((marks.selected, paint_selection), (marks.hover, paint_hover)):
+        if cell is not None and cell.split is not None:
+            paint_partial_mark(painter, snapshot, style, lay, cell)
+        elif cell is not None:
+            mark(painter, style, lay, cell)
+
+
+def paint_moving_board(
+    painter: QPainter,
+    motion: Motion,
+    share: float,
+    style: Style,
+    lay: BoardLayout,
+    marks: Marks,
+    *,
+    ground: bool = True,
+) -> None:
+    """Draw what is seen while an op is being done.
 
     At both ends of the op the states are drawn whole instead, by `paint_board`.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    motion, share
+        The op, and how much of it has been done.
+    style, lay, marks
+        As for a state.
+    ground : bool
+        Whether the board is to have a ground of the panel's colour; if not, it is drawn on what
+        `paint_still_board` has drawn of the state after the op.
     """
     now = motion.at(share)
-    if motion.after.so_far is not None and motion.before.so_far is None:
+    fades = motion.after.so_far is not None and motion.before.so_far is None
+    # Pointers and marks of wrong numbers may lie over numbers that change, and are translucent.
+    whole = fades or bool(marks.points) or now.wrong is not None
+    apart = None if whole else _painted_again(motion, now, style, lay)
+
+    def paint(inner: QPainter) -> None:
+        paint_still_board(inner, motion.after, style, lay)
+        if apart is not None:
+            paint_live_board(inner, now, style, lay, marks)
+
+    if ground:
+        stage = share >= motion.after.op.lands, motion.landed(share)
+        seen = marks.row, marks.hover, marks.selected
+        key = "board", place_key(style, lay.rect), lay.view, seen, stage, whole
+        draw_kept(painter, motion, key, lay.rect, style.theme.panel, paint)
+    if fades:
         _paint_fading(painter, motion.before, share, style, lay)
         now = replace(now, so_far=None)
-    paint_live_board(painter, now, style, lay, marks)
+    if not ground or apart is None:
+        paint_live_board(painter, now, style, lay, marks)
+    else:
+        for box, again in apart:
+            with _plain(painter), clipped(painter, box):
+                again(painter)
+                _paint_marks(painter, now, style, lay, marks)
     paint_gesture(painter, motion, share, style, lay, marks.row or 0)
 
 
@@ -197,6 +246,34 @@ def _paint_fading(
         paint_scores(painter, before, style, lay)
         paint_frames(painter, style.theme, lay)
     painter.restore()
+
+
+def moving_layout(
+    motion: Motion, style: Style, rect: QRectF, view: View | None = None
+) -> BoardLayout:
+    """Return where everything on the board lies, found once for each op."""
+    key = "board layout", place_key(style, rect), view
+    return kept(motion, key, lambda: board_layout(motion.after.program.workload, style, rect, view))
+
+
+def _painted_again(
+    motion: Motion, now: Snapshot, style: Style, lay: BoardLayout
+) -> list[tuple[QRectF, Callable[[QPainter], None]]]:
+    """Return the boxes whose numbers are sums under way, and how each of them is filled."""
+    found: list[tuple[QRectF, Callable[[QPainter], None]]] = []
+    for name in motion.sums:
+        if name not in lay.boxes:
+            continue
+        if not TENSORS[name].of_pairs:
+            fill = partial(_paint_result, snapshot=now, style=style, lay=lay, name=name)
+            found.append((lay.boxes[name], fill))
+            continue
+        tile = lay.tile(now.visit.rows, now.visit.cols)
+        found.append((tile, partial(paint_tile, snapshot=now, style=style, lay=lay)))
+        if not lay.inset.isNull():
+            fill = partial(paint_inset, snapshot=now, style=style, lay=lay)
+            found.append((inset_box(now, style, lay), fill))
+    return found
 
 
 @contextmanager

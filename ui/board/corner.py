@@ -35,7 +35,7 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     painter.fillRect(box, QColor(theme.empty))
     shown = shown_current(snapshot, theme)
     if shown is not None:
-        sheet = KEPT.get(shown.values, ("inset", theme.name, shown.low, shown.high), shown.image)
+        sheet = KEPT.get(shown.values, ("current", theme.name, shown.low, shown.high), shown.image)
         sheet.draw(painter, box, QRectF(0, 0, 1, 1))
         paint_inset_marks(painter, snapshot, style, box)
     outline(painter, box.adjusted(-2, -2, 2, 2), theme.current, style.px(2))

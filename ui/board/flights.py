@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,8 @@ from simulator.run.motion import AT_HBM, Motion
 from ui.board.layout import BoardLayout
 from ui.board.partials import split_places
 from ui.look.draw import mixed
-from ui.look.heat import KEPT, Sheet, colour_map, heat_image, signed_limit
+from ui.look.heat import Sheet, colour_map, heat_image, signed_limit
+from ui.look.kept import draw_kept_line, kept, place_key
 from ui.look.theme import Style
 
 Berths = Mapping[str, tuple[QRectF, QRectF]]
@@ -68,18 +69,49 @@ def in_flight(
 ) -> list[InFlight]:
     """Return the tiles that are on their way, as `paint_flights` draws them."""
     found = []
-    for flight in motion.flights:
-        way = flight.way(share)
-        if not 0 < way < 1:
+    for n, flight in enumerate(motion.flights):
+        along = flight.way(share)
+        if not 0 < along < 1:
             continue
-        home = home_of(flight.move, motion, style, lay)
+        way = _way(motion, n, style, lay, berths)
+        out = along if flight.loads else 1 - along
+        box = _box_at(out, way, style)
+        found.append(InFlight(flight.move, out, way.home, box, way.path))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The places that a tile passes (its matrix, HBM, the chip), and its way from first to last."""
+
+    home: QRectF
+    stops: tuple[QRectF, QRectF, QRectF]
+    path: QPainterPath
+    length: float
+
+
+def _way(motion: Motion, n: int, style: Style, lay: BoardLayout, berths: Berths | None) -> _Way:
+    tensor = motion.flights[n].move.tensor
+    berth = None if berths is None else berths.get(tensor)
+    key = "way", n, _board_key(style, lay), None if berth is None else tuple(map(_sides, berth))
+
+    def make() -> _Way:
+        home = home_of(motion.flights[n].move, motion, style, lay)
         if home.isEmpty():  # out of sight
             home = QRectF(lay.boxes["S"].center(), lay.boxes["S"].center())
-        out = way if flight.loads else 1 - way
-        stops = _stops(flight.move.tensor, home, lay, style, berths)
+        stops = _stops(tensor, home, lay, style, berths)
         path = _path(stops)
-        found.append(InFlight(flight.move, out, home, _box_at(out, stops, path, style), path))
-    return found
+        return _Way(home, stops, path, path.length() or 1.0)
+
+    return kept(motion, key, make)
+
+
+def _board_key(style: Style, lay: BoardLayout) -> Hashable:
+    return place_key(style, lay.rect), lay.view
+
+
+def _sides(rect: QRectF) -> tuple[float, ...]:
+    return rect.x(), rect.y(), rect.width(), rect.height()
 
 
 def paint_flights(
@@ -105,24 +137,26 @@ def paint_flights(
     """
     painter.save()
     for tile in in_flight(motion, share, style, lay, berths):
-        _paint_tile(painter, tile, motion, style, fades=berths is None)
+        _paint_tile(painter, tile, motion, style, lay, fades=berths is None)
     painter.restore()
 
 
 def _paint_tile(
-    painter: QPainter, tile: InFlight, motion: Motion, style: Style, *, fades: bool
+    painter: QPainter,
+    tile: InFlight,
+    motion: Motion,
+    style: Style,
+    lay: BoardLayout,
+    *,
+    fades: bool,
 ) -> None:
     near = min(1.0, 5 * tile.out, 5 * (1 - tile.out))  # it lifts off and lands
     veil = QColor(style.theme.empty)
     veil.setAlphaF(_FAINT * near)
     painter.fillRect(tile.home, veil)
     colour = style.theme.tensor(tile.move.tensor)
+    _paint_line(painter, tile.path, colour, motion, style, lay)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    line = QColor(colour)
-    line.setAlphaF(0.45)
-    painter.setPen(QPen(line, style.px(1.2), Qt.PenStyle.DashLine))
-    painter.drawPath(tile.path)
     painter.setOpacity(1 - tile.out**3 if fades else 1.0)
     lift = style.px(6) * near
     painter.setPen(Qt.PenStyle.NoPen)
@@ -138,6 +172,29 @@ def _paint_tile(
     painter.setPen(QPen(colour, style.px(2)))
     painter.drawRect(tile.box)
     painter.setOpacity(1.0)
+
+
+def _paint_line(
+    painter: QPainter,
+    path: QPainterPath,
+    colour: QColor,
+    motion: Motion,
+    style: Style,
+    lay: BoardLayout,
+) -> None:
+    """Draw the way of a tile, dashed."""
+    wide, line = style.px(1.2), QColor(colour)
+    line.setAlphaF(0.45)
+
+    def paint(inner: QPainter) -> None:
+        inner.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        inner.setBrush(Qt.BrushStyle.NoBrush)
+        inner.setPen(QPen(line, wide, Qt.PenStyle.DashLine))
+        inner.drawPath(path)
+
+    box = path.boundingRect().adjusted(-2 * wide, -2 * wide, 2 * wide, 2 * wide)
+    key = "line", line.rgba(), _sides(box), _board_key(style, lay)
+    draw_kept_line(painter, motion, key, box, paint)
 
 
 def _stops(
@@ -162,12 +219,10 @@ def _path(stops: tuple[QRectF, QRectF, QRectF]) -> QPainterPath:
     return path
 
 
-def _box_at(
-    out: float, stops: tuple[QRectF, QRectF, QRectF], path: QPainterPath, style: Style
-) -> QRectF:
+def _box_at(out: float, way: _Way, style: Style) -> QRectF:
     """Return where a tile is; it shrinks on its way, but never so far that it cannot be seen."""
-    home, mouth, berth = stops
-    whole = path.length() or 1.0
+    home, mouth, berth = way.stops
+    path, whole = way.path, way.length
     bend = 1 - np.hypot(*_apart(mouth, berth)) / whole  # share of the length at which HBM lies
     along = (
         out / AT_HBM * bend if out < AT_HBM else bend + (out - AT_HBM) / (1 - AT_HBM) * (1 - bend)
@@ -189,16 +244,16 @@ def _apart(one: QRectF, other: QRectF) -> tuple[float, float]:
 
 def tile_sheet(move: Move, motion: Motion, style: Style) -> Sheet | None:
     """Return the tile's own heat map; None for what has no numbers of its own to show."""
-    values = _values(move, motion)
-    if values is None or not np.isfinite(values).any():
-        return None
     theme, name = style.theme, move.tensor
-    limit = signed_limit(values[np.isfinite(values)])
 
-    def make() -> Sheet:
+    def make() -> Sheet | None:
+        values = _values(move, motion)
+        if values is None or not np.isfinite(values).any():
+            return None
+        limit = signed_limit(values[np.isfinite(values)])
         return Sheet(heat_image(values, -limit, limit, colour_map(theme, name)))
 
-    return KEPT.get(values, ("flight", theme.name, name), make)
+    return kept(motion, ("picture", theme.name, motion.after.op.moves.index(move)), make)
 
 
 def _values(move: Move, motion: Motion) -> F32 | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QBrush, QColor, QLinearGradient, QPainter, QPainterPath, QPen
 
 from simulator.program.ops import Gesture, Rescale
 from simulator.program.playback import eased
@@ -23,6 +23,7 @@ from ui.board.partials import split_places
 from ui.board.scores import clipped, paint_tile, shown_current
 from ui.look.draw import CENTRE, card, draw_text, mixed, outline, text_width
 from ui.look.heat import colour_map, heat_image, indices, word_image
+from ui.look.kept import kept, place_key
 from ui.look.theme import Style
 from ui.look.units import number_text
 
@@ -199,19 +200,33 @@ def _name_rise(scene: Scene, old: float, new: float) -> None:
 
 def _turn(scene: Scene) -> None:
     """Blend the colours of the scores into those of the weights; the numbers are never blended."""
-    before = shown_current(scene.motion.at(scene.share), scene.style.theme)
-    after = shown_current(scene.motion.after, scene.style.theme)
-    if before is None or after is None or before.values.shape != after.values.shape:
+    ends = _ends(scene)
+    if ends is None:
         return
-    ends = [each.words[indices(each.values, each.low, each.high)] for each in (before, after)]
-    shares = [np.stack([word >> shift & 255 for shift in (16, 8, 0)]) for word in ends]
-    mix = shares[0] + (shares[1].astype(float) - shares[0]) * eased(scene.share)
+    mix = ends[0] + ends[1] * eased(scene.share)
     r, g, b = np.rint(mix).astype(np.uint32)
     image = word_image(np.uint32(0xFF000000) | r << 16 | g << 8 | b)
     scene.painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
     scene.painter.drawImage(scene.tile, image, QRectF(image.rect()))
     _outline_again(scene)
     _say(scene, "each score s becomes exp(s − m)")
+
+
+def _ends(scene: Scene) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return red, green and blue of the tile before the op, and how far each of them goes."""
+    motion, theme = scene.motion, scene.style.theme
+
+    def make() -> tuple[np.ndarray, np.ndarray] | None:
+        before, after = (
+            shown_current(now, theme) for now in (motion.at(scene.share), motion.after)
+        )
+        if before is None or after is None or before.values.shape != after.values.shape:
+            return None
+        words = [each.words[indices(each.values, each.low, each.high)] for each in (before, after)]
+        first, last = (np.stack([w >> shift & 255 for shift in (16, 8, 0)]) for w in words)
+        return first, last.astype(float) - first
+
+    return kept(motion, ("turn", theme.name, scene.share >= motion.after.op.lands), make)
 
 
 def _shrink(scene: Scene) -> None:
@@ -230,22 +245,18 @@ def _shrink(scene: Scene) -> None:
     front = start + (end - start) * eased(scene.share)
     fade = min((1 - scene.share) / 0.15, 1.0)
     wide = style.px(46)
-    for r in _some_rows(scene, every=True):
-        if not factor[r] < 1:
-            continue
-        band = scene.beside("S", r)
-        if band.isEmpty():
-            continue
-        passed = QRectF(max(front, box.left()), band.top(), right - max(front, box.left()),
-                        band.height()).intersected(box)  # fmt: skip
-        if passed.width() > 0:
-            veil = _VEIL * fade * (1 - float(factor[r]))
-            painter.fillRect(passed, _translucent(style.theme.empty, veil))
-        glow = QLinearGradient(front, 0, front + wide, 0)
-        glow.setColorAt(0, _translucent(style.theme.current, 0.75 * fade))
-        glow.setColorAt(1, _translucent(style.theme.current, 0.0))
-        with clipped(painter, box):
-            painter.fillRect(QRectF(front, band.top(), wide, band.height()), glow)
+    begin = max(front, box.left())
+    glow = QLinearGradient(front, 0, front + wide, 0)
+    glow.setColorAt(0, _translucent(style.theme.current, 0.75 * fade))
+    glow.setColorAt(1, _translucent(style.theme.current, 0.0))
+    light = QBrush(glow)
+    with clipped(painter, box):
+        for r, top, height in _shrinking_bands(scene):
+            passed = QRectF(begin, top, right - begin, height).intersected(box)
+            if passed.width() > 0:
+                veil = _VEIL * fade * (1 - float(factor[r]))
+                painter.fillRect(passed, _translucent(style.theme.empty, veil))
+            painter.fillRect(QRectF(front, top, wide, height), light)
     for r in _rows_with_words(scene, factor < 1):
         band = scene.beside("S", r)
         text = f"× {number_text(float(factor[r]), 3)}"
@@ -260,6 +271,17 @@ def _shrink(scene: Scene) -> None:
     op = scene.motion.after.op
     by = "α ℓ of before / ℓ" if isinstance(op, Rescale) and op.normalised else "α"
     _say(scene, f"all that was summed under the old maximum shrinks by {by}")
+
+
+def _shrinking_bands(scene: Scene) -> list[tuple[int, float, float]]:
+    """Return the rows with a factor below 1, and where in S they begin and how high they are."""
+    factor, lay = scene.motion.after.rescale_factor, scene.lay
+
+    def make() -> list[tuple[int, float, float]]:
+        rows = [(r, scene.beside("S", r)) for r in np.flatnonzero(factor < 1).tolist()]
+        return [(r, band.top(), band.height()) for r, band in rows if not band.isEmpty()]
+
+    return kept(scene.motion, ("shrinking", place_key(scene.style, lay.rect), lay.view), make)
 
 
 def _paint_output(scene: Scene) -> None:
@@ -291,10 +313,14 @@ def _paint_output(scene: Scene) -> None:
 def _gather(scene: Scene) -> None:
     """Let the columns of the tile slide onto l, one after the other: what has landed is summed."""
     motion = scene.motion
-    shown = shown_current(motion.at(scene.share), scene.style.theme)
-    if not motion.terms or shown is None:
+    if not motion.terms:
         return
-    image, count = shown.image().image, motion.terms
+    now, theme = motion.at(scene.share), scene.style.theme
+    shown = shown_current(now, theme)
+    if shown is None:
+        return
+    key = "gather", theme.name, shown.low, shown.high
+    image, count = kept(motion, key, shown.image).image, motion.terms
     target = scene.lay.row_band("l", motion.after.visit.rows)
     painter = scene.painter
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
@@ -432,10 +458,10 @@ _GESTURES: dict[Gesture, Callable[[Scene], None]] = {
 # --- tools ------------------------------------------------------------------------------------
 
 
-def _some_rows(scene: Scene, *, every: bool = False) -> list[int]:
+def _some_rows(scene: Scene) -> list[int]:
     """Return the rows of the tile of which something is drawn: all of them while they are few."""
     count = len(scene.motion.after.visit.rows)
-    if every or count <= _MOST_RAYS:
+    if count <= _MOST_RAYS:
         return list(range(count))
     return sorted({round(n * (count - 1) / (_MOST_RAYS - 1)) for n in range(_MOST_RAYS)})
 

@@ -8,7 +8,6 @@ from PySide6.QtGui import (
     QMouseEvent,
     QPainter,
     QPaintEvent,
-    QPixmap,
     QResizeEvent,
     QWheelEvent,
 )
@@ -19,7 +18,7 @@ from simulator.program.playback import moved
 from simulator.run.final_weights import with_weights_so_far
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
-from ui.board.board import Marks, paint_board, paint_moving_board, paint_still_board
+from ui.board.board import Marks, moving_layout, paint_board, paint_moving_board
 from ui.board.camera import Camera, between
 from ui.board.flights import paint_flights
 from ui.board.layout import (
@@ -89,8 +88,6 @@ class BoardPanel(QWidget):
         self.shares_flights = False
         """Whether tiles in flight are drawn over this and other panels, and so not here."""
         self._share = 1.0
-        self._still: QPixmap | None = None
-        """What stays while the op is being done."""
         self._row: int | None = None
         self.camera = Camera(self, self._view_moved)
         self._camera: Framing | None = None
@@ -142,7 +139,7 @@ class BoardPanel(QWidget):
             snapshot = with_weights_so_far(snapshot)
             before = None if before is None else with_weights_so_far(before)
         self.motion = None if before is None else Motion(before, snapshot)
-        self._share, self._still = 1.0 if before is None else 0.0, None
+        self._share = 1.0 if before is None else 0.0
         shown = self._snapshot
         if shown is None or _shape(shown) != _shape(snapshot):
             # Another problem: the old view, and a drag of it, mean nothing there.
@@ -186,7 +183,7 @@ class BoardPanel(QWidget):
 
     def set_style(self, style: Style) -> None:
         """Take new colours or sizes."""
-        self.style_now, self._still = style, None
+        self.style_now = style
         self.update()
 
     @property
@@ -241,6 +238,8 @@ class BoardPanel(QWidget):
 
     def _layout_of(self, view: View) -> BoardLayout:
         assert self._snapshot is not None
+        if self.motion is not None:
+            return moving_layout(self.motion, self.style_now, QRectF(self.rect()), view)
         workload = self._snapshot.program.workload
         return board_layout(workload, self.style_now, QRectF(self.rect()), view)
 
@@ -273,7 +272,6 @@ class BoardPanel(QWidget):
             self.camera.glide(view, self._layout_there().shape)
 
     def _view_moved(self) -> None:
-        self._still = None
         self._read_pointer()
         self.update()
 
@@ -371,14 +369,13 @@ class BoardPanel(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the board, and what the pointer reads on top."""
         with painting(self) as painter:
-            rect = QRectF(self.rect())
-            if self.motion is not None and 0 < self._share < 1:
+            rect, moves = QRectF(self.rect()), self.motion is not None and 0 < self._share < 1
+            if self.motion is not None and moves:
                 self._paint_motion(painter, self.motion)
             else:
-                self._still = None
                 painter.fillRect(rect, QColor(self.style_now.theme.panel))
             if self._snapshot is not None:
-                if self._still is None:
+                if not moves:
                     begins = self.motion is not None and self._share <= 0
                     paint_board(
                         painter, self.motion.before if self.motion and begins else self._snapshot,
@@ -391,16 +388,7 @@ class BoardPanel(QWidget):
 
     def _paint_motion(self, painter: QPainter, motion: Motion) -> None:
         """Draw what moves over what stays, which is painted once for each op."""
-        lay, style, ratio = self.board_layout(), self.style_now, self.devicePixelRatioF()
-        size = self.size() * ratio
-        if self._still is None or self._still.size() != size:
-            still = QPixmap(size)
-            still.setDevicePixelRatio(ratio)
-            still.fill(QColor(style.theme.panel))
-            with QPainter(still) as inner:
-                paint_still_board(inner, motion.after, style, lay)
-            self._still = still
-        painter.drawPixmap(0, 0, self._still)
+        lay, style = self.board_layout(), self.style_now
         marks = Marks(self._row, self._hit, self.selected, self._points)
         paint_moving_board(painter, motion, self._share, style, lay, marks)
         if not self.shares_flights:

@@ -17,6 +17,7 @@ from simulator.run.snapshot import Snapshot
 from ui.board.board import (
     Marks,
     board_layout,
+    moving_layout,
     paint_live_board,
     paint_moving_board,
     paint_still_board,
@@ -115,6 +116,7 @@ def paint_scene(
         What a lesson points at.
     """
     lay = _paint_still(painter, snapshot, report, style, rect, ground=ground)
+    paint_still_board(painter, snapshot, style, lay)
     paint_live_board(painter, snapshot, style, lay, Marks(report.row, points=tuple(points)))
 
 
@@ -127,12 +129,19 @@ def paint_still_scene(
     *,
     ground: bool = True,
 ) -> None:
-    """Draw what stays while the op that leads to a state is being done."""
+    """Draw what stays while the op that leads to a state is being done: all around the board."""
     _paint_still(painter, snapshot, report, style, rect, ground=ground)
 
 
 def paint_moving_scene(
-    painter: QPainter, motion: Motion, share: float, report: RowReport, style: Style, rect: QRectF
+    painter: QPainter,
+    motion: Motion,
+    share: float,
+    report: RowReport,
+    style: Style,
+    rect: QRectF,
+    *,
+    ground: bool = True,
 ) -> None:
     """Draw what moves, over what stays of the state after the op.
 
@@ -142,12 +151,12 @@ def paint_moving_scene(
         On what `paint_still_scene` has drawn of ``motion.after``.
     motion, share
         The op, and how much of it has been done.
-    report, style, rect
-        As there.
+    report, style, rect, ground
+        As there; cards have a ground of their own.
     """
     places, after = scene_places(style, rect), motion.after
     board, memory, softmax = (_inside(box, style.px(8)) for box in places.cards[:3])
-    lay = board_layout(after.program.workload, style, board)
+    lay = moving_layout(motion, style, board)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     berths = None
     if after.op.moves:
@@ -179,13 +188,11 @@ def _paint_still(
     for box in places.cards:
         _paint_card(painter, style, box)
     board, memory, softmax, foot = (_inside(box, style.px(8)) for box in places.cards)
-    lay = board_layout(snapshot.program.workload, style, board)
-    paint_still_board(painter, snapshot, style, lay)
     baseline = _baseline_bytes(snapshot.program)
     paint_memory(painter, snapshot, style, memory, baseline_bytes=baseline)
     paint_softmax(painter, snapshot, report, style, softmax)
     _paint_foot(painter, snapshot, style, foot)
-    return lay
+    return board_layout(snapshot.program.workload, style, board)
 
 
 def _paint_card(painter: QPainter, style: Style, box: QRectF) -> None:

@@ -153,7 +153,7 @@ class RunFrames:
                 spec.still(inner, after, report, style, rect, ground=ground)
             self._still = moment.cursor, image
         painter.drawImage(0, 0, self._still[1])
-        spec.moving(painter, self._motion, moment.phase, report, style, rect)
+        spec.moving(painter, self._motion, moment.phase, report, style, rect, ground=ground)
 
 
 def new_image(source: FrameSource) -> QImage:

@@ -14,6 +14,7 @@ from simulator.run.snapshot import Snapshot
 from ui.board.board import (
     Marks,
     board_layout,
+    moving_layout,
     paint_live_board,
     paint_moving_board,
     paint_still_board,
@@ -51,6 +52,8 @@ class PaintMoving(Protocol):
         report: RowReport,
         style: Style,
         rect: QRectF,
+        *,
+        ground: bool,
     ) -> None: ...
 
 
@@ -114,8 +117,9 @@ def _still_board(
         painter.fillRect(rect, QColor(style.theme.panel))
     place, strip = _board_place(snapshot, style, rect)
     paint_fault_label(painter, snapshot.program.workload.faults, style, strip)
-    lay = board_layout(snapshot.program.workload, style, place)
-    paint_still_board(painter, snapshot, style, lay)
+    if not ground:
+        lay = board_layout(snapshot.program.workload, style, place)
+        paint_still_board(painter, snapshot, style, lay)
 
 
 def _board(
@@ -129,6 +133,8 @@ def _board(
 ) -> None:
     _still_board(painter, snapshot, report, style, rect, ground=ground)
     lay = board_layout(snapshot.program.workload, style, _board_place(snapshot, style, rect)[0])
+    if ground:
+        paint_still_board(painter, snapshot, style, lay)
     paint_live_board(painter, snapshot, style, lay, Marks(report.row))
 
 
@@ -139,10 +145,11 @@ def _moving_board(
     report: RowReport,
     style: Style,
     rect: QRectF,
+    *,
+    ground: bool,
 ) -> None:
-    place, _ = _board_place(motion.after, style, rect)
-    lay = board_layout(motion.after.program.workload, style, place)
-    paint_moving_board(painter, motion, share, style, lay, Marks(report.row))
+    lay = moving_layout(motion, style, _board_place(motion.after, style, rect)[0])
+    paint_moving_board(painter, motion, share, style, lay, Marks(report.row), ground=ground)
     paint_flights(painter, motion, share, style, lay)
 
 

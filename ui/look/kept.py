@@ -9,7 +9,8 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from PySide6.QtCore import QPointF, QRectF
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QTransform
 
 from simulator.base.cache import ARRAY, MIB, BoundedCache
@@ -17,8 +18,12 @@ from ui.look.theme import Style
 
 T = TypeVar("T")
 
-MOST_BYTES = 48 * MIB
-"""Most that is kept of one op: the cards of a picture of 3840 x 2160 take half of it."""
+MOST_BYTES = 32 * MIB
+"""Most that is kept of one op: the cards of a picture of 3840 x 2160 take three quarters."""
+_STRIP = 32
+"""Pixels that a part of a line is wide."""
+_LAYOUT = 4096
+"""About what a layout takes, or a model of a panel."""
 _OF: WeakKeyDictionary[object, BoundedCache[Any]] = WeakKeyDictionary()
 
 
@@ -93,12 +98,63 @@ def draw_kept(
     painter.drawImage(corner, image)
 
 
+def draw_kept_line(
+    painter: QPainter, owner: object, key: Hashable, box: QRectF, paint: Callable[[QPainter], None]
+) -> None:
+    """Draw something thin over what is there, as narrow pictures that are kept.
+
+    Parameters
+    ----------
+    painter, owner, key
+        As for `draw_kept`.
+    box : QRectF
+        What it lies in: much of it is empty, and empty parts cost nothing.
+    paint : callable
+        Paints it, no pixel of it twice.
+    """
+    ratio, to = painter.device().devicePixelRatioF(), painter.deviceTransform()
+    if not _has_pixels(painter, to, ratio):
+        painter.save()
+        paint(painter)
+        painter.restore()
+        return
+    place = to.mapRect(box).toAlignedRect()
+
+    def make() -> list[tuple[QPointF, QImage]]:
+        whole = QImage(place.size(), QImage.Format.Format_ARGB32_Premultiplied)
+        whole.setDevicePixelRatio(ratio)
+        whole.fill(Qt.GlobalColor.transparent)
+        with QPainter(whole) as inner:
+            inner.translate((to.dx() - place.x()) / ratio, (to.dy() - place.y()) / ratio)
+            paint(inner)
+        pixels = np.frombuffer(whole.constBits(), np.uint32).reshape(whole.height(), whole.width())
+        found = []
+        for x in range(0, whole.width(), _STRIP):
+            rows = np.flatnonzero(pixels[:, x : x + _STRIP].any(axis=1))
+            if rows.size:
+                y, width = int(rows[0]), min(_STRIP, whole.width() - x)
+                image = whole.copy(x, y, width, int(rows[-1]) + 1 - y)
+                image.setDevicePixelRatio(ratio)
+                corner = (place.x() + x - to.dx()) / ratio, (place.y() + y - to.dy()) / ratio
+                found.append((QPointF(*corner), image))
+        return found
+
+    apart = to.dx() - place.x(), to.dy() - place.y(), place.width(), place.height(), ratio
+    for corner, image in kept(owner, (key, apart), make):
+        painter.drawImage(corner, image)
+
+
 def _has_pixels(painter: QPainter, to: QTransform, ratio: float) -> bool:
     """Whether what is painted elsewhere and moved here falls on the same pixels."""
     raster = painter.paintEngine().type() is QPaintEngine.Type.Raster
-    whole = to.dx().is_integer() and to.dy().is_integer()
-    return raster and whole and not to.isRotating() and to.m11() == to.m22() == ratio
+    return raster and not to.isRotating() and to.m11() == to.m22() == ratio
 
 
 def _bytes_of(value: object) -> int:
-    return value.sizeInBytes() if isinstance(value, QImage) else ARRAY
+    if isinstance(value, QImage):
+        return value.sizeInBytes()
+    if isinstance(value, np.ndarray):
+        return value.nbytes + ARRAY
+    if isinstance(value, list | tuple):
+        return ARRAY + sum(map(_bytes_of, value))
+    return _LAYOUT

@@ -4,13 +4,14 @@ import gc
 from collections.abc import Callable
 from weakref import ref
 
+import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
 from simulator.base.cache import MIB
 from ui.look.draw import draw_text
-from ui.look.kept import MOST_BYTES, draw_kept, kept
+from ui.look.kept import MOST_BYTES, draw_kept, draw_kept_line, kept
 from ui.look.theme import DARK, Style
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -61,6 +62,40 @@ def test_a_kept_picture_is_what_would_be_painted(ratio, place):
     # Painted somewhere else before.
     painted(from_memory, ratio, lambda p: p.translate(31, 44))
     assert painted(from_memory, ratio, place) == painted(directly, ratio, place)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.25, 2.0])
+def test_a_kept_line_is_the_line_but_for_rounding(ratio):
+    path = QPainterPath(QPointF(22, 80))
+    path.cubicTo(QPointF(90, 85), QPointF(60, 15), QPointF(168, 20))
+
+    def line(painter):
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(QColor(200, 80, 40, 115), 1.3, Qt.PenStyle.DashLine))
+        painter.drawPath(path)
+
+    def over(draw):
+        def both(painter):
+            painter.fillRect(QRectF(60, 30, 50, 50), QColor("#a0b010"))
+            draw(painter)
+
+        return painted(both, ratio, lambda p: p.translate(7, 5))
+
+    owner, asked = Owner(), []
+
+    def counted(painter):
+        asked.append(1)
+        line(painter)
+
+    for _ in range(2):
+        kept_one = pixels(over(lambda p: draw_kept_line(p, owner, "line", BOX, counted)))
+        assert np.abs(kept_one - pixels(over(line))).max() <= 2
+        assert np.abs(kept_one - pixels(over(lambda p: None))).max() > 50
+    assert len(asked) == 1
+
+
+def pixels(image: QImage) -> np.ndarray:
+    return np.frombuffer(image.constBits(), np.uint8).astype(int)
 
 
 def test_it_is_painted_once_for_each_place_in_its_pixels():

@@ -1,0 +1,99 @@
+"""The board while an op is being done: what is kept as a picture is what would be painted."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+
+from simulator.base.assets import SCENARIOS
+from simulator.lesson.places import Pointer
+from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.program.algorithms import ALGORITHMS
+from simulator.program.playback import Granularity, first_cursor, last_cursor, step
+from simulator.run.motion import Motion
+from simulator.run.snapshot import Cell
+from simulator.run.trace import Trace, simulate
+from ui.board.board import (
+    Marks,
+    board_layout,
+    paint_moving_board,
+    paint_still_board,
+)
+from ui.board.layout import BoardLayout, View
+from ui.look.theme import DARK, LIGHT, Style
+
+pytestmark = pytest.mark.usefixtures("qapp")
+RECT = QRectF(3, 2, 900, 560)
+SHARES = (0.2, 0.55, 0.9)
+LARGE = {
+    "attention": {"seqlen_q": 4096, "head_dim": 16},
+    "mask": {"causal": True},
+    "tiling": {"rows": 128, "cols": 128},
+}
+
+
+def ops_of(trace: Trace) -> list[Motion]:
+    """Return a motion for each kind of op of each launch, the last one of the first hundred ops."""
+    found: dict[tuple[int, str], Motion] = {}
+    after, last = first_cursor(), last_cursor(trace.program)
+    for _ in range(100):
+        if after == last:
+            break
+        before, after = after, step(trace.program, after, Granularity.OP)
+        visit, op = trace.program.visit(after.visit), trace.program.ops(after.visit)[after.op]
+        both = (trace.snapshot(each.visit, each.op) for each in (before, after))
+        found[visit.launch, op.name] = Motion(*both)
+    return list(found.values())
+
+
+def painted(
+    motion: Motion, share: float, style: Style, lay: BoardLayout, marks: Marks, *, afresh: bool
+) -> QImage:
+    image = QImage(910, 570, QImage.Format.Format_RGB32)
+    image.fill(QColor(style.theme.panel))
+    with QPainter(image) as painter:
+        if afresh:
+            paint_still_board(painter, motion.after, style, lay)
+        paint_moving_board(painter, motion, share, style, lay, marks, ground=not afresh)
+    return image
+
+
+def assert_as_if_painted(trace: Trace, style: Style, view: View, *seen: Marks) -> None:
+    lay = board_layout(trace.program.workload, style, RECT, view)
+    compared = 0
+    for motion in ops_of(trace):
+        for share in (*SHARES, *reversed(SHARES)):
+            for marks in seen:
+                kept, new = (
+                    painted(motion, share, style, lay, marks, afresh=each) for each in (False, True)
+                )
+                assert kept == new, (motion.after.op.name, share, marks)
+                compared += 1
+    assert compared > 30
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_each_frame_is_as_if_it_were_painted_whole(algorithm: str) -> None:
+    trace = simulate(load_scenario(SCENARIOS / f"{algorithm}.toml"))
+    marks = Marks(row=9, hover=Cell("S", 9, 3), selected=Cell("O", 9, 1))
+    assert_as_if_painted(trace, Style(DARK), View(), marks, Marks())
+
+
+@pytest.mark.parametrize("view", [View(), View(24.0, 100.0, 120.0)], ids=["whole", "near"])
+def test_so_is_that_of_a_large_problem(view: View) -> None:
+    trace = simulate(parse_scenario(LARGE))
+    assert_as_if_painted(trace, Style(LIGHT), view, Marks(row=131))
+
+
+def test_so_is_that_of_a_run_with_a_fault() -> None:
+    scenario = with_values(
+        load_scenario(SCENARIOS / "flash2.toml"), {"faults": {"forget_alpha": True}}
+    )
+    assert_as_if_painted(simulate(scenario), Style(DARK), View(), Marks(row=9))
+
+
+def test_what_a_lesson_points_at_is_seen_while_it_moves() -> None:
+    trace = simulate(load_scenario(SCENARIOS / "flash2.toml"))
+    points = Marks(row=9, points=(Pointer(tile=(1, 0)), Pointer(row=9)))
+    assert_as_if_painted(trace, Style(DARK), View(), points, Marks(row=9))

@@ -93,9 +93,15 @@ docs-pictures: ## make the pictures of README and docs again, in docs/pictures
 	$(PY) -m ui export online-softmax -o docs/pictures/lesson.png --engine numpy \
 	  --size 1280x720 --steps 4
 
+docs-film: ## make "FlashAttention-2 in one minute" in build/films, from the lesson of that name
+	@.ci/setup
+	mkdir -p build/films
+	QT_QPA_PLATFORM=offscreen $(PY) -m ui export one-minute --length 60 --fps 60 --size 1920x1080 \
+	  -o build/films/flash-attention-2-in-one-minute.mp4 --engine numpy
+
 clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 .PHONY: help run test test-all test-peers lint soak fuzz mutants bench bench-peers package test-package \
-  pictures docs-pictures clean
+  pictures docs-pictures docs-film clean

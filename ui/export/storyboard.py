@@ -27,6 +27,8 @@ READING = 2.7
 """Words that are read in a second."""
 SHORTEST = 3.0
 """Least seconds that a caption, or an answer, is shown."""
+REST = 1.6
+"""Least seconds that the place of a step is shown after what has led there."""
 END_SECONDS = 5.0
 """How long the slide is shown after the last step."""
 PLAY_SECONDS = 20.0
@@ -187,7 +189,7 @@ def handout(lesson: Lesson, steps: Sequence[int]) -> Storyboard:
 
 
 def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
-    """Return the pictures of a step: the way to its place, and the time to read it."""
+    """Return the pictures of a step: the way to its place, and the rest of the time to read it."""
     step = lesson.steps[number]
     out = []
     before = None if first else lesson.steps[number - 1]
@@ -213,7 +215,10 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
             if by_op or there != step.cursor:
                 out.append(Shot(number, there, False, False, seconds, here if by_op else None))
     asked = step.said.question
-    out.append(Shot(number, step.cursor, True, False, _reading(step.caption, asked)))
+    # The caption is there from the beginning: it is read while something plays.
+    spent = sum(shot.seconds for shot in out)
+    rest = max(_reading(step.caption, asked) - spent, REST if out else SHORTEST)
+    out.append(Shot(number, step.cursor, True, False, rest))
     if asked:
         out.append(Shot(number, step.cursor, True, True, _reading(step.said.answer)))
     return out

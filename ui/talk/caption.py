@@ -107,12 +107,13 @@ class LessonEnd:
 
 def end_caption(end: LessonEnd) -> Caption:
     """Return what the strip says after the last step of a lesson."""
+    if end.film:
+        return Caption(end.lesson, f"Next: **{end.following}**" if end.following else "")
     keys = "PgUp goes back to the last step. Ctrl+W leaves the lesson."
     said = "This was the last lesson." if end.last else ""
     if end.following:
         said, keys = f"Next: **{end.following}**", "PgDn opens it. PgUp goes back to the last step."
-    if not end.film:
-        said = "\n\n".join(filter(None, (said, keys)))
+    said = "\n\n".join(filter(None, (said, keys)))
     return Caption(f"End of lesson: {end.lesson}", said)
 
 

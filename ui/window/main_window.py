@@ -284,7 +284,7 @@ class MainWindow(LessonWindow):
         trace = self.session.trace
         engine = f" · {engine_words(trace.engine.name, trace.engine.device)}" if trace else ""
         fault = f"{fault_labels(scenario.faults)[0]} — " if scenario and scenario.faults.on else ""
-        self.stage.title.show_run(name, trace)
+        self.stage.title.show_run(safe_text(scenario.title) if scenario else "", trace)
         self.setWindowTitle(f"{fault}{name}[*] — Tilescope{engine}")
         self.setWindowModified(not self.session.undo_stack.isClean())
 

@@ -20,6 +20,7 @@ from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError
 from simulator.lesson.numbers import program_of
 from simulator.lesson.reader import find_lesson, list_lessons, load_lesson
+from simulator.lesson.record import word_count
 from simulator.problem.scenario import load_scenario
 from simulator.program.playback import SECONDS_PER_MOVE
 from tests.ui.export.helpers import ROOT, decoded, frames_of, names, picture
@@ -27,7 +28,7 @@ from ui.app.lesson_sheets import CELL, draw_sheet, draw_steps
 from ui.export.frames import new_image, paint_frame
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
-from ui.export.storyboard import PLAY_SECONDS, READING, SHORTEST, make_storyboard
+from ui.export.storyboard import PLAY_SECONDS, READING, REST, SHORTEST, make_storyboard
 from ui.export.writers.metadata import read_note, read_scenario
 from ui.export.writers.pixels import pixels_of
 from ui.look.layouts import LAYOUT_PANELS
@@ -193,9 +194,13 @@ def test_steps_walk_play_and_rest():
         assert last.before is None
         assert last.revealed is bool(step.said.answer) is bool(asked)
         assert not any(shot.revealed for shot in way + asked)
-        assert all(shot.seconds >= SHORTEST for shot in [last, *asked])
-        least = sum(len(text.split()) for text in (step.said.question,)) / READING
-        assert sum(shot.seconds for shot in asked) >= least
+        # What is said is there to be read for long enough, also while something moves.
+        (told,) = asked or [last]
+        assert told.seconds >= (REST if way else SHORTEST)
+        words = word_count(step.caption) + word_count(step.said.question)
+        assert sum(shot.seconds for shot in [*way, told]) >= max(SHORTEST, words / READING) - 1e-9
+        if asked:
+            assert last.seconds >= max(SHORTEST, word_count(step.said.answer) / READING)
         # The op to which a step walks is seen to happen, and lasts as long as any.
         longest = PLAY_SECONDS if step.start else WALK_SECONDS + SECONDS_PER_MOVE
         assert sum(shot.seconds for shot in way) <= longest + 1e-9

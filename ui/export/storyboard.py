@@ -75,7 +75,7 @@ class Moment:
     shot : Shot
         The picture.
     phase : float
-        The share of the shot's time that has passed, over 0 and at most 1.
+        The share of the shot's time that has passed, 0 to 1.
     since : float
         Seconds of the film since the step, or the slide after the last one, began.
     """
@@ -117,7 +117,7 @@ class Storyboard:
         first = self._first[shot.step, shot.ended]
         begin = self.ends[first - 1] if first else 0.0
         since = (now - begin) / self.ends[-1] * self.frames / self.fps
-        phase = 1 - (self.ends[place] - now) / shot.seconds
+        phase = (now - (self.ends[place - 1] if place else 0.0)) / shot.seconds
         return Moment(shot, phase, since)
 
     def shot_before(self, shot: Shot) -> Shot | None:

@@ -101,7 +101,8 @@ def test_lessons_open_whole(stem):
     lesson = LOADED[stem]
     assert [str(mistake) for mistake in lesson.mistakes] == []
     assert 5 <= len(lesson.steps) <= 9
-    assert any(step.said.question for step in lesson.steps)
+    film = stem.endswith("one-minute")  # nobody stops it to answer
+    assert film is not any(step.said.question for step in lesson.steps)
     assert any(step.said.notes for step in lesson.steps)
     assert {step.layout for step in lesson.steps} <= set(LAYOUT_PANELS)
 

@@ -213,11 +213,12 @@ def test_steps_walk_play_and_rest():
             lasts = [1.0 if op.moves and (op.loads or op.stores) else 0.7 for op in ops]
             paces = [shot.seconds / at for shot, at in zip(way[1:], lasts, strict=True)]
             assert max(paces) == pytest.approx(min(paces))
-            assert max(paces) <= 1 + 1e-9
-    scenario = [step.scenario for step in load_lesson(find_lesson("online-softmax")).steps]
+            assert max(paces) <= 1 / step.pace + 1e-9
+    steps = load_lesson(find_lesson("online-softmax")).steps
+    scenario = [step.scenario for step in steps]
     walked = {shot.step for shot in board.shots if not shot.arrived}
     same = {n for n in range(1, 8) if scenario[n] == scenario[n - 1]}
-    assert walked == same
+    assert walked == same | {n for n, step in enumerate(steps) if step.start}
     assert same != set(range(1, 8))
 
 
@@ -232,7 +233,7 @@ def test_frames_pass_all_shots_in_order(fps, length, start, more):
     moments = [board.moment(k) for k in range(board.frames)]
     places = [board.shots.index(moment.shot) for moment in moments]
     assert places == sorted(places)
-    assert all(0 < moment.phase <= 1 for moment in moments)
+    assert all(0 <= moment.phase <= 1 for moment in moments)
     for one, other in pairwise(moments):
         if one.shot is other.shot:
             assert one.phase < other.phase
@@ -257,7 +258,7 @@ def test_every_shipped_lesson_takes_minutes_and_not_hours():
     for title in lessons:
         lesson = load_lesson(title.path)
         board = make_storyboard(lesson, range(len(lesson.steps)), fps=30)
-        assert 60 < board.ends[-1] < 300
+        assert 55 < board.ends[-1] < 300
 
 
 # --- handouts and pictures -------------------------------------------------------------------

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.lesson.reader import list_lessons
 from simulator.problem.scenario import Scenario, with_values
 from simulator.program.playback import Cursor, end_of_visit
 from ui.app.start import make_window
@@ -194,11 +195,12 @@ def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: 
 
 def test_the_last_lesson_says_that_it_was(open_window: Open) -> None:
     window = open_window("causal")
-    lessons = at_its_last_step(window, "11-window-and-sinks.md")
+    last = list_lessons()[-1].path
+    lessons = at_its_last_step(window, last.name)
     for _ in range(3):
         QTest.keyClick(window, Qt.Key.Key_PageDown)
         wait(window)
-    assert lessons.player.path == LESSONS / "11-window-and-sinks.md"
+    assert lessons.player.path == last
     caption = lessons.bar.caption.shown
     assert caption is not None
     assert caption.body.startswith("This was the last lesson.")

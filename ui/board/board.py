@@ -210,7 +210,9 @@ def paint_moving_board(
     now = motion.at(share)
     fades = motion.after.so_far is not None and motion.before.so_far is None
     # Pointers and marks of wrong numbers may lie over numbers that change, and are translucent.
-    whole = fades or bool(marks.points) or now.wrong is not None
+    whole = bool(marks.points) or now.wrong is not None
+    if fades:
+        now = replace(now, so_far=None)
     apart = None if whole else _painted_again(motion, now, style, lay)
 
     def paint(inner: QPainter) -> None:
@@ -223,12 +225,15 @@ def paint_moving_board(
         seen = marks.row, marks.hover, marks.selected
         key = "board", place_key(style, lay.rect), lay.view, seen, stage, whole
         draw_kept(painter, motion, key, lay.rect, style.theme.panel, paint)
-    if fades:
-        _paint_fading(painter, motion.before, share, style, lay)
-        now = replace(now, so_far=None)
     if not ground or apart is None:
+        if fades:
+            _paint_fading(painter, motion, share, style, lay)
         paint_live_board(painter, now, style, lay, marks)
     else:
+        if fades:
+            with clipped(painter, lay.boxes["S"]):
+                _paint_fading(painter, motion, share, style, lay)
+            apart.append((lay.boxes["S"], partial(paint_tile, snapshot=now, style=style, lay=lay)))
         for box, again in apart:
             with _plain(painter), clipped(painter, box):
                 again(painter)
@@ -237,14 +242,18 @@ def paint_moving_board(
 
 
 def _paint_fading(
-    painter: QPainter, before: Snapshot, share: float, style: Style, lay: BoardLayout
+    painter: QPainter, motion: Motion, share: float, style: Style, lay: BoardLayout
 ) -> None:
     """Draw what is left of the scores as they were computed, over the final weights."""
+
+    def paint(inner: QPainter) -> None:
+        with _plain(inner):
+            paint_scores(inner, motion.before, style, lay)
+
     painter.save()
     painter.setOpacity(1 - eased(share))
-    with _plain(painter):
-        paint_scores(painter, before, style, lay)
-        paint_frames(painter, style.theme, lay)
+    key = "scores before", place_key(style, lay.rect), lay.view
+    draw_kept(painter, motion, key, lay.boxes["S"], style.theme.empty, paint)
     painter.restore()
 
 

@@ -208,7 +208,8 @@ def codecs(*, frozen: bool = FROZEN) -> Finding:
     except ImportError:
         kept = ", ".join(f.ending for f in FORMATS if not f.codec and f.ending != "frames")
         return Finding("codecs", False, f"no PyAV: only {kept}; {_mend(frozen)}")
-    missing = [f.ending for f in FORMATS if f.codec and f.codec not in av.codecs_available]
+    needed = ((f, {f.codec, f.sound} - {""}) for f in FORMATS)
+    missing = [f.ending for f, codecs in needed if not codecs <= av.codecs_available]
     if missing:
         return Finding("codecs", False, f"PyAV {av.__version__} cannot write {', '.join(missing)}")
     return Finding("codecs", True, f"PyAV {av.__version__}: every format of `export`")

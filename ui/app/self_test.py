@@ -304,7 +304,8 @@ def _export(spec: Format, folder: Path, demo: Path) -> str:
     application()
     target = f"{folder}/frames/" if spec.ending == "frames" else f"{folder}/export{spec.ending}"
     length = 0.5 if spec.film else None
-    options = ExportOptions(target, SIZE, fps=10, visits=(0, STEPS), length=length)
+    sound = bool(spec.sound)
+    options = ExportOptions(target, SIZE, fps=10, visits=(0, STEPS), length=length, sound=sound)
     prepare(simulate(demo), options, str(demo), version()).make(lambda share: None)
     path = options.path.parent if spec.ending == "frames" else options.path
     if path.is_dir():

@@ -75,6 +75,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--op", type=int, metavar="N", help="op of a still's visit, from 0")
     parser.add_argument("--row", type=int, metavar="N", help="query row to explain, from 0")
     parser.add_argument("--transparent", action="store_true", help="without a ground")
+    parser.add_argument(
+        "--sound", action="store_true",
+        help="a soft tick where a tile lands, with a pitch for each tensor; in .mp4 and .webm",
+    )  # fmt: skip
     # What the window's exports tell the process that makes them.
     for hidden in ("--named", "--token"):
         parser.add_argument(hidden, default="", help=argparse.SUPPRESS)
@@ -120,6 +124,7 @@ def run(options: argparse.Namespace, version: str, new_window: WindowFactory) ->
         pace=options.pace,
         length=options.length,
         transparent=options.transparent,
+        sound=options.sound,
         op=options.op,
         row=options.row,
         steps=options.steps,

@@ -131,6 +131,7 @@ class ExportDialog(QDialog):
         self.theme_box = _choice("Theme", [(name.title(), name) for name in THEME_NAMES])
         self.theme_box.setCurrentIndex(THEME_NAMES.index(self._style.theme.name))
         self.clear_box = QCheckBox("Transparent ground")
+        self.sound_box = QCheckBox("Sound")
         self.target_edit = QLineEdit()
         self.target_edit.setAccessibleName("File")
         self.browse_button = QPushButton("Browse…")
@@ -148,6 +149,7 @@ class ExportDialog(QDialog):
             (self.step_box, "What happens from one state to the next: an op, or a whole tile."),
             (self.pace_box, "How long each step is seen; long runs are thinned to fit."),
             (self.clear_box, "Leaves out the ground, for a slide of any colour."),
+            (self.sound_box, "A soft tick where a tile lands, with a pitch for each tensor."),
         ):
             widget.setToolTip(tip)
 
@@ -163,7 +165,7 @@ class ExportDialog(QDialog):
         pace_row = _row(self.pace_box, self.seconds_box)
         form.addRow("Pa&ce", pace_row)
         form.addRow("&Theme", self.theme_box)
-        form.addRow("", self.clear_box)
+        form.addRow("", _row(self.clear_box, self.sound_box))
         target_row = _row(self.target_edit, self.browse_button)
         form.addRow("F&ile", target_row)
         for field, buddy in (
@@ -202,6 +204,7 @@ class ExportDialog(QDialog):
         self.seconds_box.valueChanged.connect(self._check)
         self.size_box.currentTextChanged.connect(self._check)
         self.clear_box.toggled.connect(self._check)
+        self.sound_box.toggled.connect(self._check)
         self.target_edit.textEdited.connect(self._take_ending)
         self.target_edit.textChanged.connect(self._check)
         self.browse_button.clicked.connect(self._browse)
@@ -256,6 +259,7 @@ class ExportDialog(QDialog):
             size=size,
             theme=self.theme_box.currentData(),
             transparent=self.clear_box.isChecked() and self.clear_box.isEnabled(),
+            sound=self.sound_box.isChecked() and self.sound_box.isEnabled(),
             fps=self.fps_box.value() if kind.film else 30,
             pace=seconds if pace == _PACE else None,
             length=seconds if pace == _LENGTH else None,
@@ -304,6 +308,7 @@ class ExportDialog(QDialog):
         if self._races and self.pace_box.currentData() == _PACE:
             self.pace_box.setCurrentIndex(0)
         self.clear_box.setEnabled(kind.transparent and self.scene_box.currentData() in SCENES)
+        self.sound_box.setEnabled(bool(kind.sound) and not self._races)
         self.fps_box.setMaximum(kind.most_fps)
         _allow(self.range_box, _VIEW, not kind.film)
         _allow(self.range_box, _RUN, kind.film)

@@ -29,6 +29,8 @@ class Format:
         The encoder that PyAV must have; empty for none.
     pages : bool
         Whether it can contain several still pictures.
+    sound : str
+        The encoder of its sound; empty if it has none.
     """
 
     ending: str
@@ -39,11 +41,12 @@ class Format:
     most_fps: int = 120
     codec: str = ""
     pages: bool = False
+    sound: str = ""
 
 
 FORMATS = (
-    Format(".mp4", "MP4 film (H.264)", even=True, codec="libx264"),
-    Format(".webm", "WebM film (VP9)", even=True, codec="libvpx-vp9"),
+    Format(".mp4", "MP4 film (H.264)", even=True, codec="libx264", sound="aac"),
+    Format(".webm", "WebM film (VP9)", even=True, codec="libvpx-vp9", sound="libopus"),
     # Delays of a GIF are hundredths of a second, and browsers show 1 as 10.
     Format(".gif", "GIF", most_fps=50, codec="gif"),
     Format(".webp", "WebP, lossless", transparent=True, codec="libwebp"),
@@ -53,6 +56,7 @@ FORMATS = (
     Format(".svg", "SVG drawing", film=False, transparent=True),
     Format(".pdf", "PDF page", film=False, transparent=True, pages=True),
 )
+WITH_SOUND = tuple(spec.ending for spec in FORMATS if spec.sound)
 BY_ENDING = {spec.ending: spec for spec in FORMATS}
 ENDINGS = tuple(ending for ending in BY_ENDING if ending != "frames")
 

@@ -21,6 +21,7 @@ from ui.export.film import Film, FrameWriter
 from ui.export.frames import FrameSource, RunFrames, new_image, paint_frame
 from ui.export.options import NUMBER, RACE, ExportOptions
 from ui.export.race_frames import RaceFrames, race_times
+from ui.export.sound import Sound, landings_of_lesson, landings_of_run
 from ui.export.timeline import Timeline, make_timeline
 from ui.export.writers.metadata import Note, note_of
 from ui.export.writers.pixels import Changes, Patch, pixels_of
@@ -51,12 +52,15 @@ class Export:
         What the file says about itself.
     words : str
         What it will be, for users.
+    sound : Sound, optional
+        What is heard.
     """
 
     options: ExportOptions
     source: FrameSource
     note: Note
     words: str
+    sound: Sound | None = None
 
     def make(self, report: Report) -> None:
         """Make it.
@@ -72,7 +76,7 @@ class Export:
             It cannot be written, or an encoder is missing.
         """
         try:
-            make_files(self.options, self.source, self.note, report)
+            make_files(self.options, self.source, self.note, report, self.sound)
         except Exception:
             self.source.close()
             raise
@@ -119,12 +123,14 @@ def prepare(
         return Export(options, source, note, times.words)
     visits = options.range_of(len(trace))
     moments: Timeline | Cursor
+    sound = None
     if options.format.film:
         moments = make_timeline(
             trace.program, visits, fps=options.fps, by=options.by,
             pace=options.pace, length=options.length,
         )  # fmt: skip
         words = moments.words
+        sound = Sound(landings_of_run(moments)) if options.sound else None
     else:
         moments = end_of_visit(trace.program, visits[-1])
         if options.op is not None:
@@ -147,7 +153,7 @@ def prepare(
             trace, moments, options.scene, THEMES[options.theme], options.size,
             transparent=options.transparent, row=options.row,
         )  # fmt: skip
-    return Export(options, source, note, words)
+    return Export(options, source, note, words, sound)
 
 
 def prepare_lesson(
@@ -188,11 +194,13 @@ def prepare_lesson(
         wrong = lesson.mistakes[0].mistake if lesson.mistakes else Mistake("", "", "a step")
         raise InputError(lesson.source, [wrong])
     steps = options.steps_of(len(lesson.steps))
+    sound = None
     if options.format.film:
         board = make_storyboard(
             lesson, steps, fps=options.fps, pace=options.pace, length=options.length
         )
         words = board.words
+        sound = Sound(landings_of_lesson(lesson, board)) if options.sound else None
     else:
         board = handout(lesson, steps)
         pages = f"{len(steps)} pages" if len(steps) > 1 else "1 page"
@@ -203,10 +211,16 @@ def prepare_lesson(
     )  # fmt: skip
     scenario = lesson.steps[steps.start].scenario
     note = note_of(scenario, options.path.parent, version, options.command(named))
-    return Export(options, source, replace(note, title=lesson.title), words)
+    return Export(options, source, replace(note, title=lesson.title), words, sound)
 
 
-def make_files(options: ExportOptions, source: FrameSource, note: Note, report: Report) -> None:
+def make_files(
+    options: ExportOptions,
+    source: FrameSource,
+    note: Note,
+    report: Report,
+    sound: Sound | None = None,
+) -> None:
     """Write the frames of a source, in the format of the options.
 
     Raises
@@ -217,6 +231,8 @@ def make_files(options: ExportOptions, source: FrameSource, note: Note, report: 
     ending, path = options.format.ending, options.path
     if options.format.codec:
         check_codec(options.format.codec, options.target)
+    if sound is not None:
+        check_codec(options.format.sound, options.target)
     try:
         if ending == "frames":
             _write_sequence(options, source, note, report)
@@ -225,7 +241,7 @@ def make_files(options: ExportOptions, source: FrameSource, note: Note, report: 
             report(1.0)
             write_atomically(path, lambda out: out.write(data), options.token)
         else:
-            film = partial(_film, ending, options.fps, source, note, report)
+            film = partial(_film, ending, options.fps, source, note, report, sound)
             write_atomically(path, film, options.token)
     except _no_film_errors() as error:
         raise refuse(
@@ -287,13 +303,26 @@ _DRAWN: dict[str, Callable[[FrameSource, Note, Report], bytes]] = {
 
 
 def _film(
-    ending: str, fps: int, source: FrameSource, note: Note, report: Report, out: IO[bytes]
+    ending: str,
+    fps: int,
+    source: FrameSource,
+    note: Note,
+    report: Report,
+    sound: Sound | None,
+    out: IO[bytes],
 ) -> None:
     samples = GIF_SAMPLES if ending == ".gif" else 0
-    Film(source, _writer(ending, out, source, fps, note), samples).make(report)
+    Film(source, _writer(ending, out, source, fps, note, sound), samples).make(report)
 
 
-def _writer(ending: str, out: IO[bytes], source: FrameSource, fps: int, note: Note) -> FrameWriter:
+def _writer(
+    ending: str,
+    out: IO[bytes],
+    source: FrameSource,
+    fps: int,
+    note: Note,
+    sound: Sound | None,
+) -> FrameWriter:
     size, alpha = source.size, source.transparent
     if ending == ".apng":
         count = len(source)
@@ -306,7 +335,7 @@ def _writer(ending: str, out: IO[bytes], source: FrameSource, fps: int, note: No
 
     if ending == ".gif":
         return GifWriter(out, size, fps, note.text)
-    return VideoWriter(out, ending, size, fps, note.text)
+    return VideoWriter(out, ending, size, fps, note.text, sound)
 
 
 class _PatchWriter(Protocol):

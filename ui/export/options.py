@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simulator.base.errors import InputError, refuse
 from simulator.program.playback import Granularity
-from ui.export.formats import Format, format_of
+from ui.export.formats import WITH_SOUND, Format, format_of
 from ui.look.layouts import LAYOUT_NAMES
 
 SIZES = ((320, 240), (7680, 4320))
@@ -45,6 +45,8 @@ class ExportOptions:
         Seconds for each step, or in all.
     transparent : bool
         Whether there is no background.
+    sound : bool
+        Whether a tick is heard where a tile lands.
     op : int or None
         For a still: the op of its visit that is done last; None for the visit's last.
     row : int or None
@@ -67,6 +69,7 @@ class ExportOptions:
     pace: float | None = None
     length: float | None = None
     transparent: bool = False
+    sound: bool = False
     op: int | None = None
     row: int | None = None
     steps: tuple[int | None, int | None] | None = None
@@ -123,6 +126,9 @@ class ExportOptions:
             raise _wrong("--transparent", "", f"a format that can, {kind.ending} cannot")
         if self.transparent and (self.lesson or self.scene in LAYOUT_NAMES):
             raise _wrong("--transparent", "", "the scene or the board: a window has a ground")
+        if self.sound and not kind.sound:
+            wanted = f"a format with sound ({', '.join(WITH_SOUND)}), {kind.ending} has none"
+            raise _wrong("--sound", "", wanted)
         (low, high), (width, height) = SIZES, self.size
         if not (low[0] <= width <= high[0] and low[1] <= height <= high[1]):
             raise _wrong("--size", f"{width}x{height}", "320x240 to 7680x4320")
@@ -137,6 +143,8 @@ class ExportOptions:
             if self.scene == RACE:
                 reason = "nothing: a race shows the whole runs, and a film of it has --length"
                 self._check_none(reason, pace=True)
+                if self.sound:
+                    raise _wrong("--sound", "", "a film in which tiles are seen, a race shows none")
             return
         reason = "nothing: a lesson says it in its steps"
         if self.scene != "scene":
@@ -215,8 +223,9 @@ class ExportOptions:
         ):  # fmt: skip
             if value is not None:
                 words += [option, str(value)]
-        if self.transparent:
-            words.append("--transparent")
+        for option, on in (("--transparent", self.transparent), ("--sound", self.sound)):
+            if on:
+                words.append(option)
         return words
 
 

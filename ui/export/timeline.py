@@ -101,7 +101,7 @@ class Timeline:
         now = -(-(k + 1) * total // self.frames)
         place = int(np.searchsorted(self.until, now)) - 1
         visit = self.visits[place]
-        bounds = [*accumulate(_durations(self.program, visit), initial=int(self.until[place]))]
+        bounds = [*accumulate(durations(self.program, visit), initial=int(self.until[place]))]
         op = bisect_left(bounds, now) - 1
         first, stop = (bound * self.frames // total for bound in bounds[op : op + 2])
         cursor = Cursor(visit, op)
@@ -126,7 +126,7 @@ class Timeline:
         return text + f"{steps} of {op:.2f} s, loads and stores of {move:.2f} s"
 
 
-def _durations(program: TileProgram, visit: int) -> list[int]:
+def durations(program: TileProgram, visit: int) -> list[int]:
     """Return how long each op of a visit lasts at speed 1, in milliseconds."""
     return [round(_MS * seconds_of(op)) for op in program.ops(visit)]
 
@@ -170,7 +170,7 @@ def make_timeline(
                 f"at most {count_text(VISITS_BY_OP)} visits, here {count_text(len(visits))}: "
                 "--visits or --by tile",
             )  # fmt: skip
-        lasting = [_durations(program, visit) for visit in visits]
+        lasting = [durations(program, visit) for visit in visits]
         ops = sum(map(len, lasting))
         if by or ops <= OPS_BY_DEFAULT:
             until = np.cumsum([0, *map(sum, lasting)], dtype=np.int64)

@@ -254,6 +254,8 @@ def test_a_format_offers_what_it_can(dialog):
         assert dialog.target_edit.text().endswith(f"a{ending}")
         assert dialog.clear_box.isEnabled() is spec.transparent
         assert dialog.fps_box.isEnabled() is spec.film
+        dialog.sound_box.setChecked(True)
+        assert dialog.sound_box.isEnabled() is dialog.options().sound is bool(spec.sound)
         assert dialog.export_button.isEnabled(), dialog.words.text()
         assert dialog.options().format is spec
     for spec in FORMATS:  # and typing an ending chooses the format

@@ -9,6 +9,7 @@ import av
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from PySide6.QtGui import QImage
 
+from ui.export.sound import RATE, Sound
 from ui.export.writers.gif import add_comment
 from ui.export.writers.pixels import pixels_of
 
@@ -20,6 +21,9 @@ _OPTIONS = {
         {"deadline": "realtime", "cpu-used": "8", "crf": "30", "b:v": "0", "row-mt": "1"},
     ),
 }
+_SOUND = {".mp4": "aac", ".webm": "libopus"}
+_BITS = 64_000
+"""Of sound, a second: ticks are short, and it has one channel."""
 _HUNDREDTH = Fraction(1, 100)
 _BT709 = 1
 """Colour matrix, primaries and transfer of HD video, as H.273 numbers them."""
@@ -40,10 +44,18 @@ class VideoWriter:
         Frames a second.
     note : str
         Its comment.
+    sound : Sound, optional
+        What is heard.
     """
 
     def __init__(
-        self, out: IO[bytes], ending: str, size: tuple[int, int], fps: int, note: str
+        self,
+        out: IO[bytes],
+        ending: str,
+        size: tuple[int, int],
+        fps: int,
+        note: str,
+        sound: Sound | None = None,
     ) -> None:
         container, codec, options = _OPTIONS[ending]
         self._box = av.open(out, "w", format=container)
@@ -57,6 +69,7 @@ class VideoWriter:
         context.color_range = ColorRange.MPEG
         context.colorspace = context.color_primaries = context.color_trc = _BT709
         self._stream, self._fps = stream, fps
+        self._sound = None if sound is None else _SoundTrack(self._box, ending, sound)
         self._reformatter = VideoReformatter()
         self._count = 0
         self._last: av.VideoFrame | None = None
@@ -80,11 +93,39 @@ class VideoWriter:
         frame.pts, frame.time_base = self._count, Fraction(1, self._fps)
         self._count += 1
         self._box.mux(self._stream.encode(frame))
+        if self._sound is not None:
+            self._sound.add_until(Fraction(self._count, self._fps))
 
     def close(self) -> None:
-        """Write what the encoder still has, and the end."""
+        """Write what the encoders still have, and the end."""
         self._box.mux(self._stream.encode(None))
+        if self._sound is not None:
+            self._sound.close()
         self._box.close()
+
+
+class _SoundTrack:
+    """The sound of a film, encoded as far as its pictures are."""
+
+    def __init__(self, box: av.container.OutputContainer, ending: str, sound: Sound) -> None:
+        stream = box.add_stream(_SOUND[ending], rate=RATE, layout="mono")
+        assert isinstance(stream, av.AudioStream)
+        stream.codec_context.bit_rate = _BITS
+        self._box, self._stream, self._sound = box, stream, sound
+        self._count = 0
+
+    def add_until(self, seconds: Fraction) -> None:
+        """Write all samples before a time."""
+        stop = int(seconds * RATE)
+        samples = self._sound.samples(self._count, stop)
+        frame = av.AudioFrame.from_ndarray(samples[None], format="flt", layout="mono")
+        frame.sample_rate, frame.pts, frame.time_base = RATE, self._count, Fraction(1, RATE)
+        self._count = stop
+        self._box.mux(self._stream.encode(frame))
+
+    def close(self) -> None:
+        """Write what the encoder still has."""
+        self._box.mux(self._stream.encode(None))
 
 
 class GifWriter:

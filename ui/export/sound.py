@@ -1,0 +1,158 @@
+"""The sound of a film: a soft tick wherever a tile lands, with a pitch for each tensor.
+
+When they sound is arithmetic on the timeline, as the pictures are. Samples of any part of a film
+are computed when they are encoded.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+
+from simulator.base.dtypes import F32
+from simulator.lesson.numbers import program_of
+from simulator.lesson.steps import Lesson
+from simulator.program.algorithms import TENSORS
+from simulator.program.ops import Op
+from simulator.program.playback import MOVING
+from simulator.run.motion import flights_of
+from ui.export.storyboard import Storyboard
+from ui.export.timeline import Timeline, durations
+
+RATE = 48_000
+"""Samples a second."""
+_LOWEST = 330.0
+"""Hertz of the first tensor of the table."""
+_SCALE = 0, 2, 4, 7, 9
+"""Half-tones of a scale without dissonance: any tensors may sound together."""
+_ATTACK, _DECAY, _LENGTH = 0.004, 0.06, 0.4
+"""Seconds in which a tick rises, in which it falls to 1/e, and that it takes in all."""
+_LOUD = 0.25
+_APART = 0.05
+"""Least seconds between two ticks of a tensor: more of them would be a noise."""
+
+
+class Landing(NamedTuple):
+    """A tile that lands, on the chip or in HBM.
+
+    Attributes
+    ----------
+    seconds : float
+        When, in the film.
+    tensor : str
+        Of what.
+    """
+
+    seconds: float
+    tensor: str
+
+
+def landings_of_run(timeline: Timeline) -> list[Landing]:
+    """Return when tiles land in the film of a run, in order of time.
+
+    By tile, ops are jumped over: what a tile moves lands when it is first shown.
+    """
+    if timeline.until is None:
+        return _apart(_by_tile(timeline))
+    stretch = timeline.seconds / int(timeline.until[-1])
+    return _apart(
+        landing
+        for place, visit in enumerate(timeline.visits)
+        for landing in _of_visit(timeline, visit, int(timeline.until[place]), stretch)
+    )
+
+
+def _of_visit(timeline: Timeline, visit: int, begin: int, stretch: float) -> Iterator[Landing]:
+    lasts = durations(timeline.program, visit)
+    begins = accumulate(lasts, initial=begin)
+    ops = timeline.program.ops(visit)
+    for n, (op, first, length) in enumerate(zip(ops, begins, lasts, strict=False)):
+        # The state after the first op of a run is shown at once: there is none before it.
+        yield from _of_op(op, first * stretch, length * stretch if visit or n else 0.0)
+
+
+def _by_tile(timeline: Timeline) -> Iterator[Landing]:
+    last = -1
+    for k in range(timeline.frames):
+        visit = timeline.moment(k).cursor.visit
+        if visit != last:
+            last = visit
+            for op in timeline.program.ops(visit):
+                yield from _of_op(op, k / timeline.fps, 0.0)
+
+
+def landings_of_lesson(lesson: Lesson, board: Storyboard) -> list[Landing]:
+    """Return when tiles land in the film of a lesson, in order of time."""
+    return _apart(_of_shots(lesson, board))
+
+
+def _of_shots(lesson: Lesson, board: Storyboard) -> Iterator[Landing]:
+    stretch = board.frames / board.fps / board.ends[-1]
+    for shot, end in zip(board.shots, board.ends, strict=True):
+        if shot.before is not None:
+            program = program_of(lesson.steps[shot.step].scenario)
+            op = program.ops(shot.cursor.visit)[shot.cursor.op]
+            yield from _of_op(op, (end - shot.seconds) * stretch, shot.seconds * stretch)
+
+
+def _of_op(op: Op, begin: float, seconds: float) -> Iterator[Landing]:
+    """Yield when the tiles land that an op moves; at the end of its time everything rests."""
+    for flight in flights_of(op.moves, loads=op.loads):
+        yield Landing(begin + seconds * MOVING * flight.end, flight.move.tensor)
+
+
+def _apart(landings: Iterable[Landing]) -> list[Landing]:
+    """Return landings in order of time, without those too close to another of their tensor."""
+    out: list[Landing] = []
+    last: dict[str, float] = {}
+    for landing in sorted(landings):
+        if landing.seconds - last.get(landing.tensor, -_APART) >= _APART - 1e-9:
+            last[landing.tensor] = landing.seconds
+            out.append(landing)
+    return out
+
+
+def pitch(tensor: str) -> float:
+    """Return the frequency of a tensor's tick in hertz, by its place in the table of tensors."""
+    octave, step = divmod(list(TENSORS).index(tensor), len(_SCALE))
+    return float(_LOWEST * 2 ** (octave + _SCALE[step] / 12))
+
+
+def tick(tensor: str) -> F32:
+    """Return the samples of a tensor's tick: a sine that decays."""
+    time = np.arange(round(_LENGTH * RATE)) / RATE
+    rise = np.minimum(time / _ATTACK, 1.0)
+    fall = np.exp(-time / _DECAY) * np.minimum((_LENGTH - time) / _DECAY, 1.0)
+    wave: F32 = (_LOUD * rise * fall * np.sin(2 * np.pi * pitch(tensor) * time)).astype(np.float32)
+    return wave
+
+
+class Sound:
+    """The samples of a film.
+
+    Parameters
+    ----------
+    landings : iterable of Landing
+        When its ticks begin.
+    """
+
+    def __init__(self, landings: Iterable[Landing]) -> None:
+        self._landings = sorted(landings)
+        self._begins = [round(landing.seconds * RATE) for landing in self._landings]
+        self._ticks = {name: tick(name) for name in {each.tensor for each in self._landings}}
+
+    def samples(self, start: int, stop: int) -> F32:
+        """Return some samples, -1 to 1."""
+        out = np.zeros(stop - start, dtype=np.float32)
+        first = bisect_left(self._begins, start - round(_LENGTH * RATE))
+        for n in range(first, bisect_left(self._begins, stop)):
+            begin, wave = self._begins[n], self._ticks[self._landings[n].tensor]
+            low, high = max(begin, start), min(begin + len(wave), stop)
+            if low < high:
+                out[low - start : high - start] += wave[low - begin : high - begin]
+        loud: F32 = np.tanh(out)
+        return loud

@@ -27,6 +27,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.program.playback import Granularity
 from simulator.run.trace import simulate
 from simulator.study.bench import Measurement, measured, turns
+from ui.export.writers.x264 import x264_options
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEMO = SCENARIOS / "grouped-heads.toml"
@@ -37,7 +38,7 @@ READY = {".mp4": 60, ".gif": 60, ".apng": 6, ".webp": 12}
 LONG = 600
 """Frames over which memory may not grow."""
 BARE = {
-    ".mp4": ("mp4", "libx264", "bgra", {"preset": "veryfast", "crf": "20"}),
+    ".mp4": ("mp4", "libx264", "bgra", x264_options()),
     ".gif": ("gif", "gif", "bgr8", {}),
     ".apng": ("apng", "apng", "rgba", {"pred": "mixed"}),
     ".webp": (

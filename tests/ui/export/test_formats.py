@@ -2,9 +2,11 @@
 
 import dataclasses
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 
 import av
@@ -19,6 +21,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.run.trace import simulate
 from tests.ui.export.helpers import (
     DEMO,
+    ROOT,
     command,
     decoded,
     frames_of,
@@ -171,6 +174,36 @@ def test_two_exports_are_the_same(ending, tmp_path):
         assert all(np.array_equal(a, b) for a, b in zip(*pair, strict=True))
     else:
         assert files[0] == files[1]
+
+
+WRITE = """
+import hashlib, io, sys
+import numpy as np
+from PySide6.QtGui import QImage
+from ui.export.writers.video import VideoWriter
+random, out = np.random.default_rng(0), io.BytesIO()
+shapes = random.integers(0, 256, (80, 120, 4), dtype=np.uint8).repeat(4, 0).repeat(4, 1)
+writer = VideoWriter(out, ".mp4", (480, 320), 10, "")
+for k in range(24):
+    pixels = shapes.copy()
+    pixels[:160] = np.roll(shapes[:160], k, 1)
+    writer.add(writer.prepare(QImage(pixels, 480, 320, QImage.Format.Format_RGB32)))
+writer.close()
+print(hashlib.sha256(out.getvalue()).hexdigest())
+"""
+"""A writer alone: what it writes depends on its pictures, its options and nothing else."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc alone can fill memory")
+def test_an_mp4_does_not_depend_on_what_was_in_memory_before():
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", WRITE], capture_output=True, check=True, cwd=ROOT,
+            env={**os.environ, "MALLOC_PERTURB_": str(byte)},
+        ).stdout
+        for byte in (0, 1, 85, 170)
+    }  # fmt: skip
+    assert len(told) == 1
 
 
 def test_frames_that_rest_are_painted_once(tmp_path):

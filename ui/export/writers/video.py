@@ -12,9 +12,10 @@ from PySide6.QtGui import QImage
 from ui.export.sound import RATE, Sound
 from ui.export.writers.gif import add_comment
 from ui.export.writers.pixels import pixels_of
+from ui.export.writers.x264 import x264_options
 
 _OPTIONS = {
-    ".mp4": ("mp4", "libx264", {"preset": "veryfast", "crf": "20"}),
+    ".mp4": ("mp4", "libx264", x264_options()),
     ".webm": (
         "webm",
         "libvpx-vp9",

@@ -20,7 +20,11 @@ from ui.look.kept import draw_kept_line, kept, place_key
 from ui.look.theme import Style
 
 Berths = Mapping[str, tuple[QRectF, QRectF]]
-"""By tensor, its place in HBM and its place on the chip, as the memory picture has them."""
+"""By tensor, its place in HBM and its place on the chip, as the memory picture has them.
+
+Without a place on the chip (null) a tile flies to HBM or comes from there, and the memory picture
+itself shows the rest of its way.
+"""
 _FAINT = 0.55
 """How faint a place becomes while its tile is away."""
 _LEAST = 26.0
@@ -75,6 +79,8 @@ def in_flight(
             continue
         way = _way(motion, n, style, lay, berths)
         out = along if flight.loads else 1 - along
+        if way.ends_in_hbm and out >= AT_HBM:
+            continue
         box = _box_at(out, way, style)
         found.append(InFlight(flight.move, out, way.home, box, way.path))
     return found
@@ -88,6 +94,11 @@ class _Way:
     stops: tuple[QRectF, QRectF, QRectF]
     path: QPainterPath
     length: float
+
+    @property
+    def ends_in_hbm(self) -> bool:
+        """Whether the memory picture itself shows the way from there to the chip."""
+        return self.stops[1] == self.stops[2]
 
 
 def _way(motion: Motion, n: int, style: Style, lay: BoardLayout, berths: Berths | None) -> _Way:
@@ -203,7 +214,7 @@ def _stops(
     """Return the places that a tile passes: its matrix, HBM, the chip."""
     found = None if berths is None else berths.get(tensor)
     if found is not None:
-        return home, found[0], found[1]
+        return home, found[0], found[0] if found[1].isNull() else found[1]
     size = style.px(_LEAST)
     edge = QRectF(lay.rect.right() - size, lay.rect.top() + style.px(30), size, size)
     middle = QRectF(home.center() + (edge.center() - home.center()) * 0.5, edge.size())
@@ -228,12 +239,12 @@ def _box_at(out: float, way: _Way, style: Style) -> QRectF:
         out / AT_HBM * bend if out < AT_HBM else bend + (out - AT_HBM) / (1 - AT_HBM) * (1 - bend)
     )
     at = path.pointAtPercent(min(max(path.percentAtLength(along * whole), 0.0), 1.0))
-    least = style.px(_LEAST)
+    least, shrunk = style.px(_LEAST), out / AT_HBM if way.ends_in_hbm else out
     small = min(berth.width(), berth.height())
     sizes = []
     for own, side in ((home.width(), berth.width()), (home.height(), berth.height())):
         end = max(min(own, 0.7 * side, 0.9 * small), least * 0.7)
-        sizes.append(max(own + (end - own) * out, min(own, end)) if own > 0 else end)
+        sizes.append(max(own + (end - own) * shrunk, min(own, end)) if own > 0 else end)
     return QRectF(at.x() - sizes[0] / 2, at.y() - sizes[1] / 2, *sizes)
 
 

@@ -27,6 +27,8 @@ from tests.ui.panels.test_memory import (
     record_texts,
     snapshots,
 )
+from ui.board.board import board_layout
+from ui.board.flights import in_flight
 from ui.look.theme import DARK, THEMES, Style
 from ui.panels.memory import painter as plain
 from ui.panels.memory import scale, tilted
@@ -34,7 +36,7 @@ from ui.panels.memory.model import baseline_total
 from ui.panels.memory.panel import MemoryPanel
 from ui.panels.memory.places import MIN_SIZE
 from ui.panels.memory.scale import grain, rounded_text, scale_layout, scale_model
-from ui.panels.memory.tilted import block_of, tilted_layout
+from ui.panels.memory.tilted import block_of, rise, tilted_layout
 from ui.panels.memory.views import VIEWS
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -150,21 +152,47 @@ def test_tiles_land_where_they_are_drawn(name: str, algorithm: str) -> None:
             for op, each in enumerate(trace.program.ops(visit)):
                 before = trace.snapshot(visit, op - 1) if op else trace.snapshot(visit - 1)
                 now = trace.snapshot(visit, op)
-                berths = VIEWS[name].berths(Motion(before, now), Style(DARK), rect)
+                motion = Motion(before, now)
+                berths = VIEWS[name].berths(motion, Style(DARK), rect)
                 assert set(berths) == {move.tensor for move in each.moves}
                 for tensor, (low, high) in berths.items():
                     assert rect.contains(low)
-                    assert rect.contains(high)
+                    assert rect.contains(high) or name == "tilted"
                     chips = [c for c in scale_model(now).memory.shared if c.tensor == tensor]
                     if name == "scale" and chips:
                         model = scale_model(now)
                         lay = scale_layout(rect, Style(DARK), model)
                         assert high.contains(grain(chips[0], lay, model, registers=False).center())
-                    elif chips:
-                        slot = tilted_layout(rect, Style(DARK), now.program.tensors).slot(
-                            chips[0].slot, registers=False
-                        )
-                        assert slot.polygon.boundingRect().contains(high.center())
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_tile_rises_into_its_slot(algorithm: str) -> None:
+    trace = demo(algorithm)
+    lay = tilted_layout(QRectF(3, 5, 440, 190), Style(DARK), trace.program.tensors)
+    for visit in range(1, len(trace), 3):
+        motion = Motion(trace.snapshot(visit - 1), trace.snapshot(visit, 0))
+        held = {chip.tensor: chip for chip in scale_model(motion.after).memory.shared}
+        for flight in motion.flights:
+            low, high = rise(flight, motion, lay)
+            assert lay.hbm.polygon.boundingRect().contains(low.box.center())
+            if flight.move.tensor in held:
+                assert high == lay.slot(held[flight.move.tensor].slot, registers=False)
+
+
+def test_where_tiles_rise_the_board_sends_them_to_hbm() -> None:
+    trace = demo("flash2")
+    motion, style = Motion(trace.snapshot(0), trace.snapshot(1, 0)), Style(DARK)
+    board = board_layout(trace.workload, style, QRectF(0, 0, 500, 400))
+    berths = VIEWS["tilted"].berths(motion, style, QRectF(510, 0, 400, 190))
+    seen = 0
+    for n in range(1, 200):
+        for tile in in_flight(motion, n / 200, style, board, berths):
+            seen += 1
+            assert tile.out < 0.5
+            low = berths[tile.move.tensor][0]
+            if tile.out > 0.45:
+                assert low.adjusted(-60, -60, 60, 60).contains(tile.box.center())
+    assert 40 < seen < 200
 
 
 @pytest.mark.parametrize("name", ["scale", "tilted"])

@@ -161,17 +161,17 @@ def block_of(move: Move, place: Slant, w: Workload) -> Slant:
 
 
 def tilted_berths(motion: Motion, style: Style, rect: QRectF) -> dict[str, tuple[QRectF, QRectF]]:
-    """Return what `memory_berths` returns, of the tilted picture."""
+    """Return each tensor's place in HBM; from there, tiles rise in the picture itself."""
     now = motion.after
     layout = tilted_layout(rect, style, now.program.tensors)
-    ways = (_way(flight, motion, layout) for flight in motion.flights)
+    ways = (rise(flight, motion, layout) for flight in motion.flights)
     return {
-        flight.move.tensor: (low.box, high.box)
-        for flight, (low, high) in zip(motion.flights, ways, strict=True)
+        flight.move.tensor: (low.box, QRectF())
+        for flight, (low, _) in zip(motion.flights, ways, strict=True)
     }
 
 
-def _way(flight: Flight, motion: Motion, layout: TiltedLayout) -> tuple[Slant, Slant]:
+def rise(flight: Flight, motion: Motion, layout: TiltedLayout) -> tuple[Slant, Slant]:
     """Return where a tile lies in HBM, and where on the chip."""
     move, w = flight.move, motion.after.program.workload
     held = [*motion.before.on_chip, *motion.after.on_chip]
@@ -377,7 +377,7 @@ def _paint_rising(
     if not 0 < way < 1:
         return
     style, theme, px = layout.style, layout.style.theme, layout.style.px
-    low, high = _way(flight, motion, layout)
+    low, high = rise(flight, motion, layout)
     high = high.raised(px(5))
     colour = theme.tensor(flight.move.tensor)
     line = QColor(colour)

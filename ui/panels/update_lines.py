@@ -70,6 +70,8 @@ class UpdateLine:
         Whether it has been done in this visit; whether the current op does it.
     tall : bool
         Whether the formula needs more height than a line of text.
+    sums : bool
+        Whether it is about the running sum.
     """
 
     latex: str
@@ -77,6 +79,7 @@ class UpdateLine:
     reached: bool
     current: bool
     tall: bool = False
+    sums: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -114,12 +117,13 @@ def line(
     latex: str,
     *choices: Pieces,
     tall: bool = False,
+    sums: bool = False,
 ) -> UpdateLine:
     """Return a line that the first of `ops` fills and all of them work on."""
     names = (ops,) if isinstance(ops, str) else ops
     reached = names[0] in snapshot.done
     shown = choices if reached else (plain(NOT_YET),)
-    return UpdateLine(latex, shown, reached, snapshot.op.name in names, tall)
+    return UpdateLine(latex, shown, reached, snapshot.op.name in names, tall, sums)
 
 
 def _plain(pieces: Pieces) -> str:
@@ -251,6 +255,7 @@ def _at_the_end_lines(row: _Row) -> list[UpdateLine]:
         line(
             snapshot, "row sum", r"\ell \leftarrow \alpha\,\ell + \Sigma P",
             *_equation((carried, " × ", before, " + ", added), row.number(t.l, row.l, "ℓ")),
+            sums=True,
         ),
     ]  # fmt: skip
     if snapshot.normalised:
@@ -316,6 +321,7 @@ def _each_tile_lines(row: _Row) -> list[UpdateLine]:
             *_equation(
                 (carried, " × ", before, " + ", beta, " × ", added), row.number(t.l, row.l, "ℓ")
             ),
+            sums=True,
         ),
         line(
             snapshot, ("rescale", "accumulate"),

@@ -93,7 +93,7 @@ class Presenter(QObject):
         self._pointer = QPoint()
         self._cursor_hidden = False
         self._still = QTimer(self, singleShot=True, interval=HIDE_CURSOR_MS)
-        self._still.timeout.connect(self._hide_cursor)
+        self._still.timeout.connect(self.hide_pointer)
         self._second = QTimer(self, interval=1000)
         self._second.timeout.connect(self._say_why)
         self._settling = QTimer(self, interval=_SETTLE_MS)
@@ -408,7 +408,7 @@ class Presenter(QObject):
 
     # --- pointer --------------------------------------------------------------------------
 
-    def _hide_cursor(self) -> None:
+    def hide_pointer(self) -> None:
         """Hide a pointer that does not move, and the transport with it, unless they are needed."""
         at = QApplication.topLevelAt(QCursor.pos())
         if self._window.stage.holds(QCursor.pos()):

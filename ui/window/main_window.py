@@ -361,12 +361,15 @@ class MainWindow(LessonWindow):
     def apply_style(self) -> None:
         """Take theme and text scale, as settings and size of the window have them."""
         style = Style(THEMES[self.settings.theme], self.scale)
+        wanted = style, self.centralWidget(), self.stage.on
+        if wanted != self._styled:
+            self.style_now, self._styled = style, wanted
+            self._restyle(style)
+        self.stage.settle()
+
+    def _restyle(self, style: Style) -> None:
         app = QApplication.instance()
         assert isinstance(app, QApplication)
-        wanted = style, self.centralWidget(), self.stage.on
-        if wanted == self._styled:
-            return
-        self.style_now, self._styled = style, wanted
         app.setPalette(palette(style.theme))
         for kind in ("QAbstractSpinBox", "QComboBox", "QLineEdit", "QCheckBox", "QPushButton"):
             # The type stubs require bytes, which Qt refuses.

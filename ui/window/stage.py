@@ -160,8 +160,13 @@ class Stage(QObject):
         self.transport.set_style(style)
         self.slide.style_now = style
         self.slide.update()
+
+    def settle(self) -> None:
+        """Show what is off the stage, now that text has its own size again.
+
+        In the letters of the stage these parts might be higher than the screen.
+        """
         if not self.on and not self.title.isHidden():
-            # Not before: in the letters of the stage, these parts might be higher than the screen.
             self._show_parts()
 
     # --- what a run has cost ----------------------------------------------------------------

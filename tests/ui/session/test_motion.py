@@ -224,16 +224,16 @@ def test_a_key_at_the_end_ends_what_is_under_way(desk):
     assert desk.session.share == 1
 
 
-def test_a_pace_shortens_a_motion_and_never_lengthens_it(desk):
+def test_a_motion_lasts_as_long_as_it_is_told(desk):
     for at, seconds in ((Cursor(0, 1), 0.2), (Cursor(0, 2), 9.0), (Cursor(0, 3), None)):
         desk.act(desk.session.go, at, seconds)
-        lasts = min(desk.lasts, seconds or 9)
+        lasts = seconds or desk.lasts
         desk.wait(lasts / 2)
         assert desk.session.share == pytest.approx(0.5)
         desk.wait(lasts / 2 + 1e-6)
         assert desk.session.share == 1
     desk.session.set_speed(20.0)
-    desk.act(desk.session.go, Cursor(0, 4), 0.2)
+    desk.act(desk.session.go, Cursor(0, 4))
     desk.wait(desk.lasts / 40)
     assert desk.session.share == pytest.approx(0.5)
 

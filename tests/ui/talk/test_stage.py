@@ -112,6 +112,18 @@ def test_nothing_is_left_of_frames_and_all_of_it_comes_back(talk, qapp) -> None:
     assert talk.transport.isVisible()
 
 
+def test_a_talk_that_ends_as_it_begins_leaves_nothing_hidden(talk, qapp) -> None:
+    # Before the text has the size of the stage.
+    talk.presenter.end()
+    QTest.qWait(300)
+    talk.presenter.start()
+    talk.presenter.end()
+    QTest.qWait(300)
+    assert talk.header.isVisible()
+    assert talk.transport.isVisible()
+    assert not talk.stage.title.isVisible()
+
+
 def test_the_transport_comes_with_the_pointer_and_goes_when_it_rests(talk, qapp) -> None:
     stage = talk.stage
     assert not talk.transport.isVisible()
@@ -123,7 +135,7 @@ def test_the_transport_comes_with_the_pointer_and_goes_when_it_rests(talk, qapp)
     talk.session.step()
     talk.session.settle()
     assert stage.transport.scrubber.snapshot.cursor == talk.session.cursor
-    talk.presenter._hide_cursor()
+    talk.presenter.hide_pointer()
     assert not stage.transport.isVisible()
 
 

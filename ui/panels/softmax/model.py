@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
+from simulator.program.algorithms import worked_columns
 from simulator.program.ops import Op
+from simulator.program.playback import eased
 from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
@@ -122,12 +124,85 @@ def running_maximum(snapshot: Snapshot, report: RowReport) -> Maximum | None:
     return Maximum(now, before if now != before and before > -np.inf else None)
 
 
+@dataclass(frozen=True, slots=True)
+class SumBar:
+    """The running sum of the row as a bar of what each tile has given to it.
+
+    Attributes
+    ----------
+    parts : tuple of float
+        Of every tile that is summed, relative to the maximum that the sum is relative to.
+    most : float
+        What the sum is at most: the keys that the row sees.
+    """
+
+    parts: tuple[float, ...]
+    most: float
+
+
+_AS_RECORDED = 1e-3
+"""How far the parts may be from the recorded sum: with a fault on, it is no such sum."""
+
+
+def sum_bar(snapshot: Snapshot, report: RowReport) -> SumBar | None:
+    """Return the running sum at the cursor; None while there is none, or if it is another sum."""
+    if snapshot.stores_scores or snapshot.launch.combines:
+        return None
+    r, w, visit = report.row - snapshot.visit.rows.start, snapshot.program.workload, snapshot.visit
+    done = snapshot.made("l")
+    top, total = (
+        float(values[r])
+        for values in (
+            (snapshot.m, snapshot.l) if done else (snapshot.tile.m_prev, snapshot.tile.l_prev)
+        )
+    )
+    if not np.isfinite(top):
+        return None
+    with np.errstate(all="ignore"):
+        terms = np.exp(report.scores.astype(np.float64) - top)
+    blocks = [
+        j
+        for start, stop in worked_columns(w).pairs(visit.i)
+        for j in range(start, stop)
+        if snapshot.begun_at <= j < visit.j + done
+    ]
+    parts = tuple(float(terms[j * w.cols : (j + 1) * w.cols].sum()) for j in blocks)
+    if not parts or abs(sum(parts) - total) > _AS_RECORDED * max(total, 1.0):
+        return None
+    return SumBar(parts, float(np.count_nonzero(np.isfinite(report.scores))))
+
+
+def sum_by_now(motion: Motion, share: float, report: RowReport) -> SumBar | None:
+    """Return the bar while it is being summed: old parts shrink, then the new one has grown.
+
+    How long the old parts are on their way is a blend; the new one is the sum of its first terms.
+    """
+    after = sum_bar(motion.after, report)
+    if after is None:
+        return None
+    visit = motion.after.visit
+    with np.errstate(all="ignore"):
+        factor = float(
+            np.exp(motion.after.tile.m_prev - motion.after.m)[report.row - visit.rows.start]
+        )
+    *old, new = after.parts
+    now = eased(share)
+    shrunk = [part / factor + (part - part / factor) * now for part in old] if factor else old
+    summed = motion.added(share) / motion.terms if motion.terms else now
+    cols = motion.after.visit.cols
+    count = round(summed * len(cols))
+    scores = report.scores[cols.start : cols.start + count].astype(np.float64)
+    top = float(motion.after.m[report.row - visit.rows.start])
+    grown = float(np.exp(scores - top).sum()) if motion.terms else new * now
+    return SumBar((*shrunk, grown), after.most)
+
+
 # --- the picture -----------------------------------------------------------------------------
 
 
 def moves_softmax(op: Op) -> bool:
-    """Return whether an op is seen to happen here: bars rise, the maximum jumps."""
-    return not {"S", "m"}.isdisjoint(op.makes)
+    """Return whether an op is seen to happen here: bars rise, the maximum jumps, the sum grows."""
+    return not {"S", "m", "l"}.isdisjoint(op.makes)
 
 
 def scores_by_now(motion: Motion, share: float, row: int) -> F32 | None:

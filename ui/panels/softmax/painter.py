@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
@@ -24,12 +25,15 @@ from ui.panels.softmax.model import (
     Bars,
     KeyState,
     Maximum,
+    SumBar,
     is_worked_on,
     own_begin,
     row_scores,
     running_maximum,
     score_bars,
     scores_by_now,
+    sum_bar,
+    sum_by_now,
 )
 from ui.panels.softmax.places import SoftmaxLayout, legend_places, softmax_layout
 from ui.panels.update_lines import UpdateLine, softmax_lines
@@ -88,6 +92,7 @@ def paint_softmax(
         _paint_still(painter, picture, grows=False)
         if not picture.empty:
             _paint_maximum(painter, picture, eased(share))
+        _paint_sum(painter, picture, picture.sum)
     painter.restore()
 
 
@@ -101,6 +106,7 @@ class _Picture:
     layout: SoftmaxLayout
     bars: Bars
     maximum: Maximum | None
+    sum: SumBar | None
 
     @property
     def empty(self) -> bool:
@@ -113,7 +119,8 @@ def _picture(snapshot: Snapshot, report: RowReport, style: Style, rect: QRectF) 
     layout = softmax_layout(rect, style, lines)
     slots = max(int(layout.plot.width() / layout.style.px(1)), 1)
     bars = score_bars(snapshot, report, slots)
-    return _Picture(snapshot, report, lines, layout, bars, running_maximum(snapshot, report))
+    maximum, summed = running_maximum(snapshot, report), sum_bar(snapshot, report)
+    return _Picture(snapshot, report, lines, layout, bars, maximum, summed)
 
 
 def _paint_moving(
@@ -129,8 +136,12 @@ def _paint_moving(
     grows = now is not None
     moves = not picture.empty and (grows or "m" in motion.after.op.makes)
 
+    sums = any(line.sums and line.current for line in picture.lines)
+
     def paint(inner: QPainter) -> None:
         _paint_still(inner, picture, grows=grows)
+        if not sums:
+            _paint_sum(inner, picture, picture.sum)
         if not (picture.empty or moves):
             _paint_maximum(inner, picture, 1.0)
 
@@ -141,6 +152,8 @@ def _paint_moving(
         _paint_zero(painter, picture)
     if moves:
         _paint_maximum(painter, picture, eased(share))
+    if sums:
+        _paint_sum(painter, picture, sum_by_now(motion, share, report))
 
 
 def _paint_still(painter: QPainter, picture: _Picture, *, grows: bool) -> None:
@@ -323,6 +336,30 @@ def _paint_maximum(painter: QPainter, picture: _Picture, phase: float) -> None:
     painter.setPen(QPen(QColor(colour), px(1.6)))
     painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
     _paint_statistic(painter, "m", maximum.now, label_y, colour, layout)
+
+
+def _paint_sum(painter: QPainter, picture: _Picture, summed: SumBar | None) -> None:
+    """Paint the running sum under its line: what each tile has given to it, this one bright."""
+    places = zip(picture.lines, picture.layout.lines, strict=True)
+    place = next((place for line, place in places if line.sums), None)
+    if place is None or summed is None:
+        return
+    style = picture.layout.style
+    theme, high, inset = style.theme, max(2, round(style.px(4))), round(style.px(6))
+    track = QRect(
+        round(place.x()) + inset, round(place.bottom()) - high - round(style.px(1)),
+        round(place.width()) - 2 * inset, high,
+    )  # fmt: skip
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.fillRect(track, mixed(theme.panel, theme.muted, 0.2))
+    shades = mixed(theme.panel, theme.tensor("l"), 0.5), mixed(theme.panel, theme.tensor("l"), 0.7)
+    ends = np.rint(track.width() / summed.most * np.cumsum((0.0, *summed.parts))).astype(int)
+    last = len(summed.parts) - 1
+    for n, (left, right) in enumerate(pairwise(ends.tolist())):
+        bright = n == last and picture.snapshot.made("l")
+        colour = theme.tensor("l") if bright else shades[n % 2]
+        painter.fillRect(QRect(track.x() + left, track.y(), right - left, high), colour)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
 
 def _paint_statistic(

@@ -298,7 +298,9 @@ def _paint_chips(
         painter.drawRoundedRect(box.adjusted(px(1), px(1), -px(1), -px(1)), px(4), px(4))
         name = first_that_fits(chip.names, width - px(8), font)
         size = bytes_text(chip.bytes)
-        size = first_that_fits((size, size.replace(".0 ", " ")), width - px(8), small)
+        brief = size.replace(".0 ", " ")
+        thin = brief.replace(" ", "\u2009")  # else it would touch the frame
+        size = first_that_fits((size, brief, thin), width - px(8), small)
         if box.height() >= px(34) and text_width(small, size) <= width - px(4):
             half = px(8)
             draw_text(painter, box.translated(0, half), size, small, theme.muted, CENTRE)

@@ -70,13 +70,17 @@ class Shown:
 def value_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
     """Return what the map of ``S`` or ``P`` spans, the same for all tiles of a head.
 
-    A large problem knows its current tile alone. Exponentials end at 1; naive divides them
-    by their sum, so there the map ends at the largest.
+    A large problem knows its current tile alone. Exponentials end at 1. Naive divides them by
+    their sum, and where all rows are done the weights are divided, too: there the map ends at the
+    largest.
     """
     head, tile = snapshot.head, snapshot.tile
     if name == "S":
         scores = tile.s if head is None else head.s
         return KEPT.get(scores, "range", lambda: finite_range(scores))
+    final = snapshot.so_far
+    if final is not None and snapshot.completes:
+        return 0.0, KEPT.get(final, "range", lambda: finite_range(final))[1] or 1.0
     divided = snapshot.visit.launch == 2 or snapshot.normalised
     if not snapshot.stores_scores or not divided:
         top = 1.0
@@ -175,7 +179,8 @@ def _shown_area(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
     if snapshot.head is None:
         return None
     if area.dropped and snapshot.so_far is not None:
-        return Shown(_without_hidden(snapshot, snapshot.so_far), colour_map(theme, area.name), 0, 1)
+        whole = _without_hidden(snapshot, snapshot.so_far)
+        return Shown(whole, colour_map(theme, area.name), *value_range(snapshot, "P"))
     values = snapshot.head.p if area.name == "P" else snapshot.head.s
     low, high = value_range(snapshot, area.name)
     if area.name == "P" and snapshot.stores_scores:  # divided by l already, whatever the op
@@ -199,7 +204,7 @@ def shown_current(snapshot: Snapshot, theme: Theme) -> Shown | None:
     if snapshot.so_far is not None and snapshot.normalised:  # its rows are done
         whole = _without_hidden(snapshot, snapshot.so_far)
         values = whole[visit.rows.start : visit.rows.stop, visit.cols.start : visit.cols.stop]
-        return Shown(values, colour_map(theme, "P"), 0, 1)
+        return Shown(values, colour_map(theme, "P"), *value_range(snapshot, "P"))
     if found is None:
         if (
             snapshot.stores_scores and snapshot.visit.launch == 2

@@ -26,7 +26,7 @@ FILM_SECONDS = START_SECONDS + RUN_SECONDS + FINISH_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RunLaunch:
     """A launch of a run.
 
     Attributes
@@ -55,14 +55,14 @@ class Lane:
     ----------
     total : Totals
         Figures of its whole run.
-    stages : tuple of Stage
+    launches : tuple of RunLaunch
         Its launches.
     place : int
         1 for the first; those who take equally long share a place.
     """
 
     total: Totals
-    stages: tuple[Stage, ...]
+    launches: tuple[RunLaunch, ...]
     place: int
 
     @property
@@ -86,7 +86,7 @@ class Standing:
         The share of its run that is done, of its time, 0 to 1.
     counters : Counters
         Requested bytes and FLOPs of the visits that are done.
-    stage : int or None
+    launch : int or None
         The launch under way; None before the start and at the finish.
     waits : float or None
         The share of the time in which the matrix units wait for memory: of the launch under way, at
@@ -97,7 +97,7 @@ class Standing:
 
     share: float
     counters: Counters
-    stage: int | None
+    launch: int | None
     waits: float | None
     finished: bool
 
@@ -159,9 +159,9 @@ class Race:
         done = program.counters(visits)
         if seconds <= 0:
             return Standing(0.0, done, None, None, finished=False)
-        stage = bisect_left(lane.stages, visits + 1, key=lambda one: one.stop)
-        waits = waiting(lane.stages[stage].time)
-        return Standing(seconds / lane.seconds, done, stage, waits, finished=False)
+        launch = bisect_left(lane.launches, visits + 1, key=lambda one: one.stop)
+        waits = waiting(lane.launches[launch].time)
+        return Standing(seconds / lane.seconds, done, launch, waits, finished=False)
 
 
 def waiting(time: TimeEstimate) -> float | None:
@@ -199,21 +199,21 @@ def race_of(program: TileProgram) -> Race:
     return Race(
         comparison,
         tuple(
-            Lane(total, _stages(comparison, total.algorithm), 1 + sum(t < mine for t in times))
+            Lane(total, _launches(comparison, total.algorithm), 1 + sum(t < mine for t in times))
             for total, mine in zip(comparison.totals, times, strict=True)
         ),
     )
 
 
-def _stages(comparison: Comparison, name: Algorithm) -> tuple[Stage, ...]:
+def _launches(comparison: Comparison, name: Algorithm) -> tuple[RunLaunch, ...]:
     program = comparison.programs[name]
     w = program.workload
     visits = (launch.per_head * w.heads for launch in program.launches)
     bounds = pairwise(accumulate(visits, initial=0))
-    stages = []
+    launches = []
     for launch, (start, stop) in zip(program.launches, bounds, strict=True):
         before, after = program.counters(start), program.counters(stop)
         own = time_estimate(w.gpu, after.bytes - before.bytes, after.flops - before.flops, w.dtype)
         end = time_estimate(w.gpu, after.bytes, after.flops, w.dtype).seconds
-        stages.append(Stage(launch.name, stop, end, own))
-    return tuple(stages)
+        launches.append(RunLaunch(launch.name, stop, end, own))
+    return tuple(launches)

@@ -46,7 +46,7 @@ def test_nobody_goes_back_and_nothing_is_lost(chosen: Scenario, shares: list[flo
     assert tuple(lane.algorithm for lane in run.lanes) == beside(chosen.attention.algorithm)
     for standing in run.at(0.0):
         assert standing.share == standing.counters.bytes == standing.counters.flops == 0
-        assert (standing.stage, standing.waits, standing.finished) == (None, None, False)
+        assert (standing.launch, standing.waits, standing.finished) == (None, None, False)
     told = [run.at(share * run.seconds) for share in sorted(shares)]
     for one, two in pairwise(told):
         for before, after in zip(one, two, strict=True):
@@ -71,12 +71,12 @@ def test_launches_are_parts_of_the_totals_of_the_comparison(chosen: Scenario) ->
     own = Comparison(run.comparison.programs[run.comparison.shown]).totals
     for lane, total in zip(run.lanes, own, strict=True):
         assert lane.total == total
-        assert lane.stages[-1].end == lane.seconds == total.time.seconds
-        assert lane.stages[-1].stop == total.visits
-        memory = sum(stage.time.memory for stage in lane.stages)
+        assert lane.launches[-1].end == lane.seconds == total.time.seconds
+        assert lane.launches[-1].stop == total.visits
+        memory = sum(launch.time.memory for launch in lane.launches)
         assert memory == pytest.approx(total.time.memory)
         if total.time.compute is not None:
-            compute = sum(stage.time.compute or 0.0 for stage in lane.stages)
+            compute = sum(launch.time.compute or 0.0 for launch in lane.launches)
             assert compute == pytest.approx(total.time.compute)
 
 
@@ -99,19 +99,19 @@ def test_units_wait_for_what_the_roofline_leaves_of_a_launch(name: str) -> None:
     run = race_of(demo(name))
     for n, lane in enumerate(run.lanes):
         start = 0.0
-        for number, stage in enumerate(lane.stages):
-            now = run.at((start + stage.end) / 2)[n]
-            assert now.stage == number
-            if stage.time.compute is None:
+        for number, launch in enumerate(lane.launches):
+            now = run.at((start + launch.end) / 2)[n]
+            assert now.launch == number
+            if launch.time.compute is None:
                 assert now.waits is None
             else:
-                assert now.waits == 1 - stage.time.compute / stage.time.seconds
+                assert now.waits == 1 - launch.time.compute / launch.time.seconds
                 assert 0 <= now.waits <= 1
-            start = stage.end
-            at_its_end = run.at(start)[n].stage
-            assert at_its_end == (number + 1 if stage is not lane.stages[-1] else None)
+            start = launch.end
+            at_its_end = run.at(start)[n].launch
+            assert at_its_end == (number + 1 if launch is not lane.launches[-1] else None)
         end = run.at(run.seconds)[n]
-        assert end.stage is None
+        assert end.launch is None
         whole = lane.total.time
         if whole.compute is not None:
             assert end.waits == 1 - whole.compute / whole.seconds
@@ -119,7 +119,7 @@ def test_units_wait_for_what_the_roofline_leaves_of_a_launch(name: str) -> None:
 
 def test_while_naive_takes_the_softmax_its_matrix_units_do_nothing() -> None:
     run = race_of(demo("real-scale"))
-    scores, softmax, output = run.lanes[0].stages
+    scores, softmax, output = run.lanes[0].launches
     assert run.at((scores.end + softmax.end) / 2)[0].waits == 1
     assert run.at(0.5 * scores.end)[0].waits == pytest.approx(0.783, abs=0.001)
     assert output.end == run.seconds

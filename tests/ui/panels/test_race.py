@@ -124,7 +124,7 @@ def test_all_of_the_time_is_said_only_of_all_of_the_time() -> None:
     assert end.waits is not None
     assert 0.995 < end.waits < 1
     assert waiting_words(run, end)[-1] == ">\u202f99\u202f%"
-    scores, softmax, _ = run.lanes[0].stages
+    scores, softmax, _ = run.lanes[0].launches
     in_the_softmax = run.at((scores.end + softmax.end) / 2)[0]
     assert waiting_words(run, in_the_softmax)[-1] == "100\u202f%"
 

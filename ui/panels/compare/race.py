@@ -21,10 +21,10 @@ from ui.panels.compare.race_words import (
     bytes_words,
     clock_words,
     notes,
+    progress_words,
     race_clock,
     race_title,
     result_words,
-    stage_words,
     verdict,
     waiting_words,
 )
@@ -239,9 +239,9 @@ def _paint_lane(
         )
         draw_text(painter, below, asked[said], small, theme.muted, RIGHT)
         left = below.width() - text_width(small, most[said]) - gap
-        stage = first_that_fits(stage_words(race, lane, standing), left, small)
-        if stage:
-            draw_text(painter, below, stage, small, theme.muted)
+        launch = first_that_fits(progress_words(race, lane, standing), left, small)
+        if launch:
+            draw_text(painter, below, launch, small, theme.muted)
     draw_text(painter, rows.words, name, bold, theme.text)
     if standing.finished:
         ink = theme.good if lane.place == 1 else theme.text
@@ -259,8 +259,8 @@ def _paint_bar(
     painter.fillRect(bar, mixed(theme.panel, theme.text, 0.07))
     done = QRectF(bar.x(), bar.y(), standing.share * bar.width(), bar.height())
     painter.fillRect(done, mixed(theme.panel, colour, 0.8))
-    for stage in lane.stages[:-1]:
-        x = bar.x() + bar.width() * stage.end / lane.seconds
+    for launch in lane.launches[:-1]:
+        x = bar.x() + bar.width() * launch.end / lane.seconds
         ink = theme.panel if x < done.right() else theme.faint
         painter.setPen(QPen(QColor(ink), hairline(style), Qt.PenStyle.DashLine))
         painter.drawLine(QLineF(x, bar.y(), x, bar.bottom()))

@@ -61,7 +61,7 @@ def bytes_words(lane: Lane, standing: Standing) -> tuple[str, ...]:
     return f"{part} requested from HBM", f"{part} requested", part, brief
 
 
-def stage_words(race: Race, lane: Lane, standing: Standing) -> tuple[str, ...]:
+def progress_words(race: Race, lane: Lane, standing: Standing) -> tuple[str, ...]:
     """Return which launch is under way, or how much longer than the first it has taken."""
     if standing.finished:
         first = race.first
@@ -70,10 +70,10 @@ def stage_words(race: Race, lane: Lane, standing: Standing) -> tuple[str, ...]:
             return ("",)
         times = factor_text(ratio)
         return f"{times} as long as {title(first.algorithm)}", f"{times} as long as the first", ""
-    if standing.stage is None or len(lane.stages) == 1:
+    if standing.launch is None or len(lane.launches) == 1:
         return ("",)
-    name = lane.stages[standing.stage].name
-    return f"launch {standing.stage + 1} of {len(lane.stages)}: {name}", name, ""
+    name = lane.launches[standing.launch].name
+    return f"launch {standing.launch + 1} of {len(lane.launches)}: {name}", name, ""
 
 
 def waiting_words(race: Race, standing: Standing) -> tuple[str, ...]:

@@ -147,8 +147,10 @@ class Docks(QObject):
         if seen:
             self.panel(spec.name)
             self._restyle(spec.name)
-            if self._session.view is not None:
-                self._show(spec, self._session.view)
+            view, trace = self._session.view, self._session.trace
+            # A new run is there before its first view, which every panel in sight is given.
+            if view is not None and trace is not None and view.snapshot.program is trace.program:
+                self._show(spec, view)
 
     def _float(self, spec: PanelSpec[Any], floating: bool) -> None:
         """Show a dock that was behind a tab, where Qt leaves it hidden."""

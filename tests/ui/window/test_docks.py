@@ -4,6 +4,8 @@ from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QLineEdit
 
 from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import Scenario, with_values
+from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell
 from tests.helpers.programs import run
 from ui.app.start import FIRST_LESSON, make_window
@@ -205,3 +207,33 @@ def test_the_title_of_a_dock_holds_the_choices_of_its_panel(open_window, qapp):
     assert sweep.float_button.parent() is sweep
     bar.buttons["memory", "tilted"].click()
     assert memory.shown == "tilted"
+
+
+def test_a_dock_that_opens_before_the_first_view_of_a_run_shows_nothing_of_the_run_before(
+    open_window, qapp
+):
+    window = open_window()
+    session, dock = window.session, window.docks["exactness"]
+    dock.show()
+    dock.setFloating(True)
+    long = {"seqlen_q": 8192, "head_dim": 8}
+    before = session.trace
+    session.propose(with_values(Scenario(), {"attention": long}), "long")
+    while session.trace is before:
+        qapp.processEvents()
+    last = len(session.trace) - 1
+    session.go(Cursor(last, 0))
+    while session.view.snapshot.visit.index != last:
+        qapp.processEvents()
+        session.tasks.cancel()  # so that errors of many rows are missing in this view
+    failed = []
+    session.tasks.failed.connect(failed.append)
+
+    def hide_and_show():
+        dock.hide()
+        dock.show()
+
+    session.trace_changed.connect(hide_and_show)
+    session.open(SCENARIOS / "flash2.toml")
+    session.settle()
+    assert not failed

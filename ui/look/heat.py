@@ -25,6 +25,8 @@ T = TypeVar("T")
 HIDDEN, NOTHING = 256, 257
 """Places in a map after its 256 shades: for pairs that the mask hides, and for what does not
 exist."""
+_AT_ONCE = 2**15
+"""Numbers that become pixels together: what is computed of them stays in the processor's cache."""
 DIMMED = 0.62
 """Share of the theme's veil over tiles that were used and are no longer kept."""
 
@@ -102,14 +104,27 @@ def indices(values: F32, low: float, high: float) -> NDArray[np.uint16]:
     with np.errstate(invalid="ignore", over="ignore"):
         shade = np.clip((values - np.float32(low)) * np.float32(255 / span), 0, 255)
         out: NDArray[np.uint16] = shade.astype(np.uint16)
-    out[np.isneginf(values)] = HIDDEN
-    out[np.isnan(values)] = NOTHING
+    np.copyto(out, HIDDEN, where=values == -np.inf)
+    np.copyto(out, NOTHING, where=np.isnan(values))
     return out
 
 
 def heat_image(values: F32, low: float, high: float, words: U32) -> QImage:
-    """Return an image with one pixel for each value of a (rows, columns) array."""
-    return word_image(words[indices(values, low, high)])
+    """Return an image with one pixel for each value of a (rows, columns) array.
+
+    It is made a few rows at a time: of all numbers of a tile with millions, what is computed in
+    between would be four times as large as the image, and would take twice the time.
+    """
+    rows, columns = values.shape
+    if not values.size:
+        return QImage()
+    image = QImage(columns, rows, QImage.Format.Format_ARGB32_Premultiplied)
+    pixels = np.frombuffer(image.bits(), np.uint32).reshape(rows, columns)
+    step = max(1, _AT_ONCE // max(columns, 1))
+    for top in range(0, rows, step):
+        part = slice(top, top + step)
+        np.take(words, indices(values[part], low, high), out=pixels[part], mode="clip")
+    return image
 
 
 def word_image(words: U32) -> QImage:
@@ -123,8 +138,13 @@ def word_image(words: U32) -> QImage:
 
 def finite_range(values: F32) -> tuple[float, float]:
     """Return the least and largest finite value; (0, 1) if there is none."""
-    real = values[np.isfinite(values)]
-    return (float(real.min()), float(real.max())) if real.size else (0.0, 1.0)
+    low, high = np.inf, -np.inf
+    # In parts, because a copy of all finite values of a large tile would be as large as the tile.
+    for part in np.array_split(values, max(1, min(len(values), values.size // _AT_ONCE))):
+        real = part[np.isfinite(part)]
+        if real.size:
+            low, high = min(low, float(real.min())), max(high, float(real.max()))
+    return (low, high) if low <= high else (0.0, 1.0)
 
 
 def signed_limit(values: F32) -> float:

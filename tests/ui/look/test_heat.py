@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
-from ui.look.heat import NOTHING, Kept, Sheet, colour_map, hatching, inks, prefers_white
-from ui.look.theme import THEMES, Theme
+from ui.look.heat import (
+    HIDDEN,
+    NOTHING,
+    Kept,
+    Sheet,
+    colour_map,
+    finite_range,
+    hatching,
+    heat_image,
+    inks,
+    prefers_white,
+)
+from ui.look.theme import DARK, THEMES, Theme
 
 EVERY_THEME = pytest.mark.parametrize("theme", THEMES.values(), ids=list(THEMES))
 
@@ -91,3 +103,32 @@ def test_smaller_pictures_of_a_sheet_end_with_it(qapp) -> None:
             assert pictures() - before <= 5  # a few sizes, the sheet and the ground
     del sheet, ground
     assert pictures() == before
+
+
+def test_a_pixel_is_the_shade_of_its_number_in_every_part_of_an_image() -> None:
+    words = colour_map(DARK, "S")
+    values = np.random.default_rng(0).uniform(-4, 4, (90, 1000)).astype(np.float32)
+    values[::7, ::3], values[::5, ::11] = -np.inf, np.nan
+    image = heat_image(values, -3, 3, words)
+    for row, column in ((0, 1), (32, 999), (33, 1), (7, 3), (5, 11), (89, 998), (89, 0)):
+        value = values[row, column]
+        place = (
+            int(min(max((value + 3) * np.float32(255 / 6), 0), 255)) if value == value else NOTHING
+        )
+        if value == -np.inf:
+            place = HIDDEN
+        assert image.pixel(column, row) == int(words[place]), (row, column)
+    real = values[np.isfinite(values)]
+    assert finite_range(values) == (real.min(), real.max())
+    assert finite_range(values[:1, :1] * np.nan) == (0, 1)
+    assert heat_image(values[:0], 0, 1, words).isNull()
+
+
+def test_a_tile_with_millions_of_numbers_becomes_an_image_in_little_memory() -> None:
+    values = np.linspace(-3, 3, 2**22, dtype=np.float32).reshape(2**11, 2**11)
+    tracemalloc.start()
+    image = heat_image(values, *finite_range(values), colour_map(DARK, "S"))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert image.width() == image.height() == 2**11
+    assert most < 2**21

@@ -11,6 +11,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import isValid
 
+from tests.soak.watch import Stopwatch
+
 NO_KEYS = Qt.KeyboardModifier.NoModifier
 MODIFIERS = (
     (Qt.Key.Key_Shift, Qt.KeyboardModifier.ShiftModifier),
@@ -38,9 +40,11 @@ def press(window: QWindow, keys: str) -> None:
     pressed = QKeySequence(keys)[0]
     held = [key for key, modifier in MODIFIERS if modifier in pressed.keyboardModifiers()]
     QApplication.processEvents()
+    Stopwatch.lap()
     if is_there(window):
         QTest.keyPress(window, pressed.key(), pressed.keyboardModifiers())
     for key in (pressed.key(), *held):
+        Stopwatch.lap()
         if is_there(window):
             QTest.keyRelease(window, key)
 
@@ -53,8 +57,10 @@ def mouse(act: Callable[..., None], window: QWindow, *what: object) -> None:
     """
     QApplication.processEvents()
     deliver_deletes()
+    Stopwatch.lap()
     if is_there(window):
         act(window, *what)
+    Stopwatch.lap()
 
 
 def click(window: QWindow, button: Qt.MouseButton, point: QPoint) -> None:
@@ -74,6 +80,7 @@ def type_into(widget: QWidget, text: str) -> None:
         for kind in (QEvent.Type.KeyPress, QEvent.Type.KeyRelease):
             if isValid(widget):
                 QApplication.sendEvent(widget, QKeyEvent(kind, 0, NO_KEYS, letter))
+            Stopwatch.lap()
 
 
 def deliver_deletes() -> None:

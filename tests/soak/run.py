@@ -168,7 +168,7 @@ def _use(
         with Stopwatch() as first:
             what = failures.keep(act) or "failed"
         failures.during = f"action {done}: {what}"
-        # In between, the event loop of the window would take input.
+        # In between, and between keys, the event loop of the window would take input.
         with Stopwatch() as then:
             failures.keep(pump)
         done += 1

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +11,16 @@ import numpy as np
 import psutil
 import pytest
 from PySide6.QtCore import QTimer, qWarning
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QWidget
 
 from simulator import simulate
 from simulator.base.assets import DEMO
+from tests.soak.devices import press
 from tests.soak.fresh import compare, prints_of
 from tests.soak.memory import MIB, parts
 from tests.soak.run import MOST_BLOCK_MS, WARM, Report, soak
-from tests.soak.watch import Block, Failures, Sample
+from tests.soak.watch import Block, Failures, Sample, Stopwatch
 from ui.widgets.application import application
 
 FIRST = Sample(
@@ -97,6 +101,27 @@ def test_blocks_and_failures_are_faults() -> None:
     assert len(report.faults()) == 2
     assert "ValueError" in report.faults()[0]
     assert "action 7" in report.faults()[1]
+
+
+class Slow(QWidget):
+    """Computes for a while when a key is pressed, and when it is let go."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        until = time.thread_time() + 0.06
+        while time.thread_time() < until:
+            pass
+
+    keyReleaseEvent = keyPressEvent
+
+
+def test_a_block_ends_where_the_window_would_take_input() -> None:
+    application()
+    window = Slow()
+    window.show()
+    with Stopwatch() as watch:
+        press(window.windowHandle(), "x")
+    window.close()
+    assert 60 <= watch.cpu < 110
 
 
 def test_errors_and_warnings_are_told() -> None:

@@ -11,7 +11,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import psutil
 from PySide6.QtCore import QObject, QtMsgType, qInstallMessageHandler
@@ -58,7 +58,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A stretch in which the window took no input: an action, or all that is due after it.
+    """A stretch in which the window took no input: a key or a move of the mouse with all that is
+    due at once, an action without them, or all that is due after it.
 
     It is judged by what its thread computed: what passes is as much the machine's other work.
 
@@ -141,15 +142,40 @@ class Failures:
 
 
 class Stopwatch:
-    """Measures a stretch: what its thread computes and what passes."""
+    """Measures the longest stretch in which the window took no input: `lap` ends one.
+
+    Attributes
+    ----------
+    cpu, wall : float
+        Milliseconds that its thread computed, and that passed.
+    """
+
+    _running: ClassVar[list[Stopwatch]] = []
 
     def __enter__(self) -> Stopwatch:
-        self._cpu, self._wall = time.thread_time(), time.perf_counter()
+        self.cpu = self.wall = 0.0
+        self._begin()
+        self._running.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.cpu = 1000 * (time.thread_time() - self._cpu)
-        self.wall = 1000 * (time.perf_counter() - self._wall)
+        self._running.remove(self)
+        self._end()
+
+    @classmethod
+    def lap(cls) -> None:
+        """Say that the window would take input here: between two keys or moves of the mouse."""
+        for each in cls._running:
+            each._end()
+            each._begin()
+
+    def _begin(self) -> None:
+        self._since = time.thread_time(), time.perf_counter()
+
+    def _end(self) -> None:
+        cpu, wall = self._since
+        stretch = 1000 * (time.thread_time() - cpu), 1000 * (time.perf_counter() - wall)
+        self.cpu, self.wall = max((self.cpu, self.wall), stretch)
 
 
 def load() -> str:

@@ -7,6 +7,7 @@ the tiles that have landed so far.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,14 +16,16 @@ import numpy as np
 
 from simulator.base.dtypes import F32, frozen
 from simulator.program.ops import Gesture
-from simulator.program.playback import eased
+from simulator.program.playback import MOVING, Granularity, Playhead, eased, seconds_of, step
 from simulator.program.state import ChipTile, Move, Numbers
-from simulator.program.tile_program import Counters
+from simulator.program.tile_program import Counters, TileProgram
 from simulator.program.under_way import added, terms, under_way
 from simulator.run.snapshot import HeadNumbers, Snapshot
 
 _LEAD = 0.45
 """Of the time of a flight, how much later the next one begins."""
+_MOST_OPS = 40
+"""Most ops that are asked which tiles land: nobody waits for those of a machine that has slept."""
 AT_HBM = 0.5
 """Share of the way from the board to the chip at which a tile passes HBM."""
 _SOUND = 0.01
@@ -78,6 +81,49 @@ def flights_of(moves: tuple[Move, ...], *, loads: bool) -> tuple[Flight, ...]:
         Flight(move, loads, _LEAD * length * n, end)
         for n, (move, end) in enumerate(zip(moves, ends, strict=True))
     )
+
+
+def landed_between(
+    program: TileProgram, before: Playhead, after: Playhead, by: Granularity
+) -> tuple[str, ...]:
+    """Return the tensors of which tiles land while a run goes on from one place to another.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The run.
+    before, after : Playhead
+        The two places; what lands exactly at the second one has landed.
+    by : Granularity
+        How far one step goes. If it is more than an op, what a step moves lands where it begins.
+
+    Returns
+    -------
+    tuple of str
+        Each tensor once, in the order in which they land first. Of a long way only the first ops
+        are looked at.
+    """
+    names: dict[str, None] = {}
+    cursor, done = before.cursor, before.done
+    if by is not Granularity.OP:
+        if after.cursor != cursor:
+            first = cursor.op + 1 if cursor.visit == after.cursor.visit else 0
+            for op in program.ops(after.cursor.visit)[first : after.cursor.op + 1]:
+                names.update(dict.fromkeys(move.tensor for move in op.moves))
+        return tuple(names)
+    for _ in range(_MOST_OPS):
+        if cursor > after.cursor:
+            break
+        op = program.ops(cursor.visit)[cursor.op]
+        until = after.done if cursor == after.cursor else math.inf
+        for flight in flights_of(op.moves, loads=op.loads):
+            if done < seconds_of(op) * MOVING * flight.end <= until:
+                names[flight.move.tensor] = None
+        following = step(program, cursor, Granularity.OP)
+        if following == cursor:
+            break
+        cursor, done = following, 0.0
+    return tuple(names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,6 +120,7 @@ def attempts(folder: Path, demo: Path = DEMO) -> Iterator[tuple[str, Callable[[]
     yield "window", partial(_window, folder, demo)
     yield "lessons", _lessons
     yield "screen stays on", _awake
+    yield "sound", _sound
 
 
 def tried(what: str, attempt: Callable[[], str]) -> Trial:
@@ -412,6 +413,21 @@ def _awake() -> str:
     finally:
         awake.release(1.0)
     return "asked for while presenting, and granted"
+
+
+def _sound() -> str:
+    from ui.session.speaker import Speaker
+
+    speaker = Speaker("NULL")  # a test is silent, and many computers have no sound device
+    try:
+        speaker.play("K")
+        give_up = time.monotonic() + 5
+        while not speaker.silent and time.monotonic() < give_up:
+            time.sleep(0.01)
+        _need(speaker.silent, "a tick was not played")
+    finally:
+        speaker.close()
+    return "a tick played, to a device that nobody hears"
 
 
 def _colours(pixels: bytes | bytearray | memoryview) -> int:

@@ -1,4 +1,4 @@
-"""The sound of a film: a soft tick wherever a tile lands, with a pitch for each tensor.
+"""The sound of a film: a tick wherever a tile lands.
 
 When they sound is arithmetic on the timeline, as the pictures are. Samples of any part of a film
 are computed when they are encoded.
@@ -16,22 +16,13 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.lesson.numbers import program_of
 from simulator.lesson.steps import Lesson
-from simulator.program.algorithms import TENSORS
 from simulator.program.ops import Op
 from simulator.program.playback import MOVING
 from simulator.run.motion import flights_of
 from ui.export.storyboard import Storyboard
 from ui.export.timeline import Timeline, durations
+from ui.session.ticks import LENGTH, RATE, limited, tick
 
-RATE = 48_000
-"""Samples a second."""
-_LOWEST = 330.0
-"""Hertz of the first tensor of the table."""
-_SCALE = 0, 2, 4, 7, 9
-"""Half-tones of a scale without dissonance: any tensors may sound together."""
-_ATTACK, _DECAY, _LENGTH = 0.004, 0.06, 0.4
-"""Seconds in which a tick rises, in which it falls to 1/e, and that it takes in all."""
-_LOUD = 0.25
 _APART = 0.05
 """Least seconds between two ticks of a tensor: more of them would be a noise."""
 
@@ -116,21 +107,6 @@ def _apart(landings: Iterable[Landing]) -> list[Landing]:
     return out
 
 
-def pitch(tensor: str) -> float:
-    """Return the frequency of a tensor's tick in hertz, by its place in the table of tensors."""
-    octave, step = divmod(list(TENSORS).index(tensor), len(_SCALE))
-    return float(_LOWEST * 2 ** (octave + _SCALE[step] / 12))
-
-
-def tick(tensor: str) -> F32:
-    """Return the samples of a tensor's tick: a sine that decays."""
-    time = np.arange(round(_LENGTH * RATE)) / RATE
-    rise = np.minimum(time / _ATTACK, 1.0)
-    fall = np.exp(-time / _DECAY) * np.minimum((_LENGTH - time) / _DECAY, 1.0)
-    wave: F32 = (_LOUD * rise * fall * np.sin(2 * np.pi * pitch(tensor) * time)).astype(np.float32)
-    return wave
-
-
 class Sound:
     """The samples of a film.
 
@@ -148,11 +124,10 @@ class Sound:
     def samples(self, start: int, stop: int) -> F32:
         """Return some samples, -1 to 1."""
         out = np.zeros(stop - start, dtype=np.float32)
-        first = bisect_left(self._begins, start - round(_LENGTH * RATE))
+        first = bisect_left(self._begins, start - round(LENGTH * RATE))
         for n in range(first, bisect_left(self._begins, stop)):
             begin, wave = self._begins[n], self._ticks[self._landings[n].tensor]
             low, high = max(begin, start), min(begin + len(wave), stop)
             if low < high:
                 out[low - start : high - start] += wave[low - begin : high - begin]
-        loud: F32 = np.tanh(out)
-        return loud
+        return limited(out)

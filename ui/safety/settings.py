@@ -110,6 +110,15 @@ class Settings:
         self._store.setValue("motion", "true" if on else "false")
 
     @property
+    def sound(self) -> bool:
+        """Whether a tick is heard where a tile lands."""
+        return str(self._store.value("sound", "false")).lower() == "true"
+
+    @sound.setter
+    def sound(self, on: bool) -> None:
+        self._store.setValue("sound", "true" if on else "false")
+
+    @property
     def ask_unsaved(self) -> bool:
         """Whether the window asks before unsaved changes are lost."""
         return str(self._store.value("ask_unsaved", "true")).lower() != "false"

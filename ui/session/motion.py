@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -55,6 +56,9 @@ class Clock(QObject):
 
     moved = Signal(float)
     """The share of the shown op that has been done; told only while something moves."""
+    passed = Signal(object, object, object, object)
+    """A run has gone on in its own time, not by a jump: program, playhead before and after, and by
+    how much it steps. It is told only if what leads from one state to the next is shown."""
 
     def __init__(self, session: Playing, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(session)
@@ -67,6 +71,8 @@ class Clock(QObject):
         self._motion = True
         self._program: TileProgram | None = None
         self._head = Playhead(first_cursor(), 0.0)
+        self._jumped: Cursor | None = None
+        """Where a jump has led: what the op there has moved is there at once."""
         self._told = 1.0
         self._waits = False
         """Whether the step to the playhead's cursor begins only when its view is shown."""
@@ -111,6 +117,8 @@ class Clock(QObject):
         """
         if program is self._program and cursor == self._head.cursor:
             return
+        goes_on = program is self._program and follows(program, self._head.cursor, cursor)
+        self._jumped = None if goes_on else cursor
         self._program, self._head, self._pace = program, Playhead(cursor, 0.0), pace
         self._waits = not self.playing
         self._owed, self._last = 0.0, self.now()
@@ -218,7 +226,7 @@ class Clock(QObject):
         lasts = self._lasts
         speed = lasts / self._pace if self._pace else self.speed
         done = min(self._head.done + passed * speed, lasts)
-        self._head = replace(self._head, done=done)
+        self._go_on(replace(self._head, done=done), Granularity.OP)
 
     def _play(self, seconds: float) -> None:
         """Let seconds at speed 1 pass; ask for the newest cursor."""
@@ -235,21 +243,31 @@ class Clock(QObject):
         if head.cursor == self._head.cursor:
             if head == self._head and seconds > 0:  # the end of the run
                 session.play(False)
-            self._head = head
+            self._go_on(head, by)
         elif stops:
-            self._end_step()
+            self._go_on(replace(self._head, done=self._lasts), by)
             self._target = head
             here = self._head.cursor
             session.play_on(here, session.runs.step_to(trace, here, head.cursor))
         else:
-            self._head = head
+            self._go_on(head, by)
             session.play_on(head.cursor)
+
+    def _go_on(self, head: Playhead, by: Granularity) -> None:
+        """Move the playhead as time does, and tell what it has passed."""
+        before, self._head = self._head, head
+        if before.cursor == self._jumped:
+            before = replace(before, done=math.inf)
+        if head.cursor != self._jumped:
+            self._jumped = None
+        if self._motion:
+            self.passed.emit(self._program, before, head, by)
 
     def found(self, cursor: Cursor) -> None:
         """Go on from the cursor at which a search has ended."""
         target, self._target = self._target, None
         if target is not None and target.cursor == cursor:
-            self._head = target
+            self._go_on(target, self._session.granularity)
         elif cursor != self._head.cursor:  # a breakpoint comes first
             self._head = Playhead(cursor, 0.0)
 

@@ -126,6 +126,7 @@ ACTIONS = (
                ("Ctrl+Shift+-", "Ctrl+Shift+_")),
     ActionSpec("set_motion", "Motion", "View", lambda w, on: w.set_motion(on), ("M",),
                checkable=True),
+    ActionSpec("set_sound", "Sound", "View", lambda w, on: w.set_sound(on), checkable=True),
     ActionSpec("weights", "Weights P / ℓ so far", "View", lambda w, on: w.show_weights(on), ("W",),
                checkable=True),
     ActionSpec("full_screen", "Full screen", "View", lambda w, on: w.full_screen(on), ("F11",),

@@ -50,6 +50,7 @@ from ui.panels.values.panel import ValuesPanel
 from ui.safety.overrides import guarded
 from ui.safety.settings import Settings
 from ui.session.session import Session
+from ui.session.sound import Sound
 from ui.session.view import View
 from ui.talk.lessons import Lessons
 from ui.talk.presenter import Presenter
@@ -100,6 +101,7 @@ class MainWindow(LessonWindow):
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
         self.board = BoardPanel()
+        self.sound = Sound(session)
         self.header = Header()
         self.transport = TransportBar()
         self.messages = Messages(self)
@@ -209,6 +211,7 @@ class MainWindow(LessonWindow):
         self.presenter.toggled.connect(self.actions_by_name["present"].setChecked)
         session.settings_changed.connect(self._show_pace)
         session.file_changed.connect(self._show_title)
+        self.sound.failed.connect(self._show_silence)
         self.lessons.player.step_changed.connect(self._show_title)
         session.working.connect(self._show_working)
         for tasks in (session.tasks, session.reading):
@@ -242,6 +245,7 @@ class MainWindow(LessonWindow):
     def _restore(self) -> None:
         self.actions_by_name["set_motion"].setChecked(self.settings.motion)
         self.set_motion(self.settings.motion)
+        self.actions_by_name["set_sound"].setChecked(self.settings.sound)
         self.actions_by_name["ask_unsaved"].setChecked(self.settings.ask_unsaved)
         geometry = self.settings.geometry
         if geometry is None or not self.restoreGeometry(geometry):
@@ -444,6 +448,15 @@ class MainWindow(LessonWindow):
         """Show how ops move, or states only."""
         self.settings.motion = self.session.motion = self.board.camera.glides = on
 
+    def set_sound(self, on: bool) -> None:
+        """Let a tick be heard where a tile lands, or not."""
+        self.settings.sound = on
+        self.sound.set(on)
+
+    def _show_silence(self, why: str) -> None:
+        self.actions_by_name["set_sound"].setChecked(False)
+        self.say(why, Kind.REFUSAL)
+
     def show_weights(self, on: bool) -> None:
         """Show used tiles as what the sums so far make of them, or as they were computed."""
         self.board.divides = on
@@ -547,4 +560,5 @@ class MainWindow(LessonWindow):
         self.desk.remember()
         self.settings.sync()
         self.session.close()
+        self.sound.close()
         super().closeEvent(event)

@@ -18,16 +18,15 @@ from simulator.run.trace import simulate
 from tests.ui.export.helpers import make, options
 from ui.export.options import ExportOptions
 from ui.export.sound import (
-    RATE,
     Landing,
     Sound,
     landings_of_lesson,
     landings_of_run,
-    pitch,
 )
 from ui.export.storyboard import make_storyboard
 from ui.export.timeline import make_timeline
 from ui.look.layouts import LAYOUT_PANELS
+from ui.session.ticks import RATE, pitch
 
 PROGRAMS = {
     name: simulate(SCENARIOS / f"{name}.toml").program

@@ -9,10 +9,11 @@ import av
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from PySide6.QtGui import QImage
 
-from ui.export.sound import RATE, Sound
+from ui.export.sound import Sound
 from ui.export.writers.gif import add_comment
 from ui.export.writers.pixels import pixels_of
 from ui.export.writers.x264 import x264_options
+from ui.session.ticks import RATE
 
 _OPTIONS = {
     ".mp4": ("mp4", "libx264", x264_options()),

@@ -15,7 +15,9 @@ CASES = find_cases(HERE)
 
 
 def test_there_are_cases() -> None:
-    assert {case.stem.split("-")[0] for case in CASES} == {"naive", "flash1", "flash2", "split"}
+    assert {case.stem.split("-")[0] for case in CASES} == {
+        "naive", "flash1", "flash2", "split", "layer",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)

@@ -1,4 +1,4 @@
-"""Reading Q, K and V from .safetensors and .npz files: first the header, the numbers when needed.
+"""Reading tensors from .safetensors and .npz files: first the header, the numbers when needed.
 
 No pickle is ever read. Before memory is allocated, the sizes in a header are compared with the
 length of the file.
@@ -11,7 +11,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +96,8 @@ class InputFile:
         Softmax scale; None when the file does not say.
     causal : bool or None
         Whether the layer is causal; None when the file does not say.
+    stored : tuple of (str, StoredTensor)
+        What else is in it, if q, k and v are made of that: x and the weights of a layer.
     """
 
     path: Path
@@ -107,6 +109,7 @@ class InputFile:
     layer: str = ""
     scale: float | None = None
     causal: bool | None = None
+    stored: tuple[tuple[str, StoredTensor], ...] = ()
 
 
 def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
@@ -125,12 +128,7 @@ def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
         The file is missing, truncated, of another kind, or lacks a tensor; or its shapes do
         not fit together.
     """
-    if path.suffix == ".safetensors":
-        tensors, meta = _safetensors_header(path, bounds)
-    elif path.suffix == ".npz":
-        tensors, meta = _npz_header(path, bounds)
-    else:
-        raise refuse(str(path), "input.path", path.name, "a .safetensors or .npz file")
+    tensors, meta = stored_tensors(path, _TENSORS, bounds)
     for name in _TENSORS:
         if name not in tensors:
             have = ", ".join(sorted(tensors)) or "none"
@@ -139,6 +137,41 @@ def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
             )
     q, k, v = (_without_batch(path, name, tensors[name]) for name in _TENSORS)
     _check_shapes(path, q, k, v)
+    return described(path, meta, q, k, v)
+
+
+def stored_tensors(
+    path: Path, names: Collection[str], bounds: Bounds = BOUNDS
+) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+    """Return which of some tensors are in a file, and its texts.
+
+    Raises
+    ------
+    InputError
+        The file is missing, truncated or of another kind.
+    """
+    if path.suffix == ".safetensors":
+        return _safetensors_header(path, names, bounds)
+    if path.suffix == ".npz":
+        return _npz_header(path, names, bounds)
+    raise refuse(str(path), "input.path", path.name, "a .safetensors or .npz file")
+
+
+def described(
+    path: Path,
+    meta: Mapping[str, str],
+    q: StoredTensor,
+    k: StoredTensor,
+    v: StoredTensor,
+    stored: tuple[tuple[str, StoredTensor], ...] = (),
+) -> InputFile:
+    """Return what a header says with its texts read.
+
+    Raises
+    ------
+    InputError
+        One of them cannot be used.
+    """
     return InputFile(
         path,
         q,
@@ -149,6 +182,7 @@ def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
         layer=_name(path, meta, "layer"),
         scale=_scale(path, meta),
         causal=_causal(path, meta),
+        stored=stored,
     )
 
 
@@ -161,9 +195,20 @@ def read_tensors(file: InputFile) -> tuple[F32, F32, F32]:
         The file cannot be read to its end.
     """
     names = (("q", file.q), ("k", file.k), ("v", file.v))
-    read = _read_safetensors if file.path.suffix == ".safetensors" else _read_npz
-    q, k, v = (_as_float32(read(file.path, name, t), t) for name, t in names)
+    q, k, v = (read_tensor(file.path, name, tensor) for name, tensor in names)
     return q, k, v
+
+
+def read_tensor(path: Path, name: str, tensor: StoredTensor) -> F32:
+    """Read one tensor as float32 of the shape in the header.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read to its end.
+    """
+    read = _read_safetensors if path.suffix == ".safetensors" else _read_npz
+    return _as_float32(read(path, name, tensor), tensor)
 
 
 def _as_float32(stored: NDArray[np.generic], tensor: StoredTensor) -> F32:
@@ -264,7 +309,7 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
 
 
 def _safetensors_header(
-    path: Path, bounds: Bounds
+    path: Path, wanted: Collection[str], bounds: Bounds
 ) -> tuple[dict[str, StoredTensor], dict[str, str]]:
     with _reading(path, "safetensors"):
         with path.open("rb") as start:  # the library's own errors do not name the file
@@ -273,17 +318,15 @@ def _safetensors_header(
             raise ValueError(f"a header of at most {bounds.header} bytes")
         with safe_open(path, framework="numpy") as file:
             names = file.keys()
-            slices = {name: file.get_slice(name) for name in _TENSORS if name in names}
+            slices = {name: file.get_slice(name) for name in wanted if name in names}
             shapes = {name: (tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
             said = file.metadata() or {}
             meta = {name: said[name] for name in _TEXTS if name in said}
     tensors = {}
-    for name in _TENSORS:
-        if name in shapes:
-            shape, dtype = shapes[name]
-            if dtype not in _SAFETENSORS_DTYPES:
-                raise refuse(str(path), f"tensor {name}", dtype, _WANTED)
-            tensors[name] = StoredTensor(shape, _SAFETENSORS_DTYPES[dtype])
+    for name, (shape, dtype) in shapes.items():
+        if dtype not in _SAFETENSORS_DTYPES:
+            raise refuse(str(path), f"tensor {name}", dtype, _WANTED)
+        tensors[name] = StoredTensor(shape, _SAFETENSORS_DTYPES[dtype])
     return tensors, meta
 
 
@@ -323,7 +366,7 @@ class _Start(io.FileIO):
 
 @contextmanager
 def _archive(
-    path: Path, bounds: Bounds
+    path: Path, tensors: Collection[str], bounds: Bounds
 ) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
     """Open an .npz and yield the members that are used, whose sizes are within the bounds."""
     with (
@@ -333,14 +376,14 @@ def _archive(
     ):
         file.bounded = False
         members = {info.filename: info for info in archive.infolist()}
-        wanted = {name: members[f"{name}.npy"] for name in (*_TENSORS, *_TEXTS)
+        wanted = {name: members[f"{name}.npy"] for name in (*tensors, *_TEXTS)
                   if f"{name}.npy" in members}  # fmt: skip
         for name, info in wanted.items():
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 # The other kinds are inflated by zipfile without any bound.
                 raise refuse(str(path), name, "", "an array that is stored or deflated")
         size, most = (
-            sum(info.file_size for name, info in wanted.items() if name in _TENSORS),
+            sum(info.file_size for name, info in wanted.items() if name in tensors),
             path.stat().st_size,
         )
         most = max(bounds.inflated, bounds.times * most)
@@ -350,10 +393,12 @@ def _archive(
         yield archive, wanted
 
 
-def _npz_header(path: Path, bounds: Bounds) -> tuple[dict[str, StoredTensor], dict[str, str]]:
-    with _archive(path, bounds) as (archive, members):
+def _npz_header(
+    path: Path, wanted: Collection[str], bounds: Bounds
+) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+    with _archive(path, wanted, bounds) as (archive, members):
         tensors = {
-            name: _npy_tensor(path, archive, members[name]) for name in _TENSORS if name in members
+            name: _npy_tensor(path, archive, members[name]) for name in wanted if name in members
         }
         meta = {
             name: _npy_text(path, archive, members[name], bounds.text)
@@ -418,7 +463,7 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, most:
 
 
 def _read_npz(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
-    with _archive(path, BOUNDS) as (archive, members), archive.open(members[name]) as file:
+    with _archive(path, (name,), BOUNDS) as (archive, members), archive.open(members[name]) as file:
         _npy_start(file)
         # In parts, because the whole would be in memory twice.
         out = np.empty(math.prod(tensor.shape), _STORED[tensor.dtype])

@@ -27,7 +27,7 @@ USUAL: Algorithm = "flash2"
 PACKED: frozenset[Algorithm] = frozenset({"split-kv"})
 """Algorithms that use the query heads of a KV head as the rows of one block."""
 TilingRule = Literal["paper", "fa2", "fa3"]
-InputSource = Literal["random", "file", "capture"]
+InputSource = Literal["random", "file", "capture", "layer"]
 
 MAX_SEQLEN = 2**24
 """Longest sequence: with it, the byte counts of 4096 heads fit into 64-bit integers."""
@@ -121,7 +121,7 @@ class Input(Table):
 
     @model_validator(mode="after")
     def _named(self) -> Input:
-        needs = {"file": "path", "capture": "name"}.get(self.source)
+        needs = {"file": "path", "capture": "name", "layer": "path"}.get(self.source)
         if needs and not getattr(self, needs):
             raise PydanticCustomError(
                 "input",

@@ -15,6 +15,7 @@ from simulator.base.dtypes import F32, WIDTH, DType, round_to
 from simulator.base.errors import SCENARIO, InputError, Mistake, refuse, shown
 from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.input_files import InputFile, read_header, read_tensors
+from simulator.problem.layer import Layer, read_layer, read_layer_header
 from simulator.problem.masks import Mask
 from simulator.problem.packing import PackedMask, group_of, splits_of
 from simulator.problem.scenario import PACKED, USUAL, Algorithm, Attention, Faults, Scenario
@@ -174,7 +175,7 @@ class Workload:
         shape = self.heads, self.seqlen_q, self.head_dim
         if inputs.q.shape == shape:
             return inputs
-        return Inputs(inputs.q.reshape(shape), inputs.k, inputs.v)
+        return replace(inputs, q=inputs.q.reshape(shape))
 
     def head_name(self, head: int) -> str:
         """Return the number of a head in the input, or of the heads that are packed into one."""
@@ -233,11 +234,14 @@ class Inputs:
         (kv_heads, Nk, d) float32, likewise.
     v : ndarray
         (kv_heads, Nk, dv) float32, likewise.
+    layer : Layer or None
+        The layer whose x and weights they are made of.
     """
 
     q: F32
     k: F32
     v: F32
+    layer: Layer | None = None
 
 
 def resolve(scenario: Scenario) -> Workload:
@@ -314,7 +318,13 @@ def read_inputs(workload: Workload) -> Inputs:
     """
     w = workload
     heads, kv_heads = w.input_heads
-    if w.file:
+    layer = None
+    if w.file and w.file.stored:
+        layer = read_layer(w.file)
+        q, k, v = layer.heads()
+        for name, tensor in (("q", q), ("k", k), ("v", v)):
+            _check_finite(str(w.file.path), name, tensor)
+    elif w.file:
         q, k, v = read_tensors(w.file)
         for name, tensor in (("q", q), ("k", k), ("v", v)):
             _check_finite(str(w.file.path), name, tensor)
@@ -335,7 +345,7 @@ def read_inputs(workload: Workload) -> Inputs:
     q = q.reshape(w.heads, w.seqlen_q, w.head_dim)
     for tensor in (q, k, v):
         tensor.flags.writeable = False
-    return Inputs(q, k, v)
+    return Inputs(q, k, v, layer)
 
 
 def capture_names() -> tuple[str, ...]:
@@ -347,9 +357,10 @@ def _input_file(scenario: Scenario) -> InputFile | None:
     said = scenario.input
     if said.source == "random":
         return None
-    if said.source == "file":
-        assert said.path is not None  # the scenario was checked for it
-        return read_header(Path(said.path))
+    if said.path is not None and said.source in ("file", "layer"):
+        path = Path(said.path)
+        whole = said.source == "layer"
+        return read_layer_header(path, scenario.attention) if whole else read_header(path)
     if said.name not in capture_names():
         raise refuse(SCENARIO, "input.name", said.name, f"one of {', '.join(capture_names())}")
     return read_header(CAPTURES / f"{said.name}.safetensors")

@@ -25,6 +25,7 @@ from simulator.base.errors import SCENARIO, InputError, refuse
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.protocol import Engine, RowBlock, Tile
 from simulator.engines.reference import error_rows, reference_rows
+from simulator.problem.layer import Layer
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import USUAL, algorithm_of, tile_program
@@ -32,6 +33,7 @@ from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.final_weights import with_finale
+from simulator.run.layer_check import output_error
 from simulator.run.snapshot import HeadNumbers, Partials, Snapshot
 from simulator.run.wrong import exact_engine, honest, wrong_numbers
 
@@ -245,13 +247,42 @@ class Trace:
                     progress((head * w.grid.Tr + i + 1) / (w.heads * w.grid.Tr))
         seconds = time.perf_counter() - started
         arrays = {name: w.unpacked(array) for name, array in arrays.items()}
+        layer = self._whole_layer
+        if layer is not None and arrays:
+            inputs = self.single_heads[1]
+            arrays |= {"q": inputs.q, "k": inputs.k, "v": inputs.v, "y": layer.output(arrays["o"])}
         error = 0.0
         for head, rows, o in checked:
             exact, _ = reference_rows(w, self.inputs, head, rows)
             with np.errstate(invalid="ignore"):
                 # A NaN must not count as a small error.
                 error = float(np.max([error, np.max(np.abs(o - exact))]))
-        return self._summary(error, sum(len(rows) for _, rows, _ in checked), seconds), arrays
+        summary = self._summary(error, sum(len(rows) for _, rows, _ in checked), seconds)
+        if layer is not None:
+            single, inputs = self.single_heads
+            wrong = output_error(single, inputs, layer, self._by_rows(checked))
+            flops = layer.flops
+            summary["layer"] = {
+                "matmul_flops": {**flops, "total": sum(flops.values())},
+                "max_abs_error": wrong if math.isfinite(wrong) else None,
+            }
+        return summary, arrays
+
+    @property
+    def _whole_layer(self) -> Layer | None:
+        """The layer of the run, if all of its heads run: then there is a Y."""
+        whole = self.workload.picked == tuple(range(self.workload.input_heads[0]))
+        return self.inputs.layer if whole else None
+
+    def _by_rows(self, checked: list[tuple[int, range, F32]]) -> list[tuple[range, F32]]:
+        """Return O of all heads, (H, rows, dv), of rows that were checked in every head."""
+        w = self.workload
+        blocks: dict[range, list[F32]] = {}
+        for _, rows, o in checked:
+            blocks.setdefault(rows, []).append(o)
+        if w.group > 1 or any(len(each) != w.heads for each in blocks.values()):
+            return []
+        return [(rows, np.stack(each)) for rows, each in blocks.items()]
 
     def _empty_arrays(self) -> dict[str, F32]:
         w = self.workload

@@ -192,7 +192,7 @@ BAD = [
     # input and hardware
     ("[input]\nsource = 'file'", 'input.path: expected input.path with source = "file"'),
     ("[input]\nsource = 'capture'", 'input.name: expected input.name with source = "capture"'),
-    ("[input]\nsource = 'web'", 'input.source = "web": expected "random", "file" or "capture"'),
+    ("[input]\nsource = 'web'", 'input.source = "web": expected "random", "file", "capture" or'),
     ("[input]\nhead = []", "input.head = []: expected distinct head numbers, at least one"),
     ("[input]\nhead = [1, 1]", "input.head = [1, 1]: expected distinct head numbers"),
     ("[input]\nseed = -1", "input.seed = -1: expected at least 0"),

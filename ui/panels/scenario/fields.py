@@ -71,8 +71,8 @@ class FieldSpec:
         The choices of a CHOICE or TRI_STATE; a blank text among them means "not said".
     default : str
         The choice that a blank text stands for if there is no blank choice.
-    only_for : str
-        The input source that the field belongs to; empty: all.
+    only_for : tuple of str
+        The input sources that the field belongs to; empty: all.
     least : int
         Smallest value of a WHOLE, where stepping down ends.
     """
@@ -85,7 +85,7 @@ class FieldSpec:
     help: str
     choices: Callable[[], Choices] = tuple
     default: str = ""
-    only_for: str = ""
+    only_for: tuple[str, ...] = ()
     least: int = 1
 
     @property
@@ -208,15 +208,16 @@ FIELDS = (
     ),
     FieldSpec(
         "input", "seed", "seed", Kind.WHOLE, _INPUT, "Of the random numbers.",
-        only_for="random", least=0,
+        only_for=("random",), least=0,
     ),
     FieldSpec(
         "input", "path", "path", Kind.PATH, _INPUT,
-        "A .safetensors or .npz file with q, k and v.", only_for="file",
+        "A .safetensors or .npz file with q, k and v; of a layer with x, wq, wk, wv and wo.",
+        only_for=("file", "layer"),
     ),
     FieldSpec(
         "input", "name", "name", Kind.CHOICE, _INPUT, "Which of the shipped layers.",
-        choices=_captures, only_for="capture",
+        choices=_captures, only_for=("capture",),
     ),
     FieldSpec(
         "input", "head", "head", Kind.HEADS, _INPUT,
@@ -366,13 +367,16 @@ def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str
     out = {**said, **values}
     source = out["input.source"] or "random"
     for spec in FIELDS:
-        if spec.only_for and spec.only_for != source:
+        if spec.only_for and source not in spec.only_for:
             out[spec.name] = ""
     if source == "random":
         for name, text in _resolved(workload).items():
             out[name] = out[name] or text
         return out
+    heads = out["attention.heads"]
     out.update(dict.fromkeys(_BROUGHT, ""))
+    if source == "layer":  # no shape of its weights says it
+        out["attention.heads"] = heads or str(workload.input_heads[0])
     if source == "capture":
         out["input.name"] = out["input.name"] or capture_names()[0]
     # The captures have the same heads; those of another file may be fewer.

@@ -215,7 +215,8 @@ class ScenarioPanel(Panel[None]):
             if name in meaning:
                 field.editor.show_blank(meaning[name])
             field.editor.show_text(self._draft[name], force=force)
-            field.setHidden(field.spec.only_for not in ("", source))
+            only = field.spec.only_for
+            field.setHidden(bool(only) and source not in only)
 
     # --- changing -------------------------------------------------------------------------
 

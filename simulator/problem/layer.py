@@ -1,0 +1,183 @@
+"""A whole attention layer: x and the weights that make Q, K and V of it, and Y of O.
+
+References
+----------
+Vaswani et al. 2017, section 3.2.2: ``concat(head_1, ..., head_h) W_O``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32, DType, round_to
+from simulator.base.errors import SCENARIO, refuse
+from simulator.base.matmul import matmul
+from simulator.problem.input_files import (
+    InputFile,
+    StoredTensor,
+    described,
+    read_tensor,
+    stored_tensors,
+)
+from simulator.problem.scenario import Attention
+
+WEIGHTS, BIASES = ("wq", "wk", "wv", "wo"), ("bq", "bk", "bv", "bo")
+"""Names in a file, in the order q, k, v, o; a layer need not have biases."""
+_MADE = ("q", "k", "v")
+
+
+def read_layer_header(path: Path, said: Attention) -> InputFile:
+    """Read the header of a layer's file: which Q, K and V its weights make.
+
+    Parameters
+    ----------
+    path : Path
+        A file with ``x`` (N, D), ``wq`` (D, H d), ``wk`` (D, Hkv d), ``wv`` (D, Hkv dv) and ``wo``
+        (H dv, D), and maybe biases of their columns.
+    said : Attention
+        How many heads there are, which no shape says; what it says of d is taken as well.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read or lacks a tensor, its shapes do not fit together, or the scenario
+        does not say how many heads there are.
+    """
+    tensors, meta = stored_tensors(path, ("x", *WEIGHTS, *BIASES))
+    for name in ("x", *WEIGHTS):
+        if name not in tensors:
+            have = ", ".join(sorted(tensors)) or "none"
+            wanted = f"tensors x, {', '.join(WEIGHTS)} (of these the file has {have})"
+            raise refuse(str(path), f"tensor {name}", "", wanted)
+        _check_axes(path, name, tensors[name], 2)
+    for name, tensor in tensors.items():
+        if tensor.dtype != tensors["x"].dtype:
+            expected = f"{tensors['x'].dtype} as in x"
+            raise refuse(str(path), f"tensor {name}", tensor.dtype, expected)
+    if said.heads is None:
+        raise refuse(SCENARIO, "attention.heads", "", "a number: the weights do not say it")
+    rows, wide = tensors["x"].shape
+    for name in WEIGHTS[:3]:
+        if tensors[name].shape[0] != wide:
+            shape = tensors[name].shape
+            raise refuse(str(path), f"shape of {name}", shape, f"{wide} rows, as x is wide")
+    depth = _divided(path, "wq", tensors["wq"].shape[1], said.heads, "heads")
+    kv_heads = _divided(path, "wk", tensors["wk"].shape[1], depth, "columns a head, as wq has")
+    if said.heads % kv_heads:
+        expected = f"a number of heads that divides the {said.heads} of wq"
+        raise refuse(str(path), "shape of wk", tensors["wk"].shape, expected)
+    value_depth = _divided(path, "wv", tensors["wv"].shape[1], kv_heads, "KV heads, as wk has")
+    if tensors["wo"].shape[0] != said.heads * value_depth:
+        expected = f"{said.heads * value_depth} rows: {said.heads} heads of {value_depth}"
+        raise refuse(str(path), "shape of wo", tensors["wo"].shape, expected)
+    for weight, bias in zip(WEIGHTS, BIASES, strict=True):
+        if bias in tensors:
+            _check_axes(path, bias, tensors[bias], 1)
+            columns = tensors[weight].shape[1]
+            if tensors[bias].shape != (columns,):
+                expected = f"{columns} numbers, one for each column of {weight}"
+                raise refuse(str(path), f"shape of {bias}", tensors[bias].shape, expected)
+    dtype: DType = said.dtype or tensors["x"].dtype
+    shapes = (said.heads, rows, depth), (kv_heads, rows, depth), (kv_heads, rows, value_depth)
+    q, k, v = (StoredTensor(shape, dtype) for shape in shapes)
+    return described(path, meta, q, k, v, tuple(tensors.items()))
+
+
+def _check_axes(path: Path, name: str, tensor: StoredTensor, axes: int) -> None:
+    if len(tensor.shape) != axes or 0 in tensor.shape:
+        words = "two axes, neither empty" if axes == 2 else "one axis that is not empty"
+        raise refuse(str(path), f"shape of {name}", tensor.shape, words)
+
+
+def _divided(path: Path, name: str, columns: int, by: int, words: str) -> int:
+    if columns % by:
+        raise refuse(str(path), f"columns of {name}", columns, f"a multiple of {by} {words}")
+    return columns // by
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """x and the weights of a layer.
+
+    Attributes
+    ----------
+    x : ndarray
+        (N, D) float32.
+    weights : mapping of str to ndarray
+        ``wq`` (D, H d), ``wk`` (D, Hkv d), ``wv`` (D, Hkv dv), ``wo`` (H dv, D), and the biases
+        that it has, all float32.
+    shapes : tuple of tuple of int
+        Of Q, K and V, heads first.
+    dtype : str
+        To which Q, K, V and O are rounded.
+    """
+
+    x: F32
+    weights: Mapping[str, F32]
+    shapes: tuple[tuple[int, ...], ...]
+    dtype: DType
+
+    def heads(self, *, exact: bool = False) -> tuple[F32, F32, F32]:
+        """Return Q, K and V, (H, N, d) each, rounded to the dtype.
+
+        Parameters
+        ----------
+        exact : bool
+            Whether the products are taken in float64, and not in float32 as an engine's.
+        """
+        made = []
+        for weight, bias, shape in zip(WEIGHTS, BIASES, self.shapes, strict=False):
+            flat = self._times(self.x, weight, bias, exact=exact).astype(np.float32)
+            heads, rows, depth = shape
+            by_head = flat.reshape(rows, heads, depth).transpose(1, 0, 2)
+            made.append(round_to(np.ascontiguousarray(by_head), self.dtype))
+        q, k, v = made
+        return q, k, v
+
+    def output(self, o: NDArray[np.floating], *, exact: bool = False) -> NDArray[np.floating]:
+        """Return Y, (N, D), of O, (H, N, dv): ``concat(O rounded to the dtype) W_O``."""
+        rounded = round_to(o.astype(np.float32), self.dtype)
+        flat = rounded.transpose(1, 0, 2).reshape(o.shape[1], -1)
+        return self._times(flat, "wo", "bo", exact=exact)
+
+    def shares(self, o: NDArray[np.floating]) -> F32:
+        """Return what each head gives to Y, (H, N, D): together they are Y without its bias."""
+        heads, _, depth = o.shape
+        rounded = round_to(o.astype(np.float32), self.dtype)
+        wo = self.weights["wo"].reshape(heads, depth, -1)
+        return np.asarray(matmul(rounded, wo), dtype=np.float32)
+
+    @property
+    def flops(self) -> dict[str, int]:
+        """Matmul FLOPs of the four products, by the tensor that each makes."""
+        rows = len(self.x)
+        made = zip((*_MADE, "y"), WEIGHTS, strict=True)
+        return {name: 2 * rows * self.weights[weight].size for name, weight in made}
+
+    def _times(self, left: F32, weight: str, bias: str, *, exact: bool) -> NDArray[np.floating]:
+        kind = np.float64 if exact else np.float32
+        out = matmul(left.astype(kind, copy=False), self.weights[weight].astype(kind, copy=False))
+        return out + self.weights[bias].astype(kind) if bias in self.weights else out
+
+
+def read_layer(file: InputFile) -> Layer:
+    """Read x and the weights of a layer whose header has been read.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read to its end, or holds NaN or Inf.
+    """
+    stored = {name: read_tensor(file.path, name, tensor) for name, tensor in file.stored}
+    for name, values in stored.items():
+        if not np.isfinite(values).all():
+            place = [int(n) for n in np.argwhere(~np.isfinite(values))[0]]
+            shown = float(values[tuple(place)])
+            raise refuse(str(file.path), f"{name}{place}", shown, "finite numbers")
+    shapes = file.q.shape, file.k.shape, file.v.shape
+    return Layer(stored.pop("x"), stored, shapes, file.q.dtype)

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from ui.safety.heap import give_back
+
 # Qt ends the process where it finds no display; the tests never need one.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -43,10 +45,19 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 @pytest.fixture(autouse=True, scope="module")
-def collected() -> Iterator[None]:
-    """Collect after each file: once a window has been open, nothing does so by itself."""
+def collected(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Collect after each file: once a window has been open, nothing does so by itself.
+
+    What a file keeps for its tests, runs above all, goes as well: a process goes through some
+    hundred files.
+    """
     yield
+    for made in vars(request.module).values():
+        forget = getattr(made, "cache_clear", None)
+        if forget is not None and made.__module__ == request.module.__name__:
+            forget()
     gc.collect()
+    give_back()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

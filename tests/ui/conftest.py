@@ -1,5 +1,7 @@
 """Windows for tests: settings in a temporary folder, closed at the end."""
 
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
+from tests.helpers.portal import wait_until
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk
 from ui.app.start import make_window
 from ui.safety.settings import Settings
@@ -72,3 +75,24 @@ def desk(qtbot: QtBot) -> Desk:
 @pytest.fixture
 def capture_desk(qtbot: QtBot) -> Desk:
     return Desk(qtbot, CAPTURE)
+
+
+@pytest.fixture
+def session_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a D-Bus of our own, which is the session's."""
+    daemon = shutil.which("dbus-daemon")
+    if daemon is None:
+        pytest.skip("needs dbus-daemon")
+    address = f"unix:path={tmp_path / 'bus'}"
+    config = tmp_path / "bus.conf"  # it starts no service of this computer
+    config.write_text(
+        f"<busconfig><type>session</type><listen>{address}</listen><policy context='default'>"
+        "<allow send_destination='*'/><allow eavesdrop='false'/><allow own='*'/></policy>"
+        "</busconfig>"
+    )
+    command = [daemon, f"--config-file={config}", "--nofork"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        wait_until((tmp_path / "bus").exists)
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
+        yield address
+        process.terminate()

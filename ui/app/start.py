@@ -17,6 +17,7 @@ from ui.safety.crash import CrashDesk
 from ui.safety.log import log_start, start_log, stop_log
 from ui.safety.overrides import guarded
 from ui.safety.settings import Settings
+from ui.safety.system_motion import system_reduces_motion
 from ui.session.log_lines import follow
 from ui.session.session import Session
 from ui.widgets.application import application
@@ -92,6 +93,7 @@ def _run(
         crashes.take(type(error), error, error.__traceback__)
         return QApplication.exec()
     follow(window.session)
+    ask_system(window)
     if lesson is not None and opened is not lesson:
         window.session.trace_changed.connect(
             lambda _: window.lessons.open(lesson), Qt.ConnectionType.SingleShotConnection
@@ -127,6 +129,24 @@ def make_window(
         return window
     window.files.open_first(scenario)
     return window
+
+
+def ask_system(window: MainWindow) -> None:
+    """Let a window move as the system wants it, unless the user has chosen.
+
+    The system is asked beside the window, after what it shows first: it may be slow to answer.
+    """
+
+    def ask() -> None:
+        window.session.tasks.start(
+            "motion",
+            "asking the system whether to move",
+            lambda _: system_reduces_motion(),
+            window.follow_system,
+        )
+
+    if window.settings.follows_system:
+        window.session.view_changed.connect(ask, Qt.ConnectionType.SingleShotConnection)
 
 
 @guarded

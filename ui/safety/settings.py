@@ -57,6 +57,8 @@ class Settings:
         self._store: Store = store or QSettings(
             str(path or settings_path()), QSettings.Format.IniFormat
         )
+        self.system_reduces = False
+        """Whether the system is known to ask for less motion."""
 
     @property
     def folder(self) -> Path:
@@ -97,17 +99,24 @@ class Settings:
 
     @property
     def motion(self) -> bool:
-        """Whether ops are seen to move, not states only.
-
-        It is a choice alone: Qt tells only from 6.12 on (`QAccessibilityHints.motionPreference`)
-        whether the system asks for reduced motion; its older hints about effects of menus do not
-        mean that.
-        """
-        return str(self._store.value("motion", "true")).lower() != "false"
+        """Whether ops are seen to move, not states only: as chosen, else as the system wants it."""
+        chosen = self._motion_chosen
+        return not self.system_reduces if chosen is None else chosen
 
     @motion.setter
     def motion(self, on: bool) -> None:
-        self._store.setValue("motion", "true" if on else "false")
+        self._store.setValue("motion", "on" if on else "off")
+
+    @property
+    def follows_system(self) -> bool:
+        """Whether nobody has chosen motion or none."""
+        return self._motion_chosen is None
+
+    @property
+    def _motion_chosen(self) -> bool | None:
+        # What was written as "true" was no choice: until 0.2 every window wrote it.
+        name = str(self._store.value("motion", "")).lower()
+        return {"on": True, "off": False, "false": False}.get(name)
 
     @property
     def sound(self) -> bool:

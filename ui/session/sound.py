@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 
@@ -10,8 +11,10 @@ from simulator.program.playback import Granularity, Playhead
 from simulator.program.tile_program import TileProgram
 from simulator.run.motion import landed_between
 from ui.session.session import Session
-from ui.session.speaker import NoSoundError, Speaker
 from ui.session.worker import Worker
+
+if TYPE_CHECKING:
+    from ui.session.speaker import Speaker
 
 APART = 0.03
 """Least seconds between two sounds: more of them, at a high speed, would be a noise."""
@@ -75,6 +78,8 @@ class Sound(QObject):
 
     def _turn(self, on: bool) -> bool:
         """Open or close the device, in the worker's thread."""
+        from ui.session.speaker import Speaker
+
         if on and self._speaker is None:
             self._speaker = Speaker(self.backend)
         elif not on:
@@ -82,6 +87,8 @@ class Sound(QObject):
         return on
 
     def _refuse(self, kind: str, error: Exception) -> None:
+        from ui.session.speaker import NoSoundError
+
         if self.on:
             self.on = False
             known = isinstance(error, NoSoundError)

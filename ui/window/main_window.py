@@ -445,8 +445,15 @@ class MainWindow(LessonWindow):
         self.desk.fit_later()
 
     def set_motion(self, on: bool) -> None:
-        """Show how ops move, or states only."""
-        self.settings.motion = self.session.motion = self.board.camera.glides = on
+        """Show how ops move, or states only; what is already so is no choice of the user."""
+        if on != self.settings.motion:
+            self.settings.motion = on
+        self.session.motion = self.board.camera.glides = on
+
+    def follow_system(self, reduces: bool | None) -> None:
+        """Move as the system wants it, unless the user has chosen; None: it does not say."""
+        self.settings.system_reduces = bool(reduces)
+        self.actions_by_name["set_motion"].setChecked(self.settings.motion)
 
     def set_sound(self, on: bool) -> None:
         """Let a tick be heard where a tile lands, or not."""

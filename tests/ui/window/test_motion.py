@@ -1,11 +1,19 @@
 """The window shows what moves: its visible panels are told how far it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QApplication
 
+from simulator.base.assets import SCENARIOS
+from tests.helpers.portal import APPEARANCE, Portal
+from ui.app.start import ask_system
 from ui.panels.base import MovingPanel
 from ui.panels.memory.panel import MemoryPanel
+from ui.safety.settings import Settings
+from ui.session.session import Session
 from ui.window.main_window import MainWindow
 
 
@@ -76,3 +84,94 @@ def test_the_key_for_motion_ends_what_moves(moving: Moving) -> None:
     assert set(moving.phases) == {1.0}
     assert moving.session.view is not None
     assert moving.session.view.before is None
+
+
+@pytest.fixture
+def fresh(qapp: QApplication, tmp_path: Path) -> Iterator[Callable[..., MainWindow]]:
+    """Open windows with the same settings, in which nobody has chosen anything at first."""
+    windows = []
+
+    def make(written: str = "") -> MainWindow:
+        store = QSettings(str(tmp_path / "a.ini"), QSettings.Format.IniFormat)
+        if written:
+            store.setValue("motion", written)
+            store.sync()
+        window = MainWindow(Session("numpy"), Settings(tmp_path / "a.ini"))
+        windows.append(window)
+        return window
+
+    yield make
+    for window in windows:
+        window.close()
+        window.deleteLater()
+
+
+def moves(window: MainWindow) -> bool:
+    """Return whether a window moves; all that says so agrees."""
+    checked = window.actions_by_name["set_motion"].isChecked()
+    assert {window.session.motion, window.settings.motion, window.board.camera.glides} == {checked}
+    return checked
+
+
+@pytest.mark.parametrize("written", ["", "true"])
+def test_a_window_moves_as_the_system_wants_until_someone_chooses(
+    fresh: Callable[..., MainWindow], written: str
+) -> None:
+    window = fresh(written)
+    for reduces in (None, True, False, True):
+        window.follow_system(reduces)
+        assert moves(window) is not reduces
+    window.close()
+    again = fresh()
+    assert moves(again), "what the system said is asked again, not remembered"
+    assert again.settings.follows_system
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_choice_counts_more_than_the_system(
+    fresh: Callable[..., MainWindow], first: bool
+) -> None:
+    window = fresh()
+    window.follow_system(first)
+    window.actions_by_name["set_motion"].trigger()
+    assert moves(window) is first
+    for reduces in (True, False, None):
+        window.follow_system(reduces)
+        assert moves(window) is first
+    window.close()
+    assert not fresh().settings.follows_system
+    assert moves(fresh()) is first
+
+
+def test_a_window_of_before_that_did_not_move_does_not_move(
+    fresh: Callable[..., MainWindow],
+) -> None:
+    window = fresh("false")
+    assert not moves(window)
+    assert not window.settings.follows_system
+
+
+def test_the_system_is_asked_after_the_first_view(
+    fresh: Callable[..., MainWindow], session_bus: str
+) -> None:
+    portal = Portal(session_bus, {APPEARANCE: ("u", 1)})
+    portal.begin()
+    window = fresh()
+    ask_system(window)
+    window.session.settle()
+    assert not portal.asked
+    for _ in range(20):  # a machine under load may be too slow, which leaves all as it is
+        window.session.open(SCENARIOS / "causal.toml")
+        window.session.settle()
+        if not moves(window):
+            break
+        ask_system(window)
+    assert not moves(window)
+    asked = len(portal.asked)
+    window.actions_by_name["set_motion"].trigger()
+    again = fresh()
+    ask_system(again)
+    again.session.open(SCENARIOS / "causal.toml")
+    again.session.settle()
+    assert len(portal.asked) == asked, "a choice needs no asking"
+    assert moves(again)

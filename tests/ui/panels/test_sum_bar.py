@@ -1,5 +1,6 @@
 """The running sum as a bar: what each tile has given to it, relative to the maximum of now."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,32 @@ def test_a_sum_that_forgets_alpha_has_no_parts() -> None:
     trace = trace_of(wrong)
     whole = [sum_bar(now, row_report(now, now.visit.rows.start)) is None for now in states(trace)]
     assert any(whole)
+
+
+def test_a_sum_that_is_larger_than_any_or_infinite_has_no_parts() -> None:
+    wrong = with_values(
+        scenario("flash2", **SHAPE),
+        {"attention": {"scale": 1e4}, "faults": {"no_maximum": True}},
+    )
+    trace = trace_of(wrong)
+    infinite = 0
+    for now in states(trace):
+        for row in now.visit.rows:
+            bar = sum_bar(now, row_report(now, row))
+            assert bar is None or bar.parts.sum() <= 1.001 * bar.most
+            infinite += not np.isfinite(now.l[row - now.visit.rows.start])
+    assert infinite > 10
+
+
+def test_a_row_of_many_tiles_makes_no_object_of_each() -> None:
+    trace = trace_of(scenario("flash2", **{**SHAPE, "nq": 1, "nk": 20_000, "cols": 1}))
+    now = trace.snapshot(len(trace.program) - 1)
+    report = row_report(now, 0)
+    before = sys.getallocatedblocks()
+    bar = sum_bar(now, report)
+    assert bar is not None
+    assert len(bar.parts) == 20_000
+    assert sys.getallocatedblocks() - before < 2_000
 
 
 @pytest.mark.parametrize("algorithm", ["naive", "split-kv"])

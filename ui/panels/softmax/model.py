@@ -130,13 +130,14 @@ class SumBar:
 
     Attributes
     ----------
-    parts : tuple of float
-        Of every tile that is summed, relative to the maximum that the sum is relative to.
+    parts : ndarray
+        (tiles,) float64, of every tile that is summed, relative to the maximum that the sum is
+        relative to.
     most : float
         What the sum is at most: the keys that the row sees.
     """
 
-    parts: tuple[float, ...]
+    parts: NDArray[np.float64]
     most: float
 
 
@@ -160,16 +161,16 @@ def sum_bar(snapshot: Snapshot, report: RowReport) -> SumBar | None:
         return None
     with np.errstate(all="ignore"):
         terms = np.exp(report.scores.astype(np.float64) - top)
-    blocks = [
-        j
-        for start, stop in worked_columns(w).pairs(visit.i)
-        for j in range(start, stop)
-        if snapshot.begun_at <= j < visit.j + done
-    ]
-    parts = tuple(float(terms[j * w.cols : (j + 1) * w.cols].sum()) for j in blocks)
-    if not parts or abs(sum(parts) - total) > _AS_RECORDED * max(total, 1.0):
+        blocks = worked_columns(w).visited(visit.i)
+        blocks = blocks[(blocks >= snapshot.begun_at) & (blocks < visit.j + done)]
+        # A row may have 100 000 tiles, and this is asked for by the painter.
+        parts = np.add.reduceat(terms, np.arange(0, len(terms), w.cols))[blocks]
+        # Without a maximum a sum may be infinite, undefined, or longer than the bar.
+        far = abs(parts.sum() - total) / max(total, 1.0)
+    most = float(np.count_nonzero(np.isfinite(report.scores)))
+    if not len(parts) or not far <= _AS_RECORDED or total > most * (1 + _AS_RECORDED):
         return None
-    return SumBar(parts, float(np.count_nonzero(np.isfinite(report.scores))))
+    return SumBar(parts, most)
 
 
 def sum_by_now(motion: Motion, share: float, report: RowReport) -> SumBar | None:
@@ -185,16 +186,16 @@ def sum_by_now(motion: Motion, share: float, report: RowReport) -> SumBar | None
         factor = float(
             np.exp(motion.after.tile.m_prev - motion.after.m)[report.row - visit.rows.start]
         )
-    *old, new = after.parts
-    now = eased(share)
-    shrunk = [part / factor + (part - part / factor) * now for part in old] if factor else old
+        now, old, new = eased(share), after.parts[:-1], after.parts[-1]
+        before = old / factor
+    shrunk = before + (old - before) * now if np.isfinite(before).all() else old
     summed = motion.added(share) / motion.terms if motion.terms else now
     cols = motion.after.visit.cols
     count = round(summed * len(cols))
     scores = report.scores[cols.start : cols.start + count].astype(np.float64)
     top = float(motion.after.m[report.row - visit.rows.start])
     grown = float(np.exp(scores - top).sum()) if motion.terms else new * now
-    return SumBar((*shrunk, grown), after.most)
+    return SumBar(np.append(shrunk, grown), after.most)
 
 
 # --- the picture -----------------------------------------------------------------------------

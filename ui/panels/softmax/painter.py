@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
@@ -353,9 +352,10 @@ def _paint_sum(painter: QPainter, picture: _Picture, summed: SumBar | None) -> N
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     painter.fillRect(track, mixed(theme.panel, theme.muted, 0.2))
     shades = mixed(theme.panel, theme.tensor("l"), 0.5), mixed(theme.panel, theme.tensor("l"), 0.7)
-    ends = np.rint(track.width() / summed.most * np.cumsum((0.0, *summed.parts))).astype(int)
-    last = len(summed.parts) - 1
-    for n, (left, right) in enumerate(pairwise(ends.tolist())):
+    ends = np.rint(track.width() / summed.most * np.cumsum(summed.parts)).astype(int)
+    begins, last = np.append(0, ends[:-1]), len(ends) - 1
+    for n in np.flatnonzero(ends > begins).tolist():  # many of a long row are not a pixel wide
+        left, right = int(begins[n]), int(ends[n])
         bright = n == last and picture.snapshot.made("l")
         colour = theme.tensor("l") if bright else shades[n % 2]
         painter.fillRect(QRect(track.x() + left, track.y(), right - left, high), colour)

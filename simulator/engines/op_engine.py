@@ -1,15 +1,18 @@
 """The engine that does every op as it is written, in float32 or float64, and with faults.
 
 It runs any algorithm and is simple rather than fast. It computes a row block visit by visit and
-keeps the state before every `STRETCH`-th visit; a single visit is computed again from there.
+keeps the state before every `STRETCH`-th visit, of long row blocks before fewer; a single visit is
+computed again from there.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.base.cache import ARRAY, MIB, TABLE, BoundedCache
 from simulator.base.dtypes import F32, frozen, round_to
@@ -22,16 +25,18 @@ from simulator.program.ops import Op, StoreConstants, log_sum_exp
 from simulator.program.state import State, Values
 from simulator.program.tile_program import Visit
 
-STRETCH = 16
-"""Visits between two states that are kept."""
+STRETCH, MOST_STATES = 16, 512
+"""Least number of visits between two states that are kept, and how many are kept of a row block:
+each is some 45 small objects, and a row block may have 100 000 visits of one key."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The visits of a row block, and its states before every `STRETCH`-th of them."""
+    """The visits of a row block, and its states before every `stretch`-th of them."""
 
-    visits: tuple[int, ...]
+    visits: NDArray[np.int64]
     states: tuple[State, ...]
+    stretch: int
 
 
 class OpEngine:
@@ -78,24 +83,32 @@ class OpEngine:
         nothing = blank(w, rows, self._number)
         m = np.repeat(nothing["m"][:, None], grid.Tc, axis=1)
         l = np.zeros_like(m)
-        visits, kept = tuple(self._program.of_row_block(head, i)), []
-        state = self._start(head, rows)
+        visits = np.fromiter(self._program.of_row_block(head, i), np.int64)
+        stretch, kept = max(STRETCH, math.ceil(len(visits) / MOST_STATES)), []
+        state, last = self._start(head, rows), 0
         with np.errstate(all="ignore"):
-            for nth, index in enumerate(visits):
-                if nth % STRETCH == 0:
+            for nth, index in enumerate(map(int, visits)):
+                if nth % stretch == 0:
                     kept.append(state.copy())
                 visit = self._program.visit(index)
                 for _ in self._steps(state, visit, self._program.ops(index)):
                     pass
                 if not self._program.launches[visit.launch].combines:
-                    m[:, visit.j :] = state.chip.get("m", nothing["m"])[:, None]
-                    l[:, visit.j :] = state.chip.get("l", nothing["l"])[:, None]
+                    # What comes after holds until the next visit; the rest is not written yet,
+                    # because that would take as long as the square of the number of visits.
+                    until = visit.j if visit.j > last else grid.Tc
+                    m[:, last + 1 : until] = m[:, last : last + 1]
+                    l[:, last + 1 : until] = l[:, last : last + 1]
+                    last = visit.j
+                    m[:, last] = state.chip.get("m", nothing["m"])
+                    l[:, last] = state.chip.get("l", nothing["l"])
+            m[:, last + 1 :], l[:, last + 1 :] = m[:, last : last + 1], l[:, last : last + 1]
             stored = state.hbm.get("LSE")
             lse = log_sum_exp(m[:, -1], l[:, -1]) if stored is None else stored[0]
             o = state.hbm.get("O", nothing["O"][None])[0]
             if not algorithm_of(w).normalises_each_tile:
                 o = round_to(o.astype(np.float32), w.dtype)
-        walk = _Walk(visits, tuple(kept))
+        walk = _Walk(visits, tuple(kept), stretch)
         size = sum(array.nbytes for array in (m, l, o, lse)) + _kept_bytes(walk)
         return RowBlock(frozen(m), frozen(l), frozen(o), frozen(lse), walk, size)
 
@@ -108,7 +121,7 @@ class OpEngine:
         """Return the numbers of one visit, computed again from the state kept before it."""
         walk = block.extra
         assert isinstance(walk, _Walk)
-        number = walk.visits.index(visit.index) // STRETCH
+        number = int(np.flatnonzero(walk.visits == visit.index)[0]) // walk.stretch
         return self._stretch(visit.head, visit.i, walk, number)[visit.index]
 
     def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
@@ -161,12 +174,14 @@ class OpEngine:
     def _stretch(self, head: int, i: int, walk: _Walk, number: int) -> dict[int, Tile]:
         """Return the tiles between one kept state and the next."""
 
+        first = number * walk.stretch
+
         def go_through() -> dict[int, Tile]:
             state = walk.states[number].copy()
             with np.errstate(all="ignore"):
                 return {
                     index: self._tile(state, self._program.visit(index))
-                    for index in walk.visits[number * STRETCH : (number + 1) * STRETCH]
+                    for index in walk.visits[first : first + walk.stretch].tolist()
                 }
 
         return self._stretches.get((head, i, number), go_through)
@@ -213,7 +228,7 @@ def _kept_bytes(walk: _Walk) -> int:
         written = (values for name, values in state.hbm.items() if name in state.written)
         for values in (*state.chip.values(), *written):
             arrays[id(values)] = values
-    held = ARRAY * len(arrays) + 3 * TABLE * len(walk.states)
+    held = ARRAY * len(arrays) + 3 * TABLE * len(walk.states) + walk.visits.nbytes
     return held + sum(values.nbytes for values in arrays.values())
 
 

@@ -118,7 +118,8 @@ def walk_row_block(
         Statistics after every column block, output and checkpoints.
     """
     rows, n_keys = q.shape[0], k.shape[0]
-    visited = np.array([j for span in spans for j in range(*span)], dtype=np.int64)
+    runs = [np.arange(*span, dtype=np.int64) for span in spans]
+    visited = np.concatenate(runs) if runs else np.zeros(0, dtype=np.int64)
     per_chunk = max(1, min(CHUNK_KEYS // cols, CHUNK_TILES))
     at = np.append(np.arange(0, visited.size, per_chunk), visited.size)
 

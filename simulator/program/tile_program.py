@@ -405,7 +405,7 @@ class TileProgram:
             else:
                 blocks = np.arange(len(owner.visits))
                 columns = blocks[owner.visits.contains(blocks, i)]
-            for j in columns.tolist():
+            for j in map(int, columns):  # one at a time: a row block may have 100 000
                 index = self.index(head, i, j, launch)
                 assert index is not None
                 yield index

@@ -19,6 +19,8 @@ class Effort:
     ----------
     step : int
         Products of float64 that a view may wait for: tens of milliseconds.
+    step_tiles : int
+        Tiles that it may wait for: of small ones most of the time is Python's.
     small, small_tiles : int
         Products and tiles up to which a head is computed together with the view.
     scores : int
@@ -29,6 +31,7 @@ class Effort:
     """
 
     step: int = 2**28
+    step_tiles: int = 1024
     small: int = 2**25
     small_tiles: int = 100
     scores: int = 2**26
@@ -38,6 +41,10 @@ class Effort:
         """Return whether a head is computed together with the view."""
         cost = w.grid.Tr * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
         return cost <= self.small and w.grid.Tr * w.grid.Tc <= self.small_tiles
+
+    def tiles_of_step(self, w: Workload) -> int:
+        """Return how many tiles a view may wait for."""
+        return min(self.step_tiles, self.step // (w.rows * w.cols * (w.head_dim + w.value_dim)))
 
     def row_blocks(self, w: Workload) -> NDArray[np.int64]:
         """Return the row blocks of a head that are to be computed, ascending."""

@@ -49,6 +49,10 @@ ROUNDING: dict[DType, float | None] = {"float32": None, "float16": 2.0**12, "bfl
 """Largest error of storing O in a dtype, in float32 units of the last place."""
 
 _STATES = 48 * MIB
+_TOLD = 256
+"""Tiles of a row block after which its progress is told, and the work may be stopped."""
+_APART = 8
+"""Tiles between two states that are kept: a step back adds at most as many again."""
 _NEVER, _STORED = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 """Stages of a row block without an O and of one whose O is in HBM; other stages count its tiles."""
 
@@ -216,8 +220,12 @@ def fill_errors(
     head = _head(record, w, number)
     todo = np.flatnonzero(_missing(w, head, needed, snapshot.visit.i, effort)).tolist()
     for done, i in enumerate(todo):
-        progress(done / len(todo))
-        _fill_block(trace, record, head, number, i, int(needed[i]))
+
+        def part(share: float, done: int = done) -> None:
+            progress((done + share) / len(todo))
+
+        part(0.0)
+        _fill_block(trace, record, head, number, i, int(needed[i]), part)
     progress(1.0)
 
 
@@ -280,13 +288,12 @@ def _stage_now(now: Snapshot) -> int:
 def _visited_before(now: Snapshot) -> int:
     """Return how many column blocks of the row block come before the visit: all, where it joins."""
     columns = _columns(now.program.workload, now.visit.i)
-    return len(columns) if now.launch.combines else columns.index(now.visit.j)
+    return len(columns) if now.launch.combines else int(np.searchsorted(columns, now.visit.j))
 
 
-def _columns(w: Workload, i: int) -> list[int]:
-    """Return the column blocks that row block `i` adds to O, in order."""
-    columns: list[int] = worked_columns(w).visited(i).tolist()
-    return columns
+def _columns(w: Workload, i: int) -> NDArray[np.int64]:
+    """Return the column blocks that row block `i` adds to O, ascending."""
+    return worked_columns(w).visited(i)
 
 
 def _missing(
@@ -347,7 +354,7 @@ def _note_current(
     tiles = len(_columns(w, i)) if stage == _STORED else stage
     if stage == _NEVER:
         return
-    exact = _exact_o(trace, record, now.visit.head, i, tiles, effort.step)
+    exact = _exact_o(trace, record, now.visit.head, i, tiles, effort)
     if exact is None:
         return
     o, top = exact
@@ -370,7 +377,13 @@ def _note_current(
 
 
 def _fill_block(
-    trace: Trace, record: _Record, head: _Head, number: int, i: int, needed: int
+    trace: Trace,
+    record: _Record,
+    head: _Head,
+    number: int,
+    i: int,
+    needed: int,
+    progress: Progress,
 ) -> None:
     """Compute one row block at its end, or after `needed` if O is divided at each tile."""
     w, inputs = trace.workload, trace.inputs
@@ -380,7 +393,9 @@ def _fill_block(
     state, half = blank_sums(w, i), blank_half(w, i)
     wanted: RowSums | None = None
     with np.errstate(all="ignore"):
-        for n, j in enumerate(columns, start=1):
+        for n, j in enumerate(map(int, columns), start=1):
+            if n % _TOLD == 0:
+                progress(n / len(columns))
             s, v = tile_scores(w, inputs, number, i, j)
             state = added(state, s, v)
             half = half.add(s, v)
@@ -401,7 +416,7 @@ def _fill_block(
     if each_tile:
         if wanted is None:
             return
-        index = trace.program.index(number, i, columns[needed - 1])
+        index = trace.program.index(number, i, int(columns[needed - 1]))
         assert index is not None
         ours, exact, top = trace.tile(index).o, over(wanted.o, wanted.l), wanted.top
         stage, tiles = needed, needed
@@ -417,19 +432,19 @@ def _fill_block(
 
 
 def _exact_o(
-    trace: Trace, record: _Record, number: int, i: int, tiles: int, most: int
+    trace: Trace, record: _Record, number: int, i: int, tiles: int, effort: Effort
 ) -> tuple[F64, float] | None:
     """Return O of a row block over its first tiles in float64, and the largest score in them.
 
-    None if it takes more than `most` products to compute it from the nearest known state.
+    None if a view would wait too long for it to be computed from the nearest known state.
     """
-    state = _state_at(trace, record, number, i, tiles, most)
+    state = _state_at(trace, record, number, i, tiles, effort)
     if state is None:
         return None
     if not algorithm_of(trace.workload).stores_scores:
         return over(state.o, state.l), state.top
     # Naive's partial O is already divided by the sum over all keys that the row sees.
-    end = _state_at(trace, record, number, i, trace.workload.grid.Tc, most)
+    end = _state_at(trace, record, number, i, trace.workload.grid.Tc, effort)
     if end is None:
         return None
     shrink = exp_shift(state.m, end.m)
@@ -437,18 +452,19 @@ def _exact_o(
 
 
 def _state_at(
-    trace: Trace, record: _Record, number: int, i: int, tiles: int, most: int
+    trace: Trace, record: _Record, number: int, i: int, tiles: int, effort: Effort
 ) -> RowSums | None:
     w, states = trace.workload, record.states
-    start = next((n for n in range(tiles, 0, -1) if (number, i, n) in states), 0)
-    each = w.rows * w.cols * (w.head_dim + w.value_dim)
-    if (tiles - start) * each > most:
+    far = tiles - effort.tiles_of_step(w)  # from farther behind it would take too long
+    start = next((n for n in range(tiles, max(far, 0) - 1, -1) if (number, i, n) in states), 0)
+    if start < far:
         return None
     state = states.get((number, i, start), lambda: blank_sums(w, i))
-    for n, j in enumerate(_columns(w, i)[start:tiles], start=start + 1):
+    for n, j in enumerate(map(int, _columns(w, i)[start:tiles]), start=start + 1):
         s, v = tile_scores(w, trace.inputs, number, i, j)
-        after = added(state, s, v)
-        state = states.get((number, i, n), lambda after=after: after)  # type: ignore[misc]
+        state = added(state, s, v)
+        if n % _APART == 0 or n == tiles:
+            states.get((number, i, n), lambda found=state: found)  # type: ignore[misc]
     return state
 
 

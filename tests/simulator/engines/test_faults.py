@@ -2,6 +2,7 @@
 
 import gc
 import json
+import sys
 import tracemalloc
 from itertools import product
 from pathlib import Path
@@ -338,3 +339,18 @@ def test_what_is_kept_of_small_tiles_takes_as_much_memory_as_is_counted(size: in
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.7 * taken < engine.kept_bytes < 1.5 * taken
+
+
+def test_a_row_block_of_many_visits_is_kept_in_few_objects() -> None:
+    # Each state is some 45 objects, and a row block of real size may have 100 000 visits of a key.
+    shape = {"nq": 1, "nk": 16_000, "d": 4, "rows": 1, "cols": 1}
+    chosen = with_values(scenario("flash2", **shape), {"faults": {"late_scale": True}})
+    trace = trace_of(chosen)
+    before = sys.getallocatedblocks()
+    block = trace.row_block(0, 0)
+    assert sys.getallocatedblocks() - before < 30_000
+    last = len(trace.program) - 1
+    for visit in (0, 31, 32, 8_000, last):
+        tile = trace.tile(visit)
+        assert tile.last("m")[0] == block.m[0, trace.program.visit(visit).j]
+        assert tile.last("l")[0] == block.l[0, trace.program.visit(visit).j]

@@ -1,5 +1,7 @@
 """How much a view of the errors works out, and what is left to the work beside it."""
 
+import gc
+import sys
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,30 @@ def test_a_long_way_is_left_to_the_work_beside_the_view() -> None:
     assert (model.now.states[:18] == RowState.KNOWN).all()
     _, model = at(trace, far + 1, effort=ONE_TILE)  # and from there it goes on step by step
     assert (model.now.states[:18] == RowState.KNOWN).all()
+
+
+def test_a_view_waits_for_a_thousand_tiles_at_most_and_keeps_few_states() -> None:
+    # Of tiles of one pair most of the time is Python's, and each state is seven small objects.
+    for keys in (1000, 1100):
+        trace = simulate(scenario("flash2", nq=1, nk=keys, d=2, rows=1, cols=1))
+        last = len(trace) - 1
+        trace.snapshot(last)
+        gc.collect()
+        before = sys.getallocatedblocks()
+        now, model = at(trace, last)
+        assert model.now.states[0] == (RowState.KNOWN if keys == 1000 else RowState.UNKNOWN)
+        assert sys.getallocatedblocks() - before < 3_000
+        fill_errors(trace, now, lambda share: None)
+        assert at(trace, last)[1].now.states[0] == RowState.KNOWN
+
+
+def test_a_long_row_block_may_be_stopped_before_its_end() -> None:
+    trace = simulate(scenario("flash2", nq=1, nk=1100, d=2, rows=1, cols=1))
+    now, _ = at(trace, 0, effort=LARGE)
+    told: list[float] = []
+    fill_errors(trace, now, told.append)
+    assert len(told) == 2 + 1100 // 256
+    assert told == sorted(told)
 
 
 def test_of_very_long_heads_some_row_blocks_are_worked_out() -> None:

@@ -5,8 +5,8 @@ linked with any more go (those of Qt plugins that the spec drops); and libraries
 linked with but that Tilescope never calls are replaced by empty ones of the same name.
 
 The last is for the limits of tests/package/test_bundle.py alone: 210 MB unpacked, and 260 MB with
-CuPy. The bundles take 207.9 and 246.0 MB; with ICU's data (32.0 MB), x265 (20.6 MB) and SVT-AV1
-(7.0 MB) as they come it would be 267.5 and 305.6 MB, and the smaller one has room for none of them.
+CuPy. The bundles take 208.8 and 246.0 MB; with ICU's data (32.0 MB), x265 (20.6 MB) and SVT-AV1
+(7.0 MB) as they come it would be 268.4 and 305.6 MB, and the smaller one has room for none of them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 STRIPPED = ("libpython3*", "python3*/lib-dynload/*.so", "av/**/*.so", "psutil/*.so", "lib*.so*",
+            "_cffi_backend*.so", "_miniaudio*.so", "PySide6/Qt/lib/libicu[iu]*.so*",
             "cupy/**/*.so", "cupy_backends/**/*.so")  # fmt: skip
 """Not NumPy's: strip corrupts its OpenBLAS. CuPy's shrink to a quarter."""
 
@@ -27,8 +28,9 @@ EMPTIED = ("av.libs/libx265-*", "av.libs/libSvtAv1Enc-*")
 ICU_DATA = "PySide6/Qt/lib/libicudata.so.*"
 """32 MB of collations, calendars and converters. Qt has its own locales and falls back."""
 
-LEFT_TO_THE_SYSTEM = ("libstdc++.so.6", "libgcc_s.so.1")
-"""An older copy of these would keep kernels from loading that the user's own g++ has compiled."""
+LEFT_TO_THE_SYSTEM = ("libstdc++.so.6", "libgcc_s.so.1", "libmvec.so.1")
+"""An older copy of these would keep kernels from loading that the user's own g++ has compiled; the
+last is a part of the C library, which miniaudio is linked with, and belongs to the system's."""
 
 # What ICU itself builds as `stubdata`: a package of data with a header and no entries.
 _NO_DATA = """

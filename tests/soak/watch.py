@@ -154,25 +154,27 @@ class Stopwatch:
 
     def __enter__(self) -> Stopwatch:
         self.cpu = self.wall = 0.0
-        self._begin()
+        self.begin()
         self._running.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._running.remove(self)
-        self._end()
+        self.end()
 
     @classmethod
     def lap(cls) -> None:
         """Say that the window would take input here: between two keys or moves of the mouse."""
         for each in cls._running:
-            each._end()
-            each._begin()
+            each.end()
+            each.begin()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Begin to count."""
         self._since = time.thread_time(), time.perf_counter()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Note what has been counted since."""
         cpu, wall = self._since
         stretch = 1000 * (time.thread_time() - cpu), 1000 * (time.perf_counter() - wall)
         self.cpu, self.wall = max((self.cpu, self.wall), stretch)

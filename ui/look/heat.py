@@ -181,7 +181,8 @@ class Kept:
     Parameters
     ----------
     most, most_bytes : int
-        Things kept, and their bytes; the newest is kept whatever its size.
+        Things kept, and their bytes without those of the largest: the picture of a large tile is
+        more than all else, and what comes after it would drive it out in every frame.
     """
 
     def __init__(self, most: int, most_bytes: int) -> None:
@@ -213,10 +214,12 @@ class Kept:
             size = _bytes_of(value)
             self._items[place] = (weakref.ref(owner), value, size)
             self.bytes += size
-            while len(self._items) > self._most or (
-                self.bytes > self._most_bytes and len(self._items) > 1
-            ):
-                self.bytes -= self._items.popitem(last=False)[1][2]
+            largest = max(each for *_, each in self._items.values())
+            while len(self._items) > self._most or self.bytes - largest > self._most_bytes:
+                gone = self._items.popitem(last=False)[1][2]
+                self.bytes -= gone
+                if gone == largest:
+                    largest = max(each for *_, each in self._items.values())
         return value
 
 
@@ -233,8 +236,9 @@ def _bytes_of(value: object) -> int:
     return 64
 
 
-KEPT = Kept(64, 64 * 2**20)
-"""Images and ranges of inputs and of a head's S and P, shared by all boards."""
+KEPT = Kept(64, 80 * 2**20)
+"""Images and ranges of inputs and of a head's S and P, shared by all boards: those of a tile of
+4096 x 4096 numbers, too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

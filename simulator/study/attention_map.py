@@ -25,6 +25,8 @@ from simulator.study.attention_part import LIMITS, Limits, Part
 F64 = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
+_KEYS = 2**13
+"""Keys whose values are read at a time."""
 _NOTHING = -110.0
 """Below this exponent float32 has no number but 0."""
 
@@ -181,7 +183,7 @@ class AttentionMaps:
         entropy = float(self.entropy[at, local])
         # A visible key may have weight 0, as hidden keys do.
         seen = np.flatnonzero(self.mask.visible(range(row, row + 1), range(weights.size))[0])
-        order = np.argsort(-weights[seen], kind="stable")[:most]
+        order = _largest(weights[seen], most)
         return RowWeights(
             head=head,
             row=row,
@@ -208,7 +210,10 @@ class AttentionMaps:
             return Lookup(-1, 0.0, nothing, nothing, 0.0)
         key = int(found.strongest[0])
         used = np.flatnonzero(found.weights)
-        soft = matmul(found.weights[used].astype(np.float64), v[used].astype(np.float64))
+        soft = np.zeros(v.shape[1])
+        for start in range(0, len(used), _KEYS):  # painters ask: V of 100 000 keys is 100 MiB
+            some = used[start : start + _KEYS]
+            soft += matmul(found.weights[some].astype(np.float64), v[some].astype(np.float64))
         hard = v[key].astype(np.float64)
         distance = float(np.linalg.norm(soft - hard))
         return Lookup(key, float(found.weights[key]), frozen(soft), frozen(hard), distance)
@@ -408,6 +413,16 @@ def pooled_maps(
 def pool_block(length: int, most: int) -> int:
     """Return how many rows or keys one block of a pooled map takes; the last may be shorter."""
     return math.ceil(length / most)
+
+
+def _largest(values: F32, most: int) -> Ints:
+    """Return the places of the `most` largest values, largest first, of equal ones the first."""
+    if 0 < most < values.size:
+        least = -np.partition(-values, most - 1)[most - 1]
+        places = np.flatnonzero(values >= least)
+        if len(places) >= most:  # fewer if some are NaN
+            return places[np.argsort(-values[places], kind="stable")[:most]]
+    return np.argsort(-values, kind="stable")[:most]
 
 
 def _softmax_into(out: F32, scores: F64) -> F64:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from simulator import InputError
 from simulator.engines.reference import reference_rows
+from simulator.problem.masks import Mask
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, capture_names, read_inputs, resolve
 from simulator.study.attention_map import (
@@ -414,3 +415,31 @@ def test_pooled_maps_are_made_of_whole_blocks_in_a_quarter_of_the_room() -> None
     alone, told = made(31)  # a block has to go in, and does alone
     assert alone == expected.tolist()
     assert told == pytest.approx([n / 10 for n in range(1, 11)])
+
+
+def test_a_row_of_many_keys_is_looked_up_in_little_memory() -> None:
+    w, inputs = loaded(scenario(nq=2, nk=30_000, d=64, rows=2, cols=64))
+    maps = HeadScores(w, inputs).maps(MapSettings())
+    v = inputs.v[0]
+    tracemalloc.start()
+    found = maps.lookup(0, 1, v)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    weights = maps.of(0)[1]
+    np.testing.assert_allclose(found.soft, weights.astype(np.float64) @ v, rtol=0, atol=1e-9)
+    assert peak < 10 * 2**20
+    for most in (1, 7):
+        strongest = np.argsort(-weights, kind="stable")[:most]
+        assert maps.row(0, 1, most).strongest.tolist() == strongest.tolist()
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.integers(1, 9))
+def test_of_equal_weights_the_first_are_the_strongest(numbers: list[int], most: int) -> None:
+    weights = np.array(numbers, dtype=np.float32)[None, None]
+    keys = weights.size
+    maps = AttentionMaps(
+        settings=MapSettings(), heads=(0,), mask=Mask(1, keys), rows=range(1), weights=weights,
+        entropy=np.zeros((1, 1)), visible=np.array([keys]),
+    )  # fmt: skip
+    strongest = maps.row(0, 0, most).strongest.tolist()
+    assert strongest == sorted(range(keys), key=lambda key: -numbers[key])[:most]

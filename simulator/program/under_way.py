@@ -48,6 +48,7 @@ def terms(op: Op, before: Numbers) -> int:
     return 0 if found is None else found.count(op, before)
 
 
+@np.errstate(all="ignore")  # with a fault on, numbers may be infinite
 def under_way(op: Op, before: Numbers, share: float) -> dict[str, Values]:
     """Return the numbers that exist when a share of an op has been done, in float64.
 

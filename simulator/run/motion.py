@@ -286,5 +286,5 @@ def _close(made: F32, recorded: F32) -> bool:
     finite = np.isfinite(made) & np.isfinite(recorded)
     if not np.array_equal(finite, np.isfinite(made) | np.isfinite(recorded)):
         return False
-    apart = np.abs(np.where(finite, made - recorded, 0)).max(initial=0)
+    apart = np.abs(np.where(finite, made, 0) - np.where(finite, recorded, 0)).max(initial=0)
     return bool(apart <= _SOUND * np.abs(np.where(finite, recorded, 0)).max(initial=0) + 1e-6)

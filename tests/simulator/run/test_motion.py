@@ -1,5 +1,6 @@
 """What exists between two snapshots: computed, never ahead of what has landed."""
 
+import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -136,3 +137,14 @@ def test_what_comes_out_wrong_is_no_sum() -> None:
         assert not motion.is_sound
         assert motion.terms == 0
         assert "S" not in motion.at(0.5).state
+
+
+def test_infinite_numbers_are_compared_without_a_warning() -> None:
+    trace = faulty(causal("flash2", scale=1e4), "no_maximum")
+    infinite = 0
+    for motion in motions(trace):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert motion.is_sound in (True, False)
+        infinite += any(np.isinf(values).any() for values in motion.numbers.values())
+    assert infinite > 10

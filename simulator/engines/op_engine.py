@@ -38,6 +38,12 @@ class _Walk:
     states: tuple[State, ...]
     stretch: int
 
+    def stretch_at(self, number: int) -> list[int]:
+        """Return the visits from one kept state to the next."""
+        first = number * self.stretch
+        visits: list[int] = self.visits[first : first + self.stretch].tolist()
+        return visits
+
 
 class OpEngine:
     """Runs a workload op by op. Numbers that overflow become infinite or NaN without a warning.
@@ -130,13 +136,17 @@ class OpEngine:
         assert isinstance(walk, _Walk)
         s = np.full((len(block.o), self.workload.seqlen_k), np.nan, dtype=self._number)
         p = np.full_like(s, np.nan)
-        for number in range(len(walk.states)):
-            for index, tile in self._stretch(head, i, walk, number).items():
-                cols = self._program.visit(index).cols
-                for matrix, name in ((s, "S"), (p, "P")):
-                    values = tile.last(name)
-                    if values is not None:
-                        matrix[:, cols.start : cols.stop] = values
+        # No tile is kept: of a whole head they would be a million small objects.
+        with np.errstate(all="ignore"):
+            for number, first in enumerate(walk.states):
+                state = first.copy()
+                for index in walk.stretch_at(number):
+                    visit = self._program.visit(index)
+                    tile = self._tile(state, visit)
+                    for matrix, name in ((s, "S"), (p, "P")):
+                        values = tile.last(name)
+                        if values is not None:
+                            matrix[:, visit.cols.start : visit.cols.stop] = values
         return s, p
 
     # --- pieces ----------------------------------------------------------------------------
@@ -174,14 +184,12 @@ class OpEngine:
     def _stretch(self, head: int, i: int, walk: _Walk, number: int) -> dict[int, Tile]:
         """Return the tiles between one kept state and the next."""
 
-        first = number * walk.stretch
-
         def go_through() -> dict[int, Tile]:
             state = walk.states[number].copy()
             with np.errstate(all="ignore"):
                 return {
                     index: self._tile(state, self._program.visit(index))
-                    for index in walk.visits[first : first + walk.stretch].tolist()
+                    for index in walk.stretch_at(number)
                 }
 
         return self._stretches.get((head, i, number), go_through)

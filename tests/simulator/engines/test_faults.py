@@ -328,17 +328,34 @@ def test_why_a_fault_does_nothing_in_an_algorithm() -> None:
 @pytest.mark.parametrize("size", [1, 2, 8])
 def test_what_is_kept_of_small_tiles_takes_as_much_memory_as_is_counted(size: int) -> None:
     shape = {"nq": 48, "nk": 48, "d": 4, "rows": size, "cols": size}
-    engine = faulty(scenario("flash2", **shape), "half_accumulator").engine
+    trace = faulty(scenario("flash2", **shape), "half_accumulator")
+    engine = trace.engine
     assert isinstance(engine, OpEngine)
     blocks = [engine.row_block(0, i) for i in range(4)]
     gc.collect()
     tracemalloc.start()
     for i, block in enumerate(blocks):
-        engine.row_matrices(0, i, block)
+        for index in trace.program.of_row_block(0, i):
+            engine.tile(trace.program.visit(index), block)
     gc.collect()
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.7 * taken < engine.kept_bytes < 1.5 * taken
+
+
+def test_the_matrices_of_a_head_leave_no_tile_behind() -> None:
+    trace = faulty(causal("flash2"), "half_accumulator")
+    block = trace.row_block(0, 2)
+    engine = trace.engine
+    assert isinstance(engine, OpEngine)
+    s, p = engine.row_matrices(0, 2, block)
+    assert engine.kept_bytes == 0
+    for index in trace.program.of_row_block(0, 2):
+        visit = trace.program.visit(index)
+        tile = engine.tile(visit, block)
+        cols = slice(visit.cols.start, visit.cols.stop)
+        assert np.array_equal(tile.last("S"), s[:, cols])
+        assert np.array_equal(tile.last("P"), p[:, cols])
 
 
 def test_a_row_block_of_many_visits_is_kept_in_few_objects() -> None:

@@ -100,6 +100,8 @@ class Presenter(QObject):
         self._settling.timeout.connect(self._settle)
         self._settled_as: _Before | None = None
         self._tries = 0
+        self._calm = False
+        """Whether the window had its own sizes when it was last looked at."""
         top = window.header.parentWidget()
         assert top is not None
         # Also without the header, the line for errors must be as wide as the window.
@@ -223,14 +225,17 @@ class Presenter(QObject):
 
     def _settle_later(self, before: _Before) -> None:
         """Restore the docks when the window is no longer full screen: it takes a moment."""
-        self._settled_as, self._tries = before, _SETTLE_TRIES
+        self._settled_as, self._tries, self._calm = before, _SETTLE_TRIES, False
         self._settling.start()
 
     def _settle(self) -> None:
         before, window = self._settled_as, self._window
         assert before is not None
-        if self.fills:
+        if self.fills or window.stage.lasts:
             return  # its text still has the size of a talk
+        if not self._calm:
+            self._calm = True  # what the new size has asked for comes first
+            return
         self._tries -= 1
         # This is the window's own state: the widget's is lost when its contents grow.
         states = window.windowHandle().windowStates()

@@ -166,8 +166,13 @@ class Stage(QObject):
 
         In the letters of the stage these parts might be higher than the screen.
         """
-        if not self.on and not self.title.isHidden():
+        if self.lasts:
             self._show_parts()
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the stage has been left, and what is off it is still hidden."""
+        return not self.on and not self.title.isHidden()
 
     # --- what a run has cost ----------------------------------------------------------------
 

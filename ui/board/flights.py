@@ -10,10 +10,12 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 
 from simulator.base.dtypes import F32
+from simulator.program.algorithms import TENSORS
 from simulator.program.state import Move
 from simulator.run.motion import AT_HBM, Motion
 from ui.board.layout import BoardLayout
 from ui.board.partials import split_places
+from ui.board.scores import value_range
 from ui.look.draw import mixed
 from ui.look.heat import Sheet, colour_map, heat_image, signed_limit
 from ui.look.kept import draw_kept_line, kept, place_key
@@ -261,8 +263,12 @@ def tile_sheet(move: Move, motion: Motion, style: Style) -> Sheet | None:
         values = _values(move, motion)
         if values is None or not np.isfinite(values).any():
             return None
-        limit = signed_limit(values[np.isfinite(values)])
-        return Sheet(heat_image(values, -limit, limit, colour_map(theme, name)))
+        if TENSORS[name].of_pairs:  # in the map of the matrix that it leaves or reaches
+            low, high = value_range(motion.after, name)
+        else:
+            high = signed_limit(values[np.isfinite(values)])
+            low = -high
+        return Sheet(heat_image(values, low, high, colour_map(theme, name)))
 
     return kept(motion, ("picture", theme.name, motion.after.op.moves.index(move)), make)
 

@@ -22,7 +22,7 @@ from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
 from simulator.problem.workload import MAX_BLOCKS, Workload
 from simulator.program.algorithms import BASELINE, algorithm_of, beside, tile_program
 from simulator.program.tile_program import Cost
-from simulator.program.traffic import bytes_touching, compulsory_bytes, touched
+from simulator.program.traffic import bytes_touching, compulsory_bytes, stored_bytes, touched
 
 Axis = Literal["N", "Br", "Bc", "d"]
 Progress = Callable[[float], object]
@@ -52,6 +52,8 @@ class Figures:
         Most shared memory, bytes, that tiles of full size take at once.
     time : TimeEstimate
         Of the requested bytes and the FLOPs, on the workload's GPU.
+    held : int
+        Bytes of all tensors that the launches read or write, each once: what HBM holds.
     """
 
     read: int
@@ -60,6 +62,7 @@ class Figures:
     compulsory: int
     shared: int
     time: TimeEstimate
+    held: int
 
     @property
     def bytes(self) -> int:
@@ -240,6 +243,7 @@ def _counted(w: Workload) -> Figures:
         compulsory=compulsory_bytes(w),
         shared=program.peak_shared_bytes,
         time=time_estimate(w.gpu, totals.bytes, totals.flops, w.dtype),
+        held=sum(stored_bytes(w, program.tensors).values()),
     )
 
 
@@ -367,11 +371,15 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True)
 class _Coefficients:
-    """Costs of a whole run: one for all bytes read, one for all written, one for FLOPs."""
+    """Costs of a whole run: one for all bytes read, one for all written, one for FLOPs.
+
+    `tensors` are those that its launches read or write.
+    """
 
     read: Cost
     write: Cost
     flops: Cost
+    tensors: frozenset[str]
 
 
 def _figures(w: Workload, by: _Coefficients, sums: _Sums) -> Figures:
@@ -392,6 +400,7 @@ def _figures(w: Workload, by: _Coefficients, sums: _Sums) -> Figures:
         compulsory=bytes_touching(w, sums.rows, sums.keys),
         shared=shared_bytes(w),
         time=time_estimate(w.gpu, read + write, flops, w.dtype),
+        held=sum(stored_bytes(w, by.tensors).values()),
     )
 
 
@@ -416,6 +425,7 @@ def _coefficients(w: Workload) -> _Coefficients:
         read=_added([cost for launch in launches for cost in launch.reads.values()]),
         write=_added([cost for launch in launches for cost in launch.writes.values()]),
         flops=_added([launch.flops for launch in launches]),
+        tensors=frozenset(name for each in launches for name in (*each.reads, *each.writes)),
     )
 
 

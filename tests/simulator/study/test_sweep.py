@@ -42,7 +42,21 @@ def counted(w: Workload) -> Figures:
         compulsory_bytes(w),
         program.peak_shared_bytes,
         time_estimate(w.gpu, total.bytes, total.flops, w.dtype),
+        held(w),
     )
+
+
+def held(w: Workload) -> int:
+    """Return what HBM holds, tensor by tensor, as the papers write their sizes."""
+    b, rows, keys = w.width, w.heads * w.seqlen_q, w.kv_heads * w.seqlen_k
+    inputs = b * (rows * w.head_dim + keys * (w.head_dim + w.value_dim))
+    outputs = {
+        "naive": b * rows * (2 * w.seqlen_k + w.value_dim),  # S, P, O
+        "flash1": 4 * rows * (w.value_dim + 2),  # O, l, m
+        "flash2": rows * (b * w.value_dim + 4),  # O, LSE
+        "split-kv": rows * (b * w.value_dim + 4 + 4 * w.splits * (w.value_dim + 1)),
+    }
+    return inputs + outputs[w.algorithm]
 
 
 @given(scenarios(longest=40))

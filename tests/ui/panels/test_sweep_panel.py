@@ -163,6 +163,16 @@ def test_quantities(window):
     [level] = panel.plot.model.levels
     assert level.value == program.workload.gpu.smem_bytes
     assert "227.0 KiB" in level.label
+    press(panel, "quantity", "flops")
+    assert panel.plot.model.marks[0].y == program.totals.flops
+    press(panel, "quantity", "held")
+    [mark] = panel.plot.model.marks
+    w = program.workload
+    exact = w.heads * w.seqlen_q * (2 * (2 * w.head_dim + 2 * w.value_dim) + 4)  # Q, K, V, O, LSE
+    assert (w.heads, mark.y) == (w.kv_heads, exact)
+    naive = panel.plot.model.curves[0]
+    assert naive.name == "Naive attention"
+    assert naive.ys[-1] > 50 * panel.plot.model.curves[2].ys[-1]
 
 
 def test_times_above_that_of_a_launch_are_told_alone(open_window, qapp):
@@ -268,7 +278,7 @@ def test_choices_stay_inside_and_apart(window, qapp, size, scale):
     panel.show()
     qapp.processEvents()
     shown = [w for w in (*panel.bar.buttons.values(), panel.bar.fit_button) if w.isVisible()]
-    assert len(shown) == 9 + len(ALGORITHMS)
+    assert len(shown) == 11 + len(ALGORITHMS)
     boxes = [button.geometry() for button in shown]
     assert all(panel.bar.rect().contains(box) for box in boxes)
     assert not any(a.intersects(b) for a, b in combinations(boxes, 2))

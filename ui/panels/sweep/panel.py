@@ -47,6 +47,12 @@ CHOICES = (
     Choice("quantity", (
         Option("bytes", "Bytes", "Bytes",
                "What tile loads and stores request of HBM (Dao et al. 2022, section 3.2)."),
+        Option("held", "Held in HBM", "Held",
+               "All tensors that the launches read or write, each once: S and P are what naive "
+               "holds more (Dao et al. 2022, section 3.1)."),
+        Option("flops", "FLOPs", "FLOPs",
+               "Of the two matrix products: the algorithms differ in what they move, hardly in "
+               "what they compute (Dao et al. 2022, section 3.1)."),
         Option("time", "Time", "Time",
                "The longer of bytes over bandwidth and FLOPs over matrix rate "
                "(Williams et al. 2009)."),

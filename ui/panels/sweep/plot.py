@@ -14,7 +14,15 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.sweep import Axis as SweepAxis
 from simulator.study.sweep import Figures, Sweep, TilingMap
-from ui.look.units import LAUNCH, bytes_text, count_text, estimate_text, plural, time_text
+from ui.look.units import (
+    LAUNCH,
+    bytes_text,
+    count_text,
+    estimate_text,
+    plural,
+    rate_text,
+    time_text,
+)
 from ui.plots.model import (
     Axis,
     Curve,
@@ -27,7 +35,7 @@ from ui.plots.model import (
     Words,
 )
 
-Quantity = Literal["bytes", "time", "shared"]
+Quantity = Literal["bytes", "held", "flops", "time", "shared"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 
 LINES: dict[str, tuple[Dash, Marker]] = {
@@ -82,18 +90,29 @@ def _tokens(count: float) -> str:
     return count_text(round(count))
 
 
+def _flops(count: float) -> str:
+    return rate_text(count, "FLOP")
+
+
 _MEASURES: dict[Quantity, _Measure] = {
     "bytes": _Measure("Requested bytes", _whole_bytes, 2, "hbm_line"),
+    "held": _Measure("Held in HBM", _whole_bytes, 2, "hbm_line"),
+    "flops": _Measure("Matmul FLOPs", _flops, 10, "S"),
     "time": _Measure("Estimated time", time_text, 10, "l"),
     "shared": _Measure("Shared memory of a block", _whole_bytes, 2, "sram_line"),
 }
 
 
 def amount(figures: Figures, quantity: Quantity) -> float:
-    """Return one quantity of some figures, in bytes or seconds."""
-    if quantity == "time":
-        return figures.seconds
-    return figures.bytes if quantity == "bytes" else figures.shared
+    """Return one quantity of some figures, in bytes, FLOPs or seconds."""
+    by: dict[Quantity, float] = {
+        "bytes": figures.bytes,
+        "held": figures.held,
+        "flops": figures.flops,
+        "time": figures.seconds,
+        "shared": figures.shared,
+    }
+    return by[quantity]
 
 
 def figure_lines(heading: str, figures: Figures, w: Workload) -> tuple[str, ...]:
@@ -106,6 +125,7 @@ def figure_lines(heading: str, figures: Figures, w: Workload) -> tuple[str, ...]
         f"requested {_exact(figures.bytes)}",
         f"read {bytes_text(figures.read)}, written {bytes_text(figures.write)}",
         f"compulsory {_exact(figures.compulsory)}",
+        f"held in HBM {_exact(figures.held)}",
         f"{count_text(figures.flops)} FLOPs",
         f"{estimate_text(figures.seconds, w.gpu.name)}{bound}",
         f"shared memory {bytes_text(figures.shared)}, {room}",

@@ -1,6 +1,7 @@
 """The command line: what it prints, what it refuses, what it leaves behind."""
 
 import json
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -319,3 +320,13 @@ def test_a_full_disk_leaves_the_old_file_as_it_was(tmp_path, monkeypatch, capsys
     assert "No space left" in capsys.readouterr().err
     assert target.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["out.npz"]
+
+
+def test_run_says_what_the_projections_of_a_layer_cost_and_how_exact_y_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["run", str(SCENARIOS / "layer.toml"), "--engine", "numpy"]) == 0
+    (told,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("layer"))
+    assert re.fullmatch(r"layer +384 FLOPs of projections, error of Y \d\.\de-\d\d", told)
+    assert main(["run", str(SCENARIOS / "causal.toml"), "--engine", "numpy"]) == 0
+    assert "projections" not in capsys.readouterr().out

@@ -247,7 +247,7 @@ class Trace:
                     progress((head * w.grid.Tr + i + 1) / (w.heads * w.grid.Tr))
         seconds = time.perf_counter() - started
         arrays = {name: w.unpacked(array) for name, array in arrays.items()}
-        layer = self._whole_layer
+        layer = self.whole_layer
         if layer is not None and arrays:
             inputs = self.single_heads[1]
             arrays |= {"q": inputs.q, "k": inputs.k, "v": inputs.v, "y": layer.output(arrays["o"])}
@@ -269,20 +269,23 @@ class Trace:
         return summary, arrays
 
     @property
-    def _whole_layer(self) -> Layer | None:
+    def whole_layer(self) -> Layer | None:
         """The layer of the run, if all of its heads run: then there is a Y."""
         whole = self.workload.picked == tuple(range(self.workload.input_heads[0]))
         return self.inputs.layer if whole else None
 
     def _by_rows(self, checked: list[tuple[int, range, F32]]) -> list[tuple[range, F32]]:
-        """Return O of all heads, (H, rows, dv), of rows that were checked in every head."""
+        """Return O of all heads one by one, (H, rows, dv), of rows that were checked in each."""
         w = self.workload
-        blocks: dict[range, list[F32]] = {}
-        for _, rows, o in checked:
-            blocks.setdefault(rows, []).append(o)
-        if w.group > 1 or any(len(each) != w.heads for each in blocks.values()):
-            return []
-        return [(rows, np.stack(each)) for rows, each in blocks.items()]
+        o = np.empty((w.heads, w.seqlen_q, w.value_dim), dtype=np.float32)
+        known = np.zeros(o.shape[:2], dtype=np.bool_)
+        for head, rows, part in checked:
+            o[head, rows.start : rows.stop], known[head, rows.start : rows.stop] = part, True
+        o = w.unpacked(o)
+        found = np.flatnonzero(known.reshape(o.shape[:2]).all(axis=0))
+        runs = np.split(found, np.flatnonzero(np.diff(found) != 1) + 1)
+        parts = [range(int(run[0]), int(run[-1]) + 1) for run in runs if run.size]
+        return [(rows, o[:, rows.start : rows.stop]) for rows in parts]
 
     def _empty_arrays(self) -> dict[str, F32]:
         w = self.workload

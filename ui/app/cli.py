@@ -216,6 +216,10 @@ def _run(options: argparse.Namespace) -> int:
                   f"{plural(summary['checked_rows'], 'row')} checked"),
         ("time", f"{summary['seconds']:.3f} s"),
     ]  # fmt: skip
+    if layer := summary.get("layer"):
+        products = count_text(layer["matmul_flops"]["total"])
+        wrong = _error_text(layer["max_abs_error"])
+        rows.append(("layer", f"{products} FLOPs of projections, error of Y {wrong}"))
     for name, value in rows:
         print(f"{name:14} {value}")
     if output:

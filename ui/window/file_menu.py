@@ -37,6 +37,7 @@ DEMOS = {
     "kv-cache": "Decoding with a KV cache",
     "inspector": "Twelve heads of a real layer",
     "large-logits": "Scores that would overflow",
+    "layer": "The whole layer, from X to Y",
     "real-scale": "131\u2009072 tokens",
 }
 """The names of the demos in the menu, in order: one of each algorithm, then other topics."""

@@ -11,6 +11,7 @@ from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.study.sweep import Sweep, TilingMap, rule_tiles
+from simulator.study.variants import variant_table
 from tests.helpers.scenario_desk import CAPTURE
 from ui.look.theme import THEMES, Style
 from ui.look.units import bytes_text, count_text
@@ -175,6 +176,27 @@ def test_quantities(window):
     assert naive.ys[-1] > 50 * panel.plot.model.curves[2].ys[-1]
 
 
+def test_the_table_of_variants_is_live_and_says_its_powers(window):
+    panel, session = panel_of(window), window.session
+    press(panel, "over", "variants")
+    assert not panel.plot.isVisible()
+    assert panel.table.isVisible()
+    assert not panel.bar.buttons["quantity", "time"].isVisible()
+    assert panel.found == variant_table(session.trace.workload)
+    naive = panel.found.rows[0]
+    words = panel.table.accessibleDescription()
+    assert f"held in HBM {bytes_text(round(naive.held.here))}, as N to the 1.99" in words
+    assert "exponents fitted from N = 4\u2009096 to 65\u2009536" in words
+    assert [row.name for row in panel.found.rows if row.own] == ["MHA, FlashAttention-2"]
+    window.files.choose_algorithm("naive")
+    session.settle()
+    assert [row.name for row in panel.found.rows if row.own] == ["MHA, naive"]
+    press(panel, "over", "N")
+    assert panel.plot.isVisible()
+    assert not panel.table.isVisible()
+    assert panel.bar.buttons["quantity", "time"].isVisible()
+
+
 def test_times_above_that_of_a_launch_are_told_alone(open_window, qapp):
     window = open_window("real-scale", (1280, 720))
     show(window, qapp)
@@ -278,7 +300,7 @@ def test_choices_stay_inside_and_apart(window, qapp, size, scale):
     panel.show()
     qapp.processEvents()
     shown = [w for w in (*panel.bar.buttons.values(), panel.bar.fit_button) if w.isVisible()]
-    assert len(shown) == 11 + len(ALGORITHMS)
+    assert len(shown) == 12 + len(ALGORITHMS)
     boxes = [button.geometry() for button in shown]
     assert all(panel.bar.rect().contains(box) for box in boxes)
     assert not any(a.intersects(b) for a, b in combinations(boxes, 2))

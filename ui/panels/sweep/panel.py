@@ -19,9 +19,13 @@ from simulator.study.sweep import (
     tiles_scenario,
     tiling_map,
 )
+from simulator.study.variants import VariantTable, variant_table
+from ui.look.theme import Style
 from ui.look.units import count_text
+from ui.panels.base import StatePicture
 from ui.panels.plot_panel import PlotPanel
 from ui.panels.sweep.plot import QUANTITIES, CurvePick, Quantity, map_plot, sweep_plot
+from ui.panels.sweep.table import VariantsShown, paint_variants
 from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report
@@ -43,6 +47,10 @@ CHOICES = (
         Option("map", "Br × Bc", "Br×Bc",
                "A map over both tile sizes, with what fits a block's shared memory and what "
                "published kernels choose."),
+        Option("variants", "Variants", "Var",
+               "A table of MHA, GQA, MQA and a window: time, memory, cache and weights at this N, "
+               "with the powers of N that fit (Shazeer 2019, Ainslie et al. 2023, Beltagy et al. "
+               "2020)."),
     )),
     Choice("quantity", (
         Option("bytes", "Bytes", "Bytes",
@@ -66,10 +74,11 @@ CHOICES = (
 )  # fmt: skip
 
 _AXES: tuple[Axis, ...] = get_args(Axis)
+_Found = Sweep | TilingMap | VariantTable
 
 
 class SweepPanel(PlotPanel[None]):
-    """Curves over one size, or a map over the tiles; a click chooses a point.
+    """Curves over one size, a map over the tiles, or a table; a click chooses a point.
 
     The figures are made beside the window, again only for another scenario.
     """
@@ -78,7 +87,7 @@ class SweepPanel(PlotPanel[None]):
         super().__init__("sweep_panel", "Sweep", CHOICES)
         self._session = session
         self._program: TileProgram | None = None
-        self._found: Sweep | TilingMap | None = None
+        self._found: _Found | None = None
         self._of: Workload | None = None
         self.over = "N"
         self.quantity: Quantity = "bytes"
@@ -87,6 +96,8 @@ class SweepPanel(PlotPanel[None]):
         self.bar.show_chosen("quantity", self.quantity)
         self.bar.show_choice("algorithm", False)
         self.plot.picked.connect(self.take)
+        self.table: StatePicture[VariantsShown] = StatePicture(self, "variants", paint_variants)
+        self.table.hide()
 
     # --- what is shown --------------------------------------------------------------------
 
@@ -109,13 +120,14 @@ class SweepPanel(PlotPanel[None]):
         if name == "over":
             self.over = value
             self.bar.show_choice("algorithm", value == "map")
+            self.bar.show_choice("quantity", value != "variants")
             self.arrange()
         else:
             self._algorithm = ALGORITHMS[value].name
         self._compute()
 
     @property
-    def found(self) -> Sweep | TilingMap | None:
+    def found(self) -> _Found | None:
         """The current figures."""
         return self._found
 
@@ -126,15 +138,17 @@ class SweepPanel(PlotPanel[None]):
         algorithm = self._algorithm or w.algorithm
         self.bar.show_chosen("algorithm", algorithm)
 
-        def job(report: Report) -> Sweep | TilingMap:
+        def job(report: Report) -> _Found:
             load_plots()
+            if over == "variants":
+                return variant_table(w)
             if over == "map":
                 of = w.as_algorithm(algorithm)
                 return tiling_map(of, map_sizes(w.seqlen_q), map_sizes(w.seqlen_k), report)
             axis = one_of(_AXES, over)
             return sweep(w, axis, axis_values(w, axis), report)
 
-        def done(found: Sweep | TilingMap) -> None:
+        def done(found: _Found) -> None:
             self._found, self._of = found, w
             self._draw()
 
@@ -143,11 +157,28 @@ class SweepPanel(PlotPanel[None]):
     def _draw(self) -> None:
         if self._found is None or self._of is None:
             return
-        if isinstance(self._found, TilingMap):
+        tabled = isinstance(self._found, VariantTable)
+        self.table.setVisible(tabled)
+        self.plot.setVisible(not tabled)
+        if isinstance(self._found, VariantTable):
+            self.table.state = VariantsShown(self._found, self._of)
+            self.table.setAccessibleDescription(self.table.state.summary)
+            self.setAccessibleDescription(self.table.state.summary)
+            self.table.update()
+        elif isinstance(self._found, TilingMap):
             w = self._of.as_algorithm(self._found.algorithm)
             self.show_plot(map_plot(self._found, w, self.quantity))
         else:
             self.show_plot(sweep_plot(self._found, self._of, self.quantity, fixed=self._fixed()))
+
+    def set_style(self, style: Style) -> None:
+        super().set_style(style)
+        self.table.style_now = style
+        self.table.update()
+
+    def arrange(self) -> None:
+        super().arrange()
+        self.table.setGeometry(self.plot.geometry())
 
     def _fixed(self) -> str:
         """Return why a size cannot be chosen here; empty: it can."""
@@ -163,7 +194,7 @@ class SweepPanel(PlotPanel[None]):
     def take(self, pick: object) -> None:
         """Propose the scenario of a point that was clicked."""
         w, found = self._of, self._found
-        if w is None or found is None:
+        if w is None or found is None or isinstance(found, VariantTable):
             return
         if isinstance(found, Sweep):
             assert isinstance(pick, CurvePick)

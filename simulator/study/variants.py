@@ -1,0 +1,244 @@
+"""What variants of attention cost, and the powers of N with which the costs grow.
+
+Every figure is one of a sweep: `figures_of` a workload that differs from the scenario's in its
+algorithm, its KV heads or its window. The exponents are fitted to such figures, not stated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simulator.base.errors import refuse
+from simulator.problem.masks import Mask
+from simulator.problem.scenario import MAX_SEQLEN, Algorithm
+from simulator.problem.workload import MAX_BLOCKS, Workload
+from simulator.program.algorithms import ALGORITHMS, BASELINE, USUAL, algorithm_of
+from simulator.program.traffic import stored_bytes
+from simulator.study.head_sharing import kv_head_counts
+from simulator.study.sweep import figures_of, workload_at
+
+HEADS = 8
+"""Heads that are compared if the input has a single one: a single head shares nothing."""
+DOUBLINGS = 4
+"""Of N, over which an exponent is fitted."""
+_FROM = 2**12
+"""Where fits begin if the scenario is shorter, so that what grows fastest has the upper hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """A law ``y = c · N^exponent`` fitted to some points.
+
+    Attributes
+    ----------
+    exponent : float
+        Slope of log y over log N, by least squares.
+    off : float
+        Largest factor by which a point is above or below the law, 1 or more.
+    """
+
+    exponent: float
+    off: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One cost of a variant: at the scenario's N, and how it grows.
+
+    Attributes
+    ----------
+    here : float
+        Seconds, bytes or weights.
+    power : Power
+        Over N.
+    """
+
+    here: float
+    power: Power
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way of attending, with what it costs for all heads of one layer.
+
+    Attributes
+    ----------
+    name : str
+        ``MHA``, ``GQA 8:2``, ``MQA``, ``window 16``.
+    algorithm : str
+        What runs it.
+    kv_heads, window : int
+        In what it differs; window 0 for none.
+    own : bool
+        Whether it is what the scenario runs.
+    seconds : Cost
+        Estimated time on the workload's GPU.
+    held : Cost
+        Bytes of all tensors in HBM.
+    cached : Cost
+        Bytes of K and V that a decoder keeps.
+    parameters : Cost
+        Weights of W_Q, W_K, W_V and W_O.
+    """
+
+    name: str
+    algorithm: Algorithm
+    kv_heads: int
+    window: int
+    own: bool
+    seconds: Cost
+    held: Cost
+    cached: Cost
+    parameters: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class VariantTable:
+    """The variants of a scenario.
+
+    Attributes
+    ----------
+    rows : tuple of Variant
+        MHA first, then what makes it cheaper.
+    heads : int
+        Query heads of each.
+    width : int
+        D, the width of x: the input's, or heads times head dimension.
+    lengths : tuple of int
+        N at which the exponents were fitted.
+    """
+
+    rows: tuple[Variant, ...]
+    heads: int
+    width: int
+    lengths: tuple[int, ...]
+
+
+def fitted_power(xs: Sequence[float], ys: Sequence[float]) -> Power:
+    """Fit ``y = c · x^exponent`` by least squares on the logarithms.
+
+    Parameters
+    ----------
+    xs, ys : sequence of float
+        Two points or more, above 0.
+
+    Raises
+    ------
+    InputError
+        There are fewer than two different x, or a number is not above 0.
+    """
+    if len(set(xs)) < 2 or min(*xs, *ys) <= 0:
+        raise refuse("fit", "points", str(list(zip(xs, ys, strict=True))), "two x or more above 0")
+    across, up = np.log(np.array(xs, float)), np.log(np.array(ys, float))
+    from_mean = across - across.mean()
+    slope = float((from_mean * (up - up.mean())).sum() / (from_mean**2).sum())
+    rest = up - up.mean() - slope * from_mean
+    return Power(slope, float(np.exp(np.abs(rest).max())))
+
+
+def variant_table(w: Workload) -> VariantTable:
+    """Return the variants of a scenario with their costs.
+
+    Parameters
+    ----------
+    w : Workload
+        The scenario: its lengths, dimensions, tiles, mask, dtype and GPU hold for all variants.
+    """
+    heads = w.input_heads[0] if w.input_heads[0] > 1 else HEADS
+    stored = dict(w.file.stored) if w.file else {}
+    D = stored["x"].shape[1] if "x" in stored else heads * w.head_dim
+    own_kv, own_window = w.input_heads[1] if heads == w.input_heads[0] else heads, w.mask.window
+    counts = kv_head_counts(heads)
+    some = own_kv if 1 < own_kv < heads else next((n for n in counts if 1 < n <= heads // 4), 0)
+    usual = w.algorithm if not algorithm_of(w).stores_scores else USUAL.name
+    chosen: list[tuple[str, Algorithm, int, int]] = [
+        (f"MHA, {BASELINE.label}", BASELINE.name, heads, 0),
+        (f"MHA, {ALGORITHMS[usual].label}", usual, heads, 0),
+    ]
+    if some:
+        chosen.append((f"GQA {heads}:{some}", usual, some, 0))
+    chosen.append(("MQA", usual, 1, 0))
+    window = own_window or _some_window(w.seqlen_k)
+    chosen.append((f"window {window}", usual, heads, window))
+    if some:
+        chosen.append((f"GQA {heads}:{some}, window {window}", usual, some, window))
+    lengths = _lengths(w)
+    rows = tuple(
+        _variant(name, _shared(w, algorithm, heads, kv, limit), D, lengths,
+                 own=(algorithm, kv, limit) == (w.algorithm, own_kv, own_window))
+        for name, algorithm, kv, limit in chosen
+    )  # fmt: skip
+    return VariantTable(rows, heads, D, lengths)
+
+
+def _some_window(keys: int) -> int:
+    """Return a power of two near an eighth of the keys, 16 at least."""
+    return int(max(16, 2 ** round(math.log2(max(keys / 8, 1)))))
+
+
+def _lengths(w: Workload) -> tuple[int, ...]:
+    """Return N, doubled from one to the next, from the scenario's on where that is long enough."""
+    most = min(MAX_SEQLEN, MAX_BLOCKS * min(w.rows, w.cols))
+    last = min(max(w.seqlen_k, _FROM) * 2**DOUBLINGS, most)
+    return tuple(last // 2**n for n in range(DOUBLINGS, -1, -1))
+
+
+def _shared(w: Workload, algorithm: Algorithm, heads: int, kv_heads: int, window: int) -> Workload:
+    """Return a workload with other heads and another window, all else as it is."""
+    plain = w.as_algorithm(BASELINE.name)  # its heads one by one
+    sinks = plain.mask.sinks if window else 0
+    mask = Mask(plain.seqlen_q, plain.seqlen_k, plain.mask.causal, window, sinks)
+    return replace(
+        plain,
+        heads=heads,
+        kv_heads=kv_heads,
+        kv_head_of=tuple(head * kv_heads // heads for head in range(heads)),
+        picked=tuple(range(heads)),
+        input_heads=(heads, kv_heads),
+        mask=mask,
+    ).as_algorithm(algorithm)
+
+
+def _variant(name: str, w: Workload, width: int, lengths: tuple[int, ...], *, own: bool) -> Variant:
+    figures = figures_of(w)
+    at = [workload_at(w, "N", n) for n in lengths]
+    grown = [figures_of(each) for each in at]
+
+    def cost(here: float, along: Sequence[float]) -> Cost:
+        return Cost(here, fitted_power(lengths, along))
+
+    weights = parameters(w, width)
+    return Variant(
+        name=name,
+        algorithm=w.algorithm,
+        kv_heads=w.input_heads[1],
+        window=w.mask.window,
+        own=own,
+        seconds=cost(figures.seconds, [each.seconds for each in grown]),
+        held=cost(figures.held, [each.held for each in grown]),
+        cached=cost(cached_bytes(w), [cached_bytes(each) for each in at]),
+        parameters=cost(weights, [parameters(each, width) for each in at]),
+    )
+
+
+def cached_bytes(w: Workload) -> int:
+    """Return the bytes of K and V that a decoder keeps: all keys, or sinks and the window."""
+    kept = w.seqlen_k
+    if w.mask.window:
+        kept = min(kept, w.mask.window + w.mask.sinks)
+    return sum(stored_bytes(replace(w, seqlen_k=kept), ("K", "V")).values())
+
+
+def parameters(w: Workload, width: int) -> int:
+    """Return the weights of W_Q, W_K, W_V and W_O, without biases, for x of so many numbers.
+
+    References
+    ----------
+    Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023, section 2.2.
+    """
+    heads, kv_heads = w.input_heads
+    return width * (heads + kv_heads) * (w.head_dim + w.value_dim)

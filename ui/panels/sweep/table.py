@@ -1,0 +1,159 @@
+"""The table of variants: what each costs at this N, and the power of N with which it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QFont, QPainter
+
+from simulator.problem.workload import Workload
+from simulator.study.variants import HEADS, Cost, Variant, VariantTable
+from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width, wrapped
+from ui.look.names import first_that_fits, fitting
+from ui.look.theme import Style
+from ui.look.units import bytes_text, count_text, time_text
+
+MIN_SIZE = QSizeF(440, 190)
+"""Below this the text shrinks."""
+_HEADINGS = (
+    ("variant",),
+    ("time", "time"),
+    ("held in HBM", "held"),
+    ("K, V cached", "cached"),
+    ("weights W", "W"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VariantsShown:
+    """A table, and the scenario whose it is.
+
+    Attributes
+    ----------
+    table : VariantTable
+        The variants.
+    workload : Workload
+        Their N, d, mask and GPU.
+    """
+
+    table: VariantTable
+    workload: Workload
+
+    @property
+    def note(self) -> str:
+        """What has to be known to read it."""
+        t, w = self.table, self.workload
+        low, high = (count_text(n) for n in (t.lengths[0], t.lengths[-1]))
+        parts = [
+            f"N = {count_text(w.seqlen_k)}, d = {w.head_dim}, one layer of {t.heads} heads, "
+            f"D = {count_text(t.width)}, {w.gpu.name}",
+            f"exponents fitted from N = {low} to {high}",
+        ]
+        if w.queries != w.seqlen_k:
+            parts[0] = f"{count_text(w.queries)} queries, {parts[0]}"
+        if t.heads == HEADS != w.input_heads[0]:
+            parts.append(f"{HEADS} heads because a single one shares nothing")
+        if w.dtype == "float32":
+            parts.append("times are of bytes alone: no float32 rate in the presets")
+        return "; ".join(parts) + "."
+
+    @property
+    def summary(self) -> str:
+        """The figures in words."""
+        rows = [
+            f"{row.name}: "
+            + ", ".join(
+                f"{heading[0]} {text(cost.here)}, as N to the {exponent_text(cost)}"
+                for heading, (cost, text) in zip(_HEADINGS[1:], cells_of(row), strict=True)
+            )
+            for row in self.table.rows
+        ]
+        return ". ".join([self.note.rstrip("."), *rows]) + "."
+
+
+def exponent_text(cost: Cost) -> str:
+    """Return a fitted exponent with two digits."""
+    return f"{cost.power.exponent + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
+
+
+def cells_of(row: Variant) -> tuple[tuple[Cost, Callable[[float], str]], ...]:
+    """Return the costs of a variant in the order of the columns, with how they are written."""
+
+    def whole_bytes(count: float) -> str:
+        return bytes_text(round(count))
+
+    def whole(count: float) -> str:
+        return count_text(round(count))
+
+    return (
+        (row.seconds, time_text),
+        (row.held, whole_bytes),
+        (row.cached, whole_bytes),
+        (row.parameters, whole),
+    )
+
+
+def paint_variants(painter: QPainter, shown: VariantsShown, style: Style, rect: QRectF) -> None:
+    """Paint the table; the scenario's own variant is framed."""
+    style = fitting(style, rect, MIN_SIZE)
+    px, theme = style.px, style.theme
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    rows = shown.table.rows
+    text, code, small = style.text_font(12), style.code_font(12), style.code_font(11)
+    line = px(16)
+    notes = wrapped(shown.note, style.text_font(11), rect.width())[:3]
+    foot = px(14) * len(notes) + px(4)
+    high = min((rect.height() - line - foot) / len(rows), px(44))
+    two = high >= 2 * px(15)  # the exponent stands below its figure
+    first = max(text_width(text, row.name) for row in rows) + px(16)
+    first = min(first, 0.36 * rect.width())
+    wide = (rect.width() - first - px(8)) / (len(_HEADINGS) - 1)
+    for n, names in enumerate(_HEADINGS):
+        left = rect.x() + (first + (n - 1) * wide if n else px(6))
+        width = wide if n else first
+        words = first_that_fits(names, width, style.text_font(11))
+        place = QRectF(left, rect.y(), width, line)
+        draw_text(painter, place, words, style.text_font(11), theme.muted, RIGHT if n else LEFT)
+    for n, row in enumerate(rows):
+        top = rect.y() + line + n * high
+        if row.own:
+            frame = QRectF(rect.x() + 1, top + 1, rect.width() - 2, high - 2)
+            card(painter, frame, theme.accent, theme.current, px(4), px(1.2))
+        box = QRectF(rect.x() + px(6), top, first - px(6), high)
+        painter.setPen(Qt.PenStyle.NoPen)
+        draw_text(painter, box, row.name, text, theme.text, LEFT)
+        for c, (cost, words_of) in enumerate(cells_of(row)):
+            cell = QRectF(rect.x() + first + c * wide, top, wide, high)
+            _paint_cell(painter, cost, words_of(cost.here), cell, style, (code, small), two=two)
+    for n, words in enumerate(notes):
+        y = rect.bottom() - px(14) * (len(notes) - n)
+        place = QRectF(rect.x(), y, rect.width(), px(14))
+        draw_text(painter, place, words, style.text_font(11), theme.muted, LEFT)
+
+
+def _paint_cell(
+    painter: QPainter, cost: Cost, words: str, cell: QRectF, style: Style,
+    fonts: tuple[QFont, QFont], *, two: bool,
+) -> None:  # fmt: skip
+    """Write a figure and, below or after it, N with the fitted exponent raised."""
+    theme, px = style.theme, style.px
+    code, small = fonts
+    power = exponent_text(cost)
+    raised = text_width(small, power)
+    letter = text_width(code, "N")
+    ink = QColor(theme.tensor("S"))
+    if two:
+        top = QRectF(cell.x(), cell.center().y() - px(15.5), cell.width(), px(15))
+        draw_text(painter, top, words, code, theme.text, RIGHT)
+        under = QRectF(cell.x(), cell.center().y() + px(0.5), cell.width(), px(15))
+    else:
+        under = QRectF(cell)
+        room = cell.width() - letter - raised - px(8)
+        draw_text(painter, QRectF(cell.x(), cell.y(), room, cell.height()), words, code,
+                  theme.text, RIGHT)  # fmt: skip
+    at = QRectF(under.right() - raised - letter - px(1), under.y() + px(1), letter, under.height())
+    draw_text(painter, at, "N", code, ink, LEFT)
+    top = QRectF(under.right() - raised, under.y() - px(2), raised + 1, under.height())
+    draw_text(painter, top, power, small, ink, LEFT)

@@ -18,6 +18,7 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.run.snapshot import Cell
 from simulator.run.trace import DETAIL_CELLS, DETAIL_TILES
+from ui.board.tokens import LEAD, LINE, MOST_THINNED, TOKEN_SIZE, least_size, room_for
 from ui.look.theme import Style
 
 MOST_ELONGATED = 6.0
@@ -30,12 +31,6 @@ LEGEND_WIDTH = 184.0
 """From which width, at scale 1, the legend has its names beside the bars, not over them."""
 _NARROW_LEGEND = (76.0, 100.0)
 """Room that it needs with its names over the bars."""
-TOKEN_SIZE = 11.0
-"""Size of tokens, at scale 1, beside cells that are as high."""
-SMALL_TOKEN = (5.0, 10.0)
-"""Least size of tokens beside smaller cells: at scale 1, and in pixels whatever the scale is."""
-MOST_THINNED = 4
-"""Of so many tokens one at least is written; where that is too many, numbers of blocks are."""
 NUMBER_CELL = (34.0, 20.0)
 """Smallest width and height of a cell, at scale 1, with its number inside."""
 NUMBER_SIZES = (11.0, 28.0)
@@ -113,6 +108,9 @@ class BoardLayout:
         Their size at scale 1.
     token_step : int
         Of how many tokens one is written.
+    token_room : QRectF
+        Where tokens stand that are further apart than their cells; null where they are beside
+        these.
     header, caption : QRectF
         Lines of text above and below; null where there is no room.
     inset : QRectF
@@ -137,6 +135,7 @@ class BoardLayout:
     tokens: bool
     token_size: float
     token_step: int
+    token_room: QRectF
     header: QRectF
     caption: QRectF
     inset: QRectF
@@ -409,7 +408,7 @@ def _arranged(
     lines = 0 if high < 280 else 1 if wide >= 900 or high < 400 else 2
     caption = lines * px(18)
     numbers = wide >= 420 and high >= 320
-    small, token = _least_token(style), TOKEN_SIZE * growth
+    small, token = least_size(style), TOKEN_SIZE * growth
     if tokens != Tokens.NONE:
         left = px((78 if wide >= 560 else 52) * growth)
         top = px((64 if high >= 420 else 44) * growth)
@@ -417,6 +416,9 @@ def _arranged(
             side = max(_SMALL_MARGIN * small, _SMALL_SHARE * wide)
             left, top, token = min(left, px(side)), min(top, px(side)), side / _SMALL_MARGIN
             token = min(token, TOKEN_SIZE)
+        if style.least:  # the last row reads whole words
+            longest = px(room_for(w.tokens, style, token) + LEAD + 6)
+            left, top = max(left, longest), max(top, longest)
     else:
         left = px((8 + 7 * len(str(w.grid.Tr - 1))) * growth) if numbers else 0.0
         top = px(16 * growth) if numbers else 0.0
@@ -478,9 +480,18 @@ def _arranged(
         split_names = QRectF()
     below = max(low.bottom(), partials.bottom() + name_h)
     room = min(cell) / style.scale
+    step = ceil(small / room)
+    spread = QRectF()
+    if style.least and tokens == Tokens.SMALL and step > 1:
+        need = px(LINE * small)
+        if (
+            visible[0] * need <= content.height() - px(6)
+            and visible[1] * need <= content.width() - left
+        ):
+            spread, step = content, 1
     named = {
         Tokens.ROOMY: room >= TOKEN_SIZE,
-        Tokens.SMALL: ceil(small / room) <= MOST_THINNED,
+        Tokens.SMALL: step <= MOST_THINNED,
         Tokens.NONE: False,
     }
     return BoardLayout(
@@ -501,7 +512,8 @@ def _arranged(
         growth=growth,
         tokens=named[tokens],
         token_size=min(max(room, small), token),
-        token_step=ceil(small / room),
+        token_step=step,
+        token_room=spread,
         header=QRectF(rect.left() + pad, rect.top() + pad / 2, rect.width() - 2 * pad, above)
         if above
         else QRectF(),
@@ -546,11 +558,6 @@ def _within(width: float, height: float, ratio: float) -> tuple[float, float]:
     """Return the largest size of a width to height `ratio`, within limits, that fits."""
     ratio = min(max(ratio, 1 / MOST_ELONGATED), MOST_ELONGATED)
     return (width, width / ratio) if width / ratio <= height else (height * ratio, height)
-
-
-def _least_token(style: Style) -> float:
-    """Return the least size of tokens, at scale 1."""
-    return min(max(SMALL_TOKEN[0], SMALL_TOKEN[1] / style.scale), TOKEN_SIZE)
 
 
 def _labels(

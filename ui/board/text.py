@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QFont, QPainter
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
 from simulator.run.snapshot import Snapshot
 from ui.board.fault_marks import paint_fault_label
 from ui.board.layout import MOST_ROWS, BoardLayout
+from ui.board.tokens import LEAD, LINE, apart
 from ui.board.words import DOT, caption_phrases, header_choices, sharing_choices
-from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, text_width
+from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, hairline, text_width
 from ui.look.theme import Style
 from ui.look.units import count_text
 
@@ -111,25 +112,56 @@ def paint_margins(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boar
 def _paint_tokens(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     w, visit, theme = snapshot.program.workload, snapshot.visit, style.theme
     font, step = style.text_font(lay.token_size), lay.token_step
+    line, room = style.px(LINE * lay.token_size), lay.token_room
+    lead = 0.0 if room.isNull() else style.px(LEAD)
     cell_w, cell_h = lay.cell
     margin = lay.row_margin
-    for row in _every(step, lay.visible_rows()):
-        place = QRectF(margin.left(), lay.row_y(row), margin.width(), cell_h)
-        if margin.top() <= place.center().y() <= margin.bottom():
-            colour = theme.text if row in visit.rows else theme.muted
-            draw_text(painter, place, w.query_token(row), font, colour, RIGHT)
+    rows = [
+        (row, lay.row_y(row + 0.5))
+        for row in _every(step, lay.visible_rows())
+        if margin.top() <= lay.row_y(row + 0.5) <= margin.bottom()
+    ]
+    middles = [y for _, y in rows]
+    if lead:
+        middles = apart(middles, line, room.top(), room.bottom() - style.px(6))
+    for (row, y), middle in zip(rows, middles, strict=True):
+        colour = theme.text if row in visit.rows else theme.muted
+        high = line if lead else cell_h
+        place = QRectF(margin.left(), middle - high / 2, margin.width() - lead, high)
+        draw_text(painter, place, w.query_token(row), font, colour, RIGHT)
+        if lead:
+            end = QPointF(place.right() + style.px(2), middle)
+            _lead(painter, style, end, QPointF(margin.right(), y))
     margin = lay.key_margin
-    for key in _every(step, lay.visible_keys()):
-        x = lay.col_x(key) + cell_w / 2
-        if not margin.left() <= x <= margin.right() or key >= len(w.tokens):
-            continue
-        painter.save()
-        painter.translate(x, margin.bottom())
-        painter.rotate(-90)
-        place = QRectF(0, -cell_w / 2, margin.height(), cell_w)
+    keys = [
+        (key, lay.col_x(key + 0.5))
+        for key in _every(step, lay.visible_keys())
+        if margin.left() <= lay.col_x(key + 0.5) <= margin.right() and key < len(w.tokens)
+    ]
+    middles = [x for _, x in keys]
+    if lead:
+        middles = apart(middles, line, margin.left() - style.px(40), room.right())
+    for (key, x), middle in zip(keys, middles, strict=True):
+        wide = line if lead else cell_w
         colour = theme.text if key in visit.cols else theme.muted
+        painter.save()
+        painter.translate(middle, margin.bottom())
+        painter.rotate(-90)
+        place = QRectF(lead, -wide / 2, margin.height() - lead, wide)
         draw_text(painter, place, w.tokens[key], font, colour, LEFT)
         painter.restore()
+        if lead:
+            end = QPointF(middle, margin.bottom() - lead + style.px(2))
+            _lead(painter, style, end, QPointF(x, margin.bottom()))
+
+
+def _lead(painter: QPainter, style: Style, start: QPointF, end: QPointF) -> None:
+    """Draw the line from a token to its cell."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setPen(QPen(QColor(style.theme.muted), hairline(style)))
+    painter.drawLine(start, end)
+    painter.restore()
 
 
 def _every(step: int, seen: range) -> range:

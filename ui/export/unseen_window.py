@@ -268,6 +268,7 @@ class UnseenWindow:
         window.menuBar().hide()
         window.lessons.bar.setVisible(said is not None)
         window.set_stage(said is not None)
+        window.docks.show_controls(said is None)
         window.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
         window.resize(size)
         window.show()

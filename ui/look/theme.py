@@ -153,10 +153,14 @@ def hall_scale(width: int, height: int) -> float:
     return max((scale for scale in TEXT_SCALES if scale <= room), default=TEXT_SCALES[0])
 
 
+def stage_label(width: int, height: int) -> float:
+    """Return the least size of letters, in pixels, that the last row can read."""
+    return STAGE_LABEL * min(height, width * HALL[1] / HALL[0])
+
+
 def stage_scale(width: int, height: int) -> float:
     """Return the text scale, beside `growth`, with which the last row can read every label."""
-    high = min(height, width * HALL[1] / HALL[0])
-    return STAGE_LABEL * high / LABEL / growth(width, height)
+    return stage_label(width, height) / LABEL / growth(width, height)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +173,14 @@ class Style:
         Colours.
     scale : float
         Text scale times picture scale: a 13 px text is ``13 * scale`` pixels high.
+    least : float
+        Least size of letters in pixels, which the last row reads; 0 where text may be smaller
+        where there is little room.
     """
 
     theme: Theme
     scale: float = 1.0
+    least: float = 0.0
 
     def px(self, size: float) -> float:
         """Return a length given at scale 1."""

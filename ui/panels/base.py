@@ -61,6 +61,9 @@ class Panel(QWidget, Generic[Model]):
     def set_stage(self, on: bool) -> None:
         """Hide from an audience what only the speaker uses; most panels are pictures alone."""
 
+    def show_controls(self, on: bool) -> None:
+        """Show what changes the picture, or hide it in a film, where nobody can use it."""
+
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen; most panels have nothing to choose."""
 

@@ -50,6 +50,10 @@ class PlotPanel(Panel[Model]):
         self.plot.zoomed.connect(self.bar.fit_button.setEnabled)
         self.bar.chosen.connect(self.choose)
 
+    def show_controls(self, on: bool) -> None:
+        self.bar.setVisible(on)
+        self.arrange()
+
     def choose(self, name: str, value: str) -> None:
         """Accept a choice."""
         raise NotImplementedError
@@ -72,7 +76,7 @@ class PlotPanel(Panel[Model]):
         fitted = fitting(self.style_now, QRectF(self.rect()), self.room)
         small = min(self.style_now.scale, _SMALLEST)
         self.bar.set_style(replace(fitted, scale=max(fitted.scale, small)))
-        deep = self.bar.arrange(width)
+        deep = 0 if self.bar.isHidden() else self.bar.arrange(width)
         self.bar.setGeometry(_SIDE, 5, width, deep)
         top = 5 + deep + 3
         self.plot.setGeometry(_SIDE, top, width, max(height - top - 4, 40))

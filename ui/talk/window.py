@@ -45,6 +45,9 @@ class ChosenPanels(Protocol):
     def choose(self, layout: str, choices: ChooseTable) -> None:
         """Choose in the panels of a layout what a lesson asks for."""
 
+    def show_controls(self, on: bool) -> None:
+        """Show what changes the panels' pictures, or hide it."""
+
 
 class LessonWindow(QMainWindow):
     """A window in which a lesson can be shown.

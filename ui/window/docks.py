@@ -63,6 +63,7 @@ class Docks(QObject):
         self._seen: set[str] = set()
         self._fed = False
         self._stage = False
+        self._controls = True
         """Whether an audience sees the window."""
         self._busy = False
         """Whether docks are being arranged."""
@@ -124,6 +125,7 @@ class Docks(QObject):
         if name not in self._panels:
             panel = self._panels[name] = spec.make(self._session)
             panel.set_stage(self._stage)
+            panel.show_controls(self._controls)
             self._restyle(name)
             self.by_name[name].setWidget(panel)
             self._titles[name].hold(panel.title_bar)
@@ -198,6 +200,12 @@ class Docks(QObject):
             title.set_stage(on)
         for panel in self._panels.values():
             panel.set_stage(on)
+
+    def show_controls(self, on: bool) -> None:
+        """Show what changes the panels' pictures, or hide it in a film."""
+        self._controls = on
+        for panel in self._panels.values():
+            panel.show_controls(on)
 
     def _restyle(self, name: str) -> None:
         if self._style is not None and self._styled.get(name) != self._style:

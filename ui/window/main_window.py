@@ -34,12 +34,14 @@ from ui.board.panel import BoardPanel
 from ui.look.icons import app_icon, icon
 from ui.look.run_words import engine_words
 from ui.look.theme import (
+    LABEL,
     TEXT_SCALES,
     THEMES,
     Style,
     frame_palette,
     growth,
     palette,
+    stage_label,
     stage_scale,
     stylesheet,
 )
@@ -364,7 +366,9 @@ class MainWindow(LessonWindow):
 
     def apply_style(self) -> None:
         """Take theme and text scale, as settings and size of the window have them."""
-        style = Style(THEMES[self.settings.theme], self.scale)
+        least = stage_label(self.width(), self.height()) if self.stage.on else 0.0
+        scale = self.scale
+        style = Style(THEMES[self.settings.theme], scale, min(least, LABEL * scale))
         wanted = style, self.centralWidget(), self.stage.on
         if wanted != self._styled:
             self.style_now, self._styled = style, wanted

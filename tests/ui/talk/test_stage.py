@@ -7,7 +7,14 @@ from PySide6.QtCore import QBuffer, QByteArray, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QTabBar
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QSlider,
+    QTabBar,
+)
 
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.lesson.reader import load_lesson
@@ -24,8 +31,9 @@ from ui.panels.compare.costs import costs_of, paint_costs
 from ui.widgets.application import application
 from ui.window.main_window import MainWindow
 
-TELLING = ("05-online-softmax", "06-flash-attention-1", "08-tiles-and-sram")
-"""Lessons without controls in their panels, and of so few tokens that each has a line."""
+TELLING = ("01-soft-lookup", "05-online-softmax", "09-kv-cache")
+"""Lessons whose pictures are also read at larger sizes: tokens, tiles, plots."""
+SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
 
 
 @pytest.fixture
@@ -67,8 +75,16 @@ def letters(frames: LessonFrames, k: int) -> dict[float, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", TELLING)
-@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (3840, 2160)], ids=str)
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        (path.stem, size)
+        for path in sorted(LESSONS.glob("*.md"))
+        for size in SIZES
+        if size == SIZES[0] or path.stem in TELLING
+    ],
+    ids=str,
+)
 def test_the_last_row_reads_every_label(name, size) -> None:
     application()
     lesson = load_lesson(LESSONS / f"{name}.md", LAYOUT_PANELS)
@@ -82,6 +98,33 @@ def test_the_last_row_reads_every_label(name, size) -> None:
             assert {
                 of: words for of, words in found.items() if of < STAGE_LABEL * size[1] - 1
             } == {}
+    finally:
+        frames.close()
+
+
+@pytest.mark.parametrize("name", ["02-why-sqrt-d", "09-kv-cache", "07-flash-attention-2"])
+def test_a_film_shows_no_control_that_nobody_can_use(name) -> None:
+    application()
+    made: list[MainWindow] = []
+
+    def window(*made_of: object) -> MainWindow:
+        made.append(new_window(*made_of))
+        return made[-1]
+
+    lesson = load_lesson(LESSONS / f"{name}.md", LAYOUT_PANELS)
+    steps = handout(lesson, range(len(lesson.steps)))
+    frames = LessonFrames(lesson, steps, "dark", (1280, 720), window)
+    kinds = (QAbstractButton, QAbstractSpinBox, QComboBox, QSlider)
+    try:
+        for k in range(len(frames)):
+            letters(frames, k)
+            seen = [
+                control.objectName()
+                for kind in kinds
+                for control in made[-1].findChildren(kind)
+                if not control.visibleRegion().isEmpty()
+            ]
+            assert seen == []
     finally:
         frames.close()
 

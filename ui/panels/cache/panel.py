@@ -321,7 +321,7 @@ class CachePanel(PlotPanel[None]):
         style = self.bar.style_now
         line = round(style.px(24))
         rest = height - top - 4
-        slides = rest >= line + _LEAST_PLOT * 0.45
+        slides = rest >= line + _LEAST_PLOT * 0.45 and not self.bar.isHidden()
         free = rest - (line + 4 if slides else 0)
         most = min(free - round(self.style_now.px(_LEAST_PLOT)), round(_SHARE * free))
         shown = self.picture.style_now = grown(self.state, self.style_now, width, most)
@@ -343,4 +343,4 @@ class CachePanel(PlotPanel[None]):
         gap = round(style.px(8))
         left = _SIDE + press + gap
         self.slider.setGeometry(left, y, _SIDE + width - side - gap - left, line)
-        self.picture.setGeometry(_SIDE, y + line + 4, width, deep)
+        self.picture.setGeometry(_SIDE, y + (line + 4 if slides else 0), width, deep)

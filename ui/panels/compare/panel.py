@@ -239,6 +239,11 @@ class ComparePanel(Panel[CompareModel]):
         super().resizeEvent(event)
         self._arrange()
 
+    def show_controls(self, on: bool) -> None:
+        for button in self.buttons.values():
+            button.setVisible(on)
+        self.update()
+
     def _fitted(self) -> Style:
         return fitting(self.style_now, QRectF(self.rect()), MIN_SIZE)
 
@@ -265,7 +270,8 @@ class ComparePanel(Panel[CompareModel]):
 
     def place(self) -> QRectF:
         """Return the place of the picture, below the buttons."""
-        top = self.buttons["tiles"].geometry().bottom() + 5
+        first = self.buttons["tiles"]
+        top = 5 if first.isHidden() else first.geometry().bottom() + 5
         return QRectF(self.rect()).adjusted(8, top, -8, -5)
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -108,6 +108,11 @@ class HeadsPanel(Panel[None]):
             if self.of == "scenario" or self.state is None:
                 self._refresh()
 
+    def show_controls(self, on: bool) -> None:
+        for widget in (self.bar, self.left, self.slider, self.right):
+            widget.setVisible(on)
+        self.arrange()
+
     def choose(self, name: str, value: str) -> None:
         """Accept a choice: whose heads, which model, how many tokens, which element type."""
         if name == "of":
@@ -224,6 +229,9 @@ class HeadsPanel(Panel[None]):
         self.bar.set_style(style)
         for name in ("model", "tokens", "dtype"):
             self.bar.show_choice(name, self.of == "model")
+        if self.bar.isHidden():
+            self.picture.setGeometry(_SIDE, 5, width, max(self.height() - 9, 20))
+            return
         deep = self.bar.arrange(width)
         self.bar.setGeometry(_SIDE, 5, width, deep)
         font, line = style.text_font(12), round(style.px(24))

@@ -31,6 +31,8 @@ from ui.panels.inspector.model import (
 _WHOLE = QRectF(0, 0, 1, 1)
 _TICKS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 _SIGNED_TICKS = (-1.0, -0.5, -0.1, -0.01, 0.01, 0.1, 0.5, 1.0)
+_LEAST_ARC = 36
+"""Least width of the lines from a token to the keys that it reads, at scale 1."""
 _MOST_READ = 12
 
 
@@ -312,8 +314,12 @@ def _paint_read(
     draw_text(
         painter, QRectF(room.x(), middle - px(10), left, px(20)), token, name, t.current, LEFT
     )
-    right = room.x() + 0.52 * room.width()
     number = text_width(style.code_font(LABEL), "0.0e−00") + px(6)  # also if one of them is tiny
+    names = [f"{model.key_label(k)}  ({k})" if model.tokens else model.key_name(k) for k in keys]
+    widest = max(text_width(font, each) for each in names)
+    # Lines are shorter where names are long.
+    right = min(room.x() + 0.52 * room.width(), room.right() - px(6) - number - widest)
+    right = max(right, room.x() + left + px(_LEAST_ARC))
     for n, key in enumerate(keys):
         y = room.y() + (n + 0.5) * pitch
         weight = float(found.weights[key])
@@ -323,8 +329,7 @@ def _paint_read(
             painter, label, number_text(weight, 4), style.code_font(LABEL), t.text, LEFT
         )  # fmt: skip
         rest = QRectF(label.right(), label.y(), room.right() - label.right(), pitch)
-        text = f"{model.key_label(key)}  ({key})" if model.tokens else model.key_name(key)
-        draw_text(painter, rest, text, font, t.text)
+        draw_text(painter, rest, names[n], font, t.text)
     others = found.visible - len(keys)
     if others > 0:
         y = room.y() + len(keys) * pitch

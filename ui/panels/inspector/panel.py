@@ -29,7 +29,7 @@ from ui.look.theme import Style
 from ui.panels.base import Panel
 from ui.panels.inspector.bar import InspectorBar
 from ui.panels.inspector.canvas import STOPPED, InspectorCanvas
-from ui.panels.inspector.layout import InspectorLayout, inspector_layout
+from ui.panels.inspector.layout import LABEL, InspectorLayout, inspector_layout
 from ui.panels.inspector.model import (
     InspectorModel,
     Pointer,
@@ -413,6 +413,10 @@ class InspectorPanel(Panel[None]):
         else:
             session.select(Cell("S", row, pointer.key))
 
+    def show_controls(self, on: bool) -> None:
+        self.bar.setVisible(on)
+        self._arrange()
+
     def key(self, key: int) -> bool:
         """Handle a key; return whether it means anything here."""
         if self.stopped and key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -457,9 +461,10 @@ class InspectorPanel(Panel[None]):
     def _arrange(self) -> None:
         width, height = self.width() - 2 * _SIDE, self.height()
         fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
-        self.fitted = replace(fitted, scale=max(fitted.scale, _SMALLEST))
+        least = max(_SMALLEST, self.style_now.least / LABEL)
+        self.fitted = replace(fitted, scale=max(fitted.scale, least))
         self.bar.set_style(self.fitted)
-        deep = self.bar.arrange(width)
+        deep = 0 if self.bar.isHidden() else self.bar.arrange(width)
         self.bar.setGeometry(_SIDE, 5, width, deep)
         top = 5 + deep + 2
         self.canvas.setGeometry(_SIDE, top, width, max(height - top - 2, 30))

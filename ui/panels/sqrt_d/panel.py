@@ -93,6 +93,11 @@ class SqrtDPanel(PlotPanel[None]):
         if not self.run:
             self.start()
 
+    def show_controls(self, on: bool) -> None:
+        for widget in (self._seed_label, self.seed, self.again):
+            widget.setVisible(on)
+        super().show_controls(on)
+
     def choose(self, name: str, value: str) -> None:
         """Show another quantity of the same vectors."""
         self.measured = one_of(MEASURED, value)
@@ -165,6 +170,8 @@ class SqrtDPanel(PlotPanel[None]):
     def arrange(self) -> None:
         """Put seed and button at the end of the last line of choices, or on another line."""
         super().arrange()
+        if self.bar.isHidden():
+            return
         style = self.bar.style_now
         font, px = style.text_font(12), style.px
         sizes = [

@@ -23,6 +23,8 @@ from simulator.base.matmul import matmul
 F64 = NDArray[np.float64]
 
 DIMS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+DRAWN = (4, 16, 64, 256, 1024, 4096)
+"""The d of which one draw is shown."""
 TRIALS, KEYS = 512, 64
 MAX_DIM, MAX_KEYS, MAX_TRIALS = 2**13, 2**10, 2**16
 
@@ -40,10 +42,14 @@ class Estimate:
         The mean.
     error : float
         Its standard error, ``sqrt(sample variance / trials)``; infinite for fewer than two trials.
+    median : float
+        Half of the trials are above it; NaN if nobody has counted. Where most trials give nearly
+        nothing and few give much, it is far below the mean.
     """
 
     mean: float
     error: float
+    median: float = math.nan
 
     def agrees(self, value: float, errors: float = 3.0) -> bool:
         """Whether `value` is at most some errors away; by chance it is beyond 3 once in 370."""
@@ -177,6 +183,7 @@ class _Running:
         self._random = np.random.default_rng((seed, d))
         self._mean, self._squares = np.zeros((2, 3)), np.zeros((2, 3))
         self._newest: tuple[F64, F64] = (np.zeros(keys), np.zeros(keys))
+        self._values: list[F64] = []
 
     def draw(self, upto: int) -> None:
         """Do trials until there are enough."""
@@ -185,9 +192,10 @@ class _Running:
         drawn = self._random.standard_normal((count, self.keys + 1, self.d))
         plain = matmul(drawn[:, 1:], drawn[:, 0, :, None])[:, :, 0]
         both = (plain, plain / math.sqrt(self.d))
-        for n, scores in enumerate(both):
-            for m, values in enumerate(_measures(scores)):
-                self._add(n, m, values)
+        measured = np.array([_measures(scores) for scores in both])
+        for n, m in np.ndindex(2, 3):
+            self._add(n, m, measured[n, m])
+        self._values.append(measured)
         self._newest = (frozen(both[0][-1].copy()), frozen(both[1][-1].copy()))
         self.count = upto
 
@@ -207,13 +215,61 @@ class _Running:
 
     def _softness(self, n: int) -> Softness:
         count = self.count
+        medians = np.median(np.concatenate(self._values, axis=2)[n], axis=1)
         variance, entropy, gradient = (
             Estimate(
-                float(mean), math.sqrt(squares / (count - 1) / count) if count > 1 else math.inf
+                float(mean),
+                math.sqrt(squares / (count - 1) / count) if count > 1 else math.inf,
+                float(median),
             )
-            for mean, squares in zip(self._mean[n], self._squares[n], strict=True)
+            for mean, squares, median in zip(self._mean[n], self._squares[n], medians, strict=True)
         )
         return Softness(variance, entropy, gradient, self._newest[n])
+
+
+@dataclass(frozen=True, slots=True)
+class OneDraw:
+    """The first trial of a stream: one query and its keys.
+
+    Attributes
+    ----------
+    seed, d, keys : int
+        The stream.
+    plain, scaled : ndarray
+        (keys,) float64, weights softmax(q·k) and softmax(q·k/√d), both in the order of the scores,
+        largest first; read-only.
+    scores : ndarray
+        (keys,) float64, q·k in the same order, read-only.
+    """
+
+    seed: int
+    d: int
+    keys: int
+    plain: F64
+    scaled: F64
+    scores: F64
+
+
+def one_draw(seed: int = 0, d: int = DIMS[-1], keys: int = KEYS) -> OneDraw:
+    """Return the weights of the first query that `sqrt_d_experiment` draws at a d.
+
+    Raises
+    ------
+    InputError
+        A count out of range.
+    """
+    _check(seed, (d,), keys, TRIALS)
+    drawn = np.random.default_rng((seed, d)).standard_normal((keys + 1, d))
+    scores = np.sort(matmul(drawn[1:], drawn[0]))[::-1].copy()
+    return OneDraw(
+        seed, d, keys, frozen(_softmax(scores)), frozen(_softmax(scores / math.sqrt(d))),
+        frozen(scores),
+    )  # fmt: skip
+
+
+def _softmax(scores: F64) -> F64:
+    p = np.exp(scores - scores.max())
+    return np.asarray(p / p.sum())
 
 
 def _measures(scores: F64) -> tuple[F64, F64, F64]:

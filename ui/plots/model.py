@@ -141,6 +141,8 @@ class Curve:
         Lines that the pointer reads at each point, the first a heading.
     picks : tuple of object
         What a click on each point stands for; empty: it stands for nothing.
+    bar : float
+        Width of a bar from 0 to each point, in units of an even x; 0: the points are joined.
     """
 
     name: str
@@ -153,6 +155,7 @@ class Curve:
     width: float = 1.8
     details: tuple[tuple[str, ...], ...] = ()
     picks: tuple[object, ...] = ()
+    bar: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

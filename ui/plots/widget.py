@@ -27,7 +27,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QToolTip,
 
 from ui.look.theme import DARK, Style
 from ui.plots.layout import PlotLayout, plot_layout
-from ui.plots.model import HeatMap, PlotModel, Spot, cell_spot, ink, spots
+from ui.plots.model import Curve, HeatMap, PlotModel, Spot, cell_spot, ink, spots
 from ui.plots.painter import DASHES, heat_words, paint_ground, paint_over, paint_readout
 from ui.safety.overrides import guarded
 from ui.safety.painting import contained, cover, painting
@@ -207,6 +207,9 @@ class PlotView(QWidget):
         if model.heat is not None:
             self._items.append(self._image(model.heat))
         for curve in model.curves:
+            if curve.bar:
+                self._items.append(self._bars(curve))
+                continue
             pen = QPen(ink(style.theme, curve.role), style.px(curve.width), DASHES[curve.dash])
             pen.setCosmetic(True)
             pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
@@ -220,6 +223,15 @@ class PlotView(QWidget):
             self._items.append(item)
         for item in self._items:
             self._box.addItem(item, ignoreBounds=True)
+
+    def _bars(self, curve: Curve) -> Any:
+        import pyqtgraph
+
+        colour = ink(self.style_now.theme, curve.role)
+        return pyqtgraph.BarGraphItem(
+            x=np.array(curve.xs), height=np.array(curve.ys), width=curve.bar, brush=colour,
+            pen=colour,
+        )  # fmt: skip
 
     def _image(self, heat: HeatMap) -> Any:
         import pyqtgraph

@@ -4,9 +4,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from simulator.study.sqrt_d import DIMS, sqrt_d_experiment
+from simulator.problem.scenario import parse_scenario
+from simulator.study.sqrt_d import DIMS, DRAWN, one_draw, sqrt_d_experiment
+from simulator.study.trained_scores import shipped_scores, trained_scores
 from ui.look.units import number_text
 from ui.panels.sqrt_d.plot import sqrt_d_plot, verdict
+
+RANDOM = parse_scenario({"attention": {"seqlen_q": 32, "head_dim": 16}})
 
 
 @pytest.fixture
@@ -66,6 +70,64 @@ def test_other_quantities_of_the_same_vectors(panel, quantity):
         expected = [getattr(getattr(p, which), quantity).mean for p in panel.found.points]
         assert list(curves[name].ys) == expected
     assert curves["q·k"].ys[-1] < curves["q·k/√d"].ys[-1]
+
+
+def press(panel, name, value) -> None:
+    QTest.mouseClick(panel.bar.buttons[name, value], Qt.MouseButton.LeftButton)
+    panel.window().session.settle()
+
+
+@pytest.mark.parametrize("quantity", ["entropy", "gradient"])
+def test_the_median_stands_beside_the_mean(panel, quantity):
+    assert not any("median" in curve.name for curve in panel.plot.model.curves)
+    press(panel, "quantity", quantity)
+    curves = named(panel.plot.model)
+    for name, which in (("q·k", "plain"), ("q·k/√d", "scaled")):
+        found = [getattr(getattr(p, which), quantity).median for p in panel.found.points]
+        assert list(curves[f"{name}, median"].ys) == found
+    assert curves["q·k, median"].ys[-1] < 0.2 * curves["q·k"].ys[-1]
+
+
+def test_two_keys_are_other_vectors_with_a_smaller_gradient(panel):
+    press(panel, "quantity", "gradient")
+    of_64 = panel.found
+    press(panel, "keys", "2")
+    assert (panel.found.keys, panel.found.share) == (2, 1)
+    at = [p.d for p in panel.found.points].index(512)
+    two, many = panel.found.points[at].plain, of_64.points[at].plain
+    assert two.gradient.median < 1e-6 < many.gradient.median
+    assert "512 queries of 2 keys" in panel.plot.model.note
+
+
+def test_one_draw_as_bars(panel):
+    press(panel, "quantity", "draw")
+    run, draw = panel.run, one_draw(0, 4096, 64)
+    curves = named(panel.plot.model)
+    assert list(curves["q·k"].ys) == draw.plain.tolist()
+    assert list(curves["q·k/√d"].ys) == draw.scaled.tolist()
+    assert all(curve.bar for curve in curves.values())
+    assert [level.value for level in panel.plot.model.levels] == [1 / 64]
+    box = panel.bar.lists["d"]
+    for _ in range(len(DRAWN) - 1):
+        QTest.keyClick(box, Qt.Key.Key_Up)
+    assert panel.d == 4
+    assert list(named(panel.plot.model)["q·k"].ys) == one_draw(0, 4, 64).plain.tolist()
+    assert panel.run == run  # the means are of the same vectors still
+    press(panel, "quantity", "variance")
+    assert not box.isVisible()
+
+
+def test_a_trained_layer_is_marked(panel, window):
+    # The run's own Q and K are those of a capture.
+    model, own = panel.plot.model, panel.trained
+    assert own == trained_scores(*window.session.trace.single_heads)
+    assert {(mark.x, mark.y) for mark in model.marks} == {
+        (32, own.plain.variance.mean), (32, own.scaled.variance.mean)
+    }  # fmt: skip
+    assert "all-MiniLM-L6-v2, layer 2" in model.marks[0].details[0]
+    window.session.start(RANDOM, None)
+    window.session.settle()
+    assert panel.trained == shipped_scores()
 
 
 def test_results_are_shown_as_they_arrive(panel):

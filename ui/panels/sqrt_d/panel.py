@@ -10,11 +10,14 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QLabel, QSpinBox
 
 from simulator.lesson.tables import ChooseTable
-from simulator.study.sqrt_d import SqrtDResult, sqrt_d_experiment
+from simulator.run.trace import Trace
+from simulator.study.sqrt_d import DRAWN, KEYS, SqrtDResult, one_draw, sqrt_d_experiment
+from simulator.study.trained_scores import TrainedScores, shipped_scores, trained_scores
 from ui.look.draw import text_width
 from ui.look.theme import Style
+from ui.look.units import count_text
 from ui.panels.plot_panel import PlotPanel
-from ui.panels.sqrt_d.plot import MEASURED, Measured, sqrt_d_plot
+from ui.panels.sqrt_d.plot import MEASURED, Measured, draw_plot, sqrt_d_plot
 from ui.plots.widget import load_plots
 from ui.safety.overrides import guarded
 from ui.session.session import Session
@@ -34,8 +37,21 @@ CHOICES = (
         Option("gradient", "Gradient", "Gradient",
                "Trace of the softmax's Jacobian, 1 − Σ p²: hardly anything is learned where it is "
                "near 0 (Vaswani et al. 2017, section 3.2.1)."),
+        Option("draw", "One draw", "Draw",
+               "The weights of one query as bars, with and without the division: how they lie, of "
+               "which the other three are means."),
     )),
+    Choice("keys", (
+        Option("64", "64 keys", "64 keys", "64 keys for each query."),
+        Option("2", "2 keys", "2 keys",
+               "Two keys for each query: then the gradient is far smaller."),
+    )),
+    Choice("d", tuple(
+        Option(str(d), f"d = {count_text(d)}", "", "The d of the query and its keys.")
+        for d in DRAWN
+    ), listed=True),
 )  # fmt: skip
+_DRAW = "draw"
 _TELL_EVERY = 0.03
 """Seconds between two results that are shown while vectors are drawn."""
 _MOST_SEED = 2**31 - 1
@@ -61,6 +77,11 @@ class SqrtDPanel(PlotPanel[None]):
         super().__init__("sqrt_d_panel", "Why √d", CHOICES)
         self._session = session
         self.measured: Measured = "variance"
+        self.draws = False
+        """Whether one draw is shown as bars, not a mean over many."""
+        self.keys, self.d = KEYS, DRAWN[-1]
+        self.trained: TrainedScores | None = None
+        self._trace: Trace | None = None
         self.found: SqrtDResult | None = None
         self.run = 0
         self._shown = threading.Event()
@@ -83,15 +104,36 @@ class SqrtDPanel(PlotPanel[None]):
         self.again.setToolTip(_AGAIN_TIP)
         self.again.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.bar.show_chosen("quantity", self.measured)
+        self.bar.show_chosen("keys", str(self.keys))
+        self.bar.show_chosen("d", str(self.d))
+        self.bar.show_choice("d", False)
         self.seed.valueChanged.connect(self._restart)
         self.again.clicked.connect(self._restart)
         self.drawn.connect(self._follow)
         session.tasks.rested.connect(self._rest)
 
     def show_view(self, view: View, model: None = None) -> None:
-        """Start when the dock is first seen, because nothing here depends on the view."""
+        """Start when the dock is first seen: of the run, only a trained layer is marked."""
         if not self.run:
             self.start()
+        trace = self._session.trace
+        if trace is not None and trace is not self._trace:
+            self._trace = trace
+            self._measure(trace)
+
+    def _measure(self, trace: Trace) -> None:
+        """Measure the scores of the run's layer, or of a shipped one if it has none."""
+
+        def job(report: Report) -> TrainedScores | None:
+            w, inputs = trace.single_heads
+            return shipped_scores() if w.file is None else trained_scores(w, inputs)
+
+        def done(found: TrainedScores | None) -> None:
+            if trace is self._trace:
+                self.trained = found
+                self._draw()
+
+        self._session.tasks.start("trained scores", "scores of a trained layer", job, done)
 
     def show_controls(self, on: bool) -> None:
         for widget in (self._seed_label, self.seed, self.again):
@@ -99,8 +141,19 @@ class SqrtDPanel(PlotPanel[None]):
         super().show_controls(on)
 
     def choose(self, name: str, value: str) -> None:
-        """Show another quantity of the same vectors."""
-        self.measured = one_of(MEASURED, value)
+        """Show another quantity of the same vectors, or draw other vectors."""
+        if name == "keys":
+            self.keys = int(value)
+            self.start()
+            return
+        if name == "d":
+            self.d = int(value)
+        else:
+            self.draws = value == _DRAW
+            if not self.draws:
+                self.measured = one_of(MEASURED, value)
+            self.bar.show_choice("d", self.draws)
+            self.arrange()
         self._draw()
 
     def take_choices(self, choices: ChooseTable) -> None:
@@ -115,13 +168,13 @@ class SqrtDPanel(PlotPanel[None]):
     def start(self) -> None:
         """Draw vectors from the seed, beside the window."""
         self.run += 1
-        run, seed = self.run, self.seed.value()
+        run, seed, keys = self.run, self.seed.value(), self.keys
         self.running = True
 
         def job(report: Report) -> SqrtDResult | None:
             load_plots()
             told, found = 0.0, None
-            for found in sqrt_d_experiment(seed):
+            for found in sqrt_d_experiment(seed, keys=keys):
                 report(found.share)
                 # The next result waits until the window has shown the last one.
                 if self._shown.is_set() and time.monotonic() - told > _TELL_EVERY:
@@ -152,8 +205,13 @@ class SqrtDPanel(PlotPanel[None]):
             self._draw()
 
     def _draw(self) -> None:
-        if self.found is not None:
-            self.show_plot(sqrt_d_plot(self.found, self.measured, self._state(self.found)))
+        if self.found is None:
+            return
+        if self.draws:
+            self.show_plot(draw_plot(one_draw(self.seed.value(), self.d, self.keys)))
+        else:
+            state = self._state(self.found)
+            self.show_plot(sqrt_d_plot(self.found, self.measured, state, self.trained))
 
     def _state(self, found: SqrtDResult) -> str:
         least = min(point.trials for point in found.points)

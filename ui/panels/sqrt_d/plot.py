@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from typing import Literal, get_args
 
-from simulator.study.sqrt_d import DIMS, DimPoint, Estimate, Softness, SqrtDResult
-from ui.look.units import count_text, number_text
-from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotModel
+import numpy as np
+
+from simulator.study.sqrt_d import DIMS, DimPoint, Estimate, OneDraw, Softness, SqrtDResult
+from simulator.study.trained_scores import Spread, TrainedScores
+from ui.look.units import count_text, number_text, plural
+from ui.plots.model import Axis, Curve, Dash, Level, Mark, Marker, PlotModel
 
 Measured = Literal["variance", "entropy", "gradient"]
 MEASURED: tuple[Measured, ...] = get_args(Measured)
@@ -22,7 +25,7 @@ _ROOM = 1.15
 """How far an axis goes above the line near its top, above which there are words."""
 
 
-def estimate_of(softness: Softness, measured: Measured) -> Estimate:
+def estimate_of(softness: Softness | Spread, measured: Measured) -> Estimate:
     """Return one of the three estimates."""
     out: Estimate = getattr(softness, measured)
     return out
@@ -71,7 +74,9 @@ def trend(found: SqrtDResult, measured: Measured) -> str:
     )
 
 
-def sqrt_d_plot(found: SqrtDResult, measured: Measured, state: str) -> PlotModel:
+def sqrt_d_plot(
+    found: SqrtDResult, measured: Measured, state: str, trained: TrainedScores | None = None
+) -> PlotModel:
     """Return the plot of a result, also of one that is not finished.
 
     Parameters
@@ -82,6 +87,8 @@ def sqrt_d_plot(found: SqrtDResult, measured: Measured, state: str) -> PlotModel
         ``variance``, ``entropy`` or ``gradient``.
     state : str
         Its progress, in words.
+    trained : TrainedScores or None
+        A trained layer, which is marked.
     """
     title = _TITLES[measured] + (", bits" if measured == "entropy" else "")
     y = Axis(title, _tick, log=measured == "variance")
@@ -90,6 +97,11 @@ def sqrt_d_plot(found: SqrtDResult, measured: Measured, state: str) -> PlotModel
         *_curves(found, measured, "plain", "q·k", "S", "solid", "circle"),
         *_curves(found, measured, "scaled", "q·k/√d", "P", "dash", "square"),
     ]
+    if found.points and measured != "variance":  # there mean and median are nearly the same
+        curves += [
+            _medians(found, measured, "plain", "q·k, median", "S", "diamond"),
+            _medians(found, measured, "scaled", "q·k/√d, median", "P", "ring"),
+        ]
     levels: list[Level] = []
     ends = {"variance": (0.4, 2.5 * max(DIMS)), "gradient": (0.0, _ROOM)}.get(measured)
     if measured == "variance":
@@ -110,11 +122,102 @@ def sqrt_d_plot(found: SqrtDResult, measured: Measured, state: str) -> PlotModel
         x=x,
         y=y,
         curves=tuple(curves),
+        marks=() if trained is None else _trained_marks(trained, measured),
         levels=tuple(levels),
         note=note,
         x_range=(float(min(DIMS)), float(max(DIMS))),
         y_range=ends,
-        summary=f"{note} {_summary(found, measured)}",
+        summary=f"{note} {_summary(found, measured)}{_trained_words(trained, measured)}",
+    )
+
+
+def _medians(
+    found: SqrtDResult, measured: Measured, which: str, name: str, role: str, marker: Marker
+) -> Curve:
+    """Return the medians over the queries: half of them have less."""
+    xs = tuple(float(point.d) for point in found.points)
+    ys = tuple(_of(point, which, measured).median for point in found.points)
+    details = tuple(
+        (
+            f"d = {count_text(point.d)}, {name}",
+            f"half of {count_text(point.trials)} queries have less than {number_text(y, 3)}",
+        )
+        for point, y in zip(found.points, ys, strict=True)
+    )
+    return Curve(name, name, role, xs, ys, "dot", marker, 1.2, details)
+
+
+def _trained_marks(trained: TrainedScores, measured: Measured) -> tuple[Mark, ...]:
+    """Return where the scores of a trained layer lie, undivided and as it uses them."""
+    marks = []
+    for spread, name, role in ((trained.plain, "q·k", "S"), (trained.scaled, "scaled", "P")):
+        mean = estimate_of(spread, measured)
+        details = (
+            f"{trained.name}: d = {trained.d}, {name}",
+            f"{measured} {number_text(mean.mean, 3)}, median {number_text(mean.median, 3)}",
+            f"{plural(trained.heads, 'head')}, {count_text(trained.rows)} rows of "
+            f"{number_text(trained.keys, 1)} keys",
+            f"scale {number_text(trained.scale, 4)}; the variance is about each row's mean",
+        )
+        marks.append(
+            Mark(trained.d, mean.mean, f"trained {name}", "trained", role, "star", 6.0, details)
+        )
+    return tuple(marks)
+
+
+def _trained_words(trained: TrainedScores | None, measured: Measured) -> str:
+    if trained is None:
+        return ""
+    plain, scaled = (estimate_of(s, measured).mean for s in (trained.plain, trained.scaled))
+    return (
+        f" {trained.name}, d = {trained.d}: q·k {number_text(plain, 3)}, scaled "
+        f"{number_text(scaled, 3)}."
+    )
+
+
+_BAR = 0.36
+"""Width of a bar, where keys are 1 apart."""
+
+
+def draw_plot(draw: OneDraw) -> PlotModel:
+    """Return the weights of one query as bars, with and without the division."""
+    places = range(1, draw.keys + 1)
+    curves = []
+    for weights, name, role, marker, aside in (
+        (draw.plain, "q·k", "S", "circle", -0.5), (draw.scaled, "q·k/√d", "P", "square", 0.5),
+    ):  # fmt: skip
+        mark: Marker = "circle" if marker == "circle" else "square"
+        details = tuple(
+            (
+                f"key {place} by its score, {name}",
+                f"weight {number_text(float(p), 4)}",
+                f"q·k = {number_text(float(score))}, q·k/√d = "
+                f"{number_text(float(score) / math.sqrt(draw.d))}",
+            )
+            for place, p, score in zip(places, weights, draw.scores, strict=True)
+        )
+        xs = tuple(place + aside * _BAR for place in places)
+        ys = tuple(float(p) for p in weights)
+        curves.append(Curve(name, name, role, xs, ys, "solid", mark, details=details, bar=_BAR))
+    top, rest = float(draw.plain[0]), float(draw.scaled[0])
+    even = 1 / draw.keys
+    note = (
+        f"Seed {draw.seed}, the first query at d = {count_text(draw.d)}: its strongest of "
+        f"{draw.keys} keys gets {number_text(top, 4)} of the weight, divided by √d "
+        f"{number_text(rest, 4)}; half of the keys get less than "
+        f"{number_text(float(np.median(draw.plain)), 4)} and "
+        f"{number_text(float(np.median(draw.scaled)), 4)}, the mean is {number_text(even, 4)}."
+    )
+    return PlotModel(
+        name=f"Why √d: the weights of one query, d = {draw.d}",
+        x=Axis("keys, by descending score", lambda value: count_text(round(value)), whole=True),
+        y=Axis("weight", _tick),
+        curves=tuple(curves),
+        levels=(Level(even, "mean: 1 / keys", "mean", "muted"),),
+        note=note,
+        x_range=(0.4, draw.keys + 0.6),
+        y_range=(0.0, 1.05 * max(top, rest)),
+        summary=note,
     )
 
 
@@ -130,6 +233,7 @@ def _curves(
         (
             f"d = {count_text(point.d)}, {name}",
             f"{measured} {estimate_text(e, measured)}",
+            f"median {number_text(e.median, 3)}",
             f"{count_text(point.trials)} queries, {found.keys} keys each; ± one standard error",
         )
         for point, e in points

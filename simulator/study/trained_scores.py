@@ -1,0 +1,152 @@
+"""How far the scores of a trained layer spread, beside those of random vectors.
+
+A trained layer need not have scores of variance d: its queries and keys are not independent, and
+what it has learned may use the scale. The spread of a row is taken about the row's mean, because
+the softmax does not see what all scores of a row have in common.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.matmul import matmul
+from simulator.problem.scenario import Scenario, parse_scenario
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.study.sqrt_d import Estimate
+
+F64 = NDArray[np.float64]
+
+SHOWN = "soft-red-mat-layer2"
+"""The shipped capture that stands beside random vectors if a run has no trained layer."""
+_MOST = 2**20
+"""Scores that are computed: of a longer input, evenly spread rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Scores of rows, and of the weights that the softmax makes of them.
+
+    Attributes
+    ----------
+    variance : Estimate
+        Of the scores of a row about their mean, over rows.
+    entropy : Estimate
+        Of the row's weights, in bits.
+    gradient : Estimate
+        ``1 - sum p^2``, the trace of the softmax's Jacobian.
+    """
+
+    variance: Estimate
+    entropy: Estimate
+    gradient: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedScores:
+    """The scores of a layer, undivided and as the layer uses them.
+
+    Attributes
+    ----------
+    name : str
+        Whose: the model and the layer as the file says, or the file.
+    d : int
+        Head dimension.
+    heads, rows : int
+        Heads, and rows of all heads, that were taken.
+    keys : float
+        Keys that a row sees, on average.
+    scale : float
+        What q·k is multiplied by.
+    plain, scaled : Spread
+        Of q·k, and of q·k times the scale.
+    """
+
+    name: str
+    d: int
+    heads: int
+    rows: int
+    keys: float
+    scale: float
+    plain: Spread
+    scaled: Spread
+
+
+def trained_scores(w: Workload, inputs: Inputs) -> TrainedScores | None:
+    """Return the spread of the scores of a workload's rows; None if no row sees two keys.
+
+    Parameters
+    ----------
+    w : Workload
+        Shapes, mask and scale, its heads one by one.
+    inputs : Inputs
+        Q and K.
+    """
+    some = max(1, min(w.seqlen_q, _MOST // (w.heads * w.seqlen_k)))
+    picked = np.unique(np.linspace(0, w.seqlen_q - 1, some).astype(int)).tolist()
+    plain: list[tuple[float, float, float]] = []
+    scaled: list[tuple[float, float, float]] = []
+    seen = 0
+    for head in range(w.heads):
+        k = inputs.k[w.kv_head_of[head]].astype(np.float64)
+        products = matmul(inputs.q[head, picked].astype(np.float64), k.T)
+        for row, all_keys in zip(picked, products, strict=True):
+            scores = all_keys[w.mask.visible(range(row, row + 1), range(w.seqlen_k))[0]]
+            if scores.size > 1:
+                seen += scores.size
+                plain.append(_measured(scores))
+                scaled.append(_measured(scores * w.logit_scale))
+    if not plain:
+        return None
+    return TrainedScores(
+        name=_name(w),
+        d=w.head_dim,
+        heads=w.heads,
+        rows=len(plain),
+        keys=seen / len(plain),
+        scale=w.logit_scale,
+        plain=_spread(plain),
+        scaled=_spread(scaled),
+    )
+
+
+@cache
+def shipped_scores() -> TrainedScores:
+    """Return the spread of the shipped capture `SHOWN`, all of its heads."""
+    scenario: Scenario = parse_scenario({"input": {"source": "capture", "name": SHOWN}})
+    w = resolve(scenario)
+    found = trained_scores(w, read_inputs(w))
+    assert found is not None
+    return found
+
+
+def _name(w: Workload) -> str:
+    if w.file is None:
+        return "this run"
+    parts = [w.file.model.rpartition("/")[2], w.file.layer and f"layer {w.file.layer}"]
+    return ", ".join(part for part in parts if part) or w.file.path.name
+
+
+def _measured(scores: F64) -> tuple[float, float, float]:
+    """Return variance, entropy in bits and trace of the Jacobian of one row."""
+    below = scores - scores.max()
+    p = np.exp(below)
+    total = float(p.sum())
+    p /= total
+    entropy = (math.log(total) - float((p * below).sum())) / math.log(2)
+    return float(scores.var()), entropy, 1.0 - float((p**2).sum())
+
+
+def _spread(rows: list[tuple[float, float, float]]) -> Spread:
+    values = np.array(rows)
+    count = len(values)
+    errors = values.std(axis=0, ddof=1) / math.sqrt(count) if count > 1 else np.full(3, np.inf)
+    medians = np.median(values, axis=0)
+    return Spread(*(
+        Estimate(float(mean), float(error), float(median))
+        for mean, error, median in zip(values.mean(axis=0), errors, medians, strict=True)
+    ))  # fmt: skip

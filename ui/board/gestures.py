@@ -19,7 +19,7 @@ from simulator.run.motion import Motion
 from ui.board.corner import inset_box
 from ui.board.layout import BoardLayout
 from ui.board.marks import paint_bands, paint_current_outline, paint_row_mark
-from ui.board.partials import split_places
+from ui.board.partials import lse_cell, split_places
 from ui.board.scores import clipped, paint_tile, shown_current
 from ui.look.draw import CENTRE, card, draw_text, mixed, outline, text_width
 from ui.look.heat import colour_map, heat_image, indices, word_image
@@ -110,9 +110,11 @@ def paint_gesture(
     visit = motion.after.visit
     if paint is None or not 0 < share < 1:
         return
-    if motion.after.launch.combines:
-        paint = _join
     tile = lay.tile(visit.rows, visit.cols)
+    if motion.after.launch.combines:
+        made = next((name for name in motion.made if name in lay.boxes), "O")
+        tile = lay.row_band(made, visit.rows)
+        paint = paint if motion.gesture is Gesture.SETTLE else _join
     if min(tile.width(), tile.height()) < _FEWEST_PIXELS and not lay.inset.isNull():
         tile = inset_box(motion.after, style, lay)
     if tile.isEmpty() and not motion.after.launch.combines:
@@ -408,14 +410,22 @@ def _join(scene: Scene) -> None:
         return
     target, weights = scene.lay.row_band(made[0], rows), motion.after.state.get("w")
     slides = motion.gesture is Gesture.SUM_KEYS
-    each = 1 / len(places)
+    each, partials = 1 / len(places), motion.after.partials
+    # Of each row the largest LSE alone goes to m.
+    largest = None
+    if motion.gesture is Gesture.PICK and partials is not None:
+        largest = np.argmax(partials.lse, axis=0)
     for nth, (split, place) in enumerate(places.items()):
         way = eased(min(max((scene.share - nth * each * 0.6) / (1 - (1 - each) * 0.6), 0.0), 1.0))
         if not 0 < way < 1:
             continue
         box = QRectF(place)
         if not slides:
-            _paint_dot(scene, _on_arc(box.center(), target.center(), way, style.px(26)))
+            for r in _some_rows(scene):
+                if largest is None or largest[r] == split:
+                    start = lse_cell(style, place, r, len(rows)).center()
+                    end = scene.beside(made[0], r).center()
+                    _paint_dot(scene, _on_arc(start, end, way, style.px(26)))
             continue
         size = place.size() + (target.size() - place.size()) * way
         box.setSize(size)

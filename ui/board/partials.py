@@ -110,6 +110,12 @@ def _lse_width(style: Style, place: QRectF) -> int:
     return round(min(style.px(_LSE_WIDTH), _LSE_SHARE * place.width()))
 
 
+def lse_cell(style: Style, place: QRectF, r: int, count: int) -> QRectF:
+    """Return where LSE of one of `count` rows stands in the place of a split."""
+    height = place.height() / count
+    return QRectF(place.left(), place.top() + r * height, _lse_width(style, place), height)
+
+
 def paint_partials(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, row: int | None
 ) -> None:

@@ -10,15 +10,16 @@ from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, with_values
+from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
 from tests.ui.board.test_board_panel import LEFT, mouse
-from ui.board.board import paint_board
+from ui.board.board import Marks, paint_board, paint_moving_board
 from ui.board.layout import View, board_layout
 from ui.board.panel import BoardPanel
 from ui.board.partials import partial_at, split_places
 from ui.board.words import describe, header_choices, sharing_choices
-from ui.look.theme import THEMES, Style, load_fonts
+from ui.look.theme import DARK, THEMES, Style, load_fonts
 
 SIZES = [(420, 320), (690, 560), (1180, 740), (1800, 1000)]
 
@@ -157,3 +158,25 @@ def test_zoom_shows_the_parts_of_the_keys_in_sight(qapp, trace):
     view = View(zoom=4.0, x=0.0, y=0.0)
     lay = board_layout(trace.workload, style, QRectF(0, 0, 900, 700), view)
     assert list(split_places(trace.snapshot(18), style, lay)) == [0]
+
+
+def test_what_is_joined_leaves_the_splits_and_what_is_divided_stays_in_o(qapp, trace):
+    first = next(k for k in range(len(trace.program)) if trace.program.visit(k).launch)
+    lay = board_layout(trace.workload, Style(DARK), QRectF(0, 0, 1200, 760))
+    box = lay.partials.united(lay.boxes["V"]).toRect()
+    moved = {}
+    for n, op in enumerate(trace.program.ops(first)):
+        if n == 0 or op.moves:
+            continue
+        motion = Motion(trace.snapshot(first, n - 1), trace.snapshot(first, n))
+        pictures = []
+        for share in (0.3, 0.55):
+            image = QImage(1200, 760, QImage.Format.Format_RGB32)
+            image.fill(QColor(DARK.panel))
+            with QPainter(image) as painter:
+                paint_moving_board(painter, motion, share, Style(DARK), lay, Marks(row=0))
+            pictures.append(image.copy(box))
+        moved[op.name] = pictures[0] != pictures[1]
+    assert moved.pop("normalise") is False
+    assert moved
+    assert all(moved.values())

@@ -109,6 +109,17 @@ def indices(values: F32, low: float, high: float) -> NDArray[np.uint16]:
     return out
 
 
+def diverging(theme: Theme) -> U32:
+    """Return a map from red (most negative) over the background to blue (most positive)."""
+    low, high, ground = QColor(theme.bad), theme.tensor("Q"), QColor(theme.empty)
+    if not theme.dark:
+        ground = QColor("#FFFFFF")
+    shades = [mixed(ground, low, (127 - n) / 127) for n in range(128)]
+    shades += [mixed(ground, high, n / 127) for n in range(128)]
+    words = [shade.rgba() for shade in shades]
+    return np.array([*words, 0, 0], dtype=np.uint32)
+
+
 def heat_image(values: F32, low: float, high: float, words: U32) -> QImage:
     """Return an image with one pixel for each value of a (rows, columns) array.
 

@@ -1,6 +1,7 @@
 """The Attention inspector in the window: hovered value = shown value = simulator's value."""
 
 import threading
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -12,11 +13,13 @@ from PySide6.QtWidgets import QApplication
 from simulator.problem.scenario import parse_scenario
 from simulator.study.attention_map import MapSettings
 from tests.ui.session.test_tasks import endless
+from ui.look.heat import diverging
 from ui.look.theme import THEMES, Style
-from ui.look.units import exact_text
+from ui.look.units import exact_text, number_text
+from ui.panels.inspector.jacobian import jacobian_of, part_words
 from ui.panels.inspector.layout import inspector_layout, label_step
 from ui.panels.inspector.model import grid_of, peak, reading, shrunk
-from ui.panels.inspector.painter import diverging, rooted
+from ui.panels.inspector.painter import rooted
 
 SLIDERS = ("temperature", "window", "sinks")
 
@@ -260,6 +263,40 @@ def test_signs_are_told_apart_in_every_theme():
     assert rooted(np.array([-0.25, 0, 0.25], np.float32)).tolist() == [-0.5, 0, 0.5]
 
 
+def test_the_jacobian_of_the_row_in_place_of_what_it_reads(window):
+    panel = panel_of(window)
+    before = panel.canvas.grab().toImage()
+    QTest.mouseClick(panel.bar.buttons["jacobian"], Qt.MouseButton.LeftButton)
+    row = panel.model.maps.of(0)[0].astype(float)
+    p = row / row.sum()
+    norm = np.linalg.norm(np.diag(p) - np.outer(p, p))
+    words = panel.canvas.accessibleDescription()
+    assert f"Jacobian diag(p) − p pᵀ of row 0 “[CLS]”: norm {number_text(norm)}" in words
+    assert f"trace {number_text(1 - (p**2).sum())}" in words
+    assert panel.canvas.grab().toImage() != before
+    # The temperature moves it: a softer row learns more.
+    panel.take_settings(replace(panel.settings, temperature=3.0))
+    softer = jacobian_of(panel.model, 0)
+    assert softer.norm > norm
+    QTest.mouseClick(panel.bar.buttons["jacobian"], Qt.MouseButton.LeftButton)
+    panel.take_settings(replace(panel.settings, temperature=1.0))
+    settle(window)
+    assert panel.canvas.grab().toImage() == before
+
+
+def test_of_many_keys_the_jacobian_says_what_it_leaves_out(open_window):
+    window = open_window("real-scale", (1280, 720))
+    window.desk.take("inspector")
+    settle(window)
+    panel = panel_of(window)
+    found = jacobian_of(panel.model, 0, most=8)
+    assert (len(found.keys), found.visible) == (1, 1)
+    assert part_words(found)[0].startswith("how each weight")
+    found = jacobian_of(panel.model, 15, most=8)
+    assert (len(found.keys), found.visible) == (8, 16)
+    assert part_words(found)[0].startswith("the 8 strongest of 16 keys, ")
+
+
 # --- the board --------------------------------------------------------------------------------
 
 
@@ -400,6 +437,9 @@ def test_parts_stay_inside_and_apart(window, qapp, size, scale):
     qapp.processEvents()
     controls = [*panel.bar.labels.values(), *panel.bar.sliders.values(),
                 *panel.bar.buttons.values()]  # fmt: skip
+    hidden = [control for control in controls if not control.isVisible()]
+    assert hidden in ([], [panel.bar.buttons["jacobian"]])
+    controls = [control for control in controls if control not in hidden]
     boxes = [control.geometry() for control in controls]
     assert all(panel.bar.rect().contains(box) for box in boxes)
     assert not any(a.intersects(b) for a, b in combinations(boxes, 2))

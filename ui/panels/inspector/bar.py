@@ -19,6 +19,9 @@ from ui.widgets.sheet import set_sheet
 TEMPERATURE_ENDS = -100, 100
 """Places of the slider: hundredths of a power of ten, so from 0.1 to 10."""
 
+_ROOM_FOR_PARTS = 380
+"""Width of the bar, at scale 1, from which the row is explained beside or below the map."""
+
 _TIPS = {
     "temperature": "Divides the scaled scores before the softmax: below 1 a row reads fewer keys, "
     "above 1 more (Hinton et al. 2015).",
@@ -27,6 +30,9 @@ _TIPS = {
     "causal": "Whether a row sees no later key (Vaswani et al. 2017, section 3.2.3).",
     "compare": "Two heads: the map shows the weights of one less those of the other. A click on a "
     "small map chooses the second.",
+    "jacobian": "How each weight of the row moves with each of its scores: diag(p) − p pᵀ, in the "
+    "place of what it reads. Where it is near 0, nothing is learned (Vaswani et al. 2017, section "
+    "3.2.1).",
     "reset": "Temperature and mask of the scenario again.",
     "put": "Change the scenario to this temperature and mask; undo takes it back.",
 }
@@ -54,6 +60,7 @@ class InspectorBar(QWidget):
     changed = Signal(object)
     """The new `MapSettings`, at every move of a slider."""
     compared = Signal(bool)
+    jacobian_asked = Signal(bool)
     reset_pressed = Signal()
     put_pressed = Signal()
 
@@ -69,11 +76,13 @@ class InspectorBar(QWidget):
         self.buttons: dict[str, QToolButton] = {
             "causal": self._make_button("causal", "causal", checkable=True),
             "compare": self._make_button("compare", "Compare", checkable=True),
+            "jacobian": self._make_button("jacobian", "Jacobian", checkable=True),
             "reset": self._make_button("reset", "As scenario"),
             "put": self._make_button("put", "Put into scenario"),
         }
         self.buttons["causal"].clicked.connect(lambda on: self._take("causal", on))
         self.buttons["compare"].clicked.connect(self.compared)
+        self.buttons["jacobian"].clicked.connect(self.jacobian_asked)
         self.buttons["reset"].clicked.connect(self._reset)
         self.buttons["put"].clicked.connect(self._put)
 
@@ -173,7 +182,11 @@ class InspectorBar(QWidget):
             ([self.labels[name], slider], self._slider_sizes(name, font))
             for name, slider in self.sliders.items()
         ]
+        # A panel without space for the row's own part has no Jacobian either.
+        self.buttons["jacobian"].setVisible(width >= px(_ROOM_FOR_PARTS))
         for button in self.buttons.values():
+            if button.isHidden():
+                continue
             groups.append(([button], [text_width(font, button.text()) + px(16)]))
         # Causal is beside the controls that belong to it.
         groups.insert(1, groups.pop(3))

@@ -41,6 +41,8 @@ class InspectorModel:
         (all heads, r, c) float32, each the largest weight of a block; None: not made.
     notes : tuple of str
         What one has to know: what was left out, what the file determines.
+    jacobian : bool
+        Whether the Jacobian of the row is shown in place of what the row reads.
     """
 
     workload: Workload
@@ -50,6 +52,7 @@ class InspectorModel:
     v: F32
     small: F32 | None = None
     notes: tuple[str, ...] = ()
+    jacobian: bool = False
 
     @cached_property
     def difference(self) -> HeadDifference | None:

@@ -11,10 +11,20 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 from simulator.base.dtypes import F32
 from ui.board.layout import View
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, text_width
-from ui.look.heat import HIDDEN, U32, Sheet, colour_map, hatching, heat_image, word_image
+from ui.look.heat import (
+    HIDDEN,
+    U32,
+    Sheet,
+    colour_map,
+    diverging,
+    hatching,
+    heat_image,
+    word_image,
+)
 from ui.look.names import first_that_fits
 from ui.look.theme import Style, Theme
 from ui.look.units import count_text, number_text
+from ui.panels.inspector.jacobian import paint_jacobian
 from ui.panels.inspector.layout import LABEL, InspectorLayout, inspector_layout, label_step
 from ui.panels.inspector.model import (
     KEPT,
@@ -58,20 +68,12 @@ def paint_inspector(
     _paint_map(painter, model, pointer, style, layout)
     _paint_heads(painter, model, style, layout)
     if not layout.read.isEmpty():
-        _paint_read(painter, model, pointer, style, layout.read)
+        if model.jacobian:
+            paint_jacobian(painter, model, pointer.row, style, layout.read)
+        else:
+            _paint_read(painter, model, pointer, style, layout.read)
     if not layout.blend.isEmpty():
         _paint_blend(painter, model, pointer, style, layout)
-
-
-def diverging(theme: Theme) -> U32:
-    """Return a map from red (most negative) over the background to blue (most positive)."""
-    low, high, ground = QColor(theme.bad), theme.tensor("Q"), QColor(theme.empty)
-    if not theme.dark:
-        ground = QColor("#FFFFFF")
-    shades = [mixed(ground, low, (127 - n) / 127) for n in range(128)]
-    shades += [mixed(ground, high, n / 127) for n in range(128)]
-    words = [shade.rgba() for shade in shades]
-    return np.array([*words, 0, 0], dtype=np.uint32)
 
 
 def rooted(values: F32) -> F32:

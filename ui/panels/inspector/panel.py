@@ -29,6 +29,7 @@ from ui.look.theme import Style
 from ui.panels.base import Panel
 from ui.panels.inspector.bar import InspectorBar
 from ui.panels.inspector.canvas import STOPPED, InspectorCanvas
+from ui.panels.inspector.jacobian import jacobian_of, jacobian_words
 from ui.panels.inspector.layout import LABEL, InspectorLayout, inspector_layout
 from ui.panels.inspector.model import (
     InspectorModel,
@@ -100,11 +101,13 @@ class InspectorPanel(Panel[None]):
         self.stopped = False
         """Whether the scores are missing and nobody is making them, after Cancel or a failure."""
         self._board_head = -1
+        self._jacobian = False
         self.bar = InspectorBar(self)
         self.canvas = InspectorCanvas(self)
         self.canvas.setWhatsThis(_TIP)
         self.bar.changed.connect(self.take_settings)
         self.bar.compared.connect(self.compare)
+        self.bar.jacobian_asked.connect(self.show_jacobian)
         self.bar.reset_pressed.connect(self.reset)
         self.bar.put_pressed.connect(self.put)
         session.tasks.rested.connect(self._show_stop)
@@ -269,6 +272,7 @@ class InspectorPanel(Panel[None]):
             v=inputs.v[w.kv_head_of[self.head]],
             small=self._small,
             notes=self._notes(made.scores.part),
+            jacobian=self._jacobian,
         )
         self._tell()
 
@@ -294,6 +298,9 @@ class InspectorPanel(Panel[None]):
         if self.model is not None:
             words = reading(self.model, self.pointer)
             rest = entropy_words(self.model, self.pointer.row)
+            if self.model.jacobian:
+                found = jacobian_of(self.model, self.pointer.row)
+                rest = jacobian_words(self.model, found, self.pointer.row)[0]
             self.canvas.setAccessibleDescription(f"{words}. {rest}.")
             self.setAccessibleDescription(words)
         else:
@@ -337,6 +344,13 @@ class InspectorPanel(Panel[None]):
                 self.other = heads[(heads.index(self.head) + 1) % len(heads)]
         self.bar.buttons["compare"].setChecked(self.other is not None)
         self._remap()
+
+    def show_jacobian(self, on: bool) -> None:
+        """Show the Jacobian of the row in place of what it reads, or no longer."""
+        self._jacobian = on
+        if self.model is not None:
+            self.model = replace(self.model, jacobian=on)
+            self._tell()
 
     def choose_head(self, head: int) -> None:
         """Show a head; while two are compared, make it the second."""

@@ -1,0 +1,117 @@
+"""How the weights of a row move with its scores: the Jacobian of the softmax.
+
+``dp_i / ds_j = p_i (1 if i = j else 0) - p_i p_j``, that is ``diag(p) - p pᵀ``. It is symmetric,
+has no negative eigenvalue, and each row sums to 0, because what one key gains the others lose.
+Where one key has all the weight it is 0, and nothing is learned.
+
+References
+----------
+Vaswani et al. 2017, section 3.2.1: where the softmax has "extremely small gradients".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from simulator.base.dtypes import frozen
+
+F64 = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class RowJacobian:
+    """The Jacobian of a row, of its strongest keys.
+
+    Attributes
+    ----------
+    keys : ndarray
+        (n,) int, the keys, ascending; read-only.
+    values : ndarray
+        (n, n) float64, dp_i / ds_j of these keys; read-only.
+    norm : float
+        Frobenius norm of the whole matrix, of all keys that the row sees.
+    trace : float
+        Of the whole matrix, ``1 - sum p^2``.
+    visible : int
+        Keys that the row sees.
+    """
+
+    keys: Ints
+    values: F64
+    norm: float
+    trace: float
+    visible: int
+
+    @property
+    def shown(self) -> float:
+        """Share of the squared norm that lies between these keys, 0 to 1; 1 if all is 0."""
+        if self.norm == 0:
+            return 1.0
+        return min(float((self.values**2).sum()) / self.norm**2, 1.0)
+
+
+def softmax_jacobian(p: ArrayLike) -> F64:
+    """Return ``diag(p) - p pᵀ`` of weights p that sum to 1, (n, n) float64."""
+    weights = np.asarray(p, dtype=np.float64)
+    return _between(weights, others(weights))
+
+
+def _between(p: F64, rest: F64) -> F64:
+    """Return the part of the Jacobian between some keys, with ``1 - p`` of each."""
+    out = -np.outer(p, p)
+    np.fill_diagonal(out, p * rest)
+    return out
+
+
+def jacobian_norm(p: ArrayLike) -> float:
+    """Return the Frobenius norm of ``diag(p) - p pᵀ`` without making it.
+
+    Its square is ``sum p^2 (1 - p)^2 + sum_i p_i^2 (sum of the other p^2)``.
+    """
+    squares = np.asarray(p, dtype=np.float64) ** 2
+    rest = others(p)
+    between = squares.sum() - squares
+    # The sum of the others loses its digits where one weight is nearly all.
+    top = int(squares.argmax())
+    between[top] = np.delete(squares, top).sum()
+    return float(np.sqrt((squares * rest**2).sum() + (squares * between).sum()))
+
+
+def others(p: ArrayLike) -> F64:
+    """Return ``1 - p`` of each weight, of the largest as the sum of the others."""
+    weights = np.asarray(p, dtype=np.float64)
+    out = 1.0 - weights
+    top = int(weights.argmax())
+    out[top] = np.delete(weights, top).sum()
+    return np.asarray(out)
+
+
+def row_jacobian(weights: ArrayLike, seen: ArrayLike, most: int) -> RowJacobian:
+    """Return the Jacobian of a row of weights.
+
+    Parameters
+    ----------
+    weights : array_like
+        (Nk,), 0 for hidden keys; they are divided by their sum.
+    seen : array_like
+        (Nk,) bool, keys that the row sees.
+    most : int
+        Keys that are shown at most: the strongest, of equal ones the first.
+    """
+    keys = np.flatnonzero(np.asarray(seen))
+    if not keys.size:
+        return RowJacobian(frozen(keys), frozen(np.zeros((0, 0))), 0.0, 0.0, 0)
+    p = np.asarray(weights, dtype=np.float64)[keys]
+    p = p / p.sum()
+    strongest = np.sort(np.argsort(-p, kind="stable")[:most])
+    return RowJacobian(
+        keys=frozen(keys[strongest]),
+        values=frozen(_between(p[strongest], others(p)[strongest])),
+        norm=jacobian_norm(p),
+        trace=float((p * others(p)).sum()),
+        visible=keys.size,
+    )

@@ -19,7 +19,7 @@ MODULES =
 SAMPLE = 200
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 run: ## set up, then open the window on the demo (with no display: draw it to build/demo.png)
 	@.ci/setup --window $(EXTRAS)
@@ -93,6 +93,10 @@ docs-pictures: ## make the pictures of README and docs again, in docs/pictures
 	$(PY) -m ui export online-softmax -o docs/pictures/lesson.png --engine numpy \
 	  --size 1280x720 --steps 4
 
+small-transformer: ## train the transformer of assets/captures/small, and build the one of by-hand
+	@.ci/setup
+	OPENBLAS_NUM_THREADS=1 $(PY) docs/train_small.py assets/captures
+
 docs-film: ## make "FlashAttention-2 in one minute" in build/films, from the lesson of that name
 	@.ci/setup
 	mkdir -p build/films
@@ -104,4 +108,4 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 .PHONY: help run test test-all test-peers lint soak fuzz mutants bench bench-peers package test-package \
-  pictures docs-pictures docs-film clean
+  pictures docs-pictures small-transformer docs-film clean

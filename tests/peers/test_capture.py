@@ -121,6 +121,73 @@ def test_a_llama_computes_the_same(
     assert np.abs(warmer.output - own).max() > 1e-3
 
 
+WITHOUT_ROPE = {"rope_type": "linear", "factor": 1e12, "rope_theta": 1e4}
+"""Angles that are 0 in float32, so that Q and K are as the weights make them."""
+
+
+def layer_run(path: Path, algorithm: str = "flash2", heads: int = 4) -> Trace:
+    """Return a run on x and the weights in a file."""
+    tables = {
+        "attention": {"algorithm": algorithm, "heads": heads},
+        "input": {"source": "layer", "path": str(path)},
+        "tiling": {"rows": 16, "cols": 12},
+    }
+    return simulate(parse_scenario(tables))
+
+
+def own_y(model: Model, ids: Any, module: Any) -> np.ndarray:
+    """Return what a module makes, (N, D)."""
+    import torch
+
+    found = []
+    hook = module.register_forward_hook(lambda module, given, made: found.append(made))
+    with torch.no_grad():
+        model(input_ids=ids)
+    hook.remove()
+    return found[0][0].float().numpy()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(("layer", "biased"), [(0, False), (1, True), (2, False)])
+def test_y_of_a_whole_llama_layer_is_transformers(
+    layer: int, biased: bool, algorithm: str, script: dict[str, Any], tmp_path: Path
+) -> None:
+    """x, the weights and the causal mask make Y; RoPE is off, because the file has no places."""
+    from safetensors.torch import save_file
+
+    model = make("Llama", attention_bias=biased, rope_parameters=WITHOUT_ROPE)
+    if biased:
+        for name, values in model.named_parameters():
+            if name.endswith("bias"):
+                values.data.normal_()
+    ids = token_ids(model)
+    tensors, said, _ = script["capture_weights"](model, ids, layer)
+    assert {name for name in tensors if name[0] == "b"} == (
+        {"bq", "bk", "bv", "bo"} if biased else set()
+    )
+    path = tmp_path / "layer.safetensors"
+    save_file(tensors, path, said)
+    trace = layer_run(path, algorithm)
+    w = trace.workload
+    assert (w.heads, w.kv_heads, w.head_dim, w.mask.causal) == (4, 2, 16, True)
+    own = own_y(model, ids, model.layers[layer].self_attn.o_proj)
+    y = trace.run(keep_arrays=True)[1]["y"]
+    assert y.shape == own.shape == (45, 64)
+    assert np.abs(y - own).max() <= 1e-5 * np.abs(own).max()
+    # What was compared tells one layer from another.
+    other = own_y(model, ids, model.layers[layer - 1].self_attn.o_proj)
+    assert np.abs(y - other).max() > 0.1 * np.abs(own).max()
+
+
+def test_a_layer_that_is_not_x_and_weights_alone_is_refused(script: dict[str, Any]) -> None:
+    model, other = make("Llama"), make("Bert")
+    ids = token_ids(model)
+    with pytest.raises(SystemExit, match=r"give another Q, off by .* \(RoPE or a norm"):
+        script["capture_weights"](model, ids, 1)
+    with pytest.raises(SystemExit, match="not captured: no layer 1 has q_proj"):
+        script["capture_weights"](other, ids, 1)
+
+
 def test_a_window_is_told(script: dict[str, Any], save: Callable[..., Path]) -> None:
     model = make("Mistral", sliding_window=8)
     ids = token_ids(model)
@@ -236,6 +303,20 @@ def test_from_the_command_line_into_tilescope(folder: Path, tmp_path: Path) -> N
     assert ids.dtype == torch.int64
     own = own_output(model, ids, model.layers[1].self_attn.o_proj)
     assert np.abs(trace.output - own).max() < 1e-5
+
+
+def test_weights_from_the_command_line(tmp_path: Path, folder: Path) -> None:
+    make("Llama", rope_parameters=WITHOUT_ROPE).save_pretrained(folder)
+    path = tmp_path / "out.safetensors"
+    text = TEXT.replace("cat", "mat")
+    done = run(folder, 1, path, text, "--weights")
+    told = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert told[-1] == 'Open it with source = "layer", and write `heads = 4` under [attention].'
+    assert told[0].startswith(f"{path} x (19, 64) wq (64, 64) wk (64, 32)")
+    trace = layer_run(path)
+    assert trace.workload.tokens == tuple(text.split())
+    assert trace.run()[0]["layer"]["max_abs_error"] < 1e-4
 
 
 def test_the_command_line_explains_itself() -> None:

@@ -84,6 +84,8 @@ ACTIONS = (
     # Not a shortcut, because a field in the scenario panel restores its text with the same key.
     ActionSpec("deselect", "Select no cell (Esc)", "Edit", lambda w: w.session.select(None)),
     ActionSpec("pin_cell", "Pin cell", "Edit", lambda w: w.pin_cell(), ("P",)),
+    ActionSpec("copy_run", "Copy this run as NumPy", "Edit", lambda w: w.files.copy_run(),
+               ("Ctrl+Shift+C",), separated=True),
     ActionSpec("first", "First", "Run", lambda w: w.session.first(), ("Home",), "first"),
     ActionSpec("back", "Step back", "Run", _step(False), ("Left",), "back"),
     ActionSpec("forward", "Step", "Run", _step(True), ("Right",), "forward"),

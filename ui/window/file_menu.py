@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from simulator.base.assets import ASSETS, SCENARIOS
 from simulator.base.errors import InputError, safe_text
+from simulator.code.run_script import run_script
 from simulator.problem.scenario import Scenario, load_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
 from ui.export.picture import WidgetPicture
 from ui.export.writers.metadata import READS as EXPORTS
 from ui.export.writers.metadata import read_scenario
+from ui.look.units import count_text
 from ui.panels.scenario.fields import with_input
 from ui.widgets.message_bar import Kind
 from ui.widgets.replace import ask_replace
@@ -197,6 +200,25 @@ class Files(QObject):
             )
         except InputError as error:
             self._window.show_error(error)
+
+    def copy_run(self) -> None:
+        """Copy a script of the run to the clipboard, which checks the row that is explained."""
+        trace, view = self._session.trace, self._session.view
+        if trace is None or view is None or view.snapshot.program is not trace.program:
+            return
+        head, row = view.snapshot.visit.head, view.report.row
+
+        def done(text: str) -> None:
+            QGuiApplication.clipboard().setText(text)
+            lines = count_text(text.count("\n"))
+            self._window.messages.say(
+                f"Copied: {lines} lines of NumPy that compute O of this run and check "
+                f"{trace.workload.row_name(head, row)} of head {trace.workload.head_name(head)}."
+            )
+
+        self._session.tasks.start(
+            "copy run", "writing the script", lambda report: run_script(trace, head, row), done
+        )
 
     def _panel_picture(self, name: str) -> WidgetPicture:
         scenario = self._session.scenario

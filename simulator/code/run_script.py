@@ -1,0 +1,305 @@
+"""A script that computes O of a whole run in plain NumPy and checks rows that are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.base.dtypes import F32
+from simulator.base.errors import refuse
+from simulator.base.tolerance import STEP
+from simulator.problem.layer import BIASES, WEIGHTS
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
+from simulator.run.trace import Trace
+
+CHECKED = 4
+"""Rows at most whose numbers are written into the script."""
+AT_ONCE = 2**28
+"""Scores of a run up to which the script computes all rows without being asked to."""
+
+_HEAD = '''"""Computes O of a run in plain NumPy, in float64, and checks it.
+
+{title}
+The rows that are checked were computed by {algorithm} on the engine "{engine}" of Tilescope.
+Needs NumPy only. Attention as Vaswani et al. 2017, equation 1, has it: softmax(Q Kᵀ scale) V.
+"""
+
+{imports}
+import numpy as np
+
+H, NQ, NK, D, DV = {sizes}  # query heads, rows, keys, head and value dimension
+KV = {kv}  # the KV head of each query head
+SCALE = {scale!r}  # of q·k, the temperature included
+SHOWN = {{  # (head, row): (lse, O) as Tilescope has them
+{shown}
+}}
+'''
+
+_ROUND = {
+    "float32": '''
+def rounded(values):
+    """Return float32 numbers as they lie in memory: float32."""
+    return values.astype(np.float32)
+''',
+    "float16": '''
+def rounded(values):
+    """Return float32 numbers rounded to float16."""
+    return values.astype(np.float32).astype(np.float16).astype(np.float32)
+''',
+    "bfloat16": '''
+def rounded(values):
+    """Return float32 numbers rounded to bfloat16, to nearest even."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    return ((bits + np.uint32(0x7FFF) + odd) & np.uint32(0xFFFF0000)).view(np.float32)
+''',
+}
+_UNIT = {"float32": 0.0, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""How far O may be from its rounded self, relative to it."""
+
+_DRAW = """
+draw = np.random.default_rng({seed}).standard_normal
+q = rounded(draw(({heads}, NQ, D)))
+k = rounded(draw(({kv_heads}, NK, D)))
+v = rounded(draw(({kv_heads}, NK, DV)))
+"""
+
+_SAFETENSORS = '''
+def tensor(name):
+    """Return a tensor of the input file as float32."""
+    with open(PATH, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        about = json.loads(file.read(size))[name]
+        file.seek(8 + size + about["data_offsets"][0])
+        kind = {{"F32": "<f4", "F16": "<f2", "BF16": "<u2"}}[about["dtype"]]
+        values = np.fromfile(file, kind, math.prod(about["shape"])).reshape(about["shape"])
+    if about["dtype"] == "BF16":
+        values = (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return values.astype(np.float32)
+'''
+_NPZ = '''
+def tensor(name):
+    """Return a tensor of the input file as float32."""
+    with np.load(PATH) as file:
+        values = file[name]
+    if values.dtype.kind in "Vu":  # bfloat16
+        values = (values.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return values.astype(np.float32)
+'''
+_READ = """
+q, k, v = (values.reshape(values.shape[-3:]) for values in map(tensor, "qkv"))
+"""
+_PROJECT = '''
+def made(weight, bias, heads):
+    """Return x times a weight, and its bias, head by head."""
+    flat = tensor("x") @ tensor(weight)
+    if bias is not None:
+        flat = flat + tensor(bias)
+    return rounded(flat.reshape(len(flat), heads, -1).transpose(1, 0, 2))
+
+
+{lines}
+'''
+_PICK = """
+q, k, v = q[{picked}], k[{kv_picked}], v[{kv_picked}]
+"""
+
+_REST = '''
+assert (q.shape, k.shape[1:], v.shape[1:]) == ((H, NQ, D), (NK, D), (NK, DV))
+q, k, v = (values.astype(np.float64) for values in (q, k, v))
+
+
+def visible(rows):
+    """Return which keys some rows see."""
+    i = np.arange(rows.start, rows.stop)[:, None] + NK - NQ
+    j = np.arange(NK)[None]
+    seen = np.ones((len(rows), NK), dtype=bool)
+{mask}    return seen
+
+
+def attention(head, rows):
+    """Return O and lse of some rows of a head, and their largest score."""
+    s = SCALE * (q[head, rows.start : rows.stop] @ k[KV[head]].T)
+    s = np.where(visible(rows), s, -np.inf)
+    largest = np.abs(s[np.isfinite(s)]).max(initial=1.0)
+    m = s.max(axis=1, keepdims=True)
+    m = np.where(np.isneginf(m), 0.0, m)  # a row that sees nothing
+    p = np.exp(s - m)
+    l = p.sum(axis=1, keepdims=True)
+    o = np.divide(p @ v[KV[head]], l, out=np.zeros((len(rows), DV)), where=l > 0)
+    with np.errstate(divide="ignore"):
+        return o, (m + np.log(l))[:, 0], largest
+
+
+def off(ours, exact):
+    """Return how far numbers are apart; equal infinities are not."""
+    with np.errstate(invalid="ignore"):
+        return np.where(ours == exact, 0.0, np.abs(ours - exact))
+
+
+worst = 0.0
+for (head, row), (lse, o) in SHOWN.items():
+    exact, exact_lse, largest = attention(head, range(row, row + 1))
+    step = {step!r} * largest  # of float32 sums
+    allowed = step * (1 + np.abs(exact[0])) * np.abs(v).max() + {unit!r} * np.abs(exact[0])
+    far, far_lse = off(np.array(o), exact[0]), off(lse, exact_lse[0])
+    assert (far <= allowed).all(), f"O of head {{head}}, row {{row}}: off by {{far.max()}}"
+    near = far_lse <= step * (1 + abs(lse))
+    assert near, f"lse of head {{head}}, row {{row}}: off by {{far_lse}}"
+    print(f"head {{head}}, row {{row}}: O off by {{far.max():.1e}}, lse off by {{far_lse:.1e}}")
+
+{whole}O = np.zeros((H, NQ, DV))
+{indent}for head in range(H):
+{indent}    for start in range(0, NQ, 512):
+{indent}        rows = range(start, min(start + 512, NQ))
+{indent}        O[head, rows.start : rows.stop] = attention(head, rows)[0]
+{indent}print(f"O of all rows: {{O.shape}}, largest {{np.abs(O).max():.6g}}")
+'''
+_ASKED = """if "--all" in sys.argv[1:]:  # {scores} scores take long
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A row of one head, as the engine has computed it.
+
+    Attributes
+    ----------
+    head, row : int
+        Which one, of the heads one by one.
+    lse : float
+        ``m + ln l``.
+    o : ndarray
+        (dv,) float32, read-only.
+    """
+
+    head: int
+    row: int
+    lse: float
+    o: F32
+
+
+def shown_rows(trace: Trace, head: int, row: int) -> tuple[ShownRow, ...]:
+    """Return a row and some others of its row block, from the engine.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run.
+    head, row : int
+        As tiles have them: of packed heads the row among all of them.
+    """
+    w = trace.workload
+    i = row // w.rows
+    rows, block = w.grid.row_range(i), trace.row_block(head, i)
+    others = np.linspace(rows.start, rows.stop - 1, CHECKED).astype(int).tolist()
+    picked = dict.fromkeys([row, *others])
+    return tuple(
+        ShownRow(*w.single(head, n), float(block.lse[n - rows.start]), block.o[n - rows.start])
+        for n in list(picked)[:CHECKED]
+    )
+
+
+def run_script(trace: Trace, head: int, row: int) -> str:
+    """Return a script that computes the run's O and checks rows that the engine has computed.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run.
+    head, row : int
+        What is shown; the script checks this row, and others of its row block.
+
+    Raises
+    ------
+    InputError
+        A fault is on: the script computes attention as it should be.
+    """
+    w = trace.single_heads[0]
+    if w.faults.on:
+        raise refuse("script", "faults", "on", "a run without faults for the script to agree")
+    shown = "\n".join(_row_line(each) for each in shown_rows(trace, head, row))
+    scores = len(w.picked) * w.seqlen_q * w.seqlen_k
+    asks = scores > AT_ONCE
+    imports = [*(["json", "math"] if _reads_safetensors(w) else []), *(["sys"] if asks else [])]
+    head_text = _HEAD.format(
+        title=_title(w),
+        algorithm=algorithm_of(trace.workload).title,
+        engine=trace.engine.name,
+        imports="".join(f"import {name}\n" for name in imports),
+        sizes=f"{len(w.picked)}, {w.seqlen_q}, {w.seqlen_k}, {w.head_dim}, {w.value_dim}",
+        kv=list(w.kv_head_of),
+        scale=float(w.logit_scale),
+        shown=shown,
+    )
+    rest = _REST.format(
+        mask="".join(f"    {line}\n" for line in _mask_lines(w)),
+        step=STEP,
+        unit=_UNIT[w.dtype],
+        whole=_ASKED.format(scores=scores) if asks else "",
+        indent="    " if asks else "",
+    )
+    return head_text + "\n" + _ROUND[w.dtype] + "\n" + _inputs(w) + rest
+
+
+def _title(w: Workload) -> str:
+    """Return the run in one line, without what would end a docstring."""
+    title = w.scenario.title.replace("\\", "/").replace('"', "'")
+    words = f"{len(w.picked)} heads, {w.seqlen_q} rows, {w.seqlen_k} keys, d = {w.head_dim}"
+    return f"{title}: {words}" if title else words
+
+
+def _row_line(row: ShownRow) -> str:
+    lse = "-np.inf" if np.isneginf(row.lse) else str(np.float32(row.lse))
+    numbers = ", ".join(str(n) for n in row.o)
+    return f"    ({row.head}, {row.row}): ({lse}, [{numbers}]),"
+
+
+def _reads_safetensors(w: Workload) -> bool:
+    return w.file is not None and w.file.path.suffix == ".safetensors"
+
+
+def _inputs(w: Workload) -> str:
+    """Return the lines that draw or read Q, K and V."""
+    heads, kv_heads = w.input_heads
+    if w.file is None:
+        seed = w.scenario.input.seed
+        out = _DRAW.format(seed=seed, heads=heads, kv_heads=kv_heads)
+    else:
+        reader = (_SAFETENSORS if _reads_safetensors(w) else _NPZ).format()
+        out = f"PATH = {str(w.file.path.absolute())!r}\n\n{reader}"
+        out += _PROJECT.format(lines=_made_lines(w, heads, kv_heads)) if w.file.stored else _READ
+    if w.picked != tuple(range(heads)):
+        group = heads // kv_heads
+        kv_picked = sorted({head // group for head in w.picked})
+        out += _PICK.format(picked=list(w.picked), kv_picked=kv_picked)
+    return out
+
+
+def _made_lines(w: Workload, heads: int, kv_heads: int) -> str:
+    assert w.file is not None
+    stored = dict(w.file.stored)
+    lines = []
+    for name, weight, bias, count in zip(
+        "qkv", WEIGHTS, BIASES, (heads, kv_heads, kv_heads), strict=False
+    ):
+        used = repr(bias) if bias in stored else None
+        lines.append(f'{name} = made("{weight}", {used}, {count})'.replace("'", '"'))
+    return "\n".join(lines)
+
+
+def _mask_lines(w: Workload) -> Sequence[str]:
+    """Return what the mask leaves, one statement for each condition."""
+    mask, out = w.mask, []
+    if mask.causal:
+        out.append("seen &= j <= i")
+    if mask.window:
+        near = f"(i - j < {mask.window})"
+        if not mask.causal:
+            near += f" & (j - i < {mask.window})"
+        sinks = f" | (j < {mask.sinks})" if mask.sinks else ""
+        out.append(f"seen &= ({near}){sinks}" if sinks else f"seen &= {near}")
+    return out

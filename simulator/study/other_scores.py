@@ -1,0 +1,180 @@
+"""Scores that are no dot product: what they weigh, what they cost, and where they can run.
+
+Any score goes through the same tiles: the online softmax asks for numbers, not for where they come
+from. But of these only the dot product of a tile is one matrix product, for which a GPU has its
+fastest units; the additive score needs a tanh for each pair and hidden number.
+
+References
+----------
+Bahdanau, Cho, Bengio 2015, section 3.1 (additive); Luong, Pham, Manning 2015, section 3.1 (dot,
+general); Graves, Wayne, Danihelka 2014, section 3.3.1 (cosine); Vaswani et al. 2017, section 3.2.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import frozen
+from simulator.base.matmul import matmul
+
+F64 = NDArray[np.float64]
+Score = Callable[[F64, F64], F64]
+"""Queries (r, d) and keys (c, d) to their scores (r, c)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreCost:
+    """What the scores of some queries and keys cost.
+
+    Attributes
+    ----------
+    matmul : int
+        FLOPs that are matrix products of a tile, for each pair.
+    plain : int
+        Other FLOPs for each pair: they run on a GPU's ordinary units.
+    special : int
+        Values of tanh for each pair.
+    once : int
+        FLOPs for each query row and each key, once: projections, norms.
+    kept : int
+        Numbers of a pair that exist before they are summed.
+    """
+
+    matmul: int
+    plain: int
+    special: int
+    once: int
+    kept: int
+
+    @property
+    def on_tensor_cores(self) -> bool:
+        """Whether the work of a pair is a matrix product."""
+        return self.matmul > 0
+
+    @property
+    def flops(self) -> int:
+        """All of a pair, a tanh as one."""
+        return self.matmul + self.plain + self.special
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreKind:
+    """A way to score a query and a key.
+
+    Attributes
+    ----------
+    name : str
+        Of its row.
+    formula : str
+        As the paper has it.
+    source : str
+        The paper.
+    of : callable
+        The scores of a tile.
+    cost : ScoreCost
+        What they cost.
+    """
+
+    name: str
+    formula: str
+    source: str
+    of: Score
+    cost: ScoreCost
+
+
+def dot(q: F64, k: F64) -> F64:
+    """Return q·k of each pair."""
+    return matmul(q, k.T)
+
+
+def cosine(q: F64, k: F64) -> F64:
+    """Return the cosine of the angle of each pair; 0 where a vector is 0."""
+    sizes = [np.linalg.norm(x, axis=1, keepdims=True) for x in (q, k)]
+    units = [np.divide(x, size, out=np.zeros_like(x), where=size > 0)
+             for x, size in zip((q, k), sizes, strict=True)]  # fmt: skip
+    return matmul(units[0], units[1].T)
+
+
+def additive(q: F64, k: F64, wq: F64, wk: F64, v: F64) -> F64:
+    """Return ``v · tanh(W_q q + W_k k)`` of each pair.
+
+    Parameters
+    ----------
+    q, k : ndarray
+        (r, d) and (c, d).
+    wq, wk : ndarray
+        (a, d), the two projections.
+    v : ndarray
+        (a,).
+    """
+    left, right = matmul(q, wq.T), matmul(k, wk.T)
+    out = np.empty((len(q), len(k)))
+    for n, row in enumerate(left):  # a row at a time: a tile has a numbers for each of its pairs
+        out[n] = matmul(np.tanh(row + right), v)
+    return out
+
+
+def score_kinds(d: int, hidden: int, scale: float, seed: int = 0) -> tuple[ScoreKind, ...]:
+    """Return the scores that are compared.
+
+    Parameters
+    ----------
+    d : int
+        Head dimension.
+    hidden : int
+        Numbers of the additive score's hidden layer.
+    scale : float
+        Of the scaled dot product. The cosine is multiplied by scale times d, which is √d, so that
+        the two are the same for vectors of length √d.
+    seed : int
+        Of the additive score's W_q, W_k and v, which are drawn: nobody has trained them here.
+        Entries are normal with variance 1/d, those of v have variance 1.
+    """
+    rng = np.random.default_rng((seed, d, hidden))
+    wq, wk = (frozen(rng.standard_normal((hidden, d)) / math.sqrt(d)) for _ in range(2))
+    v = frozen(rng.standard_normal(hidden))
+    sharp = scale * d
+    return (
+        ScoreKind(
+            "scaled dot", "q·k / √d", "Vaswani et al. 2017", lambda q, k: scale * dot(q, k),
+            ScoreCost(2 * d, 1, 0, 0, 1),
+        ),
+        ScoreKind("dot", "q·k", "Luong et al. 2015", dot, ScoreCost(2 * d, 0, 0, 0, 1)),
+        ScoreKind(
+            "cosine", "√d q·k / |q||k|", "Graves et al. 2014", lambda q, k: sharp * cosine(q, k),
+            ScoreCost(2 * d, 1, 0, 3 * d + 1, 1),
+        ),
+        ScoreKind(
+            "additive", "v · tanh(W_q q + W_k k)", "Bahdanau et al. 2015",
+            lambda q, k: additive(q, k, wq, wk, v),
+            ScoreCost(0, 3 * hidden, hidden, 2 * d * hidden, hidden),
+        ),
+    )  # fmt: skip
+
+
+def tiled(score: Score, q: F64, k: F64, v: F64, rows: int, cols: int) -> F64:
+    """Return O by the online softmax over tiles, whatever the score.
+
+    References
+    ----------
+    Dao 2023, Algorithm 1, with the score in place of line 8.
+    """
+    out = []
+    for top in range(0, len(q), rows):
+        part = q[top : top + rows]
+        m, l = np.full(len(part), -np.inf), np.zeros(len(part))
+        o = np.zeros((len(part), v.shape[1]))
+        for left in range(0, len(k), cols):
+            s = score(part, k[left : left + cols])
+            new = np.maximum(m, s.max(axis=1))
+            p, alpha = np.exp(s - new[:, None]), np.exp(m - new)
+            l = alpha * l + p.sum(axis=1)
+            o = alpha[:, None] * o + matmul(p, v[left : left + cols])
+            m = new
+        out.append(o / l[:, None])
+    return np.concatenate(out)

@@ -1,0 +1,108 @@
+"""What a head of a layer is: two matrices of the width of X; and what more heads would cost.
+
+References
+----------
+Vaswani et al. 2017, section 3.2.2: the heads divide D, so that the cost of the layer stays. Elhage
+et al. 2021, "A Mathematical Framework for Transformer Circuits": the QK and the OV circuit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.base.dtypes import F64, frozen
+from simulator.base.matmul import matmul
+from simulator.problem.layer import Layer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadMatrices:
+    """What a head does, without the dimensions in which it does so.
+
+    Attributes
+    ----------
+    reads : ndarray
+        (D, D) float64, W_Q W_Kᵀ of the head: x_i times it times x_j is q_i · k_j without biases.
+    writes : ndarray
+        (D, D) float64, W_V W_O of the head: what a token that is read adds to Y.
+    asymmetry : float
+        ``‖A − Aᵀ‖ / ‖A‖`` of `reads`, Frobenius: 0 if it is symmetric, √2 if A and Aᵀ have nothing
+        in common, 2 if Aᵀ = −A; 0 for a matrix of zeros.
+    """
+
+    reads: F64
+    writes: F64
+    asymmetry: float
+
+
+def head_matrices(layer: Layer, head: int) -> HeadMatrices:
+    """Return the matrices of a query head with the KV head that it reads."""
+    (heads, _, depth), (kv_heads, _, _), (_, _, value) = layer.shapes
+    shared = head * kv_heads // heads
+    w = {name: values.astype(np.float64) for name, values in layer.weights.items()}
+    reads = matmul(_columns(w["wq"], head, depth), _columns(w["wk"], shared, depth).T)
+    rows = w["wo"][head * value : (head + 1) * value]
+    writes = matmul(_columns(w["wv"], shared, value), rows)
+    size = float(np.linalg.norm(reads))
+    apart = float(np.linalg.norm(reads - reads.T)) / size if size else 0.0
+    return HeadMatrices(frozen(reads), frozen(writes), apart)
+
+
+def _columns(weights: F64, head: int, each: int) -> F64:
+    return weights[:, head * each : (head + 1) * each]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadCount:
+    """A layer that divides its width among some heads, each with its own K and V.
+
+    Attributes
+    ----------
+    width : int
+        D, of X and of Y.
+    rows : int
+        N, of queries and of keys; every query sees every key.
+    heads : int
+        h, which divides D.
+    """
+
+    width: int
+    rows: int
+    heads: int
+
+    @property
+    def depth(self) -> int:
+        """Width of a head: d = D / h."""
+        return self.width // self.heads
+
+    @property
+    def parameters(self) -> int:
+        """Weights of W_Q, W_K, W_V and W_O, without biases: 4 D²."""
+        return 4 * self.width * self.heads * self.depth
+
+    @property
+    def projection_flops(self) -> int:
+        """FLOPs of the four products with weights: 8 N D²."""
+        return 2 * self.rows * self.parameters
+
+    @property
+    def tile_flops(self) -> int:
+        """FLOPs of QKᵀ and PV of all heads: 4 N² D."""
+        return self.heads * 2 * self.rows**2 * (self.depth + self.depth)
+
+    @property
+    def scores(self) -> int:
+        """Numbers in the score maps of all heads: h N²."""
+        return self.heads * self.rows**2
+
+    @property
+    def exponentials(self) -> int:
+        """Exponentials of the softmax, one for each score."""
+        return self.scores
+
+
+def head_counts(width: int, rows: int) -> tuple[HeadCount, ...]:
+    """Return a layer with each number of heads that divides its width, fewest first."""
+    return tuple(HeadCount(width, rows, h) for h in range(1, width + 1) if width % h == 0)

@@ -141,6 +141,7 @@ class ChooseTable(Table):
     model: Annotated[str, AfterValidator(_known_model)] | None = None
     tokens: Annotated[int, Field(ge=1, le=2**20)] | None = None
     memory: Literal["plain", "scale", "tilted"] | None = None
+    layer: Literal["flow", "row", "head", "heads"] | None = None
 
 
 class StepTable(Table):

@@ -79,6 +79,8 @@ class LayerRun:
         In the order in which they are done.
     arrays : dict
         The tensors that the stages make, float32; o as it is in HBM, concat rounded to the dtype.
+    flat : dict
+        Those of q, k, v and concat, with heads side by side: (N, heads · their width).
     shares : ndarray
         (H, N, D) float32, what each head gives to Y.
     statistics : dict
@@ -92,6 +94,7 @@ class LayerRun:
     shapes: dict[str, Shape]
     stages: tuple[Stage, ...]
     arrays: dict[str, F32]
+    flat: dict[str, F32]
     shares: F32
     statistics: dict[str, F32]
     error: float
@@ -153,9 +156,10 @@ def compute_layer(trace: Trace, progress: Progress = lambda share: None) -> Laye
     single, inputs = trace.single_heads
     numbers = _numbers(trace, progress)
     o = numbers.pop("o")
-    flat = round_to(o, layer.dtype).transpose(1, 0, 2).reshape(single.seqlen_q, -1)
+    made = {"q": inputs.q, "k": inputs.k, "v": inputs.v, "concat": round_to(o, layer.dtype)}
+    flat = {name: _side_by_side(values) for name, values in made.items()}
     arrays = {
-        "q": inputs.q, "k": inputs.k, "v": inputs.v, "o": o, "concat": frozen(flat),
+        **made, "o": o, "concat": flat["concat"],
         "y": frozen(np.asarray(layer.output(o), dtype=np.float32)),
     }  # fmt: skip
     found = LayerRun(
@@ -163,6 +167,7 @@ def compute_layer(trace: Trace, progress: Progress = lambda share: None) -> Laye
         shapes=_shapes(layer, arrays),
         stages=_stages(trace, layer, single, inputs, arrays),
         arrays=arrays,
+        flat=flat,
         shares=frozen(layer.shares(o)),
         statistics=numbers,
         error=_from_x(single, inputs, layer, o),
@@ -170,6 +175,10 @@ def compute_layer(trace: Trace, progress: Progress = lambda share: None) -> Laye
     progress(1.0)
     with _LOCK:
         return _KEPT.setdefault(trace, found)
+
+
+def _side_by_side(heads: F32) -> F32:
+    return frozen(heads.transpose(1, 0, 2).reshape(heads.shape[1], -1))
 
 
 def _numbers(trace: Trace, progress: Progress) -> dict[str, F32]:

@@ -15,6 +15,7 @@ import numpy as np
 from simulator.base.dtypes import F64, frozen
 from simulator.base.matmul import matmul
 from simulator.problem.layer import Layer
+from simulator.run.whole_layer import LayerRun
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +53,50 @@ def head_matrices(layer: Layer, head: int) -> HeadMatrices:
 
 def _columns(weights: F64, head: int, each: int) -> F64:
     return weights[:, head * each : (head + 1) * each]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowShares:
+    """What each head gives to one row of Y.
+
+    Attributes
+    ----------
+    given : ndarray
+        (H, D) float64, which sum to the row of Y without the bias of W_O.
+    total : ndarray
+        (D,) float64, that row of Y less the bias.
+    along : ndarray
+        (H,) float64, how much of `total` each head gives in its direction, ``given · total /
+        ‖total‖²``: they sum to 1, and one below 0 works against the others. 0 where the total is 0.
+    size : ndarray
+        (H,) float64, ``‖given‖``.
+    """
+
+    given: F64
+    total: F64
+    along: F64
+    size: F64
+
+    @property
+    def ends(self) -> tuple[F64, F64]:
+        """Where the pieces of a signed stack begin and end, (H, D) each.
+
+        What is positive is stacked upwards from 0, head after head, and what is negative downwards:
+        the two ends of a stack sum to the total.
+        """
+        up, down = np.maximum(self.given, 0), np.minimum(self.given, 0)
+        above, below = np.cumsum(up, axis=0), np.cumsum(down, axis=0)
+        start = np.where(self.given >= 0, above - up, below - down)
+        return start, start + self.given
+
+
+def row_shares(run: LayerRun, row: int) -> RowShares:
+    """Return what each head gives to a row of Y."""
+    given = run.shares[:, row].astype(np.float64)
+    total = run.arrays["y"][row].astype(np.float64) - run.bias
+    whole = float(matmul(total, total))
+    along = matmul(given, total) / whole if whole else np.zeros(len(given))
+    return RowShares(frozen(given), frozen(total), along, np.linalg.norm(given, axis=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,8 @@ SHOTS = (
     Shot("inspector", 0.5, 1, "inspector"),
     Shot("inspector", 0.5, 1, "inspector", ("sqrt_d",)),
     Shot("real-scale", 0.5, 1, "inspector"),
+    Shot("layer", 1.0, 0, "layer"),
+    Shot("causal", 1.0, 0, "layer"),
 )
 
 

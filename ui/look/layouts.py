@@ -116,6 +116,10 @@ LAYOUTS = (
         "inspector", "Inspector", "What each token reads, in every head, and why √d.",
         right=(("inspector", "sqrt_d", "heads"),), heights=(100,), width=0.6,
     ),
+    LayoutSpec(
+        "layer", "Layer", "The whole layer around the tiles, from X to Y, and what its heads give.",
+        board=False, right=(("layer",),), heights=(100,),
+    ),
 )  # fmt: skip
 
 AT_LEFT = ("scenario",)

@@ -58,6 +58,8 @@ class Theme:
         Lines over skipped tiles, which a projector must not wash out.
     tensors : mapping
         Colour of each tensor and statistic as it is written in text: readable on `panel`.
+    heads : tuple of str
+        Colours that tell the heads of a layer apart; their numbers stand beside them.
     """
 
     name: str
@@ -82,6 +84,11 @@ class Theme:
     used: str
     hatch: str
     tensors: dict[str, str]
+    heads: tuple[str, ...]
+
+    def head(self, number: int) -> QColor:
+        """Return the colour of a head; those of many heads come again."""
+        return QColor(self.heads[number % len(self.heads)])
 
     def tensor(self, name: str) -> QColor:
         """Return the colour of a tensor or statistic; a partial one has that of the whole."""
@@ -101,6 +108,7 @@ DARK = Theme(
     hbm_ground="#1D140C", hbm_line="#9A6324", sram_ground="#0D1A13", sram_line="#2E8B57",
     empty="#0D1117", used="#0D1117", hatch="#6B7683",
     tensors={**TENSOR_COLOURS, "V": "#1FBF92"},
+    heads=("#FF8A65", "#4DD0E1", "#C6D94A", "#B388FF", "#F48FB1", "#81C784", "#D7A86E", "#90A4AE"),
 )  # fmt: skip
 
 LIGHT = Theme(
@@ -115,6 +123,7 @@ LIGHT = Theme(
         "Q": "#186A9F", "K": "#8F5A00", "V": "#00704F", "O": "#A03C78", "S": "#5B3FC4",
         "P": "#1A7246", "m": "#6B6400", "l": "#2E5F99", "LSE": "#2E5F99",
     },
+    heads=("#C2410C", "#00748A", "#6B7A00", "#6D28D9", "#BE185D", "#2E7D32", "#8D5A24", "#546E7A"),
 )  # fmt: skip
 
 CONTRAST = Theme(
@@ -129,6 +138,7 @@ CONTRAST = Theme(
         "Q": "#7CCBFF", "K": "#FFB833", "V": "#2BE3AE", "O": "#FF9FD6", "S": "#D3C4FF",
         "P": "#6BE6A0", "m": "#FFE600", "l": "#B5D6FF", "LSE": "#B5D6FF",
     },
+    heads=("#FF9E80", "#6FE7F5", "#DFF25A", "#C9A8FF", "#FF9CC2", "#9BE6A0", "#F0C38A", "#B8CBD4"),
 )  # fmt: skip
 
 THEMES = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST)}

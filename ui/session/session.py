@@ -54,6 +54,8 @@ class Session(Playing):
     """The `InputError` of a scenario that cannot be used."""
     withdrawn = Signal()
     """What was refused is no longer there where it was typed."""
+    open_wanted = Signal(object)
+    """The path of a file that a panel offers; the window asks about unsaved changes first."""
     file_changed = Signal()
     """The scenario's file, or whether it differs from what is saved."""
     fell_back = Signal(str)

@@ -213,6 +213,7 @@ class MainWindow(LessonWindow):
         self.presenter.toggled.connect(self.actions_by_name["present"].setChecked)
         session.settings_changed.connect(self._show_pace)
         session.file_changed.connect(self._show_title)
+        session.open_wanted.connect(self.files.open_by_hand)
         self.sound.failed.connect(self._show_silence)
         self.lessons.player.step_changed.connect(self._show_title)
         session.working.connect(self._show_working)

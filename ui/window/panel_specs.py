@@ -19,6 +19,8 @@ from ui.panels.exactness.panel import ExactnessPanel
 from ui.panels.formula.panel import FormulaPanel, make_formula_model
 from ui.panels.heads.panel import HeadsPanel
 from ui.panels.inspector.panel import InspectorPanel
+from ui.panels.layer.model import layer_model
+from ui.panels.layer.panel import LayerPanel
 from ui.panels.memory.panel import MemoryPanel
 from ui.panels.roofline.panel import RooflinePanel, roofline_model
 from ui.panels.scenario.panel import ScenarioPanel
@@ -164,5 +166,11 @@ PANELS = (
         "sqrt_d", "Why √d", "D",
         "Random queries and keys: what dividing by √d does (Vaswani et al. 2017, section 3.2.1).",
         SqrtDPanel, nothing,
+    ),
+    PanelSpec(
+        "layer", "Layer", "L",
+        "From X through Q, K, V and the tiles to Y, and what each head gives "
+        "(Vaswani et al. 2017, section 3.2.2).",
+        LayerPanel, layer_model, _LARGE,
     ),
 )  # fmt: skip

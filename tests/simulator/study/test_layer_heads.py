@@ -1,5 +1,6 @@
 """The matrices of a head give its scores and its share of Y; what more heads cost is counted."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from simulator.base.assets import SCENARIOS
 from simulator.problem.layer import Layer
 from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.run.trace import simulate
-from simulator.study.layer_heads import head_counts, head_matrices
+from simulator.run.whole_layer import compute_layer
+from simulator.study.layer_heads import head_counts, head_matrices, row_shares
 
 
 def layer_of(path: Path, seed: int = 0, same: bool = False) -> Layer:
@@ -39,6 +41,33 @@ def test_scores_and_shares_follow_from_the_matrices_of_a_head(tmp_path: Path, he
     o = np.zeros((4, 6, 2), dtype=np.float32)
     o[head] = weights @ v[head // 2]
     np.testing.assert_allclose(weights @ x @ found.writes, layer.shares(o)[head], atol=1e-4)
+
+
+@given(st.integers(0, 10**6))
+def test_pieces_of_a_stack_are_what_heads_give_and_end_at_y(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    path = tmp_path_factory.mktemp("layer") / "a.safetensors"
+    layer_of(path, seed)
+    tables = {"attention": {"heads": 4}, "input": {"source": "layer", "path": str(path)}}
+    run = compute_layer(simulate(parse_scenario(tables)))
+    for row in range(6):
+        found = row_shares(run, row)
+        size = np.abs(found.given).sum() + 1
+        np.testing.assert_allclose(found.given.sum(axis=0), found.total, atol=1e-6 * size)
+        np.testing.assert_allclose(found.total, run.arrays["y"][row], atol=1e-6 * size)
+        start, end = found.ends
+        np.testing.assert_allclose(end - start, found.given, atol=1e-12 * size)
+        np.testing.assert_allclose(
+            np.maximum(start, end).max(axis=0) + np.minimum(start, end).min(axis=0),
+            found.total, atol=1e-6 * size,
+        )  # fmt: skip
+        for column in range(5):  # no two pieces of a stack overlap
+            both = zip(start[:, column], end[:, column], strict=True)
+            pieces = sorted(sorted(pair) for pair in both)
+            assert all(b[0] >= a[1] - 1e-12 for a, b in pairwise(pieces))
+        assert found.along.sum() == pytest.approx(1, abs=1e-5)
+        assert found.size == pytest.approx(np.sqrt((found.given**2).sum(axis=1)))
 
 
 def test_asymmetry_is_0_for_equal_weights_and_2_for_a_turn(tmp_path: Path) -> None:

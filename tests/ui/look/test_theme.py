@@ -61,3 +61,15 @@ def test_colours_that_stand_side_by_side_differ(theme: Theme) -> None:
         apart = [abs(a - b) for a, b in zip(QColor(one).getRgb(), QColor(other).getRgb(),
                                            strict=True)]  # fmt: skip
         assert sum(apart) >= 60, (one, other)
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_heads_are_seen_and_differ_from_each_other(theme: Theme) -> None:
+    assert len(set(theme.heads)) == 8
+    for one in theme.heads:
+        assert contrast(one, theme.panel) >= SEEN, one
+    for one, other in combinations(theme.heads, 2):
+        apart = [abs(a - b) for a, b in zip(QColor(one).getRgb(), QColor(other).getRgb(),
+                                           strict=True)]  # fmt: skip
+        assert sum(apart) >= 60, (one, other)
+    assert theme.head(8) == theme.head(0) == QColor(theme.heads[0])

@@ -1,0 +1,222 @@
+"""Matrices in small boxes: heat maps, their numbers where there is room, and slices of heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QLineF, QRectF
+from PySide6.QtGui import QColor, QFont, QPainter, QPen
+
+from simulator.base.dtypes import F32
+from ui.look.draw import CENTRE, draw_text, hairline, outline, text_width
+from ui.look.heat import (
+    KEPT,
+    U32,
+    Sheet,
+    colour_map,
+    heat_image,
+    indices,
+    inks,
+    prefers_white,
+    signed_limit,
+)
+from ui.look.theme import LABEL, Style
+from ui.panels.layer.words import cell_words
+
+MOST_NUMBERS = 144
+"""Numbers of a matrix up to which they are written into their cells."""
+_FEW = 64
+"""Numbers up to which the largest one sets the scale of colours."""
+_LEAST = 7.5
+"""Pixels of the smallest digits."""
+
+
+def limit_of(values: F32) -> float:
+    """Return the magnitude at which the colours of a matrix end."""
+    if values.size <= _FEW:
+        return float(np.abs(values).max(initial=0)) or 1.0
+    return KEPT.get(values, "layer limit", lambda: signed_limit(values))
+
+
+def number_font(values: F32, style: Style, box: QRectF) -> QFont | None:
+    """Return the font in which all numbers of a matrix fit their cells; None: they do not."""
+    rows, cols = values.shape
+    if values.size > MOST_NUMBERS:
+        return None
+    width, height = box.width() / cols - style.px(3), box.height() / rows
+    longest = max((cell_words(float(value)) for value in values.flat), key=len)
+    size = min(0.62 * height / style.scale, 1.6 * LABEL)
+    font = style.code_font(size)
+    wide = text_width(font, longest)
+    if wide > width:
+        size *= width / wide
+        font = style.code_font(size - 0.5)
+    fits = size * style.scale >= _LEAST and text_width(font, longest) <= width
+    return font if fits else None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is drawn of a matrix.
+
+    Attributes
+    ----------
+    rows : ndarray or None
+        (rows,) bool, those that exist; None: all.
+    cols : range or None
+        The columns that the box has; None: all.
+    limit : float or None
+        The magnitude at which colours end; None: that of its numbers.
+    font : QFont or None
+        Of its numbers; None: that in which they fit.
+    framed, kept : bool
+        Whether it has a ground and a frame; whether nothing writes to its numbers, so that their
+        picture is kept.
+    """
+
+    rows: NDArray[np.bool_] | None = None
+    cols: range | None = None
+    limit: float | None = None
+    font: QFont | None = None
+    framed: bool = True
+    kept: bool = True
+
+
+WHOLE = Part()
+
+
+def paint_matrix(
+    painter: QPainter, values: F32, colour: str, style: Style, box: QRectF, part: Part = WHOLE
+) -> None:
+    """Draw a matrix over a box.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    values : ndarray
+        (rows, columns).
+    colour : str
+        The tensor whose colours it has, from the most negative number to the most positive.
+    style : Style
+        Theme and text scale.
+    box : QRectF
+        The place of all its rows.
+    part : Part
+        What is drawn of it.
+    """
+    theme = style.theme
+    if part.framed:
+        painter.fillRect(box, QColor(theme.empty))
+    top = limit_of(values) if part.limit is None else part.limit
+    words = colour_map(theme, colour)
+
+    def make() -> Sheet:
+        return Sheet(heat_image(values, -top, top, words))
+
+    key = ("layer sheet", theme.name, colour, top)
+    sheet = KEPT.get(values, key, make) if part.kept else make()
+    count, across = values.shape
+    cols = part.cols or range(across)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    for run in runs_of(part.rows, count):
+        source = QRectF(
+            cols.start / across, run.start / count, len(cols) / across, len(run) / count
+        )
+        sheet.draw(painter, rows_box(box, run, count), source)
+    painter.restore()
+    if part.framed:
+        outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid, hairline(style))
+    font = part.font or number_font(values[:, cols.start : cols.stop], style, box)
+    if font is not None:
+        _paint_numbers(painter, values, words, top, font, box, part.rows, cols)
+
+
+def rows_box(box: QRectF, rows: range, count: int) -> QRectF:
+    """Return the place of some of the rows that a box has."""
+    high = box.height() / count
+    return QRectF(box.x(), box.y() + high * rows.start, box.width(), high * len(rows))
+
+
+def _paint_numbers(
+    painter: QPainter, values: F32, words: U32, top: float, font: QFont, box: QRectF,
+    rows: NDArray[np.bool_] | None, cols: range,
+) -> None:  # fmt: skip
+    dark, light = inks(words)
+    white = prefers_white(words[indices(values, -top, top)])
+    count, width = len(values), box.width() / len(cols)
+    for run in runs_of(rows, count):
+        for row in run:
+            line = rows_box(box, range(row, row + 1), count)
+            for n, col in enumerate(cols):
+                cell = QRectF(line.x() + n * width, line.y(), width, line.height())
+                ink = light if white[row, col] else dark
+                draw_text(painter, cell, cell_words(float(values[row, col])), font, ink, CENTRE)
+
+
+def runs_of(rows: NDArray[np.bool_] | None, count: int) -> Iterator[range]:
+    """Yield the runs of neighbouring rows that exist."""
+    if rows is None:
+        yield range(count)
+        return
+    found = np.flatnonzero(rows)
+    for run in np.split(found, np.flatnonzero(np.diff(found) != 1) + 1):
+        if run.size:
+            yield range(int(run[0]), int(run[-1]) + 1)
+
+
+def paint_slices(
+    painter: QPainter,
+    slices: Sequence[range],
+    style: Style,
+    box: QRectF,
+    *,
+    along_rows: bool = False,
+) -> None:
+    """Mark the slices of a matrix with bands in the colours of the heads that they serve.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    slices : sequence of range
+        The query heads of each slice.
+    style : Style
+        Theme and text scale.
+    box : QRectF
+        The matrix: bands lie above it, or at its left.
+    along_rows : bool
+        Whether slices are rows.
+    """
+    theme, thick = style.theme, band_of(style)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    heads = sum(len(each) for each in slices)
+    long = box.height() if along_rows else box.width()
+    for n, head in enumerate(head for each in slices for head in each):
+        start, stop = long * n / heads, long * (n + 1) / heads
+        if along_rows:
+            band = QRectF(box.x() - thick - 1, box.y() + start, thick - 1, stop - start)
+        else:
+            band = QRectF(box.x() + start, box.y() - thick - 1, stop - start, thick - 1)
+        painter.fillRect(band, theme.head(head))
+    lines = []
+    for n in range(1, len(slices)):
+        at = long * n / len(slices)
+        if along_rows:
+            lines.append(QLineF(box.left(), box.y() + at, box.right(), box.y() + at))
+        else:
+            lines.append(QLineF(box.x() + at, box.top(), box.x() + at, box.bottom()))
+    painter.setPen(QPen(QColor(theme.text), hairline(style)))
+    if long / max(len(slices), 1) >= style.px(5):
+        painter.drawLines(lines)
+    painter.restore()
+
+
+def band_of(style: Style) -> float:
+    """Return how thick the bands of heads are."""
+    return max(style.px(5), 4.0)

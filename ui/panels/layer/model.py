@@ -1,0 +1,167 @@
+"""What the layer panel shows, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Snapshot
+from simulator.run.trace import Trace
+from simulator.run.whole_layer import LayerRun, finished_rows, known_layer
+from simulator.study.compare import Position
+from ui.look.formula import typeset
+from ui.panels.layer.words import LATEX
+
+Bools = NDArray[np.bool_]
+
+PROJECTED = ("q", "k", "v")
+"""What X is turned into, from top to bottom."""
+WEIGHTS = {"q": "wq", "k": "wk", "v": "wv", "y": "wo"}
+"""The weight of each stage that has one."""
+COLOURS = {
+    "wq": "Q", "q": "Q", "wk": "K", "k": "K", "wv": "V", "v": "V", "wo": "O", "o": "O",
+    "concat": "O", "m": "m", "l": "l", "lse": "LSE",
+}  # fmt: skip
+"""Whose colour a matrix has; X and Y have that of text."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerModel:
+    """A layer at a cursor.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        The cursor.
+    run : LayerRun or None
+        The layer; None if there is none, or it has not been computed.
+    finished : ndarray
+        (H, N) bool, rows of O that are in HBM for good; query heads one by one.
+    head, row : int
+        The query head and its row that the board explains.
+    """
+
+    snapshot: Snapshot
+    run: LayerRun | None
+    finished: Bools
+    head: int
+    row: int
+
+    @property
+    def whole(self) -> Bools:
+        """Which rows all heads have done, (N,)."""
+        return np.asarray(self.finished.all(axis=0))
+
+    @property
+    def position(self) -> Position:
+        """Where the run is, for its miniature."""
+        now = self.snapshot
+        done = now.cursor.visit + (now.cursor.op == len(now.ops) - 1)
+        return Position(
+            algorithm=now.program.workload.algorithm, visits=done, visit=now.visit,
+            counters=now.counters, time=now.time, on_chip=0, finished=done == len(now.program),
+        )  # fmt: skip
+
+    def row_name(self, row: int) -> str:
+        """Return a row in words: ``row 8 “it”``."""
+        token = self.snapshot.program.workload.query_token(row)
+        return f"row {row} “{token}”" if token else f"row {row}"
+
+
+def layer_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> LayerModel:
+    """Return the layer of a run at a cursor, computed now if that is quick."""
+    run = known_layer(trace)
+    if run is not None:
+        typeset(LATEX)
+    head, row = trace.workload.single(snapshot.visit.head, report.row)
+    return LayerModel(snapshot, run, finished_rows(snapshot), head, row)
+
+
+def matrix(run: LayerRun, name: str) -> F32:
+    """Return a tensor of a layer as the flow shows it: heads side by side."""
+    flat = {**run.flat, "o": run.flat["concat"]}
+    found: F32 = {"x": run.layer.x, **run.layer.weights, **run.arrays, **flat}[name]
+    return found
+
+
+def heads_of(run: LayerRun, name: str) -> tuple[range, ...]:
+    """Return which query heads each slice of a tensor serves, slice by slice; none of X and Y."""
+    each = run.heads // run.shapes[name][0] if name in PROJECTED else 1
+    if name in WEIGHTS.values():
+        made = {weight: stage for stage, weight in WEIGHTS.items()}[name]
+        return heads_of(run, made) if made in PROJECTED else heads_of(run, "concat")
+    if name in ("x", "y"):
+        return ()
+    return tuple(range(head, head + each) for head in range(0, run.heads, each))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowState:
+    """The flow at a share of an op.
+
+    Attributes
+    ----------
+    model : LayerModel
+        The state after the op.
+    arriving : ndarray or None
+        (H, N) bool, rows that the op finishes while its motion is shown.
+    share : float
+        How much of it has been done, 0 to 1.
+    selected : str or None
+        The stage that was asked for.
+    """
+
+    model: LayerModel
+    arriving: Bools | None = None
+    share: float = 1.0
+    selected: str | None = None
+
+    @property
+    def moving(self) -> Bools | None:
+        """Rows that are on their way now."""
+        some = self.arriving is not None and self.share < 1 and bool(self.arriving.any())
+        return self.arriving if some else None
+
+    @property
+    def landed(self) -> Bools:
+        """Rows that lie in the concat, (H, N)."""
+        moving = self.moving
+        return self.model.finished if moving is None else self.model.finished & ~moving
+
+    @property
+    def mixing(self) -> Bools | None:
+        """Rows of Y that are being made of what arrives, (N,); None if there are none."""
+        moving = self.moving
+        if moving is None:
+            return None
+        rows = np.asarray(self.model.whole & moving.any(axis=0))
+        return rows if rows.any() else None
+
+    @property
+    def slid(self) -> float:
+        """How far heads have come on their way into the concat, 0 to 1; then W_O mixes them."""
+        if self.mixing is None:
+            return self.share
+        return min(2 * self.share, 1.0)
+
+    @property
+    def mixed(self) -> int:
+        """How many heads W_O has added to the rows of Y that are being made."""
+        heads = len(self.model.finished)
+        return int(max(2 * self.share - 1, 0.0) * heads)
+
+    @property
+    def at_work(self) -> str:
+        """The stage that is at work: the tiles, unless rows leave them or all have left."""
+        if self.moving is not None:
+            return "y" if self.mixing is not None and self.slid >= 1 else "concat"
+        return "y" if self.model.finished.all() else "o"
+
+    @property
+    def shown(self) -> str:
+        """The stage that is explained: the one that was asked for, or the one at work."""
+        return self.selected or self.at_work

@@ -1,0 +1,391 @@
+"""The dock that shows the whole layer around the tiles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QSlider, QToolTip
+
+from simulator.base.assets import SCENARIOS
+from simulator.lesson.tables import ChooseTable
+from simulator.problem.scenario import with_values
+from simulator.program.playback import moved
+from simulator.run.trace import Trace
+from simulator.run.whole_layer import LayerRun, compute_layer, finished_rows
+from ui.look.draw import draw_text, text_width, wrapped
+from ui.look.theme import Style
+from ui.look.units import exact_text
+from ui.panels.base import Panel
+from ui.panels.layer.circuits import (
+    MOST_WIDE,
+    CircuitState,
+    circuit_layout,
+    circuit_state,
+    circuit_words,
+    paint_circuit,
+)
+from ui.panels.layer.counts import CountState, count_state, count_words, paint_counts
+from ui.panels.layer.flow import paint_flow
+from ui.panels.layer.model import FlowState, LayerModel, matrix
+from ui.panels.layer.places import flow_layout
+from ui.panels.layer.row import RowState, paint_row, row_layout, row_state, row_words
+from ui.panels.layer.words import PLAIN, stage_words
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.session.session import Session
+from ui.session.view import View
+from ui.widgets.choice_bar import Button, Choice, Option, PlotBar, bar_sheet
+from ui.widgets.sheet import set_sheet
+
+CHOICE = Choice("layer", (
+    Option("flow", "Flow", "Flow",
+           "From X to Y: shapes, slices of heads, and the stage at work. Click a stage, or ↑ ↓."),
+    Option("row", "One row of Y", "Row", "What each head gives to one row of Y; ↑ ↓ choose it."),
+    Option("head", "One head", "Head",
+           "W_Q W_Kᵀ and W_V W_O of a head, and how far the first is from symmetric; ↑ ↓."),
+    Option("heads", "How many heads", "Heads",
+           "What stays and what multiplies when more heads divide the same width."),
+))  # fmt: skip
+DEMO = SCENARIOS / "layer.toml"
+NO_LAYER = (
+    "This run begins at Q, K and V: it has no X and no weights, so there is no layer around it."
+)
+_TASK = "the whole layer"
+
+
+@guarded
+class LayerPanel(Panel[LayerModel]):
+    """The whole layer: its flow, one row of Y, one head, or how many heads there might be.
+
+    Parameters
+    ----------
+    session : Session
+        Whose run it shows.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("layer_panel", "Layer", QSize(320, 150))
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self._session = session
+        self.shown = "flow"
+        """Which of the options of `CHOICE`."""
+        self.model: LayerModel | None = None
+        self.stage: str | None = None
+        """The stage that was asked for."""
+        self.row: int | None = None
+        self.head: int | None = None
+        """The row and the head that were chosen here; None: those of the run."""
+        self._flow: FlowState | None = None
+        self._circuit: CircuitState | None = None
+        self._asked: Trace | None = None
+        self._bar = PlotBar((CHOICE,))
+        self._bar.fit_button.hide()
+        self._bar.show_chosen("layer", self.shown)
+        self._bar.chosen.connect(self.choose)
+        self.slider = QSlider(Qt.Orientation.Horizontal, self)
+        self.slider.setObjectName("layer_heads")
+        self.slider.setAccessibleName("Heads that divide the width")
+        self.slider.setPageStep(1)
+        self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
+        self.slider.valueChanged.connect(self._slid)
+        self.button = Button(self)
+        self.button.setObjectName("layer_button")
+        self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.button.clicked.connect(self._press)
+        self._show_controls()
+
+    # --- what it shows --------------------------------------------------------------------
+
+    @property
+    def title_bar(self) -> PlotBar:
+        return self._bar
+
+    @property
+    def run(self) -> LayerRun | None:
+        """The layer that is shown."""
+        return None if self.model is None else self.model.run
+
+    @property
+    def counts(self) -> CountState | None:
+        """The number of heads that is supposed."""
+        return None if self.run is None else count_state(self.run, self.slider.value())
+
+    @property
+    def row_now(self) -> RowState | None:
+        """The row of Y that is shown."""
+        model = self.model
+        if model is None or model.run is None:
+            return None
+        return row_state(model, model.row if self.row is None else self.row)
+
+    @property
+    def circuit(self) -> CircuitState | None:
+        """The matrices of the head that is shown; None if they are too large."""
+        model, run = self.model, self.run
+        if model is None or run is None or run.shapes["x"][1] > MOST_WIDE:
+            return None
+        head = model.head if self.head is None else self.head
+        known = self._circuit
+        if known is None or known.run is not run or known.head != head:
+            known = self._circuit = circuit_state(run, head)
+        return known
+
+    @property
+    def flow(self) -> FlowState | None:
+        """The flow as it is shown now."""
+        return self._flow
+
+    def choose(self, name: str, value: str) -> None:
+        """Show the layer in another way."""
+        self._bar.show_chosen(name, value)
+        self.shown = value
+        self._changed()
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show it as a lesson has chosen."""
+        self.stage = self.row = self.head = None
+        self.choose("layer", choices.layer or "flow")
+
+    def show_view(self, view: View, model: LayerModel) -> None:
+        before, run = self.run, model.run
+        self.model = model
+        arriving = None
+        if view.before is not None and run is not None:
+            arriving = model.finished & ~finished_rows(view.before)
+        share = 1.0 if arriving is None else 0.0
+        if run is not before:
+            self.row = self.head = self.stage = None
+        self._flow = None if run is None else FlowState(model, arriving, share, self.stage)
+        if run is not None and run is not before:
+            state = count_state(run)
+            blocked = self.slider.blockSignals(True)
+            self.slider.setRange(0, len(state.counts) - 1)
+            self.slider.setValue(state.at)
+            self.slider.blockSignals(blocked)
+        if run is None:
+            self._compute()
+        self._changed()
+
+    def show_share(self, share: float) -> None:
+        if self._flow is not None and self._flow.arriving is not None:
+            self._flow = replace(self._flow, share=moved(share))
+            if self.shown == "flow" and self._flow.arriving is not None:
+                self.update()
+
+    def _compute(self) -> None:
+        """Run a layer that takes long beside the window, once for each run."""
+        trace = self._session.trace
+        if trace is None or trace.whole_layer is None or trace is self._asked:
+            return
+        self._asked = trace
+
+        def done(run: LayerRun) -> None:
+            self._session.go(self._session.cursor)
+
+        self._session.tasks.start(
+            _TASK, "running the whole layer", lambda report: compute_layer(trace, report), done
+        )
+
+    # --- without a layer ------------------------------------------------------------------
+
+    def _why(self) -> tuple[str, str]:
+        """Return why there is no layer to be seen, and what the button offers."""
+        trace = self._session.trace
+        if trace is None or trace.inputs.layer is None:
+            return NO_LAYER, "Open the demo of a whole layer"
+        if trace.whole_layer is None:
+            picked, count = trace.workload.picked, trace.workload.input_heads[0]
+            heads = f"head{'s' * (len(picked) > 1)} {', '.join(map(str, picked))} of {count}"
+            return f"Only {heads} run, and Y needs all of them.", "Run all heads"
+        return "The whole layer is being run beside the window.", "Run it again"
+
+    def _press(self) -> None:
+        trace, scenario = self._session.trace, self._session.scenario
+        if trace is None or scenario is None or trace.inputs.layer is None:
+            self._session.open_wanted.emit(DEMO)
+        elif trace.whole_layer is None:
+            changed = with_values(scenario, {"input": {"head": "all"}})
+            self._session.propose(changed, "all heads")
+        else:
+            self._asked = None
+            self._compute()
+
+    # --- controls -------------------------------------------------------------------------
+
+    def set_style(self, style: Style) -> None:
+        super().set_style(style)
+        self._show_controls()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_controls()
+
+    def _changed(self) -> None:
+        if self._flow is not None:
+            self._flow = replace(self._flow, selected=self.stage)
+        self._show_controls()
+        self.setAccessibleDescription(self.words)
+        self.update()
+
+    def _show_controls(self) -> None:
+        """Place the slider and the button, where they are shown."""
+        style, run = self.style_now, self.run
+        self.slider.setVisible(run is not None and self.shown == "heads")
+        self.button.setVisible(self.model is not None and run is None)
+        font, high = style.text_font(13), round(style.px(28))
+        text = self._why()[1]
+        self.button.setText(text)
+        self.button.setAccessibleName(text)
+        self.button.setFont(font)
+        wide = round(text_width(font, text) + style.px(28))
+        lines = len(self._sentence())
+        top = round(self.place.y() + lines * style.px(22) + style.px(10))
+        left = round(self.place.x())
+        self.button.setGeometry(left, top, min(wide, self.width() - 2 * left), high)
+        self.slider.setGeometry(left, 4, self.width() - 2 * left, round(style.px(26)))
+        set_sheet(self, bar_sheet(style))
+        bar = self._bar
+        bar.setAccessibleName("What is shown of the layer")
+
+    def _sentence(self) -> list[str]:
+        return wrapped(self._why()[0], self.style_now.text_font(14), self.place.width())
+
+    def _slid(self, at: int) -> None:
+        self._changed()
+
+    @property
+    def place(self) -> QRectF:
+        """Where the picture is, inside the margins and below the slider."""
+        top = 6.0
+        if self.run is not None and self.shown == "heads":
+            top += self.style_now.px(30)
+        return QRectF(self.rect()).adjusted(8, top, -8, -6)
+
+    @property
+    def words(self) -> str:
+        """What is shown, in words."""
+        if self.run is None or self._flow is None:
+            return self._why()[0]
+        if self.shown == "row" and self.row_now is not None:
+            return row_words(self.row_now)
+        if self.shown == "head":
+            return circuit_words(self.circuit) if self.circuit else _too_wide(self.run)
+        if self.shown == "heads" and self.counts is not None:
+            return count_words(self.counts)
+        return stage_words(self.run, self._flow.shown)
+
+    # --- painting -------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            self.clear(painter)
+            if self.model is None:
+                return
+            if self.run is None or self._flow is None:
+                self._paint_sentence(painter, self._sentence())
+                return
+            style, place = self.style_now, self.place
+            if self.shown == "row" and self.row_now is not None:
+                paint_row(painter, self.row_now, style, place)
+            elif self.shown == "head":
+                if self.circuit is None:
+                    self._paint_sentence(painter, [_too_wide(self.run)])
+                else:
+                    paint_circuit(painter, self.circuit, style, place)
+            elif self.shown == "heads" and self.counts is not None:
+                paint_counts(painter, self.counts, style, place)
+            else:
+                paint_flow(painter, self._flow, style, place)
+
+    def _paint_sentence(self, painter: QPainter, lines: list[str]) -> None:
+        style, place, line = self.style_now, self.place, self.style_now.px(22)
+        for n, text in enumerate(lines):
+            box = QRectF(place.x(), place.y() + n * line, place.width(), line)
+            draw_text(painter, box, text, style.text_font(14), style.theme.text)
+
+    # --- pointer and keys -----------------------------------------------------------------
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton and self.run is not None:
+            self._point(self.run, event.position())
+
+    def _point(self, run: LayerRun, at: QPointF) -> None:
+        """Choose what is at a place: a stage, a row or a head; a stage again: none."""
+        style, place = self.style_now, self.place
+        if self.shown == "flow":
+            stage = flow_layout(run, style, place).stage_at(at)
+            self.stage = None if stage == self.stage else stage
+        elif self.shown == "row":
+            row = row_layout(run, style, place).row_at(at, run.shapes["y"][0])
+            self.row = self.row if row is None else row
+        elif self.shown == "head":
+            head = circuit_layout(run, style, place).head_at(at)
+            self.head = self.head if head is None else head
+        self._changed()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
+        if step is None or self.run is None or self._flow is None:
+            super().keyPressEvent(event)
+            return
+        self._step(self.run, self._flow, step)
+
+    def _step(self, run: LayerRun, flow: FlowState, step: int) -> None:
+        """Choose the next stage, row, head or number of heads."""
+        if self.shown == "flow":
+            names = [stage.name for stage in run.stages]
+            self.stage = names[(names.index(flow.shown) + step) % len(names)]
+        elif self.shown == "row" and self.row_now is not None:
+            self.row = min(max(self.row_now.row + step, 0), run.shapes["y"][0] - 1)
+        elif self.shown == "head" and self.circuit is not None:
+            self.head = (self.circuit.head + step) % run.heads
+        elif self.shown == "heads":
+            self.slider.setValue(self.slider.value() + step)
+        self._changed()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            tip = "" if self.run is None else self.reading(self.run, QPointF(event.pos()))
+            QToolTip.showText(event.globalPos(), tip, self)
+            return True
+        return super().event(event)
+
+    def reading(self, run: LayerRun, at: QPointF) -> str:
+        """Return the number at a place in words; empty if there is none."""
+        style, place = self.style_now, self.place
+        if self.shown == "flow":
+            found = flow_layout(run, style, place).cell_at(run, at)
+            if found is None:
+                return ""
+            name, row, col = found
+            return f"{PLAIN[name]}[{row}, {col}] = {exact_text(matrix(run, name)[row, col])}"
+        if self.shown == "row" and self.row_now is not None:
+            dim = row_layout(run, style, place).dim_at(at)
+            if dim is None:
+                return ""
+            given = [f"head {head}: {exact_text(self.row_now.shares.given[head, dim])}"
+                     for head in self.row_now.done]  # fmt: skip
+            return "\n".join([f"dimension {dim}", *given])
+        if self.shown == "head" and self.circuit is not None:
+            cell = circuit_layout(run, style, place).cell_at(at, run.shapes["x"][1])
+            if cell is not None:
+                which, row, col = cell
+                name = ("A", "A − Aᵀ", "W_V W_O")[which]
+                value = self.circuit.matrices[which][row, col]
+                return f"{name}[{row}, {col}] = {exact_text(float(value))}"
+        return ""
+
+
+def _too_wide(run: LayerRun) -> str:
+    wide = run.shapes["x"][1]
+    return f"D = {wide}: matrices of D × D are made up to D = {MOST_WIDE}."

@@ -1,0 +1,105 @@
+"""The words and formulas of a layer: its tensors, its stages, what they cost."""
+
+from __future__ import annotations
+
+from simulator.run.whole_layer import LayerRun
+from ui.look.units import bytes_text, count_text, number_text
+
+NAMES = {
+    "x": "X", "wq": "W_Q", "wk": "W_K", "wv": "W_V", "q": "Q", "k": "K", "v": "V", "o": "O_h",
+    "concat": "O", "wo": "W_O", "y": "Y", "bq": "b_Q", "bk": "b_K", "bv": "b_V", "bo": "b_O",
+    "m": "m", "l": r"\ell", "lse": r"\mathrm{LSE}",
+}  # fmt: skip
+"""How tensors are typeset."""
+PLAIN = {**NAMES, "o": "O of each head", "concat": "concat", "l": "ℓ", "lse": "LSE"}
+"""How they are called in a line of text."""
+MOST_TERMS = 8
+"""Terms of a sum that is written out."""
+TITLES = {
+    "q": "queries: X times W_Q, cut into heads",
+    "k": "keys: X times W_K, cut into heads",
+    "v": "values: X times W_V, cut into heads",
+    "o": "attention of each head, tile by tile",
+    "concat": "the heads side by side",
+    "y": "W_O mixes the heads",
+}
+"""What a stage does."""
+_PRODUCT = {"q": ("Q", "Q"), "k": ("K", "K"), "v": ("V", "V")}
+_TILES = r"O_h = \mathrm{softmax}(Q_h K_h^T / \sqrt{d}) \, V_h"
+_CONCAT = r"O = \mathrm{concat}(O_1, \dots, O_h)"
+
+
+def formula_of(run: LayerRun, stage: str) -> str:
+    """Return what a stage computes, to be typeset."""
+    bias = NAMES[biases[0]] if (biases := biases_of(run, stage)) else ""
+    added = f" + {bias}" if bias else ""
+    if stage in _PRODUCT:
+        return f"{NAMES[stage]} = X W_{NAMES[stage]}{added}"
+    return {"o": _TILES, "concat": _CONCAT}.get(stage, f"Y = O W_O{added}")
+
+
+LATEX = tuple(
+    [*NAMES.values(), _TILES, _CONCAT]
+    + [f"{n} = X W_{n}{b}" for n in "QKV" for b in ("", f" + b_{n}")]
+    + [f"Y = O W_O{b}" for b in ("", " + b_O")]
+)
+"""All that is typeset, ahead of painting."""
+
+
+def biases_of(run: LayerRun, stage: str) -> list[str]:
+    """Return which of the tensors that a stage takes are biases."""
+    return [name for name in run.stage(stage).takes if len(run.shapes[name]) == 1]
+
+
+def shape_text(run: LayerRun, name: str) -> str:
+    """Return a tensor's shape as it is drawn: ``3×4``; of two heads ``2 · 3×4``."""
+    shape = run.shapes[name]
+    rows = "×".join(map(count_text, shape[-2:]))
+    return f"{count_text(shape[0])} · {rows}" if len(shape) == 3 and shape[0] > 1 else rows
+
+
+def cell_words(value: float) -> str:
+    """Return a number with at most three decimals and no 0 at its end: ``0.458``, ``0.5``."""
+    text = number_text(value, 3)
+    if "." in text and "e" not in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "−0" else text
+
+
+def error_text(error: float) -> str:
+    """Return a difference from float64."""
+    return "exact" if error == 0 else number_text(error)
+
+
+def sum_text(run: LayerRun, stage: str, row: int) -> str:
+    """Return how a stage makes the first number of a row, if it is a sum of few terms; else ""."""
+    one = run.stage(stage)
+    weights = run.layer.weights
+    weight = next((name for name in one.takes if name in weights), None)
+    if weight is None or len(weights[weight]) > MOST_TERMS:
+        return ""
+    left = run.layer.x if one.takes[0] == "x" else run.flat[one.takes[0]]
+    terms = [f"{cell_words(float(a))}·{cell_words(float(b))}"
+             for a, b in zip(left[row], weights[weight][:, 0], strict=True)]  # fmt: skip
+    terms += [cell_words(float(weights[bias][0])) for bias in biases_of(run, stage)]
+    made = (run.flat.get(stage, run.arrays[stage]))[row, 0]
+    return f"{PLAIN[stage]}[{row}, 0] = {' + '.join(terms)} = {cell_words(float(made))}"
+
+
+def facts(run: LayerRun, stage: str) -> list[str]:
+    """Return shapes, costs and error of a stage, most important first."""
+    one = run.stage(stage)
+    taken = ", ".join(f"{PLAIN[name]} {shape_text(run, name)}" for name in one.takes)
+    out = [f"{taken} → {PLAIN[stage]} {shape_text(run, stage)}"]
+    out.append(f"{count_text(one.flops)} FLOPs" if one.flops else "no FLOPs: only places change")
+    if one.bytes is not None:
+        out.append(f"{bytes_text(one.bytes)} requested of HBM")
+    out.append(f"off float64 by {error_text(one.error)}" if one.error else "exact in float64")
+    if stage == run.stages[-1].name:
+        out.append(f"from X on by {error_text(run.error)}")
+    return [*out, one.cites]
+
+
+def stage_words(run: LayerRun, stage: str) -> str:
+    """Return a stage in words, for screen readers."""
+    return f"{TITLES[stage]}. {'. '.join(facts(run, stage))}"

@@ -29,7 +29,7 @@ from ui.panels.layer.model import COLOURS, FlowState, LayerModel, heads_of, laye
 from ui.panels.layer.panel import NO_LAYER, LayerPanel
 from ui.panels.layer.places import TILES, flow_layout
 from ui.panels.layer.row import paint_row, piece_box, row_layout, row_state, scale_of
-from ui.panels.layer.words import cell_words, facts
+from ui.panels.layer.words import LATEX, cell_words, facts, formula_of
 from ui.window.main_window import MainWindow
 
 CASE = Path(__file__).parents[2] / "conformance" / "layer-essay.expected.npz"
@@ -224,6 +224,31 @@ def test_a_stage_writes_out_a_sum_of_few_terms(qapp: Any, traces: dict[str, Trac
     large = layer_of(traces["many heads"])
     found = detail_layout(large, "q", 2, lay.style, lay.detail)
     assert not any("·0" in word.text for word in found.words)
+
+
+def test_a_scale_of_its_own_stands_in_the_formula(traces: dict[str, Trace]) -> None:
+    run = layer_of(traces["demo"])
+    assert formula_of(run, "o") == formula_of(run, "o", 0.5)
+    assert "sqrt{d}" in formula_of(run, "o", 0.5)
+    assert "sqrt{d}" not in formula_of(run, "o", 0.25)
+    assert {formula_of(run, stage.name, 0.25) for stage in run.stages} <= set(LATEX)
+    biased = layer_of(traces["many heads"])
+    assert formula_of(biased, "y") == "Y = O W_O + b_O"
+    assert {formula_of(biased, stage.name) for stage in biased.stages} <= set(LATEX)
+
+
+def test_numbers_are_written_into_all_matrices_or_into_none(
+    qapp: Any, traces: dict[str, Trace]
+) -> None:
+    style = Style(THEMES["dark"])
+    run = layer_of(traces["demo"])
+    assert flow_layout(run, style, QRectF(0, 0, 1264, 538)).written
+    small = flow_layout(run, style, QRectF(0, 0, 640, 320))
+    some = [number_font(matrix(run, name), small.style, box)
+            for name, box in small.boxes.items() if name != TILES]  # fmt: skip
+    assert not small.written
+    assert not all(some)
+    assert not flow_layout(layer_of(traces["shared"]), style, QRectF(0, 0, 3000, 2000)).written
 
 
 def test_slices_say_which_heads_they_serve(traces: dict[str, Trace]) -> None:

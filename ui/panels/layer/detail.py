@@ -53,14 +53,24 @@ class Detail:
     tables: tuple[tuple[str, F32, QRectF], ...]
 
 
-def detail_layout(run: LayerRun, stage: str, row: int, style: Style, rect: QRectF) -> Detail:
-    """Return what is said of a stage, and of a row that it makes, and where."""
+def detail_layout(
+    run: LayerRun,
+    stage: str,
+    row: int,
+    style: Style,
+    rect: QRectF,
+    scale: float | None = None,
+) -> Detail:
+    """Return what is said of a stage, and of a row that it makes, and where.
+
+    `scale` is that of scores, 1 / √d unless said.
+    """
     theme, px, line = style.theme, style.px, style.px(_LINE)
     tables = _tables(run, stage, style, rect)
     right = tables[0][2].left() - px(24) if tables else rect.right()
     room = right - rect.x()
     title, text = style.text_font(13, bold=True), style.text_font(12)
-    latex = formula_of(run, stage)
+    latex = formula_of(run, stage, scale)
     made = formula(latex, px(16))
     wide = min(made.width + px(24), room)
     words = [
@@ -119,7 +129,8 @@ def paint_detail(painter: QPainter, state: FlowState, style: Style, rect: QRectF
     """Draw what is said of a stage."""
     theme, px, run = style.theme, style.px, state.model.run
     assert run is not None
-    lay = detail_layout(run, state.shown, state.model.row, style, rect)
+    scale = state.model.snapshot.program.workload.scoring.factor
+    lay = detail_layout(run, state.shown, state.model.row, style, rect, scale)
     made = formula(lay.latex, px(16))
     baseline = lay.formula.y() + px(4) + max(made.ascent, px(13))
     made.draw(painter, lay.formula.x(), baseline, QColor(theme.text))

@@ -57,17 +57,18 @@ def paint_flow(painter: QPainter, state: FlowState, style: Style, rect: QRectF) 
     for name, box in lay.names.items():
         _paint_name(painter, run, style, name, box)
     for name in _STILL:
-        paint_matrix(painter, matrix(run, name), COLOURS.get(name, name), style, lay.boxes[name])
+        values, colour = matrix(run, name), COLOURS.get(name, name)
+        part = Part(written=lay.written)
+        paint_matrix(painter, values, colour, style, lay.boxes[name], part)
     _paint_tiles(painter, state, style, lay)
     _paint_heads(painter, state, run, style, lay)
-    _paint_y(painter, state, run, style, lay.boxes["y"])
+    _paint_y(painter, state, run, style, lay)
     for name in (*_STILL, "concat"):
         paint_slices(painter, slices_of(run, name), style, lay.boxes[name], along_rows=name == "wo")
     for head, slot in enumerate(lay.slots):
         paint_slices(painter, (range(head, head + 1),), style, slot)
     _paint_moving(painter, state, run, style, lay)
-    if not lay.detail.isNull():
-        paint_detail(painter, state, style, lay.detail)
+    paint_detail(painter, state, style, lay.detail)
 
 
 def _paint_cards(painter: QPainter, state: FlowState, style: Style, lay: FlowLayout) -> None:
@@ -164,9 +165,17 @@ def _paint_heads(
         painter.fillRect(place, QColor(theme.empty))
         outline(painter, place.adjusted(-1, -1, 1, 1), theme.grid)
     for head, place in enumerate(lay.slots):
-        part = Part(state.model.finished[head], _columns(run, head), font=font, framed=False)
+        part = Part(
+            state.model.finished[head],
+            _columns(run, head),
+            font=font,
+            framed=False,
+            written=lay.written,
+        )
         paint_matrix(painter, values, colour, style, place, part)
-        landed = Part(state.landed[head], _columns(run, head), font=font, framed=False)
+        landed = Part(
+            state.landed[head], _columns(run, head), font=font, framed=False, written=lay.written
+        )
         paint_matrix(painter, values, colour, style, head_box(run, box, head), landed)
 
 
@@ -188,7 +197,7 @@ def _paint_moving(
     font = number_font(values, style, QRectF(0, 0, slot.width() * run.heads, slot.height()))
     for head in np.flatnonzero(moving.any(axis=1)).tolist():
         place = between(lay.slots[head], head_box(run, lay.boxes["concat"], head), state.slid)
-        part = Part(moving[head], _columns(run, head), font=font, framed=False)
+        part = Part(moving[head], _columns(run, head), font=font, framed=False, written=lay.written)
         paint_matrix(painter, values, colour, style, place, part)
         for rows in runs_of(moving[head], len(values)):
             around = rows_box(place, rows, len(values)).adjusted(-2, -2, 2, 2)
@@ -212,11 +221,13 @@ def mixed_rows(run: LayerRun, rows: Bools, heads: int) -> F32:
     return np.asarray(some + run.bias, dtype=np.float32)
 
 
-def _paint_y(painter: QPainter, state: FlowState, run: LayerRun, style: Style, box: QRectF) -> None:
+def _paint_y(
+    painter: QPainter, state: FlowState, run: LayerRun, style: Style, lay: FlowLayout
+) -> None:
     """Draw the rows of Y that all heads have given to, and those that are being added up."""
-    y, mixing = matrix(run, "y"), state.mixing
+    y, mixing, box = matrix(run, "y"), state.mixing, lay.boxes["y"]
     whole = state.model.whole if mixing is None else state.model.whole & ~mixing
-    paint_matrix(painter, y, "y", style, box, Part(whole))
+    paint_matrix(painter, y, "y", style, box, Part(whole, written=lay.written))
     if mixing is None or not state.mixed:
         return
     top, font = limit_of(y), number_font(y, style, box)
@@ -225,6 +236,5 @@ def _paint_y(painter: QPainter, state: FlowState, run: LayerRun, style: Style, b
         some[rows.start : rows.stop] = True
         values = mixed_rows(run, some, state.mixed)
         place = rows_box(box, rows, len(y))
-        paint_matrix(
-            painter, values, "y", style, place, Part(limit=top, font=font, framed=False, kept=False)
-        )
+        part = Part(limit=top, font=font, framed=False, kept=False, written=lay.written)
+        paint_matrix(painter, values, "y", style, place, part)

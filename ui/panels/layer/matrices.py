@@ -30,7 +30,7 @@ MOST_NUMBERS = 144
 """Numbers of a matrix up to which they are written into their cells."""
 _FEW = 64
 """Numbers up to which the largest one sets the scale of colours."""
-_LEAST = 7.5
+_LEAST = 8.5
 """Pixels of the smallest digits."""
 
 
@@ -72,9 +72,9 @@ class Part:
         The magnitude at which colours end; None: that of its numbers.
     font : QFont or None
         Of its numbers; None: that in which they fit.
-    framed, kept : bool
+    framed, kept, written : bool
         Whether it has a ground and a frame; whether nothing writes to its numbers, so that their
-        picture is kept.
+        picture is kept; whether they are written into their cells where they fit.
     """
 
     rows: NDArray[np.bool_] | None = None
@@ -83,6 +83,7 @@ class Part:
     font: QFont | None = None
     framed: bool = True
     kept: bool = True
+    written: bool = True
 
 
 WHOLE = Part()
@@ -132,7 +133,7 @@ def paint_matrix(
     if part.framed:
         outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid, hairline(style))
     font = part.font or number_font(values[:, cols.start : cols.stop], style, box)
-    if font is not None:
+    if font is not None and part.written:
         _paint_numbers(painter, values, words, top, font, box, part.rows, cols)
 
 

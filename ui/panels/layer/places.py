@@ -10,7 +10,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
 from simulator.run.whole_layer import LayerRun
 from ui.look.names import fitting
 from ui.look.theme import Style
-from ui.panels.layer.matrices import band_of
+from ui.panels.layer.matrices import band_of, number_font
 from ui.panels.layer.model import PROJECTED, WEIGHTS, heads_of, matrix
 
 MIN_SIZE = QSizeF(760, 320)
@@ -42,7 +42,9 @@ class FlowLayout:
     arrows : tuple of QLineF
         Which way numbers go.
     detail : QRectF
-        Of what is said of a stage; null if there is no space.
+        Of what is said of a stage.
+    written : bool
+        Whether the numbers of all matrices can be read in their cells: else none is written.
     """
 
     style: Style
@@ -52,6 +54,7 @@ class FlowLayout:
     cards: dict[str, tuple[QRectF, ...]]
     arrows: tuple[QLineF, ...]
     detail: QRectF
+    written: bool
 
     def stage_at(self, point: QPointF) -> str | None:
         """Return the stage at a place; None if there is none."""
@@ -116,9 +119,12 @@ def flow_layout(run: LayerRun, style: Style, rect: QRectF) -> FlowLayout:
         y += high
     names = {name: _name_box(style, box, name) for name, box in boxes.items()}
     cards = _cards(style, boxes, names, rect)
-    return FlowLayout(
-        style, boxes, names, _slots(run, style, boxes["o"]), cards, tuple(arrows), detail
+    slots = _slots(run, style, boxes["o"])
+    narrow = QRectF(0, 0, slots[0].width() * run.heads, slots[0].height())
+    written = number_font(matrix(run, "o"), style, narrow) is not None and all(
+        number_font(matrix(run, name), style, box) for name, box in boxes.items() if name != TILES
     )
+    return FlowLayout(style, boxes, names, slots, cards, tuple(arrows), detail, written)
 
 
 def _placed(

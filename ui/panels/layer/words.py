@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from simulator.run.whole_layer import LayerRun
 from ui.look.units import bytes_text, count_text, number_text
 
@@ -26,20 +28,24 @@ TITLES = {
 """What a stage does."""
 _PRODUCT = {"q": ("Q", "Q"), "k": ("K", "K"), "v": ("V", "V")}
 _TILES = r"O_h = \mathrm{softmax}(Q_h K_h^T / \sqrt{d}) \, V_h"
+_SCALED = r"O_h = \mathrm{softmax}(c \, Q_h K_h^T) \, V_h"
+"""With another scale than 1 / √d."""
 _CONCAT = r"O = \mathrm{concat}(O_1, \dots, O_h)"
 
 
-def formula_of(run: LayerRun, stage: str) -> str:
-    """Return what a stage computes, to be typeset."""
+def formula_of(run: LayerRun, stage: str, scale: float | None = None) -> str:
+    """Return what a stage computes, to be typeset; `scale` of scores is 1 / √d unless said."""
+    usual = scale is None or math.isclose(scale, run.shapes["q"][2] ** -0.5, rel_tol=1e-6)
     bias = NAMES[biases[0]] if (biases := biases_of(run, stage)) else ""
     added = f" + {bias}" if bias else ""
     if stage in _PRODUCT:
         return f"{NAMES[stage]} = X W_{NAMES[stage]}{added}"
-    return {"o": _TILES, "concat": _CONCAT}.get(stage, f"Y = O W_O{added}")
+    tiles = _TILES if usual else _SCALED
+    return {"o": tiles, "concat": _CONCAT}.get(stage, f"Y = O W_O{added}")
 
 
 LATEX = tuple(
-    [*NAMES.values(), _TILES, _CONCAT]
+    [*NAMES.values(), _TILES, _SCALED, _CONCAT]
     + [f"{n} = X W_{n}{b}" for n in "QKV" for b in ("", f" + b_{n}")]
     + [f"Y = O W_O{b}" for b in ("", " + b_O")]
 )

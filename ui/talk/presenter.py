@@ -31,6 +31,7 @@ from shiboken6 import isValid
 from simulator.lesson.steps import ResolvedStep
 from ui.look.theme import Style
 from ui.safety.overrides import guarded
+from ui.talk.arrival import Arrival, fill
 from ui.talk.awake import Awake
 from ui.talk.pen_overlay import PenOverlay
 from ui.talk.presenter_keys import DRAWING, IN_SPEAKER, PLAIN, ZOOM, key_text
@@ -80,10 +81,7 @@ class Presenter(QObject):
         super().__init__(window)
         self._window = window
         self._before: _Before | None = None
-        self._awaited: QSize | None = None
-        """Size of the screen to which the window is moving, or the size that it gets back."""
-        self._left: QSize | None = None
-        """Size that the window had in the talk that has just ended."""
+        self.arrival = Arrival(window)
         self._scenario = False
         """Whether the current layout has the scenario dock, which is hidden in a talk."""
         self.awake = Awake()
@@ -137,7 +135,8 @@ class Presenter(QObject):
         window.menuBar().hide()
         window.stage.set(True)
         self.tidy()
-        self._awaited = None if window.isFullScreen() else window.screen().size()
+        if not window.isFullScreen():
+            self.arrival.wait_for(window.screen().size())
         window.setWindowState(window.windowState() | Qt.WindowState.WindowFullScreen)
         window.fit_talk()
         self.awake.hold()
@@ -168,9 +167,10 @@ class Presenter(QObject):
             watched.removeEventFilter(self)
         self._watched.clear()
         # Until then the window takes input, as at the beginning.
-        self._awaited, self._left = before.size, window.size()
-        if self._awaited == self._left:
-            self.arrived()
+        if before.size == window.size():
+            self.arrival.end()
+        else:
+            self.arrival.wait_for(before.size, window.size())
         self._still.stop()
         self._second.stop()
         self._wake_cursor()
@@ -231,7 +231,7 @@ class Presenter(QObject):
     def _settle(self) -> None:
         before, window = self._settled_as, self._window
         assert before is not None
-        if self.fills or window.stage.lasts:
+        if self.arrival.awaited or window.stage.lasts:
             return  # its text still has the size of a talk
         if not self._calm:
             self._calm = True  # what the new size has asked for comes first
@@ -254,8 +254,9 @@ class Presenter(QObject):
         """End the talk because the window closes; it remembers the place that it had before."""
         before = self._before
         self.end()
-        self.arrived()  # no input will come
+        self.arrival.end()  # no input will come
         self._window.apply_style()
+        self.arrival.paint()
         self._settling.stop()
         if before is not None:
             self._window.restoreGeometry(before.geometry)
@@ -477,7 +478,7 @@ class Presenter(QObject):
             speaker.raise_()
             speaker.activateWindow()
             return
-        _fill(speaker, screen)
+        fill(speaker, screen, elsewhere=False)
         self._window.activateWindow()
 
     def _other_screen(self) -> QScreen | None:
@@ -491,32 +492,16 @@ class Presenter(QObject):
         other, here = self._other_screen(), self._window.screen()
         if other is None:
             return
-        self._awaited = other.size()
-        _fill(self._window, other)
+        self.arrival.wait_for(other.size())
+        fill(self._window, other)
+        self._window.fit_once_arrived()
         self._window.activateWindow()
         # Each takes a while to get its new size; until then the window takes input.
         QTimer.singleShot(_SPEAKER_MS, self, partial(self._move_speaker, here))
 
-    @property
-    def fills(self) -> bool:
-        """Whether the window is moving to a screen or from it, and has not got its size yet."""
-        return self._awaited is not None
-
-    def is_passing(self, size: QSize) -> bool:
-        """Return whether the window has a size only because it is moving to another screen.
-
-        When it moves back, its size may be larger than before, because the text, still as large as
-        in a talk, may need it.
-        """
-        return size != self._awaited if self.on else size == self._left
-
-    def arrived(self) -> None:
-        """Accept the window's current size as that of its screen."""
-        self._awaited = None
-
     def _move_speaker(self, screen: QScreen) -> None:
         if self.on and self.speaker is not None and self.speaker.isVisible():
-            _fill(self.speaker, screen)
+            fill(self.speaker, screen, elsewhere=False)
             self._window.activateWindow()
 
     def _screen_gone(self) -> None:
@@ -552,15 +537,6 @@ class Presenter(QObject):
 def _takes_text(widget: QWidget) -> bool:
     """Return whether typed letters go into a widget."""
     return widget.testAttribute(Qt.WidgetAttribute.WA_InputMethodEnabled)
-
-
-def _fill(window: QWidget, screen: QScreen) -> None:
-    """Fill a screen with a window, wherever the window was before."""
-    window.setWindowState(window.windowState() & ~Qt.WindowState.WindowFullScreen)
-    window.setScreen(screen)
-    window.move(screen.geometry().topLeft())
-    window.setWindowState(window.windowState() | Qt.WindowState.WindowFullScreen)
-    window.show()
 
 
 def _app() -> QApplication:

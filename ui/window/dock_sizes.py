@@ -34,6 +34,7 @@ Qt enlarges them in proportion; of those that ask for too much each would lose a
 _ROOM = {spec.name: spec.room for spec in PANELS}
 _MOVED_MS = 300
 """Time after which a dock that was dropped elsewhere has its size: Qt moves it there in steps."""
+_DIRECT = Qt.FindChildOption.FindDirectChildrenOnly
 _RIGHT, _LEFT_AREA, _BOTTOM = (
     Qt.DockWidgetArea.RightDockWidgetArea,
     Qt.DockWidgetArea.LeftDockWidgetArea,
@@ -198,7 +199,7 @@ class DockSizes(QObject):
     def _high(self) -> int:
         """Return the height between the bars."""
         window = self._window
-        bars = [window.menuBar(), *window.findChildren(QToolBar)]
+        bars = [window.menuBar(), *window.findChildren(QToolBar, options=_DIRECT)]
         return max(1, window.height() - sum(bar.height() for bar in bars if not bar.isHidden()))
 
     def _docked(self) -> list[str]:

@@ -344,26 +344,29 @@ class MainWindow(LessonWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._blank.setGeometry(self.rect())
-        if self.presenter.fills:
-            self._fit_once_arrived()
+        if self.presenter.arrival.awaited:
+            self.fit_once_arrived()
         else:
             self._fit_size()
+            self.desk.fit_later()
         self.messages.place()
         self.stage.place()
-        self.desk.fit_later()
         QTimer.singleShot(0, self, self._stay_full)
 
-    def _fit_once_arrived(self) -> None:
+    def fit_once_arrived(self) -> None:
         """Adapt to the window's size a moment after a talk or its end has changed it."""
-        passing = self.presenter.fills and self.presenter.is_passing(self.size())
+        passing = self.presenter.arrival.is_passing(self.size())
         self._fit_soon.start(ON_THE_WAY_MS if passing else ARRIVED_MS)
 
     def _fit_size(self) -> None:
         """Give text and docks the sizes that belong to the window's size."""
         self._fit_soon.stop()
-        self.presenter.arrived()
+        if self.presenter.arrival.awaited:
+            self.presenter.arrival.end()
+            self.desk.fit_text()
         self.apply_style()
         self.docks.sizes.fit()
+        self.presenter.arrival.paint()
 
     def apply_style(self) -> None:
         """Take theme and text scale, as settings and size of the window have them."""
@@ -446,7 +449,7 @@ class MainWindow(LessonWindow):
     def fit_talk(self) -> None:
         """Use the text scale of a talk, or the user's own, when the window has its new size."""
         self._asked = None
-        self._fit_once_arrived()
+        self.fit_once_arrived()
         self.desk.fit_later()
 
     def set_motion(self, on: bool) -> None:

@@ -165,13 +165,44 @@ class Restyled(QObject):
         self.count += event.type() is QEvent.Type.StyleChange
         return False
 
-restyled = Restyled()
+class Painted(QObject):
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def eventFilter(self, watched, event):
+        if event.type() is QEvent.Type.Paint:
+            self.found.append([*window.size().toTuple(), window.style_now.scale])
+        return False
+
+restyled, painted = Restyled(), Painted()
 window.installEventFilter(restyled)
+window.board.installEventFilter(painted)
 in_between.found.clear()
 presenter.swap_screens()
 note("swapped")
 out["on the way"] = list(in_between.found)
 out["restyled"] = restyled.count
+out["painted"] = list(painted.found)
+class Resized(QObject):
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def eventFilter(self, watched, event):
+        if event.type() is QEvent.Type.Resize:
+            self.found.append(event.size().toTuple())
+        return False
+
+resized = Resized()
+presenter.speaker.installEventFilter(resized)
+painted.found.clear()
+presenter.swap_screens()
+note("swapped back")
+out["sizes of the speaker"] = resized.found
+window.board.update()
+QTest.qWait(100)
+out["painted back"] = list(painted.found)
 presenter.end()
 note("ended")
 window.close()
@@ -221,6 +252,11 @@ def test_two_screens(tmp_path) -> None:
         "window": hall, "speaker": desk, "active": True, "scale": stage(720),
     }  # fmt: skip
     assert found["restyled"] == 1  # not for the size on the way
+    assert found["sizes of the speaker"] == [[1280, 800]]
+    assert found["swapped back"] == found["with a lesson"]
+    for name, (wide, high) in (("painted", (1280, 800)), ("painted back", (1920, 1080))):
+        assert found[name], name
+        assert [each for each in found[name] if each != [wide, high, stage(wide * 9 / 16)]] == []
     # Each time the window takes input before it takes its new sizes.
     assert found["on the way back"][0] == [[1700, 1000], stage(1080)]
     assert found["on the way"][-1] == [[1280, 800], stage(1080)]

@@ -1,0 +1,100 @@
+"""The way of a window to a screen and back: its sizes there are neither used nor painted."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QSize, Qt, QTimer
+from PySide6.QtGui import QScreen
+from PySide6.QtWidgets import QWidget
+
+_UNSEEN_MS = 150
+"""How long a window on its way is not painted at most."""
+
+
+class Arrival(QObject):
+    """Says whether a window is moving to a screen or from it, and has not got its size yet.
+
+    On its way it is not painted, unless that takes long: each size there would be painted, in text
+    of the wrong size, while the window takes no input.
+
+    Parameters
+    ----------
+    window : QWidget
+        The window.
+    """
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self._window = window
+        self._awaited: QSize | None = None
+        """The size of the screen to which the window is moving, or the one that it gets back."""
+        self._left: QSize | None = None
+        """The size that the window has had, if it gets another one back."""
+        self._unseen = QTimer(self, singleShot=True, interval=_UNSEEN_MS)
+        self._unseen.timeout.connect(self._paint)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether the window has not got its size yet."""
+        return self._awaited is not None
+
+    def is_passing(self, size: QSize) -> bool:
+        """Return whether the window has a size only because it is on its way.
+
+        When it moves back, its size may be larger than before, because the text, still as large as
+        in a talk, may need it.
+        """
+        if self._awaited is None:
+            return False
+        return size != self._awaited if self._left is None else size == self._left
+
+    def wait_for(self, size: QSize, left: QSize | None = None) -> None:
+        """Wait until the window has a size.
+
+        Parameters
+        ----------
+        size : QSize
+            That of the screen to which it moves, or the one that it had before.
+        left : QSize, optional
+            The size that it has had on the screen from which it moves back.
+        """
+        self._awaited, self._left = size, left
+        self._window.setUpdatesEnabled(False)
+        self._unseen.start()
+
+    def end(self) -> None:
+        """Accept the window's current size."""
+        self._awaited = None
+
+    def paint(self) -> None:
+        """Paint the window, if it was not painted on its way."""
+        if self._unseen.isActive():
+            self._unseen.stop()
+            self._paint()
+
+    def _paint(self) -> None:
+        self._window.setUpdatesEnabled(True)
+        # At once: what was to be painted before the window moved would otherwise never be.
+        self._window.repaint()
+
+
+def fill(window: QWidget, screen: QScreen, *, elsewhere: bool = True) -> None:
+    """Fill a screen with a window, wherever the window was before.
+
+    Parameters
+    ----------
+    window : QWidget
+        The window.
+    screen : QScreen
+        The screen.
+    elsewhere : bool
+        Whether the window has a size of its own when it fills no screen. If not, it has the
+        screen's there, too, and is not given a third one when it moves to another screen.
+    """
+    window.setWindowState(window.windowState() & ~Qt.WindowState.WindowFullScreen)
+    window.setScreen(screen)
+    if elsewhere:
+        window.move(screen.geometry().topLeft())
+    else:
+        window.setGeometry(screen.geometry())
+    window.setWindowState(window.windowState() | Qt.WindowState.WindowFullScreen)
+    window.show()

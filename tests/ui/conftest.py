@@ -52,6 +52,7 @@ def open_window(qapp: QApplication, settings: Settings) -> Iterator[Callable[...
     yield make
     for window in windows:
         window.close()
+        window.session.deleteLater()  # else what is connected to it keeps it, with its runs
         window.deleteLater()
     # `processEvents` alone leaves them be, with their timers and all that they have painted.
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)

@@ -305,6 +305,11 @@ def test_rows_slide_into_the_concat_and_then_w_o_mixes_them(
     assert flow_picture(FlowState(after, arriving, 0.3)) == moving[1], "it depends on share alone"
     start = FlowState(after, arriving, 0.0)
     assert np.array_equal(start.landed, before.finished)
+    lay = flow_layout(layer_of(trace), Style(THEMES["dark"]), QRectF(8, 6, 1248, 526))
+    box = lay.boxes["concat"].toRect()
+    leaving = flow_picture(FlowState(after, arriving, 0.02)).copy(box)
+    assert leaving == flow_picture(FlowState(before)).copy(box), "nothing has landed yet"
+    assert leaving != flow_picture(FlowState(after)).copy(box)
     early, some, _ = states_of(trace, 0)
     assert FlowState(early, some, 0.5).mixing is None, "other heads have not done these rows"
     assert FlowState(early, some, 0.9).at_work == "concat"
@@ -446,6 +451,7 @@ def test_a_head_is_chosen_and_its_matrices_are_its_own(large: LayerPanel) -> Non
     w = run.layer.weights
     wanted = w["wq"][:, 32:48].astype(float) @ w["wk"][:, 32:48].T.astype(float)
     np.testing.assert_allclose(large.circuit.matrices[0], wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(large.circuit.matrices[1], wanted - wanted.T, atol=1e-6)
     said, _, value = large.reading(run, lay.boxes[0].topLeft() + QPointF(1, 1)).partition(" = ")
     assert said == "A[0, 0]"
     assert float(value.replace("−", "-")) == pytest.approx(wanted[0, 0], rel=1e-4)
@@ -507,8 +513,9 @@ def test_a_step_that_stores_rows_slides_them_if_motion_is_on(
     window.set_motion(True)
     session, trace = window.session, window.session.trace
     assert trace is not None
-    last = len(trace.program.ops(0)) - 1
-    session.go(Cursor(0, last - 1))
+    visit = 2  # the end of the second row block
+    last = len(trace.program.ops(visit)) - 1
+    session.go(Cursor(visit, last - 1))
     session.settle()
     session.step()
     session.settle()

@@ -113,8 +113,9 @@ LAYOUTS = (
         board=False, bottom=("cache", "heads"), bottom_height=0.9, bottom_widths=(58, 42),
     ),
     LayoutSpec(
-        "inspector", "Inspector", "What each token reads, in every head, and why √d.",
-        right=(("inspector", "sqrt_d", "heads"),), heights=(100,), width=0.6,
+        "inspector", "Inspector",
+        "What each token reads, in every head, why √d, and attention as a kernel smoother.",
+        right=(("inspector", "sqrt_d", "heads", "kernel"),), heights=(100,), width=0.6,
     ),
     LayoutSpec(
         "layer", "Layer", "The whole layer around the tiles, from X to Y, and what its heads give.",

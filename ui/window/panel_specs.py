@@ -19,6 +19,7 @@ from ui.panels.exactness.panel import ExactnessPanel
 from ui.panels.formula.panel import FormulaPanel, make_formula_model
 from ui.panels.heads.panel import HeadsPanel
 from ui.panels.inspector.panel import InspectorPanel
+from ui.panels.kernel.panel import KernelPanel
 from ui.panels.layer.model import layer_model
 from ui.panels.layer.panel import LayerPanel
 from ui.panels.memory.panel import MemoryPanel
@@ -172,5 +173,11 @@ PANELS = (
         "From X through Q, K, V and the tiles to Y, and what each head gives "
         "(Vaswani et al. 2017, section 3.2.2).",
         LayerPanel, layer_model, _LARGE,
+    ),
+    PanelSpec(
+        "kernel", "Kernel", "N",
+        "Attention as a kernel smoother: keys as points, regression, and other scores "
+        "(Tsai et al. 2019).",
+        KernelPanel, nothing, _LARGE,
     ),
 )  # fmt: skip

@@ -151,6 +151,9 @@ def _paint_cell(
     else:
         under = QRectF(cell)
         room = cell.width() - letter - raised - px(8)
+        if text_width(code, words) > room:  # the figure comes first
+            draw_text(painter, cell, words, code, theme.text, RIGHT)
+            return
         draw_text(painter, QRectF(cell.x(), cell.y(), room, cell.height()), words, code,
                   theme.text, RIGHT)  # fmt: skip
     at = QRectF(under.right() - raised - letter - px(1), under.y() + px(1), letter, under.height())

@@ -1,0 +1,215 @@
+"""The kernel dock in the window: keys, factors, regression, repeated attention, other scores."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtTest import QTest
+
+from simulator.problem.scenario import parse_scenario
+from simulator.study.kernel_smoother import factors, head_points, key_plane
+from simulator.study.other_scores import score_kinds
+from simulator.study.regression import BANDWIDTHS, regression
+from simulator.study.repeated import repeated
+from ui.look.theme import THEMES, Style
+from ui.look.units import number_text
+from ui.panels.kernel.maps import paint_factors
+from ui.panels.kernel.scores import paint_scores
+from ui.panels.kernel.state import kernel_state
+
+
+@pytest.fixture
+def window(open_window, qapp):
+    window = open_window("inspector", (1280, 720))
+    window.desk.take("inspector")
+    window.docks.open("kernel")
+    window.docks["kernel"].raise_()
+    qapp.processEvents()
+    window.session.settle()
+    return window
+
+
+def panel_of(window):
+    return window.docks.panel("kernel")
+
+
+def press(panel, view) -> None:
+    QTest.mouseClick(panel.bar.buttons["view", view], Qt.MouseButton.LeftButton)
+    panel.window().session.settle()
+
+
+def points(window, head=0, row=0):
+    return head_points(*window.session.trace.single_heads, head, row)
+
+
+def test_the_key_opens_it(open_window, qapp):
+    window = open_window("flash2", (1280, 720))
+    assert "kernel" not in window.docks.made
+    QTest.keyClick(window, Qt.Key.Key_N)
+    qapp.processEvents()
+    window.session.settle()
+    assert window.docks["kernel"].isVisible()
+    assert panel_of(window).state is not None
+
+
+def test_keys_are_as_large_as_their_weights(window):
+    panel, found = panel_of(window), points(window)
+    plane, model = key_plane(found), panel.plot.model
+    query, blend = model.marks[:2]
+    assert (query.x, query.y) == tuple(plane.queries[0])
+    assert (blend.x, blend.y) == tuple(plane.blends[0])
+    np.testing.assert_allclose((blend.x, blend.y), found.weights[0] @ plane.keys)
+    keys = {mark.details[0]: mark for mark in model.marks if mark.role == "K"}
+    assert len(keys) == 18
+    by_weight = sorted(keys.values(), key=lambda mark: -mark.size)
+    assert by_weight[0].label == f"[CLS]: {number_text(found.weights[0, 0], 2)}"
+    sizes = [(mark.size - 2) ** 2 / 144 for mark in by_weight]
+    assert sizes == pytest.approx(sorted(found.weights[0], reverse=True))
+    assert f"the axes hold {100 * plane.share:.0f} % of the keys' variance" in model.note
+    assert model.summary == panel.accessibleDescription()
+
+
+def test_a_click_on_a_query_moves_query_and_blend(window):
+    panel, session = panel_of(window), window.session
+    other = next(mark for mark in panel.plot.model.marks if mark.pick == 11)
+    at = panel.plot.where(other.x, other.y)
+    QTest.mouseClick(
+        panel.plot.surface, Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier, at.toPoint(),
+    )  # fmt: skip
+    session.settle()
+    assert session.view.report.row == 11
+    plane = key_plane(points(window, 0, 11))
+    query, blend = panel.plot.model.marks[:2]
+    assert (query.x, query.y) == tuple(plane.queries[11])
+    assert (blend.x, blend.y) == tuple(plane.blends[11])
+    path = panel.plot.model.curves[0]
+    assert (path.xs[11], path.ys[11]) == (blend.x, blend.y)
+
+
+def test_another_head_of_the_board_has_other_keys(window):
+    panel, session = panel_of(window), window.session
+    session.go(type(session.cursor)(session.trace.program.index(5, 0, 0), 0))
+    session.settle()
+    assert panel.state.points.head == 5
+    assert "head 5" in panel.plot.model.note
+
+
+def test_two_factors_and_their_product(window):
+    panel = panel_of(window)
+    press(panel, "factors")
+    assert panel.maps.isVisible()
+    assert not panel.plot.isVisible()
+    found = factors(points(window))
+    words = panel.maps.accessibleDescription()
+    assert f"differ by {number_text(found.off)} of themselves" in words
+    assert found.off <= panel.state.bound
+    assert f"move {100 * found.moved[0]:.0f} % of the weight of row 0 “[CLS]”" in words
+    press(panel, "keys")
+    assert panel.plot.isVisible()
+    assert not panel.maps.isVisible()
+
+
+def test_regression_in_context(window):
+    panel = panel_of(window)
+    assert not panel.bar.lists["h"].isVisible()
+    press(panel, "regression")
+    assert panel.found.attended.tolist() == regression(0, BANDWIDTHS[2]).attended.tolist()
+    curves = {curve.name: curve for curve in panel.plot.model.curves}
+    assert curves["attention"].ys == tuple(panel.found.attended.tolist())
+    assert len(panel.plot.model.marks) == len(panel.found.xs)
+    box = panel.bar.lists["h"]
+    QTest.keyClick(box, Qt.Key.Key_Down)
+    assert panel.found.bandwidth == BANDWIDTHS[3]
+    QTest.keyClick(panel.bar.lists["examples"], Qt.Key.Key_Down)
+    assert panel.found.ys.tolist() == regression(1, BANDWIDTHS[3]).ys.tolist()
+    assert f"h = {number_text(panel.found.best, 2)} is best" in panel.plot.model.note
+
+
+def test_attention_again_and_again(window):
+    panel = panel_of(window)
+    press(panel, "again")
+    found = points(window)
+    expected = repeated(found.weights, found.v)
+    curves = {curve.name: curve for curve in panel.plot.model.curves}
+    rows = curves["rows differ"]
+    assert list(rows.ys) == [value for value in expected.spread if value >= 1e-12]
+    assert curves["with a skip connection"].ys == tuple(expected.skipped.tolist())
+    assert f"after {expected.below} times rows differ by less than 1 %" in panel.plot.model.note
+    assert f"rank is {expected.ranks[-1]} of 18" in panel.plot.model.note
+
+
+def test_what_cannot_be_done_again_says_why(window):
+    session, panel = window.session, panel_of(window)
+    press(panel, "again")
+    session.start(
+        parse_scenario({"attention": {"seqlen_q": 4, "seqlen_k": 9, "head_dim": 4}}), None
+    )
+    session.settle()
+    assert "as many rows as keys" in panel.plot.model.note
+    assert not panel.plot.model.curves
+
+
+def test_other_scores_of_the_same_row(window):
+    panel = panel_of(window)
+    press(panel, "scores")
+    w, inputs = window.session.trace.single_heads
+    q, k = inputs.q[0, :1].astype(float), inputs.k[0].astype(float)
+    words = panel.scores.accessibleDescription()
+    for kind, scored in zip(score_kinds(32, 32, w.logit_scale), panel.state.scored(), strict=True):
+        s = kind.of(q, k)[0]
+        p = np.exp(s - s.max()) / np.exp(s - s.max()).sum()
+        np.testing.assert_allclose(scored.weights, p, rtol=1e-9, atol=1e-300)
+        assert f"{kind.name}, {kind.formula}: strongest key {p.argmax()}" in words
+    assert "not on tensor cores" in words
+    assert "A tile of 6 × 6: scaled dot 2\u2009304 FLOPs" in words
+
+
+@pytest.mark.parametrize("mask", [{}, {"causal": True}], ids=str)
+def test_rows_that_see_nothing_can_be_shown(window, mask):
+    session, panel = window.session, panel_of(window)
+    attention = {"seqlen_q": 9, "seqlen_k": 4, "head_dim": 4}
+    session.start(parse_scenario({"attention": attention, "mask": mask}), None)
+    session.settle()
+    for view in ("keys", "factors", "again", "scores", "regression"):
+        press(panel, view)
+        assert panel.accessibleDescription()
+        assert not panel.grab().isNull()
+
+
+@pytest.mark.parametrize("paint", [paint_factors, paint_scores])
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", [(320, 150), (430, 300), (760, 480)], ids=str)
+def test_pictures_of_every_size_are_painted_to_their_edges_at_most(window, paint, theme, size):
+    state = kernel_state(*window.session.trace.single_heads, 0, 8)
+    style = Style(THEMES[theme])
+    picture = QImage(size[0] + 40, size[1] + 40, QImage.Format.Format_RGB32)
+    ground = QImage(picture.size(), QImage.Format.Format_RGB32)
+    for image in (picture, ground):
+        image.fill(0x123456)
+    with QPainter(picture) as painter:
+        paint(painter, state, style, QRectF(20, 20, *size))
+    assert picture != ground
+    for x in range(picture.width()):
+        for y in (*range(18), *range(picture.height() - 18, picture.height())):
+            assert picture.pixel(x, y) == ground.pixel(x, y)
+    for y in range(picture.height()):
+        for x in (*range(18), *range(picture.width() - 18, picture.width())):
+            assert picture.pixel(x, y) == ground.pixel(x, y)
+
+
+def test_controls_are_apart_and_have_names(window, qapp):
+    panel = panel_of(window)
+    press(panel, "regression")
+    for width in (330, 480, 760):
+        panel.setParent(None)
+        panel.resize(width, 300)
+        panel.show()
+        qapp.processEvents()
+        boxes = [control.geometry() for control in panel.bar.shown()]
+        assert not any(a.intersects(b) for a, b in combinations(boxes, 2))
+        assert all(panel.bar.rect().contains(box) for box in boxes)
+    assert all(b.accessibleName() and b.toolTip() for b in panel.bar.buttons.values())
+    panel.deleteLater()

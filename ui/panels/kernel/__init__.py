@@ -1,0 +1,1 @@
+"""Attention as a kernel smoother, and other scores."""

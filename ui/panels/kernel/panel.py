@@ -1,0 +1,180 @@
+"""The dock that shows attention as a kernel smoother, and other scores."""
+
+from __future__ import annotations
+
+from simulator.program.playback import end_of_visit
+from simulator.run.trace import Trace
+from simulator.study.regression import BANDWIDTHS, Regression, regression
+from ui.look.theme import Style
+from ui.look.units import number_text
+from ui.panels.base import StatePicture
+from ui.panels.kernel.maps import factor_words, paint_factors
+from ui.panels.kernel.plots import again_plot, keys_plot, regression_plot
+from ui.panels.kernel.scores import paint_scores, scores_summary
+from ui.panels.kernel.state import KernelState, at_row, kernel_state
+from ui.panels.plot_panel import PlotPanel
+from ui.plots.widget import load_plots
+from ui.session.session import Session
+from ui.session.tasks import Report
+from ui.session.view import View
+from ui.widgets.choice_bar import Choice, Option
+
+CHOICES = (
+    Choice("view", (
+        Option("keys", "Keys", "Keys",
+               "Keys of this head in the plane in which they spread most, as large as the row's "
+               "weights: a cloud around the query, and its mean (Tsai et al. 2019)."),
+        Option("factors", "Factors", "Factors",
+               "A weight is a factor of the key's norm times a radial kernel of its distance from "
+               "the query (Tsai et al. 2019, section 3)."),
+        Option("regression", "Regression", "Regr.",
+               "Attention over examples as keys and values is the Nadaraya–Watson estimator "
+               "(Nadaraya 1964, Watson 1964)."),
+        Option("again", "Again", "Again",
+               "The same attention again and again: rows become the same, the rank falls to one "
+               "(Dong et al. 2021)."),
+        Option("scores", "Scores", "Scores",
+               "Additive, cosine and dot product: weights of this row, FLOPs of a pair, and what "
+               "is a matrix product (Bahdanau et al. 2015, Luong et al. 2015)."),
+    )),
+    Choice("h", tuple(
+        Option(str(h), f"h = {number_text(h, 2)}", "",
+               "Bandwidth of the kernel; the temperature of the softmax is its square.")
+        for h in BANDWIDTHS
+    ), listed=True),
+    Choice("examples", tuple(
+        Option(str(seed), f"seed {seed}", "", "Which examples are drawn.") for seed in range(8)
+    ), listed=True),
+)  # fmt: skip
+_OF_REGRESSION = ("h", "examples")
+
+
+class KernelPanel(PlotPanel[None]):
+    """Keys as points, two factors as maps, regression, repeated attention, and other scores.
+
+    What is shown is of the head and row that the board explains; it is made beside the window.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("kernel_panel", "Kernel", CHOICES)
+        self._session = session
+        self.view = "keys"
+        self.state: KernelState | None = None
+        self.found: Regression | None = None
+        self.bandwidth, self.seed = BANDWIDTHS[2], 0
+        self._trace: Trace | None = None
+        self._wanted: tuple[Trace, int, int] | None = None
+        self.maps: StatePicture[KernelState] = StatePicture(self, "factors", paint_factors)
+        self.scores: StatePicture[KernelState] = StatePicture(self, "scores", paint_scores)
+        for name, value in (("view", self.view), ("h", str(self.bandwidth)), ("examples", "0")):
+            self.bar.show_chosen(name, value)
+        self._show_parts()
+        self.plot.picked.connect(self.take)
+
+    # --- what is shown --------------------------------------------------------------------
+
+    def show_view(self, view: View, model: None = None) -> None:
+        """Show a view: another run, head or row changes what is shown."""
+        trace = self._session.trace
+        if trace is None or view.snapshot.program is not trace.program:
+            return
+        head, row = trace.workload.single(view.snapshot.visit.head, view.report.row)
+        wanted = (trace, head, row)
+        if wanted == self._wanted:
+            return
+        before, self._wanted = self._wanted, wanted
+        state = self.state
+        if state is not None and before is not None and before[:2] == wanted[:2]:
+            moved = at_row(state, row)
+            if moved is not None:
+                self.state = moved
+                self._draw()
+                return
+        self._compute(trace, head, row)
+
+    def _compute(self, trace: Trace, head: int, row: int) -> None:
+        def job(report: Report) -> KernelState:
+            load_plots()
+            return kernel_state(*trace.single_heads, head, row)
+
+        def done(state: KernelState) -> None:
+            if self._wanted is None or self._wanted[0] is not trace or self._wanted[1] != head:
+                return
+            self._trace = trace
+            self.state = at_row(state, self._wanted[2]) or state
+            self._draw()
+
+        self._session.tasks.start("kernel", "keys of a head", job, done)
+
+    def choose(self, name: str, value: str) -> None:
+        """Accept a choice: what is shown, the bandwidth, the examples."""
+        if name == "view":
+            self.view = value
+            self._show_parts()
+            self.arrange()
+        elif name == "h":
+            self.bandwidth = float(value)
+        else:
+            self.seed = int(value)
+        self._draw()
+
+    def _show_parts(self) -> None:
+        for name in _OF_REGRESSION:
+            self.bar.show_choice(name, self.view == "regression")
+        pictures = {"factors": self.maps, "scores": self.scores}
+        for name, picture in pictures.items():
+            picture.setVisible(self.view == name)
+        self.plot.setVisible(self.view not in pictures)
+
+    def _draw(self) -> None:
+        state = self.state
+        if state is None:
+            return
+        if self.view == "keys":
+            self.show_plot(keys_plot(state))
+        elif self.view == "again":
+            self.show_plot(again_plot(state))
+        elif self.view == "regression":
+            self.found = regression(self.seed, self.bandwidth)
+            self.show_plot(regression_plot(self.found))
+        else:
+            picture = self.maps if self.view == "factors" else self.scores
+            words = (
+                " ".join(factor_words(state)) if self.view == "factors" else scores_summary(state)
+            )
+            picture.state = state
+            picture.setAccessibleDescription(words)
+            self.setAccessibleDescription(words)
+            picture.update()
+
+    # --- what it changes ------------------------------------------------------------------
+
+    def take(self, pick: object) -> None:
+        """Explain the row of a query that was clicked."""
+        trace, state = self._trace, self.state
+        if trace is None or state is None or trace is not self._session.trace:
+            return
+        assert isinstance(pick, int)
+        w, session = trace.workload, self._session
+        head, row = w.packed(state.points.head, pick)
+        here = trace.program.visit(session.cursor.visit)
+        own = min(max(pick + state.workload.mask.shift, 0), w.seqlen_k - 1) // w.cols
+        for j in (here.j, own):
+            index = trace.program.index(head, row // w.rows, j, here.launch)
+            if index is not None:
+                session.go(end_of_visit(trace.program, index))
+                break
+        session.choose_row(row)
+
+    # --- looks ----------------------------------------------------------------------------
+
+    def set_style(self, style: Style) -> None:
+        super().set_style(style)
+        for picture in (self.maps, self.scores):
+            picture.style_now = style
+            picture.update()
+
+    def arrange(self) -> None:
+        super().arrange()
+        for picture in (self.maps, self.scores):
+            picture.setGeometry(self.plot.geometry())

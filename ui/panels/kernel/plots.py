@@ -1,0 +1,210 @@
+"""The plots of the kernel panel: keys in two dimensions, regression, attention again and again."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.study.regression import BANDWIDTHS, EXAMPLES, Regression
+from simulator.study.repeated import RANKED, TIMES
+from ui.look.units import count_text, number_text
+from ui.panels.kernel.state import KernelState
+from ui.plots.model import Axis, Curve, Level, Mark, PlotModel
+
+_LABELLED = 6
+"""Keys that are named: those with most weight."""
+_LEAST_LABELLED = 0.02
+_MOST_QUERIES, _MOST_PATH = 96, 32
+"""Rows up to which all queries, and the path of the means, are drawn."""
+_FLOOR = 1e-12
+"""Spreads below this are rounding."""
+
+
+def _plain(value: float) -> str:
+    return f"{value:.6g}".replace("-", "−")
+
+
+def size_of(vector: NDArray[np.float64]) -> float:
+    """Return the length of a vector."""
+    return float(np.linalg.norm(vector))
+
+
+def keys_plot(state: KernelState) -> PlotModel:
+    """Return keys, query and blend of a row in the plane in which the keys spread most."""
+    points, plane, at = state.points, state.plane, state.at
+    weights = points.weights[at]
+    x, y = plane.queries[at]
+    marks = [
+        Mark(float(x), float(y), f"query of {state.row_name(state.row)}", "query", "Q", "star", 7.0,
+             (f"query of {state.row_name(state.row)}, {state.head_name}",
+              f"|q| = {number_text(size_of(points.q[at]))}")),
+    ]  # fmt: skip
+    bx, by = plane.blends[at]
+    if points.seen[at].any():
+        marks.append(
+            Mark(float(bx), float(by), "mean of the keys by weight", "blend", "O", "diamond", 6.0,
+                 ("the mean of the keys under the weights",
+                  "it moves with the query; V in place of K gives the output"))
+        )  # fmt: skip
+    strongest = [n for n in np.argsort(-weights, kind="stable")[:_LABELLED]
+                 if weights[n] >= _LEAST_LABELLED]  # fmt: skip
+    for n in np.argsort(-weights, kind="stable").tolist():
+        p, (kx, ky) = float(weights[n]), plane.keys[n]
+        seen = bool(points.seen[at, n])
+        far = float(np.linalg.norm(points.q[at] - points.k[n]))
+        label = f"{state.key_label(n)}: {number_text(p, 2)}" if n in strongest else ""
+        lines: tuple[str, ...] = (
+            state.key_name(n),
+            f"weight {number_text(p, 4)}" if seen else "hidden by the mask",
+            f"|q − k| = {number_text(far)}, |k| = {number_text(size_of(points.k[n]))}",
+        )
+        role = "K" if seen else "faint"
+        size = 2.0 + 12.0 * math.sqrt(p)
+        marks.append(Mark(float(kx), float(ky), label, label, role, "circle", size, lines))
+    curves = []
+    if len(points.rows) <= _MOST_QUERIES:
+        for n, row in enumerate(points.rows):
+            if n != at:
+                qx, qy = plane.queries[n]
+                lines = (f"query of {state.row_name(row)}", "click: explain this row")
+                marks.append(Mark(float(qx), float(qy), "", "", "Q", "cross", 3.0, lines, pick=row))
+        seeing = np.asarray(points.seen.any(axis=1))
+        path = plane.blends[seeing]
+        if 1 < len(path) <= _MOST_PATH:
+            names = [state.row_name(points.rows[n]) for n in np.flatnonzero(seeing)]
+            curves.append(
+                Curve("means, row by row", "means", "O", tuple(path[:, 0].tolist()),
+                      tuple(path[:, 1].tolist()), "dot", "ring", 1.0,
+                      tuple((f"mean of the keys of {name}",) for name in names))
+            )  # fmt: skip
+    share, (first, second) = plane.share, plane.shares
+    grey = "" if points.seen[at].all() else ", grey ones are hidden"
+    others = ", × are the other queries: click one" if len(marks) > len(points.keys) + 2 else ""
+    note = (
+        f"{state.head_name}: the axes hold {100 * share:.0f} % of the keys' variance; weights and "
+        f"distances are of all {points.k.shape[1]} dimensions. A key is as large as its weight"
+        f"{grey}{others}.{state.part_words}"
+    )
+    top = int(weights.argmax())
+    said = f"{state.key_name(top)} has most, {number_text(float(weights[top]))}"
+    return PlotModel(
+        name=f"Keys of {state.head_name} in two dimensions",
+        x=Axis(f"first component, {100 * first:.0f} %", _plain),
+        y=Axis(f"second component, {100 * second:.0f} %", _plain),
+        curves=tuple(curves),
+        marks=tuple(marks),
+        note=note,
+        summary=f"{note} Of {state.row_name(state.row)} {said}.",
+    )
+
+
+def again_plot(state: KernelState) -> PlotModel:
+    """Return how far rows still differ after attention was done n times."""
+    again = state.again
+    x = Axis("times that attention is done", lambda value: count_text(round(value)), whole=True)
+    y = Axis("relative to before the first time", _plain, log=True)
+    if again is None:
+        note = f"It cannot be done again: {state.why}."
+        return PlotModel("Attention again and again", x, y, note=note, x_range=(0, TIMES),
+                         y_range=(_FLOOR, 1.0), summary=note)  # fmt: skip
+    count = len(again.ranks)
+    ranks = [rank / again.ranks[0] for rank in again.ranks]
+    spread = again.spread
+    curves = []
+    for values, name, short, role, dash, marker in (
+        (spread.tolist(), "rows differ", "rows", "S", "solid", "circle"),
+        (again.skipped.tolist(), "with a skip connection", "skip", "O", "dash", "square"),
+        (ranks, f"rank ({RANKED:.0%} of the largest)".replace("%", " %"), "rank", "P", "dashdot",
+         "triangle"),
+    ):  # fmt: skip
+        kept = [(n, value) for n, value in enumerate(values) if value >= _FLOOR]
+        lines = tuple(
+            (
+                f"after {n} {'time' if n == 1 else 'times'}: {name}",
+                f"{number_text(value, 4)} of what it was",
+                f"rank {again.ranks[n]} of {count_text(again.ranks[0])}",
+            )
+            for n, value in kept
+        )
+        curves.append(
+            Curve(name, short, role, tuple(float(n) for n, _ in kept),
+                  tuple(value for _, value in kept), dash, marker, details=lines)  # type: ignore[arg-type]
+        )  # fmt: skip
+    rate = again.rate
+    tail = [n for n in range(count) if spread[n] >= _FLOOR]
+    if 0 < rate < 1 and tail:
+        last = tail[-1]
+        line = [(n, float(spread[last]) * rate ** (n - last)) for n in range(count)]
+        line = [(n, value) for n, value in line if _FLOOR <= value <= 1]
+        curves.append(
+            Curve(f"{number_text(rate, 2)}ⁿ, second eigenvalue", "|λ₂|ⁿ", "muted",
+                  tuple(float(n) for n, _ in line), tuple(value for _, value in line), "dot", None,
+                  1.2)
+        )  # fmt: skip
+    below = again.below
+    when = (
+        f"after {below} times rows differ by less than {RANKED:.0%}".replace("%", " %")
+        if below is not None
+        else f"after {TIMES} times rows still differ by {number_text(float(spread[-1]))}"
+    )
+    note = (
+        f"{state.head_name}'s weights on its V again and again: {when} of what they did, the rank "
+        f"is {again.ranks[-1]} of {count_text(again.ranks[0])} at the end; with a skip connection "
+        f"they differ by {number_text(float(again.skipped[-1]))} (Dong et al. 2021)."
+        f"{state.part_words}"
+    )
+    return PlotModel(
+        name=f"Attention of {state.head_name} again and again",
+        x=x,
+        y=y,
+        curves=tuple(curves),
+        levels=(Level(RANKED, f"{RANKED:.0%}".replace("%", " %"), "", "muted"),),
+        note=note,
+        x_range=(0.0, float(TIMES)),
+        y_range=(max(_FLOOR, min(float(c) for c in (*spread[spread >= _FLOOR], 1e-3))), 1.2),
+        summary=note,
+    )
+
+
+def regression_plot(found: Regression) -> PlotModel:
+    """Return examples, the function, and what attention predicts."""
+    places = tuple(found.places.tolist())
+    low, high = float(min(found.ys.min(), -2)), float(max(found.ys.max(), 2))
+    h = number_text(found.bandwidth, 2)
+    examples = tuple(
+        Mark(float(x), float(y), "", "", "V", "circle", 3.0,
+             (f"example: x = {number_text(float(x))}", f"y = {number_text(float(y))}",
+              "x is a key, y its value"))
+        for x, y in zip(found.xs, found.ys, strict=True)
+    )  # fmt: skip
+    curves = (
+        Curve("the function", "function", "muted", places, tuple(found.truth.tolist()), "dot", None,
+              1.4),
+        Curve("attention", "attention", "O", places, tuple(found.attended.tolist()), "solid", None,
+              2.6),
+        Curve("q·k, norms left in", "q·k", "S", places, tuple(found.dot.tolist()), "dash", None,
+              1.4),
+    )  # fmt: skip
+    errors = ", ".join(
+        f"{number_text(error)} at h = {number_text(width, 2)}"
+        for width, error in zip(BANDWIDTHS, found.left_out, strict=True)
+    )
+    note = (
+        f"{EXAMPLES} examples are keys and values, x is the query, h = {h}: attention and the "
+        f"Nadaraya–Watson estimator are {number_text(found.off, 3)} apart. It is "
+        f"{number_text(found.error)} from the function (root mean square). Leaving one out, "
+        f"h = {number_text(found.best, 2)} is best."
+    )
+    return PlotModel(
+        name="Regression in context",
+        x=Axis("x", _plain),
+        y=Axis("y", _plain),
+        curves=curves,
+        marks=examples,
+        note=note,
+        x_range=(0.0, 1.0),
+        y_range=(low, high),
+        summary=f"{note} Errors: {errors}.",
+    )

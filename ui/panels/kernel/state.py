@@ -1,0 +1,151 @@
+"""What the kernel panel shows of a head, as plain data, made beside the window."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.errors import InputError
+from simulator.problem.workload import Inputs, Workload
+from simulator.study.kernel_smoother import (
+    Factors,
+    HeadPoints,
+    KeyPlane,
+    factors,
+    head_points,
+    key_plane,
+    rounding_bound,
+    softmax_rows,
+)
+from simulator.study.other_scores import ScoreKind, score_kinds
+from simulator.study.repeated import Repeated, repeated
+from ui.look.units import count_text, plural
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRow:
+    """One row under one score.
+
+    Attributes
+    ----------
+    kind : ScoreKind
+        The score.
+    weights : ndarray
+        (keys,) float64, softmax of the scores over the visible keys, read-only.
+    entropy : float
+        Of the weights, in bits.
+    """
+
+    kind: ScoreKind
+    weights: F64
+    entropy: float
+
+
+@dataclass(frozen=True, eq=False)
+class KernelState:
+    """A head, and the row that is explained.
+
+    Attributes
+    ----------
+    workload : Workload
+        Shapes and tokens, heads one by one.
+    row : int
+        The query row.
+    points : HeadPoints
+        Queries and keys.
+    plane : KeyPlane
+        Where they lie in two dimensions.
+    factors : Factors
+        Norm factor and radial factor.
+    bound : float
+        How far the two sides of the identity may be apart by rounding.
+    again : Repeated or None
+        Attention done again and again; None: `why` not.
+    why : str
+        Why it cannot be done again.
+    """
+
+    workload: Workload
+    row: int
+    points: HeadPoints
+    plane: KeyPlane
+    factors: Factors
+    bound: float
+    again: Repeated | None
+    why: str
+
+    @property
+    def at(self) -> int:
+        """The row's place among those that were taken."""
+        return self.points.rows.index(self.row)
+
+    @property
+    def head_name(self) -> str:
+        """The head in words."""
+        return f"head {self.workload.picked[self.points.head]}"
+
+    def row_name(self, row: int) -> str:
+        """Return a row in words: ``row 8 “it”``."""
+        token = self.workload.query_token(row)
+        return f"row {count_text(row)} “{token}”" if token else f"row {count_text(row)}"
+
+    def key_name(self, n: int) -> str:
+        """Return the n-th of the keys that were taken in words."""
+        key, tokens = self.points.keys[n], self.workload.tokens
+        return f"key {count_text(key)} “{tokens[key]}”" if tokens else f"key {count_text(key)}"
+
+    def key_label(self, n: int) -> str:
+        """Return the n-th of the keys in short."""
+        key, tokens = self.points.keys[n], self.workload.tokens
+        return tokens[key] if tokens else f"key {count_text(key)}"
+
+    def row_label(self, n: int) -> str:
+        """Return the n-th of the rows in one word."""
+        row = self.points.rows[n]
+        return self.workload.query_token(row) or count_text(row)
+
+    @property
+    def part_words(self) -> str:
+        """What was left out; empty if nothing was."""
+        if self.points.whole:
+            return ""
+        count, whole = count_text(len(self.points.keys)), plural(self.points.of_keys, "key")
+        return f" Weights are among {count} of {whole}, evenly spread."
+
+    def scored(self) -> tuple[ScoredRow, ...]:
+        """Return the row under every score."""
+        points, w = self.points, self.workload
+        root = math.sqrt(w.logit_scale)
+        q, k = points.q[self.at : self.at + 1] / root, points.k / root
+        seen = points.seen[self.at : self.at + 1]
+        out = []
+        for kind in score_kinds(w.head_dim, w.head_dim, w.logit_scale):
+            p = softmax_rows(np.where(seen, kind.of(q, k), -np.inf))[0]
+            some = p[p > 0]
+            entropy = float(-(some * np.log2(some)).sum()) + 0.0
+            p.flags.writeable = False
+            out.append(ScoredRow(kind, p, entropy))
+        return tuple(out)
+
+
+def kernel_state(w: Workload, inputs: Inputs, head: int, row: int) -> KernelState:
+    """Return what is shown of a head; this takes some milliseconds, for a long input a second."""
+    points = head_points(w, inputs, head, row)
+    again, why = None, ""
+    try:
+        again = repeated(points.weights, points.v)
+    except InputError as error:
+        why = str(error)
+    return KernelState(
+        w, row, points, key_plane(points), factors(points), rounding_bound(points), again, why
+    )
+
+
+def at_row(state: KernelState, row: int) -> KernelState | None:
+    """Return the same head with another row; None if that was not taken."""
+    return replace(state, row=row) if row in state.points.rows else None

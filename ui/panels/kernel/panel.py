@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.program.playback import end_of_visit
 from simulator.run.trace import Trace
-from simulator.study.regression import BANDWIDTHS, Regression, regression
+from simulator.study.smoothing.regression import BANDWIDTHS, Regression, regression
 from ui.look.theme import Style
 from ui.look.units import number_text
 from ui.panels.base import StatePicture

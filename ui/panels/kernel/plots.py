@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.study.regression import BANDWIDTHS, EXAMPLES, Regression
-from simulator.study.repeated import RANKED, TIMES
+from simulator.study.smoothing.regression import BANDWIDTHS, EXAMPLES, Regression
+from simulator.study.smoothing.repeated import RANKED, TIMES
 from ui.look.units import count_text, number_text
 from ui.panels.kernel.state import KernelState
 from ui.plots.model import Axis, Curve, Level, Mark, PlotModel

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from simulator.base.errors import InputError
 from simulator.problem.workload import Inputs, Workload
-from simulator.study.kernel_smoother import (
+from simulator.study.smoothing.kernel_smoother import (
     Factors,
     HeadPoints,
     KeyPlane,
@@ -20,8 +20,8 @@ from simulator.study.kernel_smoother import (
     rounding_bound,
     softmax_rows,
 )
-from simulator.study.other_scores import ScoreKind, score_kinds
-from simulator.study.repeated import Repeated, repeated
+from simulator.study.smoothing.other_scores import ScoreKind, score_kinds
+from simulator.study.smoothing.repeated import Repeated, repeated
 from ui.look.units import count_text, plural
 
 F64 = NDArray[np.float64]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.study.other_scores import additive, cosine, dot, score_kinds, tiled
+from simulator.study.smoothing.other_scores import additive, cosine, dot, score_kinds, tiled
 
 
 def vectors(n: int, m: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,10 +9,10 @@ from PySide6.QtGui import QImage, QPainter
 from PySide6.QtTest import QTest
 
 from simulator.problem.scenario import parse_scenario
-from simulator.study.kernel_smoother import factors, head_points, key_plane
-from simulator.study.other_scores import score_kinds
-from simulator.study.regression import BANDWIDTHS, regression
-from simulator.study.repeated import repeated
+from simulator.study.smoothing.kernel_smoother import factors, head_points, key_plane
+from simulator.study.smoothing.other_scores import score_kinds
+from simulator.study.smoothing.regression import BANDWIDTHS, regression
+from simulator.study.smoothing.repeated import repeated
 from ui.look.theme import THEMES, Style
 from ui.look.units import number_text
 from ui.panels.kernel.maps import paint_factors

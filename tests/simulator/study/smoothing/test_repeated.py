@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from simulator.base.errors import InputError
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
-from simulator.study.kernel_smoother import head_points, softmax_rows
-from simulator.study.repeated import RANKED, repeated, row_spread
+from simulator.study.smoothing.kernel_smoother import head_points, softmax_rows
+from simulator.study.smoothing.repeated import RANKED, repeated, row_spread
 
 
 def drawn(n: int, c: int, seed: int, sharp: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

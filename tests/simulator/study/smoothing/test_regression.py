@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.errors import InputError
-from simulator.study.regression import (
+from simulator.study.smoothing.regression import (
     BANDWIDTHS,
     attend,
     function,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.attention_map import HeadScores
-from simulator.study.kernel_smoother import (
+from simulator.study.smoothing.kernel_smoother import (
     HeadPoints,
     factors,
     head_points,

@@ -1,0 +1,1 @@
+"""Attention as a smoother: keys as points, regression, the same again and again, other scores."""

@@ -274,8 +274,8 @@ def test_counts_that_pages_tell():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert "Twelve lessons" in text
     assert len(list(LESSONS.glob("*.md"))) == 12
-    assert "has thirteen scenarios" in text
-    assert len(list(SCENARIOS.glob("*.toml"))) == 13
+    assert "has sixteen scenarios" in text
+    assert len(list(SCENARIOS.glob("*.toml"))) == 16
 
 
 # --- the notebook --------------------------------------------------------------------------

@@ -142,7 +142,9 @@ def _same(places: Places, tokens: Sequence[str]) -> Pairs:
     return same & (places >= 0)[:, None]
 
 
-def head_distances(weights: NDArray[np.floating]) -> F64:
+def head_distances(
+    weights: NDArray[np.floating], progress: Callable[[float], None] = lambda share: None
+) -> F64:
     """Return how unlike heads are, (heads, heads), 0 to 1.
 
     This is the Jensen–Shannon divergence of two heads' weights in bits (Lin 1991), a mean over the
@@ -152,6 +154,8 @@ def head_distances(weights: NDArray[np.floating]) -> F64:
     ----------
     weights : ndarray
         (heads, rows, keys), each row a softmax, or all 0 where it sees nothing.
+    progress : callable
+        Told the share done, 0 to 1; may raise to stop.
     """
     entropy = [_entropy(of_head) for of_head in weights]
     out = np.zeros((len(weights), len(weights)))
@@ -159,6 +163,7 @@ def head_distances(weights: NDArray[np.floating]) -> F64:
         for b in range(a):
             both = _entropy((weights[a].astype(np.float64) + weights[b]) / 2)
             out[a, b] = out[b, a] = max(both - (entropy[a] + entropy[b]) / 2, 0.0)
+        progress(((a + 1) / len(weights)) ** 2)
     return frozen(out)
 
 

@@ -193,7 +193,8 @@ def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range
         words = max((text_width(font, text) for _, text in bar_ticks), default=0)
         right = rect.right() - words - px(4 + _BAR + 8)
     elif model.curves:
-        widths = [_end_width(model.curves, style, long=long) for long in (True, False)]
+        curves = (*model.curves, *model.beside)
+        widths = [_end_width(curves, style, long=long) for long in (True, False)]
         long = widths[0] < 0.3 * rect.width()
         right -= widths[0 if long else 1]
     plot = QRectF(QPointF(left, top), QPointF(max(right, left + 20), max(bottom, top + 20)))

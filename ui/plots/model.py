@@ -319,6 +319,9 @@ class PlotModel:
         What is drawn.
     heat : HeatMap or None
         Coloured cells under it all.
+    beside : tuple of Curve
+        Curves of a plot above or below this one: with space for their labels as well, the axes of
+        both stand alike.
     note : str
         One line that has to be known to read the plot; empty: none.
     x_range, y_range : tuple of float or None
@@ -334,6 +337,7 @@ class PlotModel:
     marks: tuple[Mark, ...] = ()
     levels: tuple[Level, ...] = ()
     heat: HeatMap | None = None
+    beside: tuple[Curve, ...] = ()
     note: str = ""
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None

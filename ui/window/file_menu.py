@@ -41,6 +41,9 @@ DEMOS = {
     "inspector": "Twelve heads of a real layer",
     "large-logits": "Scores that would overflow",
     "layer": "The whole layer, from X to Y",
+    "induction-by-hand": "Induction, by hand",
+    "induction-early": "A small transformer, early in training",
+    "induction": "The same, trained: an induction head",
     "real-scale": "131\u2009072 tokens",
 }
 """The names of the demos in the menu, in order: one of each algorithm, then other topics."""

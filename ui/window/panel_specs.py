@@ -19,6 +19,7 @@ from ui.panels.exactness.panel import ExactnessPanel
 from ui.panels.formula.panel import FormulaPanel, make_formula_model
 from ui.panels.heads.panel import HeadsPanel
 from ui.panels.inspector.panel import InspectorPanel
+from ui.panels.jobs.panel import JobsPanel
 from ui.panels.kernel.panel import KernelPanel
 from ui.panels.layer.model import layer_model
 from ui.panels.layer.panel import LayerPanel
@@ -162,6 +163,11 @@ PANELS = (
         "What each token reads: weights of every head, temperature, mask, entropy "
         "(Vaswani et al. 2017).",
         InspectorPanel, nothing, _LARGE,
+    ),
+    PanelSpec(
+        "jobs", "Jobs of heads", "J",
+        "What each head reads, and when an induction head appears (Olsson et al. 2022).",
+        JobsPanel, nothing, _LARGE,
     ),
     PanelSpec(
         "sqrt_d", "Why √d", "D",

@@ -1,0 +1,169 @@
+"""Everything that is said of the heads of a run: their jobs, their distances, and without one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from simulator.base.dtypes import F64
+from simulator.problem.workload import Inputs, Workload
+from simulator.study.attention_map import HeadScores
+from simulator.study.attention_only import Figures, Head, Model, figures, layer_place, read_model
+from simulator.study.attention_part import Part
+from simulator.study.head_jobs import HeadJobs, head_distances, head_jobs, shares_of_y
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What is known of a run's layer because its whole model is beside it.
+
+    Attributes
+    ----------
+    step, layer : int
+        The moment and the layer of the run.
+    off : (int, int) or None
+        The head that is switched off.
+    whole, now : Figures
+        Of this moment, with all heads and without the one that is off.
+    without : tuple of Figures
+        Of this moment without each of the heads alone.
+    course : tuple of Figures
+        Of every moment, with all heads.
+    """
+
+    step: int
+    layer: int
+    off: Head | None
+    whole: Figures
+    now: Figures
+    without: tuple[Figures, ...]
+    course: tuple[Figures, ...]
+
+    @property
+    def trained(self) -> bool:
+        """Whether there are several moments, between which something has been learned."""
+        return len(self.course) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class HeadReport:
+    """The heads of a run; if its whole model is known, those of all layers.
+
+    Attributes
+    ----------
+    heads : tuple of (int or None, int)
+        Layer and number of each; the layer is None if only that of the run is known.
+    jobs : HeadJobs
+        Their scores.
+    distances : ndarray
+        (heads, heads) float64, 0 to 1.
+    shares : ndarray or None
+        (heads,) float64, by how much Y of its layer moves without each alone; None if W_O is not
+        known.
+    part : str
+        Why these are not all heads and rows of the run; empty if they are.
+    tokens : bool
+        Whether tokens are known.
+    training : Training or None
+        What the whole model adds.
+    """
+
+    heads: tuple[tuple[int | None, int], ...]
+    jobs: HeadJobs
+    distances: F64
+    shares: F64 | None
+    part: str
+    tokens: bool
+    training: Training | None = None
+
+    @property
+    def layers(self) -> bool:
+        """Whether heads of several layers are in it."""
+        return self.training is not None
+
+
+def model_place(workload: Workload) -> tuple[Path, int, int] | None:
+    """Return folder, step and layer of the model of a run; None: not known, or not what it does.
+
+    With another temperature or mask than the model's the run is not a part of its forward pass.
+    """
+    w = workload
+    if w.file is None or not w.file.stored or w.temperature != 1:
+        return None
+    same = math.isclose(w.scale, w.head_dim**-0.5, rel_tol=1e-6)
+    plain = w.mask.causal and not w.mask.window
+    return layer_place(w.file.path) if same and plain else None
+
+
+def head_report(
+    workload: Workload,
+    inputs: Inputs,
+    part: Part,
+    off: Head | None = None,
+    progress: Progress = lambda share: None,
+) -> HeadReport:
+    """Return what is said of the heads of a run.
+
+    Parameters
+    ----------
+    workload, inputs : Workload, Inputs
+        The run, its heads one by one.
+    part : Part
+        Heads and rows that are looked at, if the model is not known.
+    off : (int, int) or None
+        The head of the model that is switched off.
+    progress : callable
+        Told the share done, 0 to 1; may raise to stop.
+
+    Raises
+    ------
+    InputError
+        The files of the model cannot be read.
+    """
+    place = model_place(workload)
+    if place is not None:
+        folder, step, layer = place
+        return model_report(read_model(folder), step, layer, off, progress)
+    maps = HeadScores(workload, inputs, part).maps()
+    progress(0.1)
+    jobs = head_jobs(maps.weights, workload.mask, maps.rows, workload.tokens)
+    shares = None
+    layer_of = inputs.layer
+    if layer_of is not None and len(part.heads) == workload.input_heads[0]:
+        kv = [workload.kv_head_of[head] for head in part.heads]
+        o = np.einsum("hij,hjd->hid", maps.weights.astype(np.float64), inputs.v[kv])
+        weights = layer_of.weights
+        shares = shares_of_y(o, weights["wo"], weights.get("bo", np.zeros(1, np.float32)))
+    distances = head_distances(maps.weights, lambda share: progress(0.2 + 0.8 * share))
+    heads = tuple((None, workload.picked[head]) for head in part.heads)
+    return HeadReport(heads, jobs, distances, shares, part.reason, bool(workload.tokens))
+
+
+def model_report(
+    model: Model,
+    step: int,
+    layer: int,
+    off: Head | None = None,
+    progress: Progress = lambda share: None,
+) -> HeadReport:
+    """Return what is said of all heads of a model at one moment, maybe with one switched off."""
+    off = off if off in model.heads else None
+    whole = figures(model, step)
+    now = whole if off is None else figures(model, step, {off})
+    without = []
+    for head in model.heads:
+        without.append(figures(model, step, {head}))
+        progress(0.4 * len(without) / len(model.heads))
+    course = []
+    for moment in model.moments:
+        course.append(figures(model, moment.step))
+        progress(0.4 + 0.5 * len(course) / len(model.moments))
+    training = Training(step, layer, off, whole, now, tuple(without), tuple(course))
+    distances = head_distances(now.weights)
+    return HeadReport(model.heads, now.jobs, distances, whole.shares, "", True, training)

@@ -1,0 +1,250 @@
+"""The jobs dock in the window: its table, distances, training, and heads that are switched off."""
+
+import shutil
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+
+from simulator.base.assets import CAPTURES, SCENARIOS
+from simulator.problem.scenario import load_scenario, with_values
+from simulator.program.playback import Cursor
+from simulator.study.attention_only import figures, read_model
+from simulator.study.head_jobs import JOBS, head_distances
+from ui.look.theme import DARK, Style
+from ui.panels.jobs.painter import table_places
+
+TITLES = [job.title for job in JOBS]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return read_model(CAPTURES / "small")
+
+
+def opened(open_window, qapp, name="induction", size=(1280, 720)):
+    window = open_window(name, size)
+    window.desk.take("inspector")
+    window.docks["jobs"].raise_()
+    qapp.processEvents()
+    window.session.settle()
+    return window
+
+
+@pytest.fixture
+def window(open_window, qapp):
+    return opened(open_window, qapp)
+
+
+def panel_of(window):
+    return window.docks.panel("jobs")
+
+
+def press(window, show, qapp) -> None:
+    QTest.mouseClick(panel_of(window).bar.buttons["show", show], Qt.MouseButton.LeftButton)
+    qapp.processEvents()
+    window.session.settle()
+
+
+def column(panel, title):
+    return next(each for each in panel.state.columns if each.headings[0] == title)
+
+
+def click_row(window, at) -> None:
+    table = panel_of(window).table
+    middle = next(
+        QPoint(table.width() // 2, y)
+        for y in range(table.height())
+        if table.head_at(QPoint(table.width() // 2, y)) == at
+    )
+    QTest.mouseClick(table, Qt.MouseButton.LeftButton, pos=middle + QPoint(0, 3))
+    window.session.settle()
+
+
+def test_the_table_has_the_scores_of_every_head(window, model):
+    panel = panel_of(window)
+    found = figures(model, 2000)
+    assert [each.headings[0] for each in panel.state.columns[:6]] == TITLES
+    for n, title in enumerate(TITLES):
+        shown = column(panel, title)
+        for text, value in zip(shown.texts, found.jobs.scores[:, n], strict=True):
+            assert text == ("–" if np.isnan(value) else f"{value:.2f}")
+    assert column(panel, "Y moves").texts[7] == f"{100 * found.shares[7]:.0f} %"
+    assert column(panel, "loss, sentences").after[1] == f"{found.loss['sentences']:.3f}"
+    assert panel.state.title == "Jobs of all 8 heads of the model after 2\u2009000 steps"
+    assert "layer 1 head 3: " in panel.table.accessibleDescription()
+    assert panel.state.current == (1, 0)  # the board's
+
+
+def test_another_head_on_the_board_is_framed(window):
+    session, panel = window.session, panel_of(window)
+    session.go(Cursor(session.trace.program.index(3, 0, 0), 0))
+    session.settle()
+    assert panel.state.current == (1, 3)
+
+
+def test_a_click_switches_a_head_off_and_another_click_on(window, model, qapp):
+    panel = panel_of(window)
+    before = column(panel, "induction").texts
+    assert before[7] == "0.97"
+    click_row(window, 3)
+    assert panel.off == panel.state.off == (0, 3)
+    without = figures(model, 2000, {(0, 3)})
+    after = column(panel, "induction").texts
+    assert after[7] == f"{without.jobs.of('induction')[7]:.2f}" == "0.01"
+    assert after[:4] == before[:4]
+    said = panel.state.notes[0]
+    assert said.startswith("Without layer 0 head 3: induction of layer 1 head 3 from 0.97 to 0.01")
+    assert said.endswith(f"to {without.loss['again']:.3f}.")
+    assert panel.bar.lists["off"].currentText() == "without layer 0 head 3"
+    # What each head alone does is still compared with all heads on.
+    assert column(panel, "loss, next known").after[1] == "0.003"
+    click_row(window, 3)
+    assert panel.off is None
+    assert column(panel, "induction").texts == before
+    assert panel.bar.lists["off"].currentText() == "every head on"
+
+
+def test_a_head_is_switched_off_from_the_list_by_keys(window):
+    panel = panel_of(window)
+    box = panel.bar.lists["off"]
+    box.setFocus()
+    for _ in range(8):
+        QTest.keyClick(box, Qt.Key.Key_Down)
+    window.session.settle()
+    assert panel.off == (1, 3)
+    for _ in range(8):
+        QTest.keyClick(box, Qt.Key.Key_Up)
+    window.session.settle()
+    assert panel.off is None
+
+
+def test_distances_are_shown_with_the_nearest_and_the_farthest_pair(window, model, qapp):
+    panel = panel_of(window)
+    press(window, "distances", qapp)
+    assert panel.distances.isVisible()
+    assert not panel.table.isVisible()
+    apart = head_distances(figures(model, 2000).weights)
+    np.testing.assert_array_equal(panel.state.report.distances, apart)
+    lower = apart[np.tril_indices(8, -1)]
+    assert panel.state.pairs[0] == (
+        f"{lower.min():.2f}, most alike: layer 1 head 2 and layer 1 head 3"
+    )
+    assert panel.state.pairs[1].startswith(f"{lower.max():.2f}, least alike: layer 0 head 3 and")
+    assert panel.state.pairs[1] in panel.accessibleDescription()
+
+
+def test_training_shows_when_the_head_appears_and_the_loss_falls(window, model, qapp):
+    panel = panel_of(window)
+    press(window, "training", qapp)
+    assert panel.plot.isVisible()
+    assert panel.losses.isVisible()
+    scores = {curve.name: curve for curve in panel.plot.model.curves}
+    losses = {curve.name: curve for curve in panel.losses.model.curves}
+    course = [figures(model, moment.step) for moment in model.moments]
+    assert scores["induction"].xs == losses["next known"].xs == tuple(each.step for each in course)
+    assert scores["induction"].ys == tuple(each.jobs.of("induction").max() for each in course)
+    assert losses["next known"].ys == tuple(each.loss["again"] for each in course)
+    assert losses["sentences"].ys == tuple(each.loss["sentences"] for each in course)
+    assert "layer 1 head 3" in scores["induction"].details[-1]
+    assert [level.value for level in panel.plot.model.levels] == [2000.0]
+    # Both have the same axis of steps, pixel by pixel.
+    places = [plot.plot_layout().frame.plot for plot in (panel.plot, panel.losses)]
+    assert (places[0].left(), places[0].right()) == (places[1].left(), places[1].right())
+    for words in ("induction 0.05 to 0.97", "next known 4.077 to 0.003"):
+        assert words in panel.accessibleDescription()
+
+
+def test_a_click_on_a_moment_opens_its_layer(window, qapp):
+    session, panel = window.session, panel_of(window)
+    press(window, "training", qapp)
+    count = session.undo_stack.count()
+    at = panel.losses.where(400.0, panel.losses.model.curves[0].ys[5])
+    QTest.mouseClick(
+        panel.losses.surface, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier,
+        at.toPoint(),
+    )  # fmt: skip
+    session.settle()
+    assert session.trace.workload.file.path.name == "step-0400-layer1.safetensors"
+    assert session.undo_stack.count() == count + 1
+    assert panel.state.report.training.step == 400
+    assert [level.value for level in panel.plot.model.levels] == [400.0]
+    session.undo_stack.undo()
+    session.settle()
+    assert session.trace.workload.file.path.name == "step-2000-layer1.safetensors"
+
+
+def test_an_early_moment_has_no_induction_head(open_window, qapp):
+    panel = panel_of(opened(open_window, qapp, "induction-early"))
+    assert max(column(panel, "induction").values) < 0.1
+    assert panel.state.title.endswith("after 300 steps")
+
+
+def test_by_hand_every_job_is_exact_and_there_is_no_training(open_window, qapp):
+    panel = panel_of(opened(open_window, qapp, "induction-by-hand"))
+    assert panel.state.title == "Jobs of all 4 heads of the model"
+    assert column(panel, "induction").texts == ("0.00", "0.00", "1.00", "0.00")
+    assert column(panel, "previous token").texts[0] == "1.00"
+    assert column(panel, "Y moves").texts == ("100 %", "0 %", "100 %", "0 %")
+    assert not panel.bar.buttons["show", "training"].isEnabled()
+
+
+def test_a_capture_has_jobs_but_nothing_to_switch_off(open_window, qapp):
+    window = opened(open_window, qapp, "inspector")
+    panel = panel_of(window)
+    assert panel.state.title == "Jobs of 12 heads"
+    assert [each.headings[0] for each in panel.state.columns] == TITLES
+    assert panel.bar.lists["off"].isHidden()
+    before = panel.state
+    click_row(window, 2)
+    assert panel.state is before
+    assert panel.off is None
+
+
+def test_another_run_forgets_what_was_shown(window, qapp):
+    session, panel = window.session, panel_of(window)
+    press(window, "training", qapp)
+    click = with_values(session.scenario, {"attention": {"temperature": 2.0}})
+    session.propose(click, "temperature")
+    session.settle()
+    assert panel.state.report.training is None
+    assert panel.state.title == "Jobs of 4 heads"
+    assert panel.table.isVisible()  # there is no training to show
+    assert panel.bar.buttons["show", "jobs"].isChecked()
+    session.undo_stack.undo()
+    session.settle()
+    assert panel.state.report.training is not None
+
+
+def test_a_model_that_cannot_be_read_is_told_in_one_line(open_window, qapp, tmp_path):
+    folder = tmp_path / "small"
+    shutil.copytree(CAPTURES / "by-hand", folder)
+    (folder / "held-out.safetensors").write_bytes(b"nothing")
+    window = opened(open_window, qapp, "flash2")
+    scenario = load_scenario(SCENARIOS / "induction-by-hand.toml")
+    path = str(folder / "step-0000-layer1.safetensors")
+    told = []
+    window.session.refused.connect(told.append)
+    window.session.propose(with_values(scenario, {"input": {"path": path}}), "damaged")
+    window.session.settle()
+    assert len(told) == 1
+    assert "held-out.safetensors" in str(told[0])
+    assert "\n" not in str(told[0])
+    assert panel_of(window).state is None
+
+
+@pytest.mark.parametrize("size", [(320, 150), (420, 260), (760, 560)])
+def test_many_heads_in_a_small_dock_show_those_around_the_boards(window, size, qapp):
+    panel = panel_of(window)
+    rect = panel.rect().toRectF()
+    rect.setWidth(size[0])
+    rect.setHeight(size[1])
+    places = table_places(panel.state, Style(DARK), rect)
+    shown = [at for at, _ in places.rows]
+    assert shown == list(range(shown[0], shown[-1] + 1))
+    assert 4 in shown  # layer 1 head 0 is on the board
+    boxes = [box for _, box in (*places.rows, *places.after, *((w, b) for w, b in places.notes))]
+    assert all(a.bottom() <= b.top() + 0.01 for a, b in pairwise(boxes))
+    assert boxes[-1].bottom() <= rect.bottom() + 0.01

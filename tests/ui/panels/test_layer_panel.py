@@ -28,7 +28,14 @@ from ui.panels.layer.matrices import number_font
 from ui.panels.layer.model import COLOURS, FlowState, LayerModel, heads_of, layer_model, matrix
 from ui.panels.layer.panel import NO_LAYER, LayerPanel
 from ui.panels.layer.places import TILES, flow_layout
-from ui.panels.layer.row import paint_row, piece_box, row_layout, row_state, scale_of
+from ui.panels.layer.row import (
+    legend_heads,
+    paint_row,
+    piece_box,
+    row_layout,
+    row_state,
+    scale_of,
+)
 from ui.panels.layer.words import LATEX, cell_words, facts, formula_of
 from ui.window.main_window import MainWindow
 
@@ -323,6 +330,14 @@ def test_rows_of_y_under_way_are_sums_of_what_heads_give(traces: dict[str, Trace
         wanted = run.shares[:heads, rows].sum(axis=0) + run.bias
         np.testing.assert_allclose(mixed_rows(run, rows, heads), wanted, atol=1e-6)
     np.testing.assert_allclose(mixed_rows(run, rows, 4), run.arrays["y"][rows], atol=1e-5)
+
+
+def test_where_not_all_heads_can_be_named_the_largest_are(traces: dict[str, Trace]) -> None:
+    state = row_state(model_at(traces["many heads"]), 9)
+    assert legend_heads(state, 4) == ([0, 1, 2, 3], 0)
+    named, others = legend_heads(state, 3)
+    assert others == 2
+    assert named == sorted(np.argsort(np.abs(state.shares.along))[-2:])
 
 
 def test_pieces_of_a_row_stack_up_to_y(qapp: Any, traces: dict[str, Trace]) -> None:

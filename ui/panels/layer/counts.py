@@ -82,8 +82,9 @@ def title_words(state: CountState) -> list[str]:
     """Return what is supposed, longest first."""
     now = state.now
     one = f"D = {now.width} in {count_text(now.heads)} head{'s' * (now.heads > 1)} of {now.depth}"
-    run = " as this run has them" if now.heads == state.own else f" (this run: {state.own})"
-    return [f"{one}{run}, each with its own K and V, without a mask", f"{one}{run}", one]
+    run = "as many as this run has" if now.heads == state.own else f"this run has {state.own}"
+    return [f"{one} ({run}), supposing that each has its own K and V and none is masked",
+            f"{one} ({run})", one]  # fmt: skip
 
 
 def count_words(state: CountState) -> str:

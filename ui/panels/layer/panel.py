@@ -21,7 +21,7 @@ from simulator.problem.scenario import with_values
 from simulator.program.playback import moved
 from simulator.run.trace import Trace
 from simulator.run.whole_layer import LayerRun, compute_layer, finished_rows
-from ui.look.draw import draw_text, text_width, wrapped
+from ui.look.draw import draw_text, outline, text_width, wrapped
 from ui.look.theme import Style
 from ui.look.units import exact_text
 from ui.panels.base import Panel
@@ -44,6 +44,7 @@ from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import Button, Choice, Option, PlotBar, bar_sheet
+from ui.widgets.focus import has_ring
 from ui.widgets.sheet import set_sheet
 
 CHOICE = Choice("layer", (
@@ -291,6 +292,8 @@ class LayerPanel(Panel[LayerModel]):
             self.clear(painter)
             if self.model is None:
                 return
+            if has_ring(self):
+                outline(painter, QRectF(self.rect()), self.style_now.theme.text)
             if self.run is None or self._flow is None:
                 self._paint_sentence(painter, self._sentence())
                 return

@@ -178,7 +178,8 @@ def _arrows(style: Style, before: list[QRectF], after: list[QRectF]) -> list[QLi
     else:
         pairs = [(before[0], box) for box in after[: 1 if len(after) == 2 else 3]]
     out = []
-    for one, two in pairs:
+    for of, to in pairs:
+        one, two = _with_name(style, of), _with_name(style, to)
         start = QPointF(one.right() + px(7), one.center().y())
         height = min(max(start.y(), two.top() + px(8)), two.bottom() - px(8))
         out.append(QLineF(start, QPointF(max(two.left() - band, start.x() + px(6)), height)))
@@ -197,9 +198,14 @@ def _head(style: Style) -> float:
 
 def _name_box(style: Style, box: QRectF, name: str) -> QRectF:
     """Return where a matrix is named; longer than a narrow matrix is wide."""
-    long = max(box.width(), style.px(84))
-    left = box.center().x() - long / 2
-    return QRectF(left, box.y() - _head(style), long, style.px(18))
+    wide = _with_name(style, box)
+    return QRectF(wide.x(), box.y() - _head(style), wide.width(), style.px(18))
+
+
+def _with_name(style: Style, box: QRectF) -> QRectF:
+    """Return a matrix at least as wide as its name."""
+    more = max(style.px(84) - box.width(), 0.0) / 2
+    return box.adjusted(-more, 0, more, 0)
 
 
 def _cards(
@@ -210,11 +216,7 @@ def _cards(
     def around(*of: str) -> QRectF:
         found = QRectF()
         for name in of:
-            found = found.united(boxes[name]).united(
-                names[name].intersected(
-                    boxes[name].adjusted(-style.px(12), -style.px(60), style.px(12), 0)
-                )
-            )
+            found = found.united(boxes[name]).united(names[name])
         pad = style.px(5)
         return found.adjusted(-pad - band_of(style), -1, pad, pad).intersected(rect)
 

@@ -20,6 +20,8 @@ from ui.panels.layer.model import LayerModel, matrix
 from ui.panels.layer.words import cell_words
 
 MIN_SIZE = QSizeF(520, 220)
+_APART = 6.0
+"""Pixels of a stack from which there is a gap between neighbours."""
 _FINEST = 3.0
 """Pixels that a stack needs at least; of more dimensions the first ones are shown."""
 
@@ -155,6 +157,15 @@ def head_words(state: RowState, head: int) -> list[str]:
     return [f"head {head}: {said}, length {size}", f"head {head}: {said}", f"{head}: {said}", said]
 
 
+def legend_heads(state: RowState, room: int) -> tuple[list[int], int]:
+    """Return which heads are named in so many lines, and how many are not: the largest are."""
+    heads = len(state.model.finished)
+    if heads <= room:
+        return list(range(heads)), 0
+    order = np.argsort(-np.abs(state.shares.along), kind="stable")
+    return sorted(order[: room - 1].tolist()), heads - room + 1
+
+
 def row_words(state: RowState) -> str:
     """Return the picture in words, for screen readers."""
     heads = range(len(state.model.finished))
@@ -179,7 +190,7 @@ def piece_box(plot: QRectF, ends: tuple[F64, F64], scale: tuple[float, float], d
         return plot.bottom() - (value - low) / (high - low) * plot.height()
 
     one, two = y(float(ends[0][head, dim])), y(float(ends[1][head, dim]))
-    gap = 0.12 * wide
+    gap = 0.12 * wide if wide > _APART else 0.0
     return QRectF(plot.x() + dim * wide + gap, min(one, two), wide - 2 * gap, abs(one - two))
 
 
@@ -208,13 +219,14 @@ def paint_row(painter: QPainter, state: RowState, style: Style, rect: QRectF) ->
     draw_text(painter, lay.notes, note, font, theme.muted)
     _paint_rows(painter, state, run, style, lay)
     _paint_stacks(painter, state, style, lay)
-    for head, box in enumerate(lay.legend):
+    named, others = legend_heads(state, len(lay.legend))
+    if others:
+        draw_text(painter, lay.legend[-1], f"grey: {others} heads more", font, theme.muted)
+    for head, box in zip(named, lay.legend, strict=False):
         swatch = QRectF(box.x(), box.y() + style.px(4), style.px(11), style.px(11))
         painter.fillRect(swatch, theme.head(head))
         words = box.adjusted(style.px(17), 0, 0, 0)
         text = first_that_fits(head_words(state, head), words.width(), font)
-        if len(lay.legend) < run.heads and head == len(lay.legend) - 1:
-            text = f"and {run.heads - head} heads more"
         draw_text(painter, words, text, font, theme.text if head in state.done else theme.muted)
 
 
@@ -248,11 +260,12 @@ def _paint_stacks(painter: QPainter, state: RowState, style: Style, lay: RowLayo
             continue
         place = QRectF(plot.x() - px(62), y(value) - px(8), px(56), px(16))
         draw_text(painter, place, cell_words(value), font, theme.muted, RIGHT)
+    named, _ = legend_heads(state, len(lay.legend))
     for head in state.done:
-        painter.setPen(QColor(theme.panel))
+        colour = theme.head(head) if head in named else QColor(theme.faint)
         for dim in range(dims):
             box = piece_box(plot, ends, scale, dims, head, dim)
-            painter.fillRect(box, theme.head(head))
+            painter.fillRect(box, colour)
             if box.height() > px(3) and box.width() > px(6):
                 outline(painter, box, theme.panel)
     if state.whole:

@@ -10,7 +10,7 @@ from simulator.program.ops import Op
 
 FOLDER = Path(__file__).parents[1] / "cuda"
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
-_ANCHOR = re.compile(r"//.*?\[([a-z ]+)\] (?=[A-Z]\w+ (?:et al|\d{4}))")
+_ANCHOR = re.compile(r"//.*?\[([a-z -]+)\] (?=[A-Z]\w+ (?:et al|\d{4}))")
 """An op's name before a citation: the author of the paper and its year."""
 _CITED = re.compile(r"\d+(?:-\d+)?")
 _PLACE = re.compile(r" (line|step)s? (.*)")

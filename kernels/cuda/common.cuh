@@ -117,6 +117,8 @@ struct Mask {
 
     // A query row's place among the keys: aligned at the bottom right.
     __device__ int shifted(int row) const { return row + seqlen_k - seqlen_q; }
+    // Which query head a row is of; `first` is that of the block, here the only one.
+    __device__ int query_head(int first, int row) const { return first; }
 
     __device__ bool sees(int row, int key) const
     {
@@ -130,14 +132,40 @@ struct Mask {
 // --- Scores ------------------------------------------------------------------------------------
 
 // What a kernel takes to turn q k into a score, and how: `const Score score = SCORE;`
-// simulator/problem/scores.py says the same to the CPU.
+// simulator/problem/scores.py says the same to the CPU. Only a run that has a soft-cap or a bias is
+// compiled with -DSOFTCAP or -DALIBI: to others they cost nothing, not even a parameter.
+#if defined(SOFTCAP) || defined(ALIBI)
+#define SCORE_PARAMETERS                                                                        \
+    float scale, float softcap, const float* __restrict__ slopes  /* [query heads] */
+#define SCORE {scale, softcap, slopes}
+#else
 #define SCORE_PARAMETERS float scale
 #define SCORE {scale}
+#endif
 
 struct Score {
     float scale;
+#if defined(SOFTCAP) || defined(ALIBI)
+    float softcap;
+    const float* slopes;
+#endif
 
     __device__ __forceinline__ float of(float product) const { return scale * product; }
+
+    // A scaled product with the soft-cap and less what it loses with distance.
+    template <class AnyMask>
+    __device__ __forceinline__ float changed(float s, const AnyMask& mask, int first_head,
+                                             int row, int key) const
+    {
+#ifdef SOFTCAP
+        s = tanhf(s / softcap) * softcap;
+#endif
+#ifdef ALIBI
+        const int away = mask.shifted(row) - key;
+        s -= slopes[mask.query_head(first_head, row)] * (float)(away < 0 ? -away : away);
+#endif
+        return s;
+    }
 };
 
 // --- Which tiles are visited -------------------------------------------------------------------
@@ -436,6 +464,21 @@ __device__ __forceinline__ void scores(
                 }
     }
     visit.count(FLOPS, scored * 2 * HEAD_DIM);
+}
+
+// Scaled products become scores, if that is not the same.
+template <class AnyMask>
+__device__ __forceinline__ void change_scores(
+    float* S_shared,  // [TILE_ROWS, BC]
+    const Score& score, const AnyMask& mask, int first_head, int first_row, int first_key, int keys)
+{
+#if defined(SOFTCAP) || defined(ALIBI)
+    for (int r = 0; r < ROWS; ++r)
+        for (int key = lane(); key < keys; key += WARP) {
+            float* S = S_shared + own_row(r) * BC + key;
+            *S = score.changed(*S, mask, first_head, first_row + own_row(r), first_key + key);
+        }
+#endif
 }
 
 // Hidden pairs become -inf.

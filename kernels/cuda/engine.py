@@ -172,7 +172,7 @@ class KernelEngine:
                 continue
             details, keys = self._details_at(head, i, j), grid.col_range(j)
             fields, here = details.visit(j), slice(keys.start, keys.stop)
-            scores = fields["s"][: len(rows), : len(keys)]
+            scores = self.workload.changed(head, rows, keys, fields["s"][: len(rows), : len(keys)])
             s[:, here] = np.where(mask.visible(rows, keys), scores, np.float32(-np.inf))
             p[:, here] = fields["p"][: len(rows), : len(keys)]
             if details.p is not None:
@@ -363,6 +363,7 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
         o=device.filled((*rows, w.value_dim), stored, 0xFF),
         run_offsets=device.upload(visits.offsets),
         runs=device.upload(visits.runs),
+        slopes=device.upload(np.array(w.slopes, dtype=np.float32)) if w.slopes else None,
         **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},
     )
 

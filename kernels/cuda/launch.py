@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cuda.specs import SPECS, Part, scalars, warps
+from kernels.cuda.specs import CHANGES, SPECS, Part, scalars, warps
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.workload import Workload
 
@@ -146,6 +146,8 @@ class Tensors:
         what the splits of split-kv leave.
     run_offsets, runs : Buffer or None
         Which tiles are visited: `kernels.cuda.runs.Runs`.
+    slopes : Buffer or None
+        (query heads,) float32, ALiBi's; None without a bias.
     """
 
     q: Buffer
@@ -162,6 +164,7 @@ class Tensors:
     lse_partial: Buffer | None = None
     run_offsets: Buffer | None = None
     runs: Buffer | None = None
+    slopes: Buffer | None = None
 
 
 def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
@@ -174,7 +177,11 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
         "WARPS": warps(w),
         "ELEMENT": ELEMENT[w.dtype],
     }
-    return (*(f"-D{name}={value}" for name, value in values.items()), *(["-DTRACE"] * trace))
+    defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "TRACE": trace}
+    return (
+        *(f"-D{name}={value}" for name, value in values.items()),
+        *(f"-D{name}" for name, on in defined.items() if on),
+    )
 
 
 def prepared(
@@ -222,4 +229,6 @@ def prepared(
 def arguments(names: Sequence[str], w: Workload, part: Part, tensors: Tensors) -> list[Any]:
     """Return the argument for each of a kernel's parameters in a launch."""
     known = scalars(w, part)
-    return [known[name] if name in known else getattr(tensors, name) for name in names]
+    taken = [name for name in names if w.changes_scores or name not in CHANGES]
+    given = (known[name] if name in known else getattr(tensors, name) for name in taken)
+    return [np.uint64(0) if each is None else each for each in given]

@@ -136,8 +136,9 @@ VISITS = ("run_offsets", "runs")
 _SIZES = ("seqlen_q", "seqlen_k")
 MASK = (*_SIZES, "causal", "window", "sinks")
 """`MASK_PARAMETERS` of common.cuh."""
-SCORE = ("scale",)
-"""`SCORE_PARAMETERS` of common.cuh."""
+CHANGES = ("softcap", "slopes")
+SCORE = ("scale", *CHANGES)
+"""`SCORE_PARAMETERS` of common.cuh; `CHANGES` only where scores are changed."""
 OPERANDS = ("q", "k", "v", "kv_head_of", "o")
 PARTIALS = ("o_partial", "lse_partial")
 _FIRST = ("first_head", "first_block")

@@ -23,6 +23,9 @@
 struct PackedMask {
     Mask of_head;  // its seqlen_q are the queries of one head
 
+    __device__ int shifted(int row) const { return of_head.shifted(row % of_head.seqlen_q); }
+    __device__ int query_head(int first, int row) const { return first + row / of_head.seqlen_q; }
+
     __device__ __forceinline__ bool sees(int row, int key) const
     {
         return of_head.sees(row % of_head.seqlen_q, key);
@@ -103,6 +106,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv(
         scores(S_shared, Q_shared, K_shared,  // [scores] Dao 2023, Algorithm 1, line 8
                score, rows, keys, visit);
         visit.scores(S_shared, rows, keys);
+        change_scores(S_shared, score, mask,  // [soft-cap] Dao 2023, Algorithm 1, line 8
+                      head * (seqlen_q / queries), first_row, first_key, keys);  // [bias] Dao 2023, Algorithm 1, line 8
         if (tile.kind() == PARTIAL)
             apply_mask(S_shared, mask, first_row, first_key, keys);  // [mask] Dao 2023, section 3.1
 

@@ -141,6 +141,8 @@ def check(w: Workload, device: Device, capability: int | None = None) -> None:
             f"d = {w.head_dim}, dv = {w.value_dim}: it takes d = dv = 64 or 128",
         ),
         (w.mask.window, f"window {w.mask.window}: it takes causal or no mask"),
+        (w.scoring.softcap, "a soft-cap: it takes scaled scores alone"),
+        (w.slopes, "ALiBi: it takes scaled scores alone"),
         (
             capability is not None and capability < CAPABILITY,
             f"sm_{capability}: its instructions came with sm_{CAPABILITY}",

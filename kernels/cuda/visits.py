@@ -42,7 +42,8 @@ def recorded_tile(
     ends = {"m": block.m[:, -1], "l": block.l[:, -1]}
     if algorithm.stores_scores and visit.launch == 1:
         s, p = (_whole_rows(w, visit, details, name) for name in ("s", "p"))
-        masked = np.where(w.mask.visible(visit.rows, visit.cols), s, np.float32(-np.inf))
+        masked = w.changed(visit.head, visit.rows, visit.cols, s)
+        masked = np.where(w.mask.visible(visit.rows, visit.cols), masked, np.float32(-np.inf))
         tiles = {"m_tile": ends["m"], "l_tile": ends["l"], "P": p}
         return again(before={}, loads={"S": masked}, recorded={**tiles, **ends}, unmasked=s)
     fields = details.visit(visit.j)

@@ -46,11 +46,12 @@ class CodeLine:
 
 
 @cache
-def exemplar(algorithm: str) -> TileProgram:
+def exemplar(algorithm: str, changes: bool = False) -> TileProgram:
     """Return a small run in which every op of an algorithm occurs in all its forms.
 
     Causal with more queries than keys: row blocks that see nothing, skipped, partial and full
-    tiles, several visits of a row block and of a column block.
+    tiles, several visits of a row block and of a column block. With `changes` its scores have a
+    soft-cap and a bias.
     """
     size = {"seqlen_q": 16, "seqlen_k": 9, "head_dim": 2, "heads": 1, "kv_heads": 1}
     return tile_program(
@@ -58,6 +59,7 @@ def exemplar(algorithm: str) -> TileProgram:
             parse_scenario(
                 {
                     "attention": {"algorithm": algorithm, **size},
+                    "scores": {"softcap": 1.0, "alibi": True} if changes else {},
                     "mask": {"causal": True},
                     "tiling": {"rows": 3, "cols": 2},
                     "input": {"source": "random"},
@@ -68,9 +70,9 @@ def exemplar(algorithm: str) -> TileProgram:
 
 
 @cache
-def forms(algorithm: str) -> tuple[Op, ...]:
+def forms(algorithm: str, changes: bool = False) -> tuple[Op, ...]:
     """Return one op of each form that the ops of an algorithm have: name, citation, tensors."""
-    program = exemplar(algorithm)
+    program = exemplar(algorithm, changes)
     found: dict[tuple[object, ...], Op] = {}
     for index in range(len(program)):
         for op in program.ops(index):
@@ -95,6 +97,8 @@ class CodeLines:
         Its text.
     cuda_lines : callable
         The lines of an op in that text.
+    changes : bool
+        Whether scores have a soft-cap or a bias.
     """
 
     def __init__(
@@ -103,15 +107,17 @@ class CodeLines:
         cuda_name: str,
         cuda_source: str,
         cuda_lines: Callable[[Op], tuple[int, ...]],
+        changes: bool = False,
     ) -> None:
         self.algorithm = algorithm
+        self.forms = forms(algorithm, changes)
         self.paper = PAPERS[algorithm]
         self._files = {Tab.NUMPY: numpy_lines.SOURCE.name, Tab.CUDA: cuda_name}
         self._cuda_lines = cuda_lines
         self._cuda = tuple(cuda_source.splitlines())
-        self._anchored = {n for op in forms(algorithm) for n in cuda_lines(op)}
-        classes = {type(op).__name__ for op in forms(algorithm)}
-        called = {name for op in forms(algorithm) for name in numpy_lines.helpers_called(op)}
+        self._anchored = {n for op in self.forms for n in cuda_lines(op)}
+        classes = {type(op).__name__ for op in self.forms}
+        called = {name for op in self.forms for name in numpy_lines.helpers_called(op)}
         found = numpy_lines.sections().values()
         self.sections = tuple(s for s in found if s.name in classes) + tuple(
             s for s in found if s.name in called
@@ -153,7 +159,7 @@ class CodeLines:
                 return AtTurn(outer=role is Role.BLOCK)
         else:
             line = self._slid(line) if tab is Tab.CUDA else line
-        if not any(self._runs(tab, line, op) for op in forms(self.algorithm)):
+        if not any(self._runs(tab, line, op) for op in self.forms):
             return None
         return AtLine(
             self.algorithm,

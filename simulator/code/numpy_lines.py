@@ -152,6 +152,10 @@ class Statements:
     made: tuple[str, ...]
 
 
+_GIVEN = {"self.mask.visible": "mask", "self.bias.of": "bias"}
+"""Arrays that a script is given in place of what an op asks of its attributes."""
+
+
 class _WithValues(ast.NodeTransformer):
     """Replace ``self.`` by an op's own values, and ``state.`` by the script's names."""
 
@@ -159,9 +163,8 @@ class _WithValues(ast.NodeTransformer):
         self._op = op
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if ast.unparse(node.func) == "self.mask.visible":
-            return ast.Name("mask", ast.Load())
-        return self.generic_visit(node)
+        given = _GIVEN.get(ast.unparse(node.func))
+        return ast.Name(given, ast.Load()) if given else self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         owner = node.value.id if isinstance(node.value, ast.Name) else ""

@@ -35,6 +35,7 @@ import numpy as np
 matmul, number = np.matmul, np.float64
 t = np.load(Path(__file__).with_name("{arrays}"))
 mask = t["mask"]  # True where the row sees the key
+bias = t["bias"]  # what a score loses with distance
 found = {{
 {given}
 }}
@@ -44,7 +45,8 @@ chip = {{name: t[array].astype(number) for name, array in found.items()}}
 # largest_qk at most. In an exponent that is a relative error; a sum over n keys adds n u.
 u = 2.0**-24
 terms = 2 * (t["q"].shape[1] + 2) * float(t["scale"]) * t["largest_qk"]
-error = 2 * (terms + t["keys"] + 16) * u
+changes = 4 * (float(t["softcap"]) + np.abs(bias).max())
+error = 2 * (terms + changes + t["keys"] + 16) * u
 largest = float(t["largest_v"])
 
 
@@ -84,17 +86,18 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
     dict
         ``q`` (r, d), ``k`` (c, d), ``v`` (c, dv), ``s`` and ``p`` (r, c), ``m_prev m l_prev l
         alpha beta m_tile l_tile`` (r,), ``o_prev o`` (r, dv), float32; ``mask`` (r, c) bool;
-        ``indices``, int64: head, KV head, i, j, first row, first key; ``scale``, ``keys`` (how many
-        there are), ``largest_qk`` (largest sum of ``|q| |k|`` of the rows), ``largest_v``,
-        ``engine`` and ``scenario`` (TOML). Where the visit divides by l: ``o_out`` (r, dv) or
-        ``p_out`` (r, c). A visit that joins splits has ``o_partial`` (splits, r, dv),
+        ``bias`` (r, c) float64, what scores lose with distance, (1, 1) for nothing; ``softcap``, 0
+        for none; ``indices``, int64: head, KV head, i, j, first row, first key; ``scale``,
+        ``keys`` (how many there are), ``largest_qk`` (largest sum of ``|q| |k|`` of the rows),
+        ``largest_v``, ``engine`` and ``scenario`` (TOML). Where the visit divides by l: ``o_out``
+        (r, dv) or ``p_out`` (r, c). A visit that joins splits has ``o_partial`` (splits, r, dv),
         ``lse_partial`` and ``w`` (splits, r) in place of ``k``, ``v``, ``s`` and ``p``.
     """
     w, visit, t = snapshot.program.workload, snapshot.visit, snapshot.tile
     rows, cols = (slice(part.start, part.stop) for part in (visit.rows, visit.cols))
     kv_head = w.kv_head_of[visit.head]
     places = [visit.head, kv_head, visit.i, visit.j, visit.rows.start, visit.cols.start]
-    partials, used = snapshot.partials, {}
+    partials, used, bias = snapshot.partials, {}, w.bias(visit.head)
     if partials is not None and snapshot.launch.combines:
         used = {"o_partial": partials.o, "lse_partial": partials.lse, "w": t.last("w")}
     else:
@@ -104,6 +107,8 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
         "m_prev": t.m_prev, "m": t.m, "l_prev": t.l_prev, "l": t.l, "alpha": t.alpha,
         "beta": t.beta, "m_tile": t.m_tile, "l_tile": t.l_tile, "o_prev": t.o_prev, "o": t.o,
         "indices": np.array(places), "scale": np.float64(w.logit_scale),
+        "bias": np.zeros((1, 1)) if bias is None else bias.of(visit.rows, visit.cols),
+        "softcap": np.float64(w.scoring.softcap),
         "keys": np.int64(w.seqlen_k), "largest_qk": matmul(np.abs(snapshot.q[rows]),
                                                           np.abs(snapshot.k).T).max(),
         "largest_v": np.abs(snapshot.v).max(),

@@ -11,6 +11,8 @@ from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
 
 Visible = Callable[[int, int], NDArray[np.bool_] | None]
+Change = Callable[[int, int, F32], F32]
+"""Scaled products (rows, keys) of the keys from one to another, made into scores."""
 Span = tuple[int, int]
 
 
@@ -69,10 +71,25 @@ def mask_into(x: F32, ranges: Sequence[Span], visible: Visible) -> None:
         at += stop - start
 
 
+def change_in(x: F32, ranges: Sequence[Span], change: Change | None) -> None:
+    """Make scores of the scaled products that `scores_into` filled, (keys, rows), in place."""
+    at = 0
+    for start, stop in ranges if change is not None else ():
+        assert change is not None
+        part = x[at : at + stop - start]
+        part[:] = change(start, stop, part.T).T
+        at += stop - start
+
+
 def score_keys(
-    q: F32, k: F32, scale: float, ranges: Sequence[Span], visible: Visible
+    q: F32,
+    k: F32,
+    scale: float,
+    ranges: Sequence[Span],
+    visible: Visible,
+    change: Change | None = None,
 ) -> tuple[F32, F32]:
-    """Return the scaled scores of some key ranges before and after the mask.
+    """Return the scaled products of some key ranges, and their scores after the mask.
 
     Parameters
     ----------
@@ -86,6 +103,8 @@ def score_keys(
         Ascending ranges of keys.
     visible : callable
         As `mask_into` takes it.
+    change : callable, optional
+        As `change_in` takes it.
 
     Returns
     -------
@@ -96,5 +115,6 @@ def score_keys(
     s = np.empty((sum(stop - start for start, stop in whole), len(q)), dtype=np.float32)
     scores_into(s, (q * np.float32(scale)).T, k, whole)
     masked = s.copy()
+    change_in(masked, whole, change)
     mask_into(masked, whole, visible)
     return s, masked

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from simulator.base.cache import ARRAY, MIB, BoundedCache
 from simulator.base.dtypes import F32, round_to
 from simulator.base.matmul import matmul
-from simulator.engines.numerics import score_keys
+from simulator.engines.numerics import Change, score_keys
 from simulator.engines.op_engine import OpEngine
 from simulator.engines.protocol import Engine, RowBlock, Tile, gone_through
 from simulator.engines.row_walk import RowBlockWalk, walk_row_block
@@ -98,7 +98,8 @@ class NumpyEngine:
         q, k, v = self._operands(head, i)
         visible = partial(self._visible, i)
         visits = self._visits.pairs(i)
-        walk = walk_row_block(q, k, v, w.scoring.factor, w.cols, visits, visible, threads)
+        change = self._change(head, i)
+        walk = walk_row_block(q, k, v, w.scoring.factor, w.cols, visits, visible, threads, change)
         o = walk.o if algorithm_of(w).normalises_each_tile else round_to(walk.o, w.dtype)
         o.flags.writeable = False
         arrays = (walk.m, walk.l, walk.o, walk.lse, walk.checkpoints)
@@ -167,8 +168,9 @@ class NumpyEngine:
         w = self.workload
         q, k, _ = self._operands(visit.head, visit.i)
         s, masked = score_keys(
-            q, k, w.scoring.factor, [(0, w.seqlen_k)], partial(self._visible, visit.i)
-        )
+            q, k, w.scoring.factor, [(0, w.seqlen_k)], partial(self._visible, visit.i),
+            self._change(visit.head, visit.i),
+        )  # fmt: skip
         return s.T, masked.T
 
     def _stretch(self, head: int, i: int, walk: RowBlockWalk, number: int) -> _Stretch:
@@ -182,7 +184,8 @@ class NumpyEngine:
         columns = tuple(self._visits.nth(i, n) for n in range(first, stop))
         ranges = [(grid.col_range(j).start, grid.col_range(j).stop) for j in columns]
         q, k, v = self._operands(head, i)
-        s, masked = score_keys(q, k, w.scoring.factor, ranges, partial(self._visible, i))
+        visible, change = partial(self._visible, i), self._change(head, i)
+        s, masked = score_keys(q, k, w.scoring.factor, ranges, visible, change)
         sums = np.empty((stop - first + 1, *walk.checkpoints.shape[1:]), dtype=np.float32)
         sums[0] = walk.checkpoints[number]
         before = self._column_before(i, columns[0])
@@ -203,6 +206,13 @@ class NumpyEngine:
         rows, kv_head = self.workload.grid.row_range(i), self.workload.kv_head_of[head]
         q = self.inputs.q[head, rows.start : rows.stop]
         return q, self.inputs.k[kv_head], self.inputs.v[kv_head]
+
+    def _change(self, head: int, i: int) -> Change | None:
+        """Return what makes scores of a row block's scaled products; None if they are scores."""
+        w, rows = self.workload, self.workload.grid.row_range(i)
+        if not w.changes_scores:
+            return None
+        return lambda start, stop, s: w.changed(head, rows, range(start, stop), s)
 
     def _column_before(self, i: int, j: int) -> int | None:
         nth = self._visits.before(i, j)

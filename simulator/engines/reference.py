@@ -48,9 +48,9 @@ def _softmax_times(
     w: Workload, inputs: Inputs, head: int, rows: range, k: F64, v: F64
 ) -> tuple[F64, F64]:
     q = inputs.q[head, rows.start : rows.stop].astype(np.float64)
-    scores = np.where(
-        w.mask.visible(rows, range(w.seqlen_k)), w.scoring.of(matmul(q, k.T)), -np.inf
-    )
+    keys = range(w.seqlen_k)
+    scores = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
+    scores = np.where(w.mask.visible(rows, keys), scores, -np.inf)
     top = scores.max(axis=1)
     finite_top = np.where(np.isneginf(top), 0.0, top)
     weights = np.exp(scores - finite_top[:, None])

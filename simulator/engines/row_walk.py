@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
-from simulator.engines.numerics import Span, Visible, mask_into, scores_into
+from simulator.engines.numerics import Change, Span, Visible, change_in, mask_into, scores_into
 
 CHUNK_KEYS = 2048
 """Keys per chunk: its scores stay in cache, and a checkpoint follows every chunk."""
@@ -91,6 +91,7 @@ def walk_row_block(
     spans: Sequence[Span],
     visible: Visible,
     threads: int = 1,
+    change: Change | None = None,
 ) -> RowBlockWalk:
     """Walk one row block over its visited column blocks [1]_, [2]_.
 
@@ -109,6 +110,8 @@ def walk_row_block(
     visible : callable
         ``visible(k0, k1)`` gives the mask of keys k0..k1-1, bool of shape (rows, k1 - k0), or
         None if every pair is visible.  Called from worker threads if ``threads`` > 1.
+    change : callable, optional
+        Makes scores of scaled products, as `numerics.change_in` takes it.
     threads : int
         Threads that share the chunks; more than one pays only with BLAS limited to one thread.
 
@@ -135,6 +138,7 @@ def walk_row_block(
             pieces = _key_ranges(visited[a:b], cols, n_keys)
             x = scratch[: (b - a) * cols]
             filled = scores_into(x, scaled_q_t, k, pieces)
+            change_in(x, pieces, change)
             mask_into(x, pieces, visible)
             x[filled:] = -np.inf  # what the last tile lacks, if it is narrower
             after = slice(a + 1, b + 1)

@@ -6,6 +6,7 @@ blanks from the input and from defaults.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,6 +50,17 @@ def _head_list(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _slopes(value: object) -> object:
+    """Accept true, false or slopes: a union would name each of its types in an error."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, list | tuple) and value:
+        numbers = [float(each) for each in value if isinstance(each, int | float)]
+        if len(numbers) == len(value) and all(0 <= each < math.inf for each in numbers):
+            return tuple(numbers)
+    raise PydanticCustomError("slopes", "true, false, or a list of slopes, none below 0")
+
+
 class Attention(Table):
     """Shapes and algorithm. None: taken from the input, else the default."""
 
@@ -72,6 +84,13 @@ class Attention(Table):
                 {"heads": self.heads, "key": "kv_heads", "value": self.kv_heads},
             )
         return self
+
+
+class ScoresTable(Table):
+    """What is done to a scaled score before the mask."""
+
+    softcap: Positive | None = None
+    alibi: Annotated[bool | tuple[float, ...], BeforeValidator(_slopes)] = False
 
 
 class MaskTable(Table):
@@ -162,13 +181,14 @@ class Faults(Table):
 class Scenario(Table):
     """Everything that determines one run, as its author wrote it (immutable).
 
-    Fields follow the scenario file: ``title``, ``attention``, ``mask``, ``tiling``,
-    ``input``, ``hardware``, ``faults``. A relative ``input.path`` is made absolute when a file is
-    loaded and relative again when one is saved.
+    Fields follow the scenario file: ``title``, ``attention``, ``scores``, ``mask``,
+    ``tiling``, ``input``, ``hardware``, ``faults``. A relative ``input.path`` is made absolute when
+    a file is loaded and relative again when one is saved.
     """
 
     title: Annotated[str, Field(max_length=TITLE_LETTERS)] = ""
     attention: Attention = Attention()
+    scores: ScoresTable = ScoresTable()
     mask: MaskTable = MaskTable()
     tiling: Tiling = Tiling()
     input: Input = Input()
@@ -241,8 +261,9 @@ def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | st
 def scenario_tables(scenario: Scenario) -> dict[str, Any]:
     """Return what the author set, as plain tables ready for TOML."""
     data = scenario.model_dump(exclude_none=True, exclude_unset=True)
-    if isinstance(data.get("input", {}).get("head"), tuple):
-        data["input"]["head"] = list(data["input"]["head"])
+    for table, key in (("input", "head"), ("scores", "alibi")):
+        if isinstance(data.get(table, {}).get(key), tuple):
+            data[table][key] = list(data[table][key])
     return {key: value for key, value in data.items() if value not in ({}, "")}
 
 

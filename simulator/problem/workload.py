@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 from simulator.base.assets import CAPTURES
 from simulator.base.dtypes import F32, WIDTH, DType, round_to
@@ -19,7 +20,7 @@ from simulator.problem.layer import Layer, read_layer, read_layer_header
 from simulator.problem.masks import Mask
 from simulator.problem.packing import PackedMask, group_of, splits_of
 from simulator.problem.scenario import PACKED, USUAL, Algorithm, Attention, Faults, Scenario
-from simulator.problem.scores import UNSCALED, Scoring
+from simulator.problem.scores import DistanceBias, Scoring, T, alibi_slopes
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
 
 MAX_BLOCKS = 2**18
@@ -63,6 +64,8 @@ class Workload:
         Query heads and KV heads of the input, before any are picked.
     group : int
         How many query heads are packed into one.
+    slopes : tuple of float
+        ALiBi's slopes of the chosen query heads; empty for no bias.
     """
 
     scenario: Scenario
@@ -85,6 +88,7 @@ class Workload:
     picked: tuple[int, ...]
     input_heads: tuple[int, int]
     group: int = 1
+    slopes: tuple[float, ...] = ()
 
     @property
     def width(self) -> int:
@@ -100,7 +104,8 @@ class Workload:
     @property
     def scoring(self) -> Scoring:
         """How q·k becomes a score."""
-        return Scoring(self.scale, self.temperature)
+        softcap = self.scenario.scores.softcap or 0.0
+        return Scoring(self.scale, self.temperature, softcap, self.slopes)
 
     @property
     def logit_scale(self) -> float:
@@ -115,7 +120,24 @@ class Workload:
     @property
     def scoring_before_softmax(self) -> Scoring:
         """How q·k enters the softmax: as it is if the fault scales P instead."""
-        return UNSCALED if self.faults.late_scale else self.scoring
+        return self.scoring.unscaled if self.faults.late_scale else self.scoring
+
+    @property
+    def changes_scores(self) -> bool:
+        """Whether a scaled product is not the score yet."""
+        return bool(self.scoring.softcap or self.slopes)
+
+    def bias(self, head: int) -> DistanceBias | None:
+        """Return what the scores of a head lose with distance; None for nothing."""
+        if not self.slopes:
+            return None
+        own = self.slopes[head * self.group : (head + 1) * self.group]
+        return DistanceBias(self.mask, own, self.queries)
+
+    def changed(self, head: int, rows: range, keys: range, s: NDArray[T]) -> NDArray[T]:
+        """Return the scores that belong to scaled products (rows, keys), of the same type."""
+        s, bias = self.scoring.capped(s), self.bias(head)
+        return s if bias is None else s - bias.of(rows, keys).astype(s.dtype)
 
     @property
     def queries(self) -> int:
@@ -297,6 +319,7 @@ def resolve(scenario: Scenario) -> Workload:
         file=file,
         picked=picked,
         input_heads=(shapes["heads"], shapes["kv_heads"]),
+        slopes=_slopes(scenario, shapes["heads"], picked),
     ).as_algorithm(said.algorithm)
     _check_scale(workload)
     _check_memory(workload, source)
@@ -405,6 +428,18 @@ def _picked_heads(
     if max(picked) >= heads:
         raise refuse(SCENARIO, "input.head", list(picked), f"numbers from 0 to {heads - 1}")
     return picked, tuple(head * kv_heads // heads for head in picked)
+
+
+def _slopes(scenario: Scenario, heads: int, picked: tuple[int, ...]) -> tuple[float, ...]:
+    """Return ALiBi's slopes of the picked heads; empty if the scenario asks for none."""
+    said = scenario.scores.alibi
+    if not said:
+        return ()
+    of_all = said if isinstance(said, tuple) else alibi_slopes(heads)
+    if len(of_all) != heads:
+        expected = f"{heads} slopes, one for each query head"
+        raise refuse(SCENARIO, "scores.alibi", list(of_all), expected)
+    return tuple(of_all[head] for head in picked)
 
 
 def _check_agreement(

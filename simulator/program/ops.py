@@ -16,6 +16,7 @@ import numpy as np
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
+from simulator.problem.scores import DistanceBias
 from simulator.program.state import ChipTile, Move, State, Values
 
 
@@ -181,6 +182,36 @@ class Scores(Op):
     def apply(self, state: State) -> None:
         chip = state.chip
         chip["S"] = matmul(chip["Q"] * state.number(self.scale), chip["K"].T)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftCap(Op):
+    """``S = cap · tanh(S / cap)``: no score is larger than the cap."""
+
+    name: ClassVar[str] = "soft-cap"
+    gesture: ClassVar[Gesture] = Gesture.WIPE
+    changed: ClassVar[tuple[str, ...]] = ("S",)
+    cap: float
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["S"] = np.tanh(chip["S"] / state.number(self.cap)) * state.number(self.cap)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bias(Op):
+    """``S = S - slope · |i' - j|``: a score is the lower, the further away its key is."""
+
+    name: ClassVar[str] = "bias"
+    gesture: ClassVar[Gesture] = Gesture.WIPE
+    changed: ClassVar[tuple[str, ...]] = ("S",)
+    bias: DistanceBias = field(repr=False)
+    rows: range
+    cols: range
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["S"] = chip["S"] - state.number(self.bias.of(self.rows, self.cols))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

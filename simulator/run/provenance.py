@@ -106,8 +106,11 @@ def _explain_score(snapshot: Snapshot, cell: Cell) -> Explanation:
     lines.append((f"S = scale · {dot.name} = {factor:.6g} × ",
                   Number(dot.total, cell, f"{dot.name}, in float64"),
                   " = ", Number(scaled, cell, "the same in float64", full=True)))  # fmt: skip
-    if score is not None:
+    if score is not None and (here or not w.changes_scores):
         lines.append(beside(snapshot, Number(score, cell, cell_name(cell)), scaled))
+    lines += _explain_changes(snapshot, cell, scaled if score is None or not here else score)
+    if score is not None and here:
+        score = _changed(snapshot, cell, score)
     if why:
         masks = not here or value.value == -np.inf or value.tensor == "P"
         words = "hidden by the mask, so −∞ from there on" if masks else "the mask will hide it"
@@ -115,6 +118,32 @@ def _explain_score(snapshot: Snapshot, cell: Cell) -> Explanation:
     if value.tensor == "P":
         lines += _explain_weight(snapshot, value, None if why else score)
     return Explanation(value, tuple(lines), dot)
+
+
+def _changed(snapshot: Snapshot, cell: Cell, score: float) -> float:
+    """Return the score that belongs to the scaled product of a cell."""
+    rows, keys = range(cell.row, cell.row + 1), range(cell.col, cell.col + 1)
+    one, w = np.array([[score]], dtype=np.float32), snapshot.program.workload
+    return float(w.changed(snapshot.visit.head, rows, keys, one)[0, 0])
+
+
+def _explain_changes(snapshot: Snapshot, cell: Cell, scaled: float) -> list[tuple[Part, ...]]:
+    """Return what is done to a scaled product before the mask."""
+    w, lines = snapshot.program.workload, list[tuple[Part, ...]]()
+    now, cap, bias = scaled, w.scoring.softcap, w.bias(snapshot.visit.head)
+    if cap:
+        was, now = now, float(w.scoring.capped(np.array(now)))
+        lines.append((f"soft-cap: {cap:g} · tanh(", Number(was, cell, "the scaled product"),
+                      f" / {cap:g}) = ", Number(now, cell, cell_name(cell))))  # fmt: skip
+    if bias is not None:
+        rows, keys = range(cell.row, cell.row + 1), range(cell.col, cell.col + 1)
+        lost, was = float(bias.of(rows, keys)[0, 0]), now
+        away = abs(int(w.mask.positions(rows)[0]) - cell.col)
+        slope = f"{lost / away:.4g} · {away}" if away else "0"
+        lines.append((f"bias: slope · |i′ − j| = {slope}, ", Number(was, cell, "before it"),
+                      " − ", Number(lost, cell, "the bias"), " = ",
+                      Number(was - lost, cell, cell_name(cell))))  # fmt: skip
+    return lines
 
 
 def product_sum(snapshot: Snapshot, cell: Cell) -> TermSum:

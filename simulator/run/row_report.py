@@ -58,12 +58,17 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     local = row - visit.rows.start
     q = w.scoring_before_softmax.queries(snapshot.q[row])
     scores = matmul(snapshot.k, q).astype(np.float32)
-    visible = w.mask.visible(range(row, row + 1), range(w.seqlen_k))[0]
+    head, one, keys = visit.head, range(row, row + 1), range(w.seqlen_k)
+    scores = w.changed(head, one, keys, scores[None, :])[0]
+    visible = w.mask.visible(one, keys)[0]
     counted = _counted(snapshot, visible)
     scores = np.where(counted, scores, np.float32(-np.inf))
     current = slice(visit.cols.start, visit.cols.stop)
     if snapshot.scores is not None:  # the engine's own numbers if there are some
-        scores[current] = np.where(counted[current], snapshot.scores[local], -np.inf)
+        own = snapshot.scores
+        if w.changes_scores:  # also while they are still being changed
+            own = w.changed(head, visit.rows, visit.cols, snapshot.tile.s)
+        scores[current] = np.where(counted[current], own[local], -np.inf)
     seen = np.zeros(w.seqlen_k, dtype=np.bool_)
     end = w.grid.Tc if snapshot.launch.combines else visit.j
     for start, stop in worked_columns(w).pairs(visit.i):
@@ -134,7 +139,9 @@ def _exact(
         part = slice(start, start + _CHUNK)
         if not summed[part].any():
             continue
-        scores = matmul(snapshot.k[part].astype(np.float64), q)
+        scores = matmul(snapshot.k[part].astype(np.float64), q)[None, :]
+        inside = range(w.seqlen_k)[part]
+        scores = w.changed(snapshot.visit.head, range(row, row + 1), inside, scores)[0]
         scores = np.where(summed[part], scores, -np.inf)
         sums = added(sums, scores[None, :], np.where(keys[part, None], snapshot.v[part], 0.0))
     exact: NDArray[np.float64] = sums.o[0] / sums.l[0]

@@ -93,7 +93,8 @@ def tile_scores(w: Workload, inputs: Inputs, number: int, i: int, j: int) -> tup
     rows, keys, kv = w.grid.row_range(i), w.grid.col_range(j), w.kv_head_of[number]
     q = w.scoring.queries(inputs.q[number, rows.start : rows.stop].astype(np.float64))
     k = inputs.k[kv, keys.start : keys.stop].astype(np.float64)
-    s = np.where(w.mask.visible(rows, keys), matmul(q, k.T), -np.inf)
+    s = w.changed(number, rows, keys, matmul(q, k.T))
+    s = np.where(w.mask.visible(rows, keys), s, -np.inf)
     return s, inputs.v[kv, keys.start : keys.stop]
 
 

@@ -273,7 +273,7 @@ class HeadScores:
         self.part = part or Part(tuple(range(w.heads)), range(w.seqlen_q))
         self.settings = settings_of(w)
         self._shape = (len(self.part.heads), len(self.part.rows), w.seqlen_k)
-        self._seqlen_q, self._scale = w.seqlen_q, w.scale
+        self._workload, self._scale = w, w.scale
         count = math.prod(self._shape)
         if count > limits.weights:
             shape = " x ".join(map(str, self._shape))
@@ -310,7 +310,7 @@ class HeadScores:
         picked = self.part.heads if heads is None else tuple(heads)
         places = [self.part.heads.index(head) for head in picked]
         _, rows, keys = self._shape
-        mask = settings.mask(self._seqlen_q, keys)
+        mask = settings.mask(self._workload.seqlen_q, keys)
         weights = np.empty((len(places), rows, keys), dtype=np.float32)
         entropy = np.empty((len(places), rows))
         visible = np.full(rows, keys, dtype=np.intp)
@@ -326,6 +326,8 @@ class HeadScores:
                 hidden = np.where(seen, 0.0, -np.inf)
             for at, place in enumerate(places):
                 np.multiply(self._raw[place, block], factor, out=scores)
+                head, own = self.part.heads[place], self.part.rows[block]
+                scores[:] = self._workload.changed(head, own, range(keys), scores)
                 if hidden is not None:
                     scores += hidden
                 entropy[at, block] = _softmax_into(weights[at, block], scores)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import ceil
+from math import ceil, tanh
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,7 @@ def scenario(
     seed: int = 0,
     head: list[int] | None = None,
     mask: dict[str, Any] | None = None,
+    scores: dict[str, Any] | None = None,
     **attention: Any,
 ) -> Scenario:
     """Return a scenario with random input."""
@@ -89,6 +90,7 @@ def scenario(
     return parse_scenario(
         {
             "attention": table,
+            "scores": scores or {},
             "mask": mask or {},
             "tiling": {"rows": rows, "cols": cols},
             "input": {"source": "random", "seed": seed, "head": "all" if head is None else head},
@@ -104,6 +106,14 @@ def masks(longest: int) -> st.SearchStrategy[dict[str, Any]]:
             "window": st.one_of(st.just(0), st.integers(1, longest + 5)),
             "sinks": st.one_of(st.just(0), st.integers(0, longest + 2)),
         }
+    )
+
+
+def score_tables() -> st.SearchStrategy[dict[str, Any]]:
+    """Draw [scores] tables."""
+    caps = st.fixed_dictionaries({"softcap": st.sampled_from([0.5, 3.0, 30.0])})
+    return st.one_of(
+        st.just({}), caps, st.just({"alibi": True}), st.just({"softcap": 2.0, "alibi": True})
     )
 
 
@@ -133,6 +143,7 @@ def scenarios(
         seed=draw(st.integers(0, 99)),
         head=draw(st.one_of(st.none(), chosen)),
         mask=draw(masks(longest)),
+        scores=draw(score_tables()),
         temperature=draw(st.sampled_from([1.0, 0.5, 3.0])),
     )
 
@@ -186,6 +197,23 @@ def papers_elements(algorithm: str, N: int, d: int, Br: int, Bc: int) -> int:
     }[algorithm]
 
 
+def scored(
+    w: Workload, head: int, rows: Sequence[int], keys: Sequence[int], scaled: np.ndarray
+) -> np.ndarray:
+    """Return what a soft-cap and ALiBi make of scaled products (rows, keys), by plain loops."""
+    said, out = w.scenario.scores, scaled.astype(np.float64)
+    if not said.softcap and not said.alibi:
+        return out
+    for r, row in enumerate(rows):
+        own, query = w.single(head, row)
+        for c, key in enumerate(keys):
+            if said.softcap:
+                out[r, c] = said.softcap * tanh(out[r, c] / said.softcap)
+            if said.alibi:
+                out[r, c] -= w.slopes[own] * abs(query + w.seqlen_k - w.queries - key)
+    return out
+
+
 def textbook(w: Workload, inputs: Inputs, head: int) -> tuple[np.ndarray, np.ndarray]:
     """Return O and lse of a head, one row at a time in float64."""
     pairs = pairs_of(w)
@@ -195,7 +223,8 @@ def textbook(w: Workload, inputs: Inputs, head: int) -> tuple[np.ndarray, np.nda
     for row in range(w.seqlen_q):
         keys = [j for j in range(w.seqlen_k) if pairs.sees(row, j)]
         if keys:
-            scores = k[keys] @ q[row] * w.scale / w.temperature
+            scores = (k[keys] @ q[row] * w.scale / w.temperature)[None, :]
+            scores = scored(w, head, [row], keys, scores)[0]
             weights = np.exp(scores - scores.max())
             o[row] = weights @ v[keys] / weights.sum()
             lse[row] = scores.max() + np.log(weights.sum())
@@ -214,7 +243,9 @@ def rounding(w: Workload, inputs: Inputs) -> float:
     for head, group in enumerate(w.kv_head_of):
         magnitudes = np.abs(inputs.q[head].astype(float)) @ np.abs(inputs.k[group].astype(float)).T
         largest = max(largest, float(magnitudes.max()) * w.scale / w.temperature)
-    return 2 * (2 * (w.head_dim + 2) * largest + w.seqlen_k + 16) * 2.0**-24
+    largest *= 2 * (w.head_dim + 2)
+    largest += 8 * (w.scoring.softcap + max(w.slopes, default=0.0) * max(w.seqlen_q, w.seqlen_k))
+    return 2 * (largest + w.seqlen_k + 16) * 2.0**-24
 
 
 def check_close(got: np.ndarray, exact: np.ndarray, tolerance: float, what: str = "") -> None:

@@ -97,7 +97,8 @@ def test_narrowing_rounds_to_the_nearest_even(conversions: tuple[str, HostModule
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_op_has_its_lines(algorithm: str) -> None:
     """The code panel goes from an op to the lines of the kernel that do it."""
-    chosen = scenario(algorithm, nq=8, nk=4, rows=3, cols=2, mask={"causal": True})
+    changed = {"softcap": 1.0, "alibi": True}
+    chosen = scenario(algorithm, nq=8, nk=4, rows=3, cols=2, mask={"causal": True}, scores=changed)
     program = program_of(chosen)
     names = {op.name for index in range(len(program)) for op in program.ops(index)}
     lines = anchors(algorithm)

@@ -138,11 +138,20 @@ def _has_dropped(snapshot: Snapshot) -> bool:
 
 def formula(w: Workload) -> str:
     """Return how scores come about, with the scale where it is not the usual one."""
+    capped = f", soft-capped at {w.scoring.softcap:g}" if w.scoring.softcap else ""
+    biased = ", less slope · |i′ − j|" if w.slopes else ""
     if w.faults.late_scale:
-        return "S = QKᵀ, not scaled before the softmax"
+        return f"S = QKᵀ, not scaled before the softmax{capped}{biased}"
     if w.temperature != 1:
-        return f"S = QKᵀ · {w.scale:.3g} / T, T = {w.temperature:g}"
-    return "S = QKᵀ/√d" if _usual_scale(w) else f"S = QKᵀ · {w.scale:.3g}"
+        return f"S = QKᵀ · {w.scale:.3g} / T, T = {w.temperature:g}{capped}{biased}"
+    scaled = "QKᵀ/√d" if _usual_scale(w) else f"QKᵀ · {w.scale:.3g}"
+    return f"S = {scaled}{capped}{biased}"
+
+
+def change_words(w: Workload) -> str:
+    """Return what is done to a scaled product before the mask."""
+    done = ["soft-capped"] * bool(w.scoring.softcap) + ["less its bias"] * bool(w.slopes)
+    return " and ".join(done)
 
 
 def _usual_scale(w: Workload) -> bool:
@@ -224,7 +233,8 @@ def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
         return f"{name}: hidden by the mask{tokens}"
     if snapshot.head is None:
         return f"{name}: tile ({i}, {j}), {fate}{tokens}"
-    text = f"{name} = {_product(w, row, key)} = {number_text(float(snapshot.head.s[row, key]))}"
+    made = change_words(w) if w.changes_scores else _product(w, row, key)
+    text = f"{name} = {made} = {number_text(float(snapshot.head.s[row, key]))}"
     if not snapshot.stores_scores or visit.launch == 2 or (visit.launch == 1 and i < visit.i):
         text += f"{DOT}P = {number_text(float(snapshot.head.p[row, key]))}"
     if snapshot.so_far is not None:
@@ -243,7 +253,11 @@ def _current_score_text(snapshot: Snapshot, row: int, key: int) -> str:
         return f"{name}: in HBM, not read yet" if in_hbm else f"{name}: not computed yet"
     if not seen and (scores is None or isinf(scores[r, c])):
         return f"{name}: hidden by the mask"
-    text = f"{name} = {_product(w, row, key)} = {number_text(float(snapshot.tile.s[r, c]))}"
+    scaled = snapshot.tile.s[r : r + 1, c : c + 1]
+    text = f"{name} = {_product(w, row, key)} = {number_text(float(scaled[0, 0]))}"
+    if w.changes_scores:
+        one = w.changed(visit.head, range(row, row + 1), range(key, key + 1), scaled)
+        text += f"{DOT}{change_words(w)} = {number_text(float(one[0, 0]))}"
     if weights is not None:
         text += f"{DOT}P = {number_text(float(weights[r, c]))}"
     return text if seen else f"{text}{DOT}the mask will hide it"

@@ -13,6 +13,7 @@ from simulator.program.algorithms import algorithm_of
 from simulator.program.ops import (
     Accumulate,
     ApplyMask,
+    Bias,
     Combine,
     Exponentials,
     MergeMax,
@@ -25,6 +26,7 @@ from simulator.program.ops import (
     RowMax,
     RowSum,
     Scores,
+    SoftCap,
 )
 from simulator.program.state import ChipTile, Move
 from simulator.program.tensors import symbol
@@ -53,6 +55,8 @@ class _Chip:
 
 _CHIPS: dict[type[Op], _Chip] = {
     Scores: _Chip("S = QKᵀ", short="S"),
+    SoftCap: _Chip("soft-cap S", short="cap"),
+    Bias: _Chip("S − bias", short="bias"),
     ApplyMask: _Chip("mask", short="mask"),
     RowMax: _Chip("m", "m\u0303"),
     Exponentials: _Chip("P = exp", "P\u0303 = exp"),

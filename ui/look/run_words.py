@@ -23,6 +23,10 @@ def scenario_words(w: Workload) -> list[str]:
     if mask.window:
         sinks = f" + {mask.sinks} sink{'s' * (mask.sinks > 1)}" if mask.sinks else ""
         words.insert(3, f"window {count_text(mask.window)}{sinks}")
+    if w.scoring.softcap:
+        words.append(f"soft-cap {w.scoring.softcap:g}")
+    if w.slopes:
+        words.append("ALiBi")
     if w.temperature != 1:
         words.append(f"temperature {w.temperature:g}")
     words.append(input_words(w))

@@ -350,7 +350,8 @@ def _whole_rows_lines(row: _Row) -> list[UpdateLine]:
 
     scores = snapshot.scores[r] if snapshot.scores is not None else t.s[r]
     top, total = row.number(t.m, row.m, "m"), row.number(t.l, row.l, "ℓ")
-    add(0, line(snapshot, ("scores", "mask"), r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}",
+    add(0, line(snapshot, ("scores", "soft-cap", "bias", "mask"),
+                r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}",
                 *(row.scores(scores, n, "S") for n in (4, 3, 2, 1))))  # fmt: skip
     add(1, line(snapshot, "row max", r"m \leftarrow \max S",
                 *_equation(row.largest(scores), top)))  # fmt: skip

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.scores import ALIBI, SOFTCAP
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.ops import (
     Accumulate,
     ApplyMask,
+    Bias,
     Exponentials,
     Initialise,
     LoadTiles,
@@ -16,6 +18,7 @@ from simulator.program.ops import (
     RowMax,
     RowSum,
     Scores,
+    SoftCap,
     statistics,
 )
 from simulator.program.state import ChipTile, Move
@@ -86,6 +89,10 @@ def score_ops(w: Workload, visit: Visit, cites: str, mask_cites: str) -> list[Op
             allocates=(scores_tile(visit, "S"),),
         )
     ]
+    if w.scoring.softcap:
+        out.append(SoftCap(cites=f"{cites}, {SOFTCAP}", cap=w.scoring.softcap))
+    if (bias := w.bias(visit.head)) is not None:
+        out.append(Bias(cites=f"{cites}, {ALIBI}", bias=bias, rows=visit.rows, cols=visit.cols))
     if visit.kind is TileKind.PARTIAL:
         out.append(ApplyMask(cites=mask_cites, mask=w.mask, rows=visit.rows, cols=visit.cols))
     return out

@@ -1,6 +1,7 @@
 """Lines of paper and NumPy: what is shown as running is what runs, and every line is reached."""
 
 import sys
+from functools import partial
 from types import CodeType
 
 import pytest
@@ -52,9 +53,9 @@ CITED = {
 }  # fmt: skip
 
 
-def code_of(algorithm: str) -> CodeLines:
+def code_of(algorithm: str, changes: bool = False) -> CodeLines:
     return CodeLines(
-        algorithm, file_name(algorithm), source(algorithm), lambda op: op_lines(algorithm, op)
+        algorithm, file_name(algorithm), source(algorithm), partial(op_lines, algorithm), changes
     )
 
 
@@ -100,8 +101,9 @@ def test_every_op_stands_on_the_lines_that_the_page_gives_it(algorithm):
 def test_every_op_that_occurs_has_a_form_and_lines_in_each_text(chosen):
     program = program_of(chosen)
     algorithm = program.workload.algorithm
-    known = {(op.name, op.cites, words(op)) for op in forms(algorithm)}
-    code = code_of(algorithm)
+    changes = program.workload.changes_scores
+    known = {(op.name, op.cites, words(op)) for op in forms(algorithm, changes)}
+    code = code_of(algorithm, changes)
     texts = {tab: {line.number for line in code.texts(tab)} for tab in (Tab.NUMPY, Tab.CUDA)}
     for index in range(len(program)):
         for op in program.ops(index):
@@ -184,8 +186,8 @@ def lines_gone_through(op, machine) -> tuple[set[int], set[str]]:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_line_that_can_run_is_reached_by_a_step(algorithm):
-    code = code_of(algorithm)
-    reached = {tab: {n for op in forms(algorithm) for n in code.lines(tab, op)} for tab in Tab}
+    code = code_of(algorithm, changes=True)
+    reached = {tab: {n for op in code.forms for n in code.lines(tab, op)} for tab in Tab}
     lines = code.paper.lines
     assert reached[Tab.PAPER] == {n for n, line in enumerate(lines) if line.role is Role.OP}
     assert reached[Tab.CUDA] == {n for each in anchors(algorithm).values() for n in each}
@@ -203,7 +205,7 @@ def test_every_line_that_can_run_is_reached_by_a_step(algorithm):
 
 
 def test_every_line_of_every_op_runs_in_some_algorithm():
-    used = [op for a in ALGORITHMS for op in forms(a)]
+    used = [op for a in ALGORITHMS for op in forms(a, changes=True)]
     ran = {n for op in used for n in numpy_lines.lines_run(op)}
     called = {name for op in used for name in numpy_lines.helpers_called(op)}
     names = {type(op).__name__ for op in used} | called

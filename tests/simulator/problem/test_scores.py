@@ -1,30 +1,98 @@
-"""What turns q·k into a score."""
+"""What is done to a scaled product before the mask: soft-cap, and ALiBi's bias."""
+
+import tomllib
+from math import exp, tanh
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from simulator.problem.scenario import with_values
-from simulator.problem.scores import UNSCALED, Scoring
-from simulator.problem.workload import resolve
-from tests.helpers.runs import scenario
-
-
-@pytest.mark.parametrize("number", [np.float32, np.float64])
-def test_queries_and_products_become_scores(number: type[np.floating]) -> None:
-    rng = np.random.default_rng(0)
-    q, k = (rng.standard_normal(shape).astype(number) for shape in ((5, 7), (6, 7)))
-    exact = q.astype(np.float64) @ k.astype(np.float64).T * 0.3 / 2.5
-    scoring = Scoring(0.3, 2.5)
-    for scores in (scoring.queries(q) @ k.T, scoring.of(q @ k.T)):
-        assert scores.dtype == number
-        np.testing.assert_allclose(scores, exact, atol=40 * np.finfo(number).eps)
-    np.testing.assert_array_equal(UNSCALED.of(q), q)
+from simulator.base.errors import InputError
+from simulator.problem.scenario import parse_scenario, scenario_toml
+from simulator.problem.scores import alibi_slopes
+from simulator.problem.workload import read_inputs, resolve
+from tests.helpers.runs import scenario, trace_of
 
 
-def test_a_workloads() -> None:
-    w = resolve(scenario(scale=0.75, temperature=3.0))
-    assert w.scoring == w.scoring_before_softmax == Scoring(0.75, 3.0)
-    assert w.scoring.factor == w.logit_scale == 0.25
-    assert w.scoring.arguments == {"scale": 0.25}
-    late = resolve(with_values(scenario(scale=0.75), {"faults": {"late_scale": True}}))
-    assert (late.scoring, late.scoring_before_softmax) == (Scoring(0.75), UNSCALED)
+@pytest.mark.parametrize(
+    ("heads", "slopes"),
+    [
+        (1, [2**-8]),
+        (2, [2**-4, 2**-8]),
+        (4, [2**-2, 2**-4, 2**-6, 2**-8]),
+        (8, [2**-n for n in range(1, 9)]),
+        (6, [2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3]),
+        (12, [2**-n for n in range(1, 9)] + [2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5]),
+    ],
+)
+def test_slopes_are_those_of_the_paper(heads: int, slopes: list[float]) -> None:
+    assert list(alibi_slopes(heads)) == pytest.approx(slopes, rel=1e-12)
+
+
+def by_loops(q, k, v, scale: float, cap: float, slopes: list[float]) -> np.ndarray:
+    """Return O of causal attention by plain loops in Python floats, (H, N, dv)."""
+    heads, n, _ = q.shape
+    out = np.zeros((heads, n, v.shape[2]))
+    for h in range(heads):
+        kv = h * k.shape[0] // heads
+        for i in range(n):
+            weights = []
+            for j in range(i + 1):
+                s = scale * sum(float(a) * float(b) for a, b in zip(q[h, i], k[kv, j], strict=True))
+                s = cap * tanh(s / cap) if cap else s
+                weights.append(exp(s - slopes[h] * abs(i - j)))
+            for j, weight in enumerate(weights):
+                out[h, i] += weight / sum(weights) * v[kv, j].astype(float)
+    return out
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
+@pytest.mark.parametrize("scores", [{"softcap": 1.5}, {"alibi": True}, {"alibi": [0.5, 0, 2, 1]},
+                                    {"softcap": 0.7, "alibi": True}], ids=str)  # fmt: skip
+def test_runs_are_what_loops_say(algorithm: str, scores: dict) -> None:
+    said = scenario(algorithm, nq=11, d=4, heads=4, kv_heads=2, rows=3, cols=4,
+                    mask={"causal": True}, scores=scores)  # fmt: skip
+    trace = trace_of(said)
+    raw = read_inputs(resolve(scenario("flash2", nq=11, d=4, heads=4, kv_heads=2)))
+    alibi = scores.get("alibi", False)
+    slopes = list(alibi_slopes(4)) if alibi is True else alibi or [0.0] * 4
+    want = by_loops(raw.q, raw.k, raw.v, 0.5, scores.get("softcap", 0.0), slopes)
+    blocks = [
+        np.concatenate([block.o for block in trace.engine.row_blocks(head)])
+        for head in range(trace.workload.heads)
+    ]
+    got = trace.workload.unpacked(np.stack(blocks))
+    np.testing.assert_allclose(got, want, atol=3e-6)
+
+
+@given(st.floats(-100, 100), st.sampled_from([0.5, 20.0, 50.0]))
+def test_a_cap_keeps_scores_below_it_in_their_order(score: float, cap: float) -> None:
+    w = resolve(scenario(nq=2, scores={"softcap": cap}))
+    s = np.array([[score, score + 1.0]])
+    capped = w.changed(0, range(1), range(2), s)
+    assert np.abs(capped).max() <= cap
+    assert capped[0, 0] <= capped[0, 1]
+    assert abs(capped[0, 0]) <= abs(score) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [
+        ({"softcap": 0}, "scores.softcap = 0: expected"),
+        ({"softcap": float("inf")}, "scores.softcap"),
+        ({"alibi": [1.0]}, "scores.alibi = [1.0]: expected 2 slopes, one for each query head"),
+        ({"alibi": [1.0, -1.0]}, "scores.alibi"),
+        ({"cap": 1}, "scores.cap"),
+    ],
+)
+def test_what_cannot_be_used_is_named(table: dict, line: str) -> None:
+    with pytest.raises(InputError) as error:
+        resolve(scenario(nq=4, heads=2, scores=table))
+    assert line in str(error.value)
+
+
+@pytest.mark.parametrize("table", [{"softcap": 30.0}, {"alibi": True}, {"alibi": [0.5, 0.25]}])
+def test_a_scenario_is_written_as_it_was_read(table: dict) -> None:
+    said = scenario(nq=4, heads=2, scores=table)
+    assert parse_scenario(tomllib.loads(scenario_toml(said))) == said

@@ -17,7 +17,7 @@ from simulator.run.provenance import explain
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
-from tests.helpers.runs import scenarios
+from tests.helpers.runs import scenarios, scored
 from tests.helpers.tile_states import TileState, tile_states
 from tests.simulator.program.test_split_kv import SPLITS, even, run, split
 
@@ -32,6 +32,7 @@ def own_part(now: Snapshot, n: int) -> tuple[np.ndarray, np.ndarray]:
     w, rows = now.program.workload, now.visit.rows
     keys = w.split_keys(n)
     scores = now.q[rows.start : rows.stop].astype(float) @ now.k.astype(float).T * w.logit_scale
+    scores = scored(w, now.visit.head, rows, range(w.seqlen_k), scores)
     scores = np.where(w.mask.visible(rows, range(w.seqlen_k)), scores, -np.inf)
     scores = scores[:, keys.start : keys.stop]
     top = scores.max(axis=1, initial=-np.inf)

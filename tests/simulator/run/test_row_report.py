@@ -21,6 +21,7 @@ from tests.helpers.runs import (
     rounding,
     scenario,
     scenarios,
+    scored,
     textbook,
     trace_of,
     visits_in_order,
@@ -64,6 +65,7 @@ def check_report(trace: Trace, row: int) -> None:
         assert report.row == at
         visible = [pairs.sees(at, key) for key in range(w.seqlen_k)]
         s = trace.inputs.k[w.kv_head_of[visit.head]].astype(float) @ now.q[at] * w.logit_scale
+        s = scored(w, visit.head, [at], range(w.seqlen_k), s[None, :])[0]
         check_close(report.scores, np.where(visible, s, -np.inf), eps, "scores")
         expected = set(range(w.seqlen_k)) if visit.launch == 1 else worked
         assert set(report.seen.nonzero()[0].tolist()) == expected

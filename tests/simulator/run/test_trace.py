@@ -261,7 +261,7 @@ def test_head_matrices_hold_every_visited_tile(chosen: Scenario) -> None:
     for visit, _, op in interpreter.steps():
         tile = (visit.head, slice(visit.rows.start, visit.rows.stop),
                 slice(visit.cols.start, visit.cols.stop))  # fmt: skip
-        if op.name in ("scores", "mask"):
+        if op.name in ("scores", "soft-cap", "bias", "mask"):
             s[tile] = interpreter.state.chip["S"]
         if op.name in ("exponentials", "normalise") and interpreter.state.chip["P"].size:
             p[tile] = p[tile] if w.algorithm == "flash2" and op.name == "normalise" else (

@@ -23,7 +23,7 @@ from simulator.study.attention_map import (
     settings_of,
 )
 from simulator.study.attention_part import Limits, Part, fitting_part
-from tests.helpers.runs import Pairs, pairs_of, scenario, scenarios
+from tests.helpers.runs import Pairs, pairs_of, scenario, scenarios, scored
 
 SETTINGS = [
     MapSettings(),
@@ -52,7 +52,9 @@ def exact(
 ) -> np.ndarray:
     """Return softmax(scale * Q K^T / temperature) in float64, (Nq, Nk)."""
     q, k = inputs.q[head].astype(np.float64), inputs.k[w.kv_head_of[head]].astype(np.float64)
-    scores = np.where(seen, q @ k.T * w.scale / temperature, -np.inf)
+    scaled = q @ k.T * w.scale / temperature
+    scores = scored(w, head, range(w.seqlen_q), range(w.seqlen_k), scaled)
+    scores = np.where(seen, scores, -np.inf)
     top = np.where(seen.any(axis=1), scores.max(axis=1), 0.0)
     p = np.exp(scores - top[:, None])
     return p / np.where(seen.any(axis=1), p.sum(axis=1), 1.0)[:, None]

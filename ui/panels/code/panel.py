@@ -47,18 +47,17 @@ ROOMY = 170
 
 def code_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
     """Typeset the paper and colour the code while the view is made, not when they are painted."""
-    algorithm = trace.workload.algorithm
+    algorithm, changes = trace.workload.algorithm, trace.workload.changes_scores
     typeset_paper(PAPERS[algorithm])
     for tab, language in _LANGUAGES.items():
-        spans(language, "\n".join(line.text for line in code_lines(algorithm).texts(tab)))
+        spans(language, "\n".join(line.text for line in code_lines(algorithm, changes).texts(tab)))
 
 
 @cache
-def code_lines(algorithm: str) -> CodeLines:
+def code_lines(algorithm: str, changes: bool = False) -> CodeLines:
     """Return the lines of an algorithm, with those of the CUDA kernel that is shipped."""
-    return CodeLines(
-        algorithm, file_name(algorithm), source(algorithm), partial(op_lines, algorithm)
-    )
+    of_op = partial(op_lines, algorithm)
+    return CodeLines(algorithm, file_name(algorithm), source(algorithm), of_op, changes)
 
 
 @guarded
@@ -74,7 +73,7 @@ class CodePanel(Panel[None]):
     def __init__(self, session: Session) -> None:
         super().__init__("code_panel", "Code")
         self._session = session
-        self.code = code_lines(USUAL.name)
+        self.code = code_lines(USUAL.name, False)
         self.tabs = QTabBar()
         self.tabs.setAccessibleName("Which code")
         self.tabs.setExpanding(False)
@@ -126,9 +125,10 @@ class CodePanel(Panel[None]):
         self._fit()
 
     def show_view(self, view: View, model: None = None) -> None:
-        algorithm, op = view.snapshot.program.workload.algorithm, view.snapshot.op
-        if self.code.algorithm != algorithm or not self.cuda.toPlainText():
-            self.code = code_lines(algorithm)
+        w, op = view.snapshot.program.workload, view.snapshot.op
+        wanted = code_lines(w.algorithm, w.changes_scores)
+        if self.code is not wanted or not self.cuda.toPlainText():
+            self.code = wanted
             self.paper.show_paper(self.code.paper)
             self.numpy.show_text(self.code.texts(Tab.NUMPY))
             self.cuda.show_text(self.code.texts(Tab.CUDA))

@@ -8,7 +8,7 @@ import numpy as np
 
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import TENSORS
-from simulator.program.ops import Op
+from simulator.program.ops import ApplyMask, Bias, Op, SoftCap
 from simulator.program.tensors import symbol
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum
 from simulator.run.provenance import explain
@@ -29,7 +29,11 @@ from ui.panels.update_lines import (
 )
 
 _SCORES = r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}"
-_MASK = r"S \leftarrow -\infty \;\;\mathrm{where\;hidden}"
+_CHANGES: dict[type[Op], str] = {
+    SoftCap: r"S \leftarrow c\, \tanh(S / c)",
+    Bias: r"S \leftarrow S - \mathrm{slope} \cdot | i' - j |",
+    ApplyMask: r"S \leftarrow -\infty \;\;\mathrm{where\;hidden}",
+}
 _LSE = r"\mathrm{LSE} \leftarrow m + \ln \ell"
 
 
@@ -82,18 +86,15 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
             lines.append(_lse_line(snapshot, row, r))
     elif not snapshot.stores_scores:
         scores = _scores_line(snapshot, row, r)
-        lines[:0] = [scores, _mask_line(snapshot, row, r)] if _masks(snapshot) else [scores]
+        lines[:0] = [scores, *_change_lines(snapshot, row, r)]
         if snapshot.normalised:
             lines.append(_lse_line(snapshot, row, r))
-    elif snapshot.op.hides:
-        lines.insert(1, _mask_line(snapshot, row, r))
+    elif type(snapshot.op) in _CHANGES:
+        changes = _change_lines(snapshot, row, r)
+        lines[1:1] = [one for one in changes if one.current]
     if not any(one.current for one in lines):
         lines.insert(0, _moving_line(snapshot, row))
     return tuple(lines)
-
-
-def _masks(snapshot: Snapshot) -> bool:
-    return any(op.hides for op in snapshot.ops)
 
 
 def _some_scores(snapshot: Snapshot, row: int, values: F32) -> tuple[Pieces, ...]:
@@ -108,9 +109,14 @@ def _scores_line(snapshot: Snapshot, row: int, r: int) -> UpdateLine:
     return line(snapshot, "scores", _SCORES, *_some_scores(snapshot, row, snapshot.tile.s[r]))
 
 
-def _mask_line(snapshot: Snapshot, row: int, r: int) -> UpdateLine:
-    masked = np.where(snapshot.tile.seen[r], snapshot.tile.s[r], np.float32(-np.inf))
-    return line(snapshot, "mask", _MASK, *_some_scores(snapshot, row, masked))
+def _change_lines(snapshot: Snapshot, row: int, r: int) -> list[UpdateLine]:
+    """Return the lines of what is done to S after the product: soft-cap, bias, mask."""
+    states = snapshot.tile.states[1:]
+    return [
+        line(snapshot, op.name, latex, *_some_scores(snapshot, row, state["S"][r]))
+        for op, state in zip(snapshot.ops, states, strict=True)
+        if (latex := _CHANGES.get(type(op)))
+    ]
 
 
 def _lse_line(snapshot: Snapshot, row: int, r: int) -> UpdateLine:

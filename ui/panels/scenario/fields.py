@@ -48,6 +48,8 @@ class Kind(Enum):
     TEXT = auto()
     HEADS = auto()
     """``all`` or a list of head numbers."""
+    SLOPES = auto()
+    """``yes``, ``no`` or a list of numbers."""
     PATH = auto()
 
 
@@ -130,7 +132,7 @@ def _switch() -> Choices:
 
 
 _ALGORITHM, _SHAPES, _MASK, _TILING, _INPUT, _HARDWARE, _FAULTS = GROUPS = (
-    "Algorithm", "Shapes", "Mask", "Tiling", "Input", "Hardware", "Faults",
+    "Algorithm", "Shapes", "Scores and mask", "Tiling", "Input", "Hardware", "Faults",
 )  # fmt: skip
 
 _SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.splits)
@@ -174,6 +176,15 @@ FIELDS = (
     ),
     FieldSpec(
         "attention", "value_dim", "value_dim", Kind.WHOLE, _SHAPES, "Numbers of a value, dv.",
+    ),
+    FieldSpec(
+        "scores", "softcap", "softcap", Kind.NUMBER, _MASK,
+        "No score is larger: S = softcap · tanh(S / softcap), before the mask. Blank: none.",
+    ),
+    FieldSpec(
+        "scores", "alibi", "alibi", Kind.SLOPES, _MASK,
+        "A score loses slope · |i' − j| with distance. yes: ALiBi's slopes; or a slope for each "
+        "head.",
     ),
     FieldSpec(
         "mask", "causal", "causal", Kind.TRI_STATE, _MASK,
@@ -257,7 +268,8 @@ def texts(scenario: Scenario) -> dict[str, str]:
     out = {}
     for spec in FIELDS:
         holder = said.get(spec.table, {}) if spec.table else said
-        out[spec.name] = _text(holder.get(spec.key))
+        text = _text(holder.get(spec.key))
+        out[spec.name] = _YES_NO.get(text, text) if spec.kind is Kind.SLOPES else text
     if out["tiling.rows"]:
         out["tiling.rule"] = out["tiling.rule"] or OWN
     return out
@@ -288,6 +300,10 @@ def _text(value: object) -> str:
     return str(value)
 
 
+_YES_NO = {"true": "yes", "false": "no"}
+_SAID = {"true": True, "false": False, "yes": True, "no": False}
+
+
 def _value(kind: Kind, text: str) -> object:
     bare = "".join(text.split())  # counts are shown with thin spaces, and one may paste them
     try:
@@ -302,6 +318,10 @@ def _value(kind: Kind, text: str) -> object:
                 return [int(part) for part in text.strip(" []").replace(",", " ").split()]
             case Kind.HEADS:
                 return bare
+            case Kind.SLOPES if bare in _SAID:
+                return _SAID[bare]
+            case Kind.SLOPES:
+                return [float(part) for part in text.strip(" []").replace(",", " ").split()]
             case _:
                 return text
     except ValueError:
@@ -433,6 +453,8 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "attention.dtype": _blank("float32", "by default"),
         "attention.scale": Blank(f"{unscaled:.4g}", f"1/√{w.head_dim} = {unscaled:.4g}"),
         "attention.temperature": _blank(1, "by default"),
+        "scores.softcap": Blank("", "none"),
+        "scores.alibi": Blank("no", "no"),
         "mask.causal": Blank("false", "no, by default"),
         "mask.window": Blank("0", "0: no window"),
         "mask.sinks": Blank("0", "0: none"),

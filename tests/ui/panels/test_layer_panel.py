@@ -502,6 +502,13 @@ def test_the_slider_supposes_more_heads_and_changes_no_run(
     assert large.counts.now.heads == 32
     assert "32 heads of 2" in large.accessibleDescription()
     assert window.session.scenario is scenario
+    high = large.place.height()
+    large.show_controls(False)
+    assert not large.slider.isVisible(), "in a film nobody can move it"
+    assert large.place.height() > high
+    assert large.counts.now.heads == 32
+    large.show_controls(True)
+    assert large.slider.isVisible()
     large.choose("layer", "flow")
     assert not large.slider.isVisible()
 

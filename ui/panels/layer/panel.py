@@ -89,6 +89,8 @@ class LayerPanel(Panel[LayerModel]):
         self._flow: FlowState | None = None
         self._circuit: CircuitState | None = None
         self._asked: Trace | None = None
+        self._controls = True
+        """Whether somebody can use its slider and its button."""
         self._bar = PlotBar((CHOICE,))
         self._bar.fit_button.hide()
         self._bar.show_chosen("layer", self.shown)
@@ -103,7 +105,7 @@ class LayerPanel(Panel[LayerModel]):
         self.button.setObjectName("layer_button")
         self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.button.clicked.connect(self._press)
-        self._show_controls()
+        self._arrange()
 
     # --- what it shows --------------------------------------------------------------------
 
@@ -223,26 +225,30 @@ class LayerPanel(Panel[LayerModel]):
 
     # --- controls -------------------------------------------------------------------------
 
+    def show_controls(self, on: bool) -> None:
+        self._controls = on
+        self._changed()
+
     def set_style(self, style: Style) -> None:
         super().set_style(style)
-        self._show_controls()
+        self._arrange()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._show_controls()
+        self._arrange()
 
     def _changed(self) -> None:
         if self._flow is not None:
             self._flow = replace(self._flow, selected=self.stage)
-        self._show_controls()
+        self._arrange()
         self.setAccessibleDescription(self.words)
         self.update()
 
-    def _show_controls(self) -> None:
+    def _arrange(self) -> None:
         """Place the slider and the button, where they are shown."""
         style, run = self.style_now, self.run
-        self.slider.setVisible(run is not None and self.shown == "heads")
-        self.button.setVisible(self.model is not None and run is None)
+        self.slider.setVisible(self._slides)
+        self.button.setVisible(self._controls and self.model is not None and run is None)
         font, high = style.text_font(13), round(style.px(28))
         text = self._why()[1]
         self.button.setText(text)
@@ -258,6 +264,11 @@ class LayerPanel(Panel[LayerModel]):
         bar = self._bar
         bar.setAccessibleName("What is shown of the layer")
 
+    @property
+    def _slides(self) -> bool:
+        """Whether the slider is there."""
+        return self._controls and self.run is not None and self.shown == "heads"
+
     def _sentence(self) -> list[str]:
         return wrapped(self._why()[0], self.style_now.text_font(14), self.place.width())
 
@@ -268,7 +279,7 @@ class LayerPanel(Panel[LayerModel]):
     def place(self) -> QRectF:
         """Where the picture is, inside the margins and below the slider."""
         top = 6.0
-        if self.run is not None and self.shown == "heads":
+        if self._slides:
             top += self.style_now.px(30)
         return QRectF(self.rect()).adjusted(8, top, -8, -6)
 

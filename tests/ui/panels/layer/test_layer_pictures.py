@@ -1,32 +1,28 @@
-"""The layer panel: from X to Y, what heads give, and what more of them would cost."""
+"""Pictures of a layer: places, numbers, slices of heads, and what slides."""
 
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
-from PySide6.QtTest import QTest
-from safetensors.numpy import save_file
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, with_values
-from simulator.program.playback import Cursor
+from simulator.problem.scenario import load_scenario
 from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, simulate
-from simulator.run.whole_layer import LayerRun, compute_layer, finished_rows
+from simulator.run.whole_layer import LayerRun
+from tests.helpers.layers import CASE, layer_file
 from ui.look.draw import text_width
 from ui.look.theme import TEXT_SCALES, THEMES, Style
-from ui.panels.layer.circuits import asymmetry_words, circuit_layout, circuit_state, paint_circuit
-from ui.panels.layer.counts import count_layout, count_state, lines, paint_counts
+from ui.panels.layer.circuits import circuit_layout, circuit_state, paint_circuit
+from ui.panels.layer.counts import count_layout, count_state, paint_counts
 from ui.panels.layer.detail import detail_layout
 from ui.panels.layer.flow import mixed_rows, name_parts, paint_flow, tile_words
 from ui.panels.layer.matrices import number_font
 from ui.panels.layer.model import COLOURS, FlowState, LayerModel, heads_of, layer_model, matrix
-from ui.panels.layer.panel import NO_LAYER, LayerPanel
 from ui.panels.layer.places import TILES, flow_layout
 from ui.panels.layer.row import (
     legend_heads,
@@ -37,28 +33,9 @@ from ui.panels.layer.row import (
     scale_of,
 )
 from ui.panels.layer.words import LATEX, cell_words, facts, formula_of
-from ui.window.main_window import MainWindow
 
-CASE = Path(__file__).parents[2] / "conformance" / "layer-essay.expected.npz"
 SIZES = [(1264, 538), (1904, 870), (620, 540), (420, 700), (430, 300)]
 KINDS = ("demo", "many heads", "shared")
-
-
-def layer_file(path: Path, kind: str) -> Scenario:
-    """Write a layer and return its scenario: 4 heads with biases, or 4 heads on 2 KV heads."""
-    rng, shared = np.random.default_rng(0), kind == "shared"
-    rows, wide, kv = (24, 20, 10) if shared else (50, 64, 64)
-    shapes = {"x": (rows, wide), "wq": (wide, wide), "wk": (wide, kv), "wv": (wide, kv),
-              "wo": (wide, wide)}  # fmt: skip
-    if not shared:
-        shapes |= {"bq": (wide,), "bk": (kv,), "bv": (kv,), "bo": (wide,)}
-    made = {n: (rng.standard_normal(s) / 4).astype(np.float32) for n, s in shapes.items()}
-    save_file(made, path)
-    tables = {
-        "attention": {"heads": 4}, "tiling": {"rows": 16, "cols": 16}, "mask": {"causal": True},
-        "input": {"source": "layer", "path": str(path)},
-    }  # fmt: skip
-    return parse_scenario(tables)
 
 
 @pytest.fixture(scope="module")
@@ -356,264 +333,3 @@ def test_pieces_of_a_row_stack_up_to_y(qapp: Any, traces: dict[str, Trace]) -> N
         down = sum(box.height() for box in boxes if box.center().y() >= zero)
         value = run.arrays["y"][9, dim] - run.bias[dim]
         assert (up - down) / unit == pytest.approx(value, abs=1e-4)
-
-
-# --- in the window ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def window(open_window: Callable[..., MainWindow]) -> MainWindow:
-    window = open_window("layer", (1280, 720))
-    window.desk.take("layer")
-    window.session.settle()
-    return window
-
-
-@pytest.fixture
-def large(window: MainWindow, tmp_path: Path) -> LayerPanel:
-    """Return the panel on a layer of four heads."""
-    window.session.start(layer_file(tmp_path / "a.safetensors", "many heads"), None)
-    window.session.settle()
-    return window.docks.panel(LayerPanel)
-
-
-def click(panel: LayerPanel, at: QPointF) -> None:
-    QTest.mouseClick(panel, Qt.MouseButton.LeftButton, pos=at.toPoint())
-
-
-def test_a_click_explains_a_stage_and_keys_the_next(window: MainWindow) -> None:
-    panel = window.docks.panel(LayerPanel)
-    assert panel.run is not None
-    lay = flow_layout(panel.run, panel.style_now, panel.place)
-    assert panel.stage is None
-    for stage, places in lay.cards.items():
-        for place in places:
-            panel.stage = None
-            click(panel, place.topLeft() + QPointF(6, 6))
-            assert panel.flow is not None
-            assert panel.stage == panel.flow.shown == stage
-            assert facts(panel.run, stage)[0] in panel.accessibleDescription()
-    click(panel, lay.cards["y"][1].center())
-    assert panel.stage is None, "the same stage again"
-    panel.setFocus()
-    seen = []
-    for _ in range(6):
-        QTest.keyClick(panel, Qt.Key.Key_Down)
-        seen.append(panel.stage)
-    assert seen == ["concat", "y", "q", "k", "v", "o"], "the tiles are at work"
-    QTest.keyClick(panel, Qt.Key.Key_Up)
-    assert panel.stage == "v"
-
-
-def test_the_pointer_reads_every_number(window: MainWindow) -> None:
-    panel = window.docks.panel(LayerPanel)
-    run = panel.run
-    assert run is not None
-    lay = flow_layout(run, panel.style_now, panel.place)
-    with np.load(CASE) as case:
-        for name, plain in (("q", "Q"), ("v", "V"), ("y", "Y"), ("o", "O of each head")):
-            box, wanted = lay.boxes[name], case[name].reshape(3, 4)
-            for row, col in np.ndindex(3, 4):
-                at = QPointF(box.x() + (col + 0.5) * box.width() / 4,
-                             box.y() + (row + 0.5) * box.height() / 3)  # fmt: skip
-                said, _, value = panel.reading(run, at).partition(" = ")
-                assert said == f"{plain}[{row}, {col}]"
-                assert float(value) == pytest.approx(wanted[row, col], abs=1e-6)
-    assert panel.reading(run, QPointF(1, 1)) == ""
-
-
-def test_a_row_of_y_is_chosen_by_pointer_and_keys(window: MainWindow, large: LayerPanel) -> None:
-    button = large.title_bar.buttons["layer", "row"]
-    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert large.shown == "row"
-    run = large.run
-    assert run is not None
-    lay = row_layout(run, large.style_now, large.place)
-    click(large, QPointF(lay.rows.center().x(), lay.rows.y() + 20.5 * lay.rows.height() / 50))
-    assert large.row_now is not None
-    assert large.row_now.row == 20
-    large.setFocus()
-    QTest.keyClick(large, Qt.Key.Key_Up)
-    assert large.row_now.row == 19
-    assert "row 19" in large.accessibleDescription()
-    window.session.last()
-    window.session.settle()
-    said = large.reading(run, QPointF(lay.plot.x() + 32.5 * lay.plot.width() / 64, lay.plot.y()))
-    assert said.splitlines()[0] == "dimension 32"
-    given = [float(line.partition(": ")[2].replace("−", "-")) for line in said.splitlines()[1:]]
-    assert sum(given) == pytest.approx(float(run.arrays["y"][19, 32] - run.bias[32]), abs=1e-5)
-
-
-def test_a_row_says_which_heads_have_not_given_yet(window: MainWindow, large: LayerPanel) -> None:
-    large.choose("layer", "row")
-    window.session.go(Cursor(len(window.session.trace) // 2, 0))  # type: ignore[arg-type]
-    window.session.settle()
-    large.row = 49
-    assert large.row_now is not None
-    assert large.row_now.done == [0, 1]
-    assert not large.row_now.whole
-    assert "head 2: not yet" in large.words
-
-
-def test_a_head_is_chosen_and_its_matrices_are_its_own(large: LayerPanel) -> None:
-    large.choose("layer", "head")
-    run = large.run
-    assert run is not None
-    lay = circuit_layout(run, large.style_now, large.place)
-    click(large, lay.chips[2].center())
-    assert large.circuit is not None
-    assert large.circuit.head == 2
-    w = run.layer.weights
-    wanted = w["wq"][:, 32:48].astype(float) @ w["wk"][:, 32:48].T.astype(float)
-    np.testing.assert_allclose(large.circuit.matrices[0], wanted, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(large.circuit.matrices[1], wanted - wanted.T, atol=1e-6)
-    said, _, value = large.reading(run, lay.boxes[0].topLeft() + QPointF(1, 1)).partition(" = ")
-    assert said == "A[0, 0]"
-    assert float(value.replace("−", "-")) == pytest.approx(wanted[0, 0], rel=1e-4)
-    apart = np.linalg.norm(wanted - wanted.T) / np.linalg.norm(wanted)
-    assert f"{apart:.3f}".rstrip("0") in asymmetry_words(large.circuit)[0]
-    assert "not symmetric" in large.accessibleDescription()
-    large.setFocus()
-    QTest.keyClick(large, Qt.Key.Key_Down)
-    assert large.circuit.head == 3
-    QTest.keyClick(large, Qt.Key.Key_Down)
-    assert large.circuit.head == 0
-
-
-def test_the_slider_supposes_more_heads_and_changes_no_run(
-    window: MainWindow, large: LayerPanel
-) -> None:
-    scenario = window.session.scenario
-    large.choose("layer", "heads")
-    assert large.slider.isVisible()
-    assert large.counts is not None
-    assert [count.heads for count in large.counts.counts] == [1, 2, 4, 8, 16, 32, 64]
-    assert large.counts.now.heads == large.counts.own == 4
-    large.slider.setFocus()
-    for _ in range(4):
-        QTest.keyClick(large.slider, Qt.Key.Key_PageUp)
-    found = {line.names[0]: line for line in lines(large.counts)}
-    assert large.counts.now.heads == 64
-    assert [line.factor for line in found.values()] == [1, 1, 1, 64, 64]
-    assert found["parameters of the four weights"].value == 4 * 64**2
-    assert found["exponentials"].value == 64 * 50**2
-    large.setFocus()
-    QTest.keyClick(large, Qt.Key.Key_Up)
-    assert large.counts.now.heads == 32
-    assert "32 heads of 2" in large.accessibleDescription()
-    assert window.session.scenario is scenario
-    high = large.place.height()
-    large.show_controls(False)
-    assert not large.slider.isVisible(), "in a film nobody can move it"
-    assert large.place.height() > high
-    assert large.counts.now.heads == 32
-    large.show_controls(True)
-    assert large.slider.isVisible()
-    large.choose("layer", "flow")
-    assert not large.slider.isVisible()
-
-
-def test_the_flow_follows_the_run(window: MainWindow, large: LayerPanel) -> None:
-    session, trace = window.session, window.session.trace
-    assert trace is not None
-    for visit in (0, 5, len(trace) - 1):
-        session.go(Cursor(visit, 2))
-        session.settle()
-        assert large.flow is not None
-        assert large.flow.at_work == "o"
-        assert np.array_equal(large.flow.model.finished, finished_rows(trace.snapshot(visit, 2)))
-    session.last()
-    session.settle()
-    assert large.flow is not None
-    assert large.flow.at_work == "y"
-    assert large.flow.moving is None, "motion is off"
-
-
-def test_a_step_that_stores_rows_slides_them_if_motion_is_on(
-    window: MainWindow, large: LayerPanel
-) -> None:
-    window.set_motion(True)
-    session, trace = window.session, window.session.trace
-    assert trace is not None
-    visit = 2  # the end of the second row block
-    last = len(trace.program.ops(visit)) - 1
-    session.go(Cursor(visit, last - 1))
-    session.settle()
-    session.step()
-    session.settle()
-    assert large.flow is not None
-    assert large.flow.arriving is not None
-    assert large.flow.arriving.sum() == 16
-    large.show_share(0.3)
-    assert large.flow.moving is not None
-    assert large.flow.at_work == "concat"
-    large.show_share(1.0)
-    assert large.flow.moving is None
-
-
-# --- without a layer ----------------------------------------------------------------------------
-
-
-def test_a_run_without_a_layer_says_so_and_offers_the_demo(
-    open_window: Callable[..., MainWindow],
-) -> None:
-    window = open_window("causal", (1280, 720))
-    window.desk.take("layer")
-    window.session.settle()
-    panel = window.docks.panel(LayerPanel)
-    assert panel.run is None
-    assert panel.accessibleDescription() == NO_LAYER
-    assert panel.button.isVisible()
-    assert panel.rect().contains(panel.button.geometry())
-    QTest.mouseClick(panel.button, Qt.MouseButton.LeftButton)
-    window.session.settle()
-    assert window.session.path == SCENARIOS / "layer.toml"
-    assert panel.run is not None
-    assert not panel.button.isVisible()
-
-
-def test_a_run_of_some_heads_offers_the_others(window: MainWindow, large: LayerPanel) -> None:
-    session = window.session
-    assert session.scenario is not None
-    session.propose(with_values(session.scenario, {"input": {"head": [0, 2]}}), "some")
-    session.settle()
-    assert large.run is None
-    assert large.words == "Only heads 0, 2 of 4 run, and Y needs all of them."
-    large.button.setFocus()
-    QTest.keyClick(large.button, Qt.Key.Key_Return)
-    session.settle()
-    assert large.run is not None
-    assert large.run.heads == 4
-
-
-def test_a_long_layer_is_run_beside_the_window(window: MainWindow, tmp_path: Path) -> None:
-    rows, path = 1200, tmp_path / "long.safetensors"
-    rng = np.random.default_rng(0)
-    shapes = {"x": (rows, 8), "wq": (8, 32), "wk": (8, 32), "wv": (8, 32), "wo": (32, 8)}
-    save_file({n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}, path)
-    tables = {"attention": {"heads": 2}, "input": {"source": "layer", "path": str(path)}}
-    session, panel = window.session, window.docks.panel(LayerPanel)
-    session.start(parse_scenario(tables), None)
-    session.settle()
-    assert session.trace is not None
-    assert panel.run is compute_layer(session.trace)
-    assert panel.run is not None
-    assert panel.run.shapes["y"] == (rows, 8)
-
-
-def test_a_lesson_chooses_what_is_shown(window: MainWindow) -> None:
-    from simulator.lesson.tables import ChooseTable
-
-    panel = window.docks.panel(LayerPanel)
-    panel.take_choices(ChooseTable(layer="heads"))
-    assert panel.shown == "heads"
-    assert panel.slider.isVisible()
-    panel.take_choices(ChooseTable())
-    assert panel.shown == "flow"
-
-
-def test_tool_tips_stand_where_the_pointer_is(window: MainWindow) -> None:
-    panel = window.docks.panel(LayerPanel)
-    assert panel.run is not None
-    box = flow_layout(panel.run, panel.style_now, panel.place).boxes["wq"]
-    assert panel.reading(panel.run, QPointF(QPoint(round(box.x()) + 2, round(box.y()) + 2)))

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
+from pathlib import Path
 
 from simulator.base.errors import refuse
 from simulator.base.limits import RUN_SCORES
@@ -26,7 +27,13 @@ from simulator.run.cell_values import cell_shape, cell_value, exists
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, tile_counts, trace_of
 from simulator.study.attention_map import AttentionMaps, HeadScores
+from simulator.study.attention_only import Figures as HeadFigures
+from simulator.study.attention_only import Model as WholeModel
+from simulator.study.attention_only import figures as head_figures
+from simulator.study.attention_only import read_model
 from simulator.study.attention_part import Part
+from simulator.study.head_jobs import JOB_NAMES, HeadJobs, head_jobs
+from simulator.study.head_report import model_place
 from simulator.study.head_sharing import head_sharing
 from simulator.study.kv_cache import CONVENTIONS, bytes_per_token, cache_bytes, decode_step, fit
 from simulator.study.sqrt_d import KEYS, Estimate, sqrt_d_experiment
@@ -437,6 +444,62 @@ def token(n: Numbers, key: int) -> str:
     if not 0 <= key < len(tokens):
         raise refuse("", "token", key, f"a key with a token, of {len(tokens)}")
     return tokens[key]
+
+
+# --- jobs of heads ----------------------------------------------------------------------------
+
+
+@_known
+def job(n: Numbers, name: str, head: int) -> float:
+    """Score of a head of the run in a job: previous, next, first, self, same or induction."""
+    w, inputs = n.trace.single_heads
+    if head not in w.picked:
+        raise refuse("", "job", head, f"a head of the run, of {w.input_heads[0]}")
+    part = Part((w.picked.index(head),), range(w.seqlen_q))
+    maps = HeadScores(w, inputs, part).maps()
+    return _score(head_jobs(maps.weights, w.mask, maps.rows, w.tokens), name, 0)
+
+
+@_known
+def model_job(
+    n: Numbers, name: str, layer: int, head: int, off_layer: int = -1, off_head: int = -1
+) -> float:
+    """Score of a head of the run's model, maybe with one of its heads switched off."""
+    model, found = _model_figures(n, off_layer, off_head)
+    if (layer, head) not in model.heads:
+        raise refuse("", "model_job", [layer, head], "a layer and a head of the model")
+    return _score(found.jobs, name, model.heads.index((layer, head)))
+
+
+@_known
+def model_loss(n: Numbers, kind: str, off_layer: int = -1, off_head: int = -1) -> float:
+    """Loss of the run's model in nats a word: again or sentences, maybe with a head off."""
+    found = _model_figures(n, off_layer, off_head)[1].loss
+    if kind not in found:
+        raise refuse("", "model_loss", kind, f"one of {', '.join(found)}")
+    return found[kind]
+
+
+def _score(jobs: HeadJobs, name: str, at: int) -> float:
+    if name not in JOB_NAMES or math.isnan(jobs.of(name)[at]):
+        raise refuse("", "job", name, f"one of {', '.join(JOB_NAMES)} that a row can do")
+    return float(jobs.of(name)[at])
+
+
+def _model_figures(n: Numbers, layer: int, head: int) -> tuple[WholeModel, HeadFigures]:
+    place = model_place(n.workload)
+    if place is None:
+        raise refuse("", "input.path", "", "a layer whose whole model is beside it")
+    found = _whole_model(place[0])
+    off = (layer, head)
+    if off != (-1, -1) and off not in found.heads:
+        raise refuse("", "head", list(off), "a layer and a head of the model")
+    return found, head_figures(found, place[1], {off} - {(-1, -1)})
+
+
+@lru_cache(maxsize=2)
+def _whole_model(folder: Path) -> WholeModel:
+    return read_model(folder)
 
 
 # --- experiments and models -------------------------------------------------------------------

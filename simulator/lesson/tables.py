@@ -114,6 +114,12 @@ def _known_model(name: str) -> str:
     return name
 
 
+def _layer_and_head(value: object) -> object:
+    if isinstance(value, list) and len(value) not in (0, 2):
+        raise PydanticCustomError("head", "[layer, head], or [] for none")
+    return _list(value)
+
+
 def _camera(value: object) -> object:
     """Accept ``"all"`` for the table that means the same."""
     return {"everything": True} if value == "all" else value
@@ -142,6 +148,8 @@ class ChooseTable(Table):
     tokens: Annotated[int, Field(ge=1, le=2**20)] | None = None
     memory: Literal["plain", "scale", "tilted"] | None = None
     layer: Literal["flow", "row", "head", "heads"] | None = None
+    jobs: Literal["jobs", "distances", "training"] | None = None
+    off: Annotated[tuple[Number, ...], BeforeValidator(_layer_and_head)] | None = None
 
 
 class StepTable(Table):

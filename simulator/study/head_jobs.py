@@ -66,7 +66,7 @@ JOBS = (
         lambda rows, keys, same: np.broadcast_to(keys == 0, same.shape)),
     Job("self", "itself", "itself", "The key at the row's own place.",
         lambda rows, keys, same: keys == rows[:, None]),
-    Job("same", "same token before", "same", "Earlier keys of the same token.",
+    Job("same", "same token before", "same before", "Earlier keys of the same token.",
         lambda rows, keys, same: same & (keys < rows[:, None]), by_token=True),
     Job("induction", "induction", "induction",
         "Keys after an earlier occurrence of the row's token: they say what comes next, if it "

@@ -27,6 +27,10 @@ def test_choices_stay_until_another_is_made() -> None:
         ("tokens = 0", "choose.tokens = 0: expected at least 1"),
         (f"tokens = {2**20 + 1}", f"choose.tokens = {2**20 + 1}: expected at most {2**20}"),
         ('quantity = "mean"', 'choose.quantity = "mean": expected'),
+        ('jobs = "heads"', 'choose.jobs = "heads": expected'),
+        ("off = [1]", "choose.off = [1]: expected [layer, head], or [] for none"),
+        ("off = [1, -2]", "choose.off"),
+        ('off = "0 3"', "choose.off"),
         ("words = 3", "choose.words"),
     ],
 )
@@ -35,6 +39,15 @@ def test_choices_that_no_panel_has_are_told(choice: str, expected: str) -> None:
     lesson = parse_lesson(text, "x.md")
     assert lesson.steps == ()
     assert str(lesson.mistakes[0]).startswith(f"x.md:8: {expected}")
+
+
+def test_a_head_that_is_off_stays_off_until_it_is_on() -> None:
+    steps = framed(
+        'scenario = "induction"\nchoose = { jobs = "distances", off = [0, 3] }', "",
+        "choose.off = []",
+    )  # fmt: skip
+    assert [step.choices.off for step in steps] == [(0, 3), (0, 3), ()]
+    assert {step.choices.jobs for step in steps} == {"distances"}
 
 
 def framed(*steps: str) -> list[Step]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from simulator import InputError
+from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.lesson.expressions import FORMATS as FORMAT_NAMES
 from simulator.lesson.expressions import fill
 from simulator.lesson.numbers import FUNCTIONS, QUANTITIES, Numbers
@@ -17,11 +18,12 @@ from simulator.lesson.record import (
 )
 from simulator.lesson.tables import PlaceTable, StepTable
 from simulator.problem.hardware import gpus
-from simulator.problem.scenario import Scenario, with_values
+from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, with_values
 from simulator.problem.workload import MAX_BLOCKS
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, first_cursor, last_cursor
 from simulator.run.trace import simulate
+from simulator.study.attention_only import figures, read_model
 from simulator.study.sqrt_d import sqrt_d_experiment
 from tests.helpers.runs import pairs_of, program_of, textbook
 from tests.helpers.runs import scenario as drawn
@@ -289,6 +291,49 @@ def test_formats(sentence):
         f"1.0{nb}ms, it"
     )
     assert set(FORMATS) == set(FORMAT_NAMES) - {"text"}
+
+
+def test_jobs_of_heads_are_those_of_the_study():
+    induction = load_scenario(SCENARIOS / "induction.toml")
+    model = read_model(CAPTURES / "small")
+    whole, off = figures(model, 2000), figures(model, 2000, {(0, 3)})
+    for n, head in enumerate(model.heads):
+        expected = whole.jobs.of("previous")[n]
+        assert computed(f'model_job("previous", {head[0]}, {head[1]})', induction) == expected
+    assert computed('model_job("induction", 1, 3, 0, 3)', induction) == off.jobs.of("induction")[7]
+    assert computed('model_loss("again")', induction) == whole.loss["again"]
+    assert computed('model_loss("again", 0, 3)', induction) == off.loss["again"]
+    # Of the run itself, whose Q and K are rounded.
+    assert computed('job("induction", 3)', induction) == pytest.approx(
+        whole.jobs.of("induction")[7], abs=0.01
+    )
+    tables = {"input": {"source": "capture", "name": "cat-because-layer2", "head": [8, 3]}}
+    capture = parse_scenario(tables)
+    inputs = simulate(capture).inputs
+    scores = inputs.q[0].astype(float) @ inputs.k[0].astype(float).T / np.sqrt(32)
+    weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    assert computed('job("next", 8)', capture) == pytest.approx(
+        np.diag(weights, 1).mean(), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("scenario", "expression", "told"),
+    [
+        ("induction", 'job("next", 0)', "that a row can do"),
+        ("induction", 'job("noun", 0)', "one of previous, next"),
+        ("induction", 'job("first", 4)', "a head of the run, of 4"),
+        ("induction", 'job(1, "x")', "a head of the run, of 4"),
+        ("induction", 'model_job("first", 2, 0)', "a layer and a head of the model"),
+        ("induction", 'model_job("first", 0, 0, 0, 9)', "a layer and a head of the model"),
+        ("induction", 'model_loss("nouns")', "one of sentences, repeated, again"),
+        ("causal", 'model_loss("again")', "a layer whose whole model is beside it"),
+        ("causal", 'job("same", 0)', "that a row can do"),
+    ],
+)
+def test_jobs_that_are_none_are_told(scenario, expression, told):
+    with pytest.raises(InputError, match=told):
+        computed(expression, load_scenario(SCENARIOS / f"{scenario}.toml"))
 
 
 def test_the_page_names_everything():

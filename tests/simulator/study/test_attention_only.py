@@ -1,6 +1,7 @@
 """The small transformer and the one built by hand: what its heads do, and when they begin to."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,21 @@ def test_what_a_head_that_is_off_does_to_the_loss(small: Model, course: list[Fig
     assert without[1, 3].loss["again"] > 2
     others = [without[head].loss["again"] for head in small.heads if head not in ((0, 3), (1, 3))]
     assert max(others) < 0.1
+
+
+def test_a_head_that_is_off_is_one_whose_rows_of_wo_are_zeros(small: Model) -> None:
+    moment = small.at(500)
+    for off in small.heads:
+        layer, head = off
+        wo = moment.layers[layer].weights["wo"].copy()
+        wo[12 * head : 12 * head + 12] = 0
+        changed = replace(moment.layers[layer], weights={**moment.layers[layer].weights, "wo": wo})
+        layers = list(moment.layers)
+        layers[layer] = changed
+        zeroed = forward(replace(moment, layers=tuple(layers)), small.text[None])
+        found = forward(moment, small.text[None], {off})
+        np.testing.assert_allclose(found.logits, zeroed.logits, atol=1e-12)
+        assert not np.allclose(found.logits, forward(moment, small.text[None]).logits)
 
 
 def test_the_files_are_what_the_weights_make(small: Model) -> None:

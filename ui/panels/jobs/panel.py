@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QPointF, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.run.trace import Trace
 from simulator.study.attention_only import Head
@@ -143,6 +144,16 @@ class JobsPanel(PlotPanel[None]):
             self.off = (int(layer), int(head)) if head else None
             self._compute()
 
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show what a lesson has chosen: a picture, and which head is off."""
+        self.bar.show_chosen("show", choices.jobs or "jobs")
+        self.show_now = choices.jobs or "jobs"
+        off = choices.off or ()
+        before, self.off = self.off, (off[0], off[1]) if off else None
+        if self.off != before:
+            self._compute()
+        self._arrange_pictures()
+
     def _switch(self, at: int) -> None:
         """Switch a head off, or on if it is off."""
         training = self.state.report.training if self.state is not None else None
@@ -150,7 +161,7 @@ class JobsPanel(PlotPanel[None]):
             return
         layer, head = self.state.report.heads[at]
         assert layer is not None
-        self.off = None if self.off == (layer, head) else (layer, head)
+        self.off = None if training.off == (layer, head) else (layer, head)
         self._compute()
 
     def _compute(self) -> None:
@@ -179,7 +190,6 @@ class JobsPanel(PlotPanel[None]):
 
     def _take(self, found: HeadReport) -> None:
         training = found.training
-        self.off = None if training is None else training.off
         state = self.state = JobsState(found, self._name(self._head))
         self.table.state = self.distances.state = state
         self.table.setAccessibleDescription(state.summary)
@@ -204,7 +214,8 @@ class JobsPanel(PlotPanel[None]):
         if found.training is not None:
             for head in found.heads:
                 box.addItem(f"without {head_name(head)}", f"{head[0]} {head[1]}")
-        self.bar.show_chosen("off", f"{self.off[0]} {self.off[1]}" if self.off else "")
+        off = None if found.training is None else found.training.off
+        self.bar.show_chosen("off", f"{off[0]} {off[1]}" if off else "")
         self.bar.show_choice("off", found.training is not None)
 
     def _open_moment(self, pick: object) -> None:

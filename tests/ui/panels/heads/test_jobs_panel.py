@@ -9,6 +9,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
 from simulator.base.assets import CAPTURES, SCENARIOS
+from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.study.attention_only import figures, read_model
@@ -216,6 +217,20 @@ def test_another_run_forgets_what_was_shown(window, qapp):
     session.undo_stack.undo()
     session.settle()
     assert panel.state.report.training is not None
+
+
+def test_a_lesson_chooses_the_picture_and_the_head_that_is_off(window, qapp):
+    panel = panel_of(window)
+    window.docks.choose("inspector", ChooseTable(jobs="distances", off=(0, 3)))
+    window.session.settle()
+    qapp.processEvents()
+    assert panel.distances.isVisible()
+    assert panel.bar.buttons["show", "distances"].isChecked()
+    assert panel.state.off == (0, 3)
+    window.docks.choose("inspector", ChooseTable())
+    window.session.settle()
+    assert panel.table.isVisible()
+    assert panel.state.off is None
 
 
 def test_a_model_that_cannot_be_read_is_told_in_one_line(open_window, qapp, tmp_path):

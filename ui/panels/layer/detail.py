@@ -8,6 +8,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFont, QPainter
 
 from simulator.base.dtypes import F32
+from simulator.problem.workload import Workload
 from simulator.run.whole_layer import LayerRun
 from ui.look.draw import draw_text, text_width
 from ui.look.formula import formula
@@ -59,18 +60,18 @@ def detail_layout(
     row: int,
     style: Style,
     rect: QRectF,
-    scale: float | None = None,
+    w: Workload | None = None,
 ) -> Detail:
     """Return what is said of a stage, and of a row that it makes, and where.
 
-    `scale` is that of scores, 1 / √d unless said.
+    `w` says what turns products into scores.
     """
     theme, px, line = style.theme, style.px, style.px(_LINE)
     tables = _tables(run, stage, style, rect)
     right = tables[0][2].left() - px(24) if tables else rect.right()
     room = right - rect.x()
     title, text = style.text_font(13, bold=True), style.text_font(12)
-    latex = formula_of(run, stage, scale)
+    latex = formula_of(run, stage, w)
     made = formula(latex, px(16))
     wide = min(made.width + px(24), room)
     words = [
@@ -129,8 +130,8 @@ def paint_detail(painter: QPainter, state: FlowState, style: Style, rect: QRectF
     """Draw what is said of a stage."""
     theme, px, run = style.theme, style.px, state.model.run
     assert run is not None
-    scale = state.model.snapshot.program.workload.scoring.factor
-    lay = detail_layout(run, state.shown, state.model.row, style, rect, scale)
+    w = state.model.snapshot.program.workload
+    lay = detail_layout(run, state.shown, state.model.row, style, rect, w)
     made = formula(lay.latex, px(16))
     baseline = lay.formula.y() + px(4) + max(made.ascent, px(13))
     made.draw(painter, lay.formula.x(), baseline, QColor(theme.text))

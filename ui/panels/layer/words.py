@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from simulator.problem.workload import Workload
 from simulator.run.whole_layer import LayerRun
 from ui.look.units import bytes_text, count_text, number_text
 
@@ -27,25 +28,30 @@ TITLES = {
 }
 """What a stage does."""
 _PRODUCT = {"q": ("Q", "Q"), "k": ("K", "K"), "v": ("V", "V")}
-_TILES = r"O_h = \mathrm{softmax}(Q_h K_h^T / \sqrt{d}) \, V_h"
-_SCALED = r"O_h = \mathrm{softmax}(c \, Q_h K_h^T) \, V_h"
-"""With another scale than 1 / √d."""
+_SCORES = (r"Q_h K_h^T / \sqrt{d}", r"c \, Q_h K_h^T", r"\mathrm{score}(Q_h K_h^T)")
+"""The usual scores, those with another scale, and those that are changed after it."""
+_TILES = tuple(rf"O_h = \mathrm{{softmax}}({scores}) \, V_h" for scores in _SCORES)
 _CONCAT = r"O = \mathrm{concat}(O_1, \dots, O_h)"
 
 
-def formula_of(run: LayerRun, stage: str, scale: float | None = None) -> str:
-    """Return what a stage computes, to be typeset; `scale` of scores is 1 / √d unless said."""
-    usual = scale is None or math.isclose(scale, run.shapes["q"][2] ** -0.5, rel_tol=1e-6)
+def formula_of(run: LayerRun, stage: str, w: Workload | None = None) -> str:
+    """Return what a stage computes, to be typeset; `w` says what turns products into scores."""
     bias = NAMES[biases[0]] if (biases := biases_of(run, stage)) else ""
     added = f" + {bias}" if bias else ""
     if stage in _PRODUCT:
         return f"{NAMES[stage]} = X W_{NAMES[stage]}{added}"
-    tiles = _TILES if usual else _SCALED
-    return {"o": tiles, "concat": _CONCAT}.get(stage, f"Y = O W_O{added}")
+    return {"o": _TILES[_kind(w)], "concat": _CONCAT}.get(stage, f"Y = O W_O{added}")
+
+
+def _kind(w: Workload | None) -> int:
+    """Return which of `_SCORES` a workload has."""
+    if w is None or not w.changes_scores:
+        return int(w is not None and not math.isclose(w.scoring.factor, w.head_dim**-0.5))
+    return 2
 
 
 LATEX = tuple(
-    [*NAMES.values(), _TILES, _SCALED, _CONCAT]
+    [*NAMES.values(), *_TILES, _CONCAT]
     + [f"{n} = X W_{n}{b}" for n in "QKV" for b in ("", f" + b_{n}")]
     + [f"Y = O W_O{b}" for b in ("", " + b_O")]
 )

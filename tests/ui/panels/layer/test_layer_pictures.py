@@ -10,7 +10,8 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import load_scenario
+from simulator.problem.scenario import load_scenario, with_values
+from simulator.problem.workload import resolve
 from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, simulate
 from simulator.run.whole_layer import LayerRun
@@ -210,15 +211,19 @@ def test_a_stage_writes_out_a_sum_of_few_terms(qapp: Any, traces: dict[str, Trac
     assert not any("·0" in word.text for word in found.words)
 
 
-def test_a_scale_of_its_own_stands_in_the_formula(traces: dict[str, Trace]) -> None:
-    run = layer_of(traces["demo"])
-    assert formula_of(run, "o") == formula_of(run, "o", 0.5)
-    assert "sqrt{d}" in formula_of(run, "o", 0.5)
-    assert "sqrt{d}" not in formula_of(run, "o", 0.25)
-    assert {formula_of(run, stage.name, 0.25) for stage in run.stages} <= set(LATEX)
+def test_the_formula_says_what_turns_products_into_scores(traces: dict[str, Trace]) -> None:
+    demo = traces["demo"]
+    run, said = layer_of(demo), demo.workload.scenario
+    changes = ({}, {"attention": {"scale": 0.25}}, {"scores": {"softcap": 5.0}})
+    found = [formula_of(run, "o", resolve(with_values(said, change))) for change in changes]
+    assert found[0] == formula_of(run, "o")
+    assert ["sqrt{d}" in latex for latex in found] == [True, False, False]
+    assert len(set(found)) == 3
+    assert set(found) <= set(LATEX)
     biased = layer_of(traces["many heads"])
     assert formula_of(biased, "y") == "Y = O W_O + b_O"
-    assert {formula_of(biased, stage.name) for stage in biased.stages} <= set(LATEX)
+    for each in (run, biased):
+        assert {formula_of(each, stage.name) for stage in each.stages} <= set(LATEX)
 
 
 def test_numbers_are_written_into_all_matrices_or_into_none(

@@ -310,7 +310,9 @@ def test_jobs_of_heads_are_those_of_the_study():
     tables = {"input": {"source": "capture", "name": "cat-because-layer2", "head": [8, 3]}}
     capture = parse_scenario(tables)
     inputs = simulate(capture).inputs
-    scores = inputs.q[0].astype(float) @ inputs.k[0].astype(float).T / np.sqrt(32)
+    scores = (
+        inputs.q[0].astype(float) @ inputs.k[1].astype(float).T / np.sqrt(32)
+    )  # keys in order of heads
     weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     assert computed('job("next", 8)', capture) == pytest.approx(
         np.diag(weights, 1).mean(), abs=1e-6

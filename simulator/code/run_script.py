@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -24,7 +24,8 @@ _HEAD = '''"""Computes O of a run in plain NumPy, in float64, and checks it.
 
 {title}
 The rows that are checked were computed by {algorithm} on the engine "{engine}" of Tilescope.
-Needs NumPy only. Attention as Vaswani et al. 2017, equation 1, has it: softmax(Q Kᵀ scale) V.
+Needs NumPy only.
+Attention as Vaswani et al. 2017, equation 1, has it: softmax(Q Kᵀ scale) V{after}.
 """
 
 {imports}
@@ -123,7 +124,7 @@ def visible(rows):
 def attention(head, rows):
     """Return O and lse of some rows of a head, and their largest score."""
     s = SCALE * (q[head, rows.start : rows.stop] @ k[KV[head]].T)
-    s = np.where(visible(rows), s, -np.inf)
+{changes}    s = np.where(visible(rows), s, -np.inf)
     largest = np.abs(s[np.isfinite(s)]).max(initial=1.0)
     m = s.max(axis=1, keepdims=True)
     m = np.where(np.isneginf(m), 0.0, m)  # a row that sees nothing
@@ -160,6 +161,11 @@ for (head, row), (lse, o) in SHOWN.items():
 '''
 _ASKED = """if "--all" in sys.argv[1:]:  # {scores} scores take long
     """
+
+
+_MASK = ("seqlen_q", "seqlen_k", "causal", "window", "sinks")
+_SCORING = ("scale", "temperature", "softcap", "slopes")
+"""What the script can write of a mask and of scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +222,17 @@ def run_script(trace: Trace, head: int, row: int) -> str:
     Raises
     ------
     InputError
-        A fault is on: the script computes attention as it should be.
+        A fault is on: the script computes attention as it should be; or the mask or the scores are
+        of a kind that it cannot write.
     """
     w = trace.single_heads[0]
     if w.faults.on:
         raise refuse("script", "faults", "on", "a run without faults for the script to agree")
+    for each, known in ((w.mask, _MASK), (w.scoring, _SCORING)):
+        for field in fields(each):
+            if field.name not in known and getattr(each, field.name):
+                expected = f"a run with none but {', '.join(known)}"
+                raise refuse("script", field.name, str(getattr(each, field.name)), expected)
     shown = "\n".join(_row_line(each) for each in shown_rows(trace, head, row))
     scores = len(w.picked) * w.seqlen_q * w.seqlen_k
     asks = scores > AT_ONCE
@@ -234,9 +246,11 @@ def run_script(trace: Trace, head: int, row: int) -> str:
         kv=list(w.kv_head_of),
         scale=float(w.logit_scale),
         shown=shown,
+        after=", with what is done to scores after the scale" if w.changes_scores else "",
     )
     rest = _REST.format(
         mask="".join(f"    {line}\n" for line in _mask_lines(w)),
+        changes="".join(f"    {line}\n" for line in _change_lines(w)),
         step=STEP,
         unit=_UNIT[w.dtype],
         whole=_ASKED.format(scores=scores) if asks else "",
@@ -289,6 +303,18 @@ def _made_lines(w: Workload, heads: int, kv_heads: int) -> str:
         used = repr(bias) if bias in stored else None
         lines.append(f'{name} = made("{weight}", {used}, {count})'.replace("'", '"'))
     return "\n".join(lines)
+
+
+def _change_lines(w: Workload) -> Sequence[str]:
+    """Return what is done to scaled products before the mask."""
+    cap, out = w.scoring.softcap, []
+    if cap:
+        out.append(f"s = {cap!r} * np.tanh(s / {cap!r})")
+    if w.slopes:
+        slopes = [float(slope) for slope in w.slopes]
+        out.append("i = np.arange(rows.start, rows.stop)[:, None] + NK - NQ")
+        out.append(f"s = s - {slopes}[head] * np.abs(i - np.arange(NK))  # ALiBi")
+    return out
 
 
 def _mask_lines(w: Workload) -> Sequence[str]:

@@ -63,7 +63,8 @@ class TrainedScores:
     scale : float
         What q·k is multiplied by.
     plain, scaled : Spread
-        Of q·k, and of q·k times the scale.
+        Of q·k, and of the scores as the layer has them: q·k times the scale, with its soft-cap and
+        bias if it has them.
     """
 
     name: str
@@ -95,11 +96,14 @@ def trained_scores(w: Workload, inputs: Inputs) -> TrainedScores | None:
         k = inputs.k[w.kv_head_of[head]].astype(np.float64)
         products = matmul(inputs.q[head, picked].astype(np.float64), k.T)
         for row, all_keys in zip(picked, products, strict=True):
-            scores = all_keys[w.mask.visible(range(row, row + 1), range(w.seqlen_k))[0]]
-            if scores.size > 1:
-                seen += scores.size
-                plain.append(_measured(scores))
-                scaled.append(_measured(scores * w.logit_scale))
+            one, keys = range(row, row + 1), range(w.seqlen_k)
+            visible = w.mask.visible(one, keys)[0]
+            used = w.changed(head, one, keys, w.scoring.of(all_keys[None, :]))[0]
+            count = int(np.count_nonzero(visible))
+            if count > 1:
+                seen += count
+                plain.append(_measured(all_keys[visible]))
+                scaled.append(_measured(used[visible]))
     if not plain:
         return None
     return TrainedScores(

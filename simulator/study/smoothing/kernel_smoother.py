@@ -49,6 +49,8 @@ class HeadPoints:
         (n, m) bool, pairs that the mask leaves.
     of_keys : int
         Keys that there are.
+    added : ndarray
+        (n, m) float64, what a soft-cap and a bias add to q·k; zeros where nothing does.
     """
 
     head: int
@@ -59,6 +61,12 @@ class HeadPoints:
     v: F64
     seen: NDArray[np.bool_]
     of_keys: int
+    added: F64
+
+    @property
+    def changed(self) -> bool:
+        """Whether a score is not q·k alone."""
+        return bool(self.added.any())
 
     @property
     def whole(self) -> bool:
@@ -68,8 +76,13 @@ class HeadPoints:
     @cached_property
     def weights(self) -> F64:
         """The softmax of the scores over visible keys, (n, m); 0 for a row that sees nothing."""
-        scores = np.where(self.seen, matmul(self.q, self.k.T), -np.inf)
+        scores = np.where(self.seen, matmul(self.q, self.k.T) + self.added, -np.inf)
         return frozen(softmax_rows(scores))
+
+    @cached_property
+    def plain_weights(self) -> F64:
+        """The softmax of q·k alone, (n, m): without soft-cap and bias."""
+        return frozen(softmax_rows(np.where(self.seen, matmul(self.q, self.k.T), -np.inf)))
 
 
 def softmax_rows(scores: F64) -> F64:
@@ -101,16 +114,34 @@ def head_points(w: Workload, inputs: Inputs, head: int, row: int, most: int = MO
     seen = np.concatenate(
         [w.mask.visible(range(r, r + 1), range(w.seqlen_k))[:, list(keys)] for r in rows]
     )
+    q = root * inputs.q[head, list(rows)].astype(np.float64)
+    k = root * inputs.k[kv_head, list(keys)].astype(np.float64)
     return HeadPoints(
         head=head,
         rows=rows,
         keys=keys,
-        q=frozen(root * inputs.q[head, list(rows)].astype(np.float64)),
-        k=frozen(root * inputs.k[kv_head, list(keys)].astype(np.float64)),
+        q=frozen(q),
+        k=frozen(k),
         v=frozen(inputs.v[kv_head, list(keys)].astype(np.float64)),
         seen=frozen(seen),
         of_keys=w.seqlen_k,
+        added=frozen(_added(w, head, rows, keys, matmul(q, k.T))),
     )
+
+
+def _added(
+    w: Workload, head: int, rows: tuple[int, ...], keys: tuple[int, ...], products: F64
+) -> F64:
+    """Return what the scores of some pairs have beside the scaled products."""
+    if not w.changes_scores:
+        return np.zeros_like(products)
+    out = np.empty_like(products)
+    every = np.zeros((1, w.seqlen_k))
+    for n, row in enumerate(rows):
+        every[0, list(keys)] = products[n]
+        changed = w.changed(head, range(row, row + 1), range(w.seqlen_k), every)
+        out[n] = changed[0, list(keys)] - products[n]
+    return out
 
 
 def _spread(length: int, most: int, own: int) -> tuple[int, ...]:
@@ -187,6 +218,8 @@ def key_plane(points: HeadPoints) -> KeyPlane:
 class Factors:
     """``exp(q·k)`` as a factor of the query, one of the key and a radial kernel of their distance.
 
+    A soft-cap and a bias come after q·k, and are not in these.
+
     Attributes
     ----------
     log_query : ndarray
@@ -201,7 +234,7 @@ class Factors:
         (n, m) float64, each factor alone divided by its sum over the visible keys.
     moved : ndarray
         (n,) float64, the share of each row's weight that the norm factor moves to other keys: half
-        the sum of absolute differences between the weights and `radial_weights`.
+        the sum of absolute differences between the weights of q·k and `radial_weights`.
     """
 
     log_query: F64
@@ -230,7 +263,7 @@ def factors(points: HeadPoints) -> Factors:
         off=off,
         radial_weights=frozen(radial),
         norm_weights=frozen(softmax_rows(log_norm + hidden)),
-        moved=frozen(np.abs(points.weights - radial).sum(axis=1) / 2),
+        moved=frozen(np.abs(points.plain_weights - radial).sum(axis=1) / 2),
     )
 
 

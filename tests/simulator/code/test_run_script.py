@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from simulator import Trace
 from simulator.base.assets import CAPTURES
 from simulator.base.errors import InputError
 from simulator.code.run_script import run_script, shown_rows
+from simulator.problem.masks import Mask
 from simulator.problem.scenario import parse_scenario, with_values
+from simulator.program.algorithms import tile_program
 from tests.helpers.runs import scenario, trace_of
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -23,6 +26,14 @@ SHAPES: dict[str, dict[str, Any]] = {
     "window": {"nq": 16, "d": 8, "mask": {"window": 5}},
     "sinks": {"nq": 16, "d": 8, "mask": {"causal": True, "window": 5, "sinks": 2}},
     "half": {"nq": 9, "heads": 4, "kv_heads": 2, "dtype": "float16", "temperature": 0.5},
+    "softcap": {"nq": 9, "nk": 12, "d": 8, "scale": 3.0, "scores": {"softcap": 2.0}},
+    "alibi": {
+        "nq": 9,
+        "heads": 4,
+        "kv_heads": 2,
+        "mask": {"causal": True},
+        "scores": {"softcap": 5.0, "alibi": True},
+    },
     "bfloat16": {"nq": 7, "nk": 12, "d": 5, "dv": 3, "dtype": "bfloat16"},
 }
 
@@ -139,3 +150,15 @@ def test_a_run_with_faults_is_refused() -> None:
     )
     with pytest.raises(InputError, match="a run without faults"):
         run_script(broken, 0, 0)
+
+
+def test_a_mask_of_another_kind_is_refused() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Checkered(Mask):
+        every: int = 2
+
+    trace = trace_of(scenario("flash2", nq=4, d=2))
+    w = replace(trace.workload, mask=Checkered(4, 4))
+    other = Trace(tile_program(w), trace.engine, trace.inputs)
+    with pytest.raises(InputError, match="every = 2: expected a run with none but seqlen_q"):
+        run_script(other, 0, 0)

@@ -51,7 +51,8 @@ def test_norm_and_trace_without_the_matrix(s: np.ndarray) -> None:
 def test_the_norm_keeps_its_digits_where_one_key_has_nearly_all() -> None:
     small = 1e-20
     p = np.array([1.0, small])  # 1 - small is 1 in float64
-    assert jacobian_norm(p) == pytest.approx(2 * small, abs=0)  # four entries of magnitude p (1 - p)
+    # Four entries of magnitude p (1 - p).
+    assert jacobian_norm(p) == pytest.approx(2 * small, abs=0)
     assert jacobian_norm([1.0, 0.0]) == 0.0
 
 

@@ -72,6 +72,16 @@ def test_random_vectors_have_variance_d() -> None:
     assert spread.scaled.variance.mean == pytest.approx(1, rel=0.1)
 
 
+def test_a_soft_cap_and_a_bias_are_in_what_the_layer_uses() -> None:
+    attention = {"heads": 2, "seqlen_q": 30, "head_dim": 32}
+    plain = found(attention=attention)[2]
+    capped = found(attention=attention, scores={"softcap": 0.5})[2]
+    biased = found(attention=attention, scores={"alibi": True})[2]
+    assert plain.plain == capped.plain == biased.plain
+    assert capped.scaled.variance.mean < 0.5**2 < plain.scaled.variance.mean
+    assert biased.scaled.variance.mean > plain.scaled.variance.mean
+
+
 def test_of_a_long_input_some_rows_are_taken() -> None:
     spread = found(attention={"seqlen_q": 3000, "head_dim": 4})[2]
     assert spread.rows == 2**20 // 3000

@@ -36,13 +36,16 @@ def factor_words(state: KernelState) -> tuple[str, ...]:
     """Return what the maps show, in sentences."""
     found, at = state.factors, state.at
     mean = float(found.moved[state.points.seen.any(axis=1)].mean()) if found.moved.size else 0.0
+    after = ""
+    if state.points.changed:
+        after = " This run's soft-cap or bias comes after q·k and is not in the maps."
     return (
         "exp(q·k) = exp(|q|²/2) exp(|k|²/2) exp(−|q − k|²/2): the two sides differ by "
         f"{number_text(found.off, 3)} of themselves at most, rounding allows "
         f"{number_text(state.bound, 3)}.",
         f"The norms of the keys move {100 * float(found.moved[at]):.0f} % of the weight of "
         f"{state.row_name(state.row)} to other keys, {100 * mean:.0f} % in the mean of all rows; "
-        f"with keys of one length attention is the radial kernel alone.{state.part_words}",
+        f"with keys of one length attention is the radial kernel alone.{after}{state.part_words}",
     )
 
 
@@ -66,7 +69,7 @@ def paint_factors(painter: QPainter, state: KernelState, style: Style, rect: QRe
         _Map(found.norm_weights, ("norm factor exp(|k|²/2) / Σ", "exp(|k|²/2) / Σ", "norm"), "×"),
         _Map(found.radial_weights,
              ("radial factor exp(−|q − k|²/2) / Σ", "exp(−|q − k|²/2) / Σ", "radial"), "="),
-        _Map(state.points.weights, ("weights softmax(q·k)", "softmax(q·k)", "weights"), ""),
+        _Map(state.points.plain_weights, ("weights softmax(q·k)", "softmax(q·k)", "weights"), ""),
     )  # fmt: skip
     lines = [line for words in factor_words(state) for line in wrapped(words, font, rect.width())]
     line = px(15)

@@ -31,6 +31,9 @@ def score_words(state: KernelState, scored: tuple[ScoredRow, ...]) -> tuple[str,
     rows, cols = min(w.rows, w.seqlen_q), min(w.cols, w.seqlen_k)
     pairs = rows * cols
     first, last = scored[0].kind.cost, scored[-1].kind.cost
+    after = ""
+    if state.points.changed:
+        after = " This run's soft-cap or bias is in none of them."
     return (
         f"Of a pair at d = {w.head_dim}: FLOPs in a matmul, other FLOPs, values of tanh, numbers "
         "kept before they are summed. All go through the same tiles. A tile of "
@@ -40,7 +43,7 @@ def score_words(state: KernelState, scored: tuple[ScoredRow, ...]) -> tuple[str,
         f"{count_text(pairs * last.special)} tanh.",
         "W_q, W_k and v are drawn at random: nobody has trained them for this head. The dot "
         f"product won because it is a matrix product (Vaswani et al. 2017, section 3.2.1)."
-        f"{state.part_words}",
+        f"{after}{state.part_words}",
     )
 
 

@@ -1,6 +1,7 @@
 """Attention as a kernel smoother: the identity to rounding, the plane, what the norms move."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,19 +65,23 @@ def test_weights_are_norm_times_radial_factor(size: tuple[int, ...]) -> None:
 def test_keys_of_one_length_leave_the_radial_kernel_alone() -> None:
     found = points(**CAPTURE)
     unit = found.k / np.linalg.norm(found.k, axis=1, keepdims=True)
-    same = HeadPoints(0, found.rows, found.keys, found.q, unit, found.v, found.seen, found.of_keys)
+    same = replace(found, k=unit)
     assert factors(same).moved.max() < 1e-12
     assert factors(found).moved.max() > 0.1  # a trained head's keys are not
 
 
-def test_weights_are_those_of_the_inspector() -> None:
-    w = resolve(parse_scenario(CAPTURE))
+@pytest.mark.parametrize("scores", [{}, {"softcap": 3.0}, {"alibi": True}], ids=str)
+def test_weights_are_those_of_the_inspector(scores: dict[str, object]) -> None:
+    w = resolve(parse_scenario(CAPTURE | {"scores": scores}))
     inputs = read_inputs(w)
     maps = HeadScores(w, inputs).maps()
     for head in (0, 7):
         found = head_points(w, inputs, head, 3)
         assert found.whole
         np.testing.assert_allclose(found.weights, maps.of(head), atol=1e-6)
+        assert found.changed == bool(scores)
+        apart = np.abs(found.weights - found.plain_weights).max()
+        assert (apart > 1e-3) == bool(scores)
 
 
 @given(st.integers(2, 20), st.integers(1, 6), st.integers(0, 999))
@@ -109,10 +114,7 @@ def test_the_same_keys_give_the_same_picture() -> None:
     one, other = (key_plane(points(**CAPTURE)) for _ in range(2))
     np.testing.assert_array_equal(one.keys, other.keys)
     mirrored = points(**CAPTURE)
-    turned = HeadPoints(
-        0, mirrored.rows, mirrored.keys, mirrored.q, mirrored.k[::-1].copy(), mirrored.v,
-        mirrored.seen, mirrored.of_keys,
-    )  # fmt: skip
+    turned = replace(mirrored, k=mirrored.k[::-1].copy())
     np.testing.assert_allclose(key_plane(turned).keys[::-1], one.keys, atol=1e-9)
 
 

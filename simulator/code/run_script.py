@@ -163,7 +163,7 @@ _ASKED = """if "--all" in sys.argv[1:]:  # {scores} scores take long
     """
 
 
-_MASK = ("seqlen_q", "seqlen_k", "causal", "window", "sinks")
+_MASK = ("seqlen_q", "seqlen_k", "queries", "causal", "window", "sinks")
 _SCORING = ("scale", "temperature", "softcap", "slopes")
 """What the script can write of a mask and of scores."""
 

@@ -160,5 +160,5 @@ def test_a_mask_of_another_kind_is_refused() -> None:
     trace = trace_of(scenario("flash2", nq=4, d=2))
     w = replace(trace.workload, mask=Checkered(4, 4))
     other = Trace(tile_program(w), trace.engine, trace.inputs)
-    with pytest.raises(InputError, match="every = 2: expected a run with none but seqlen_q"):
+    with pytest.raises(InputError, match=r"every = .2.: expected a run with none but"):
         run_script(other, 0, 0)

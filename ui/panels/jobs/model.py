@@ -19,6 +19,11 @@ _LOSSES = (
     ("again", "loss, next known", "loss, known", "known"),
     ("sentences", "loss, sentences", "loss, sent.", "sent."),
 )
+_NARROW = {
+    "previous": "prev.", "next": "next", "first": "first", "self": "self", "same": "same",
+    "induction": "ind.",
+}  # fmt: skip
+"""The jobs where there is hardly any room."""
 ALIKE, EVERY = "all keys alike", "every head on"
 """Rows after the heads: what one without a job would score, and the loss with all heads."""
 
@@ -75,7 +80,8 @@ class JobsState:
             values = tuple(float(score) for score in jobs.scores[:, n])
             texts = tuple(_score(score) for score in values)
             even = _score(float(jobs.even[n]))
-            out.append(Column((job.title, job.short), texts, values, (even, "")))
+            names = (job.title, job.short, _NARROW[job.name])
+            out.append(Column(names, texts, values, (even, "")))
         if report.shares is not None:
             moved = tuple(_percent(float(share)) for share in report.shares)
             out.append(Column(("Y moves", "Y"), moved, group="without it alone"))
@@ -107,12 +113,11 @@ class JobsState:
             out.append(f"{report.part}.")
         if training is not None and training.off is not None:
             out.append(self._without())
-        mean = "A score is the weight on such keys, a mean over the rows that have one."
+        out.append("A score is the weight on such keys, a mean over the rows that have one.")
         if report.tokens:
-            mean += " Induction: the key after an earlier occurrence of the row's token."
+            out.append("Induction: the key after an earlier occurrence of the row's token.")
         else:
-            mean += " Without tokens only places count."
-        out.append(mean)
+            out.append("Without tokens only places count.")
         if report.shares is not None:
             out.append("Y moves: by how much of its length, if the head gives zeros.")
         if training is not None:

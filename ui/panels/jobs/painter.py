@@ -60,26 +60,29 @@ def table_places(state: JobsState, style: Style, rect: QRectF) -> TablePlaces:
     """Return the places of the table in a box."""
     style = fitting(style, rect, MIN_SIZE)
     px, line, count = style.px, style.px(_LINE), len(state.report.heads)
-    below = [
-        each for note in state.notes for each in wrapped(note, style.text_font(LABEL), rect.width())
-    ]
     last = state.rows_after
     room = rect.height() - 3.2 * line
     # The table comes first: with many heads there are fewer notes, then fewer heads.
     wanted = (count + len(last)) * px(_LOW + 3)
     most = max(int((room - wanted) // px(14)), 1)
-    below = below[:most]
-    room -= len(below) * px(14) + px(4)
-    high = min(room / (count + len(last)), px(_TALLEST))
-    shown = count
+    below: list[str] = []
+    for n, note in enumerate(state.notes):  # whole or not at all, but for the first
+        lines = wrapped(note, style.text_font(LABEL), rect.width())
+        if len(below) + len(lines) <= most:
+            below += lines
+        elif not n:
+            below.append(note)
+    shown, first = count, 0
+    high = (room - len(below) * px(14) - px(4)) / (count + len(last))
     if high < px(_LOW):
-        high = px(_LOW)
-        shown = max(int(room // high) - len(last), 1)
+        shown = min(max(int((room - px(18)) // px(_LOW)) - len(last), 1), count)
         at = next((n for n, head in enumerate(state.report.heads) if head == state.current), 0)
         first = min(max(at - shown // 2, 0), count - shown)
-        below[0] = f"Heads {first + 1} to {first + shown} of {count}, in a larger dock more."
-    else:
-        first = 0
+        if shown < count:
+            below = [f"Heads {first + 1} to {first + shown} of {count}: a larger dock has more."]
+        high = (room - len(below[:1]) * px(14) - px(4)) / (shown + len(last))
+        below = below[:1]
+    high = min(high, px(_TALLEST))
     top = rect.top() + 3.2 * line
 
     def row(n: int) -> QRectF:

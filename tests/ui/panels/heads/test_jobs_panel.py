@@ -14,7 +14,9 @@ from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.study.attention_only import figures, read_model
 from simulator.study.head_jobs import JOBS, head_distances
-from ui.look.theme import DARK, Style
+from ui.look.draw import text_width
+from ui.look.names import first_that_fits
+from ui.look.theme import DARK, LABEL, Style
 from ui.panels.jobs.painter import table_places
 
 TITLES = [job.title for job in JOBS]
@@ -263,3 +265,23 @@ def test_many_heads_in_a_small_dock_show_those_around_the_boards(window, size, q
     boxes = [box for _, box in (*places.rows, *places.after, *((w, b) for w, b in places.notes))]
     assert all(a.bottom() <= b.top() + 0.01 for a, b in pairwise(boxes))
     assert boxes[-1].bottom() <= rect.bottom() + 0.01
+
+
+def test_headings_and_notes_are_whole_in_a_small_dock(window, qapp):
+    panel = panel_of(window)
+    for size in ((320, 180), (420, 240), (640, 330)):
+        rect = panel.rect().toRectF()
+        rect.setWidth(size[0])
+        rect.setHeight(size[1])
+        places = table_places(panel.state, Style(DARK), rect)
+        style = places.style
+        wide = (rect.width() - places.names) / len(panel.state.columns)
+        for each in panel.state.columns:
+            words = first_that_fits(each.headings, wide - style.px(4), style.text_font(LABEL))
+            assert text_width(style.text_font(LABEL), words) <= wide
+        told = " ".join(text for text, _ in places.notes)
+        assert told.startswith(("A score is", "Heads"))
+        assert told.endswith(".")  # none of them is cut
+        assert all(
+            text_width(style.text_font(LABEL), text) <= rect.width() for text, _ in places.notes
+        )

@@ -17,12 +17,11 @@ from ui.look.formula import formula
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import LABEL, Style
 from ui.panels.layer.matrices import Part, limit_of, paint_matrix
-from ui.panels.layer.words import cell_words
+from ui.panels.layer.words import CIRCUITS, cell_words
 
 MIN_SIZE = QSizeF(560, 260)
 MOST_WIDE = 1024
 """D up to which matrices of D × D are made."""
-LATEX = (r"W_Q W_K^T", r"A - A^T", r"W_V W_O")
 WORDS = (
     ("A: how much one token is to read another", "A: who reads whom", "A"),
     ("what is not symmetric in it", "not symmetric"),
@@ -167,7 +166,7 @@ def paint_circuit(painter: QPainter, state: CircuitState, style: Style, rect: QR
         draw_text(painter, chip, text, font, theme.text, CENTRE)
     limit = limit_of(state.matrices[0])
     for n, (values, box) in enumerate(zip(state.matrices, lay.boxes, strict=True)):
-        made = formula(LATEX[n], px(15))
+        made = formula(CIRCUITS[n], px(15))
         colour = theme.tensor(_COLOURS[n]) if n != 1 else QColor(theme.text)
         made.draw(painter, lay.names[n].center().x() - made.width / 2,
                   lay.names[n].bottom() - px(6), colour)  # fmt: skip

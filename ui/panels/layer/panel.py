@@ -20,7 +20,7 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.program.playback import moved
 from simulator.run.trace import Trace
-from simulator.run.whole_layer import LayerRun, compute_layer, finished_rows
+from simulator.run.whole_layer import LayerRun, compute_layer, finished_rows, known_layer
 from ui.look.draw import draw_text, outline, text_width, wrapped
 from ui.look.theme import Style
 from ui.look.units import exact_text
@@ -89,6 +89,8 @@ class LayerPanel(Panel[LayerModel]):
         self._flow: FlowState | None = None
         self._circuit: CircuitState | None = None
         self._asked: Trace | None = None
+        self.stopped = False
+        """Whether a layer that takes long has not been run to its end."""
         self._controls = True
         """Whether somebody can use its slider and its button."""
         self._bar = PlotBar((CHOICE,))
@@ -105,6 +107,7 @@ class LayerPanel(Panel[LayerModel]):
         self.button.setObjectName("layer_button")
         self.button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.button.clicked.connect(self._press)
+        session.tasks.rested.connect(self._rest)
         self._arrange()
 
     # --- what it shows --------------------------------------------------------------------
@@ -190,7 +193,7 @@ class LayerPanel(Panel[LayerModel]):
         trace = self._session.trace
         if trace is None or trace.whole_layer is None or trace is self._asked:
             return
-        self._asked = trace
+        self._asked, self.stopped = trace, False
 
         def done(run: LayerRun) -> None:
             self._session.go(self._session.cursor)
@@ -198,6 +201,15 @@ class LayerPanel(Panel[LayerModel]):
         self._session.tasks.start(
             _TASK, "running the whole layer", lambda report: compute_layer(trace, report), done
         )
+
+    def _rest(self) -> None:
+        """Say that a layer was not run, if no work is under way any more."""
+        trace = self._session.trace
+        if self.run is None and trace is not None and trace is self._asked:
+            self.stopped = known_layer(trace) is None
+            if not self.stopped:  # it was called off when all had been done
+                self._session.go(self._session.cursor)
+            self._changed()
 
     # --- without a layer ------------------------------------------------------------------
 
@@ -210,7 +222,9 @@ class LayerPanel(Panel[LayerModel]):
             picked, count = trace.workload.picked, trace.workload.input_heads[0]
             heads = f"head{'s' * (len(picked) > 1)} {', '.join(map(str, picked))} of {count}"
             return f"Only {heads} run, and Y needs all of them.", "Run all heads"
-        return "The whole layer is being run beside the window.", "Run it again"
+        if self.stopped:
+            return "The whole layer was not run.", "Run it"
+        return "The whole layer is being run beside the window.", ""
 
     def _press(self) -> None:
         trace, scenario = self._session.trace, self._session.scenario
@@ -222,6 +236,7 @@ class LayerPanel(Panel[LayerModel]):
         else:
             self._asked = None
             self._compute()
+            self._changed()
 
     # --- controls -------------------------------------------------------------------------
 
@@ -248,9 +263,10 @@ class LayerPanel(Panel[LayerModel]):
         """Place the slider and the button, where they are shown."""
         style, run = self.style_now, self.run
         self.slider.setVisible(self._slides)
-        self.button.setVisible(self._controls and self.model is not None and run is None)
         font, high = style.text_font(13), round(style.px(28))
         text = self._why()[1]
+        offers = self.model is not None and run is None and bool(text)
+        self.button.setVisible(self._controls and offers)
         self.button.setText(text)
         self.button.setAccessibleName(text)
         self.button.setFont(font)

@@ -34,6 +34,10 @@ _TILES = tuple(rf"O_h = \mathrm{{softmax}}({scores}) \, V_h" for scores in _SCOR
 _CONCAT = r"O = \mathrm{concat}(O_1, \dots, O_h)"
 
 
+CIRCUITS = (r"W_Q W_K^T", r"A - A^T", r"W_V W_O")
+"""The matrices of a head."""
+
+
 def formula_of(run: LayerRun, stage: str, w: Workload | None = None) -> str:
     """Return what a stage computes, to be typeset; `w` says what turns products into scores."""
     bias = NAMES[biases[0]] if (biases := biases_of(run, stage)) else ""
@@ -51,7 +55,7 @@ def _kind(w: Workload | None) -> int:
 
 
 LATEX = tuple(
-    [*NAMES.values(), *_TILES, _CONCAT]
+    [*NAMES.values(), *CIRCUITS, *_TILES, _CONCAT]
     + [f"{n} = X W_{n}{b}" for n in "QKV" for b in ("", f" + b_{n}")]
     + [f"Y = O W_O{b}" for b in ("", " + b_O")]
 )

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
 from safetensors.numpy import save_file
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import parse_scenario, with_values
+from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.run.whole_layer import compute_layer, finished_rows
 from tests.helpers.layers import CASE, layer_file
@@ -252,19 +253,46 @@ def test_a_run_of_some_heads_offers_the_others(window: MainWindow, large: LayerP
     assert large.run.heads == 4
 
 
-def test_a_long_layer_is_run_beside_the_window(window: MainWindow, tmp_path: Path) -> None:
-    rows, path = 1200, tmp_path / "long.safetensors"
-    rng = np.random.default_rng(0)
+def long_layer(path: Path) -> Scenario:
+    """Write a layer that a view does not wait for."""
+    rows, rng = 1200, np.random.default_rng(0)
     shapes = {"x": (rows, 8), "wq": (8, 32), "wk": (8, 32), "wv": (8, 32), "wo": (32, 8)}
     save_file({n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}, path)
     tables = {"attention": {"heads": 2}, "input": {"source": "layer", "path": str(path)}}
+    return parse_scenario(tables)
+
+
+def test_a_long_layer_is_run_beside_the_window(window: MainWindow, tmp_path: Path) -> None:
     session, panel = window.session, window.docks.panel(LayerPanel)
-    session.start(parse_scenario(tables), None)
+    session.start(long_layer(tmp_path / "a.safetensors"), None)
     session.settle()
     assert session.trace is not None
     assert panel.run is compute_layer(session.trace)
     assert panel.run is not None
-    assert panel.run.shapes["y"] == (rows, 8)
+    assert panel.run.shapes["y"] == (1200, 8)
+
+
+def test_a_long_layer_that_was_stopped_can_be_run_again(
+    window: MainWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    session, panel = window.session, window.docks.panel(LayerPanel)
+
+    def stop() -> None:
+        if panel.run is None:  # the panel has just asked for it
+            session.view_changed.disconnect(stop)
+            session.tasks.cancel()
+
+    session.view_changed.connect(stop)
+    session.start(long_layer(tmp_path / "a.safetensors"), None)
+    session.settle()
+    qtbot.waitUntil(lambda: panel.stopped)
+    assert panel.words == "The whole layer was not run."
+    assert panel.button.isVisible()
+    assert panel.button.text() == "Run it"
+    QTest.mouseClick(panel.button, Qt.MouseButton.LeftButton)
+    assert not panel.button.isVisible(), "it is under way"
+    session.settle()
+    assert panel.run is not None
 
 
 def test_a_lesson_chooses_what_is_shown(window: MainWindow) -> None:

@@ -6,6 +6,7 @@ import signal
 from collections import defaultdict
 from collections.abc import Iterator
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
@@ -43,9 +44,14 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
+MUCH = 200 * 2**20
+"""Bytes that tests of a file may leave before they are collected."""
+LEFT = {"bytes": 0}
+"""What was in memory after the last collection."""
+
 
 @pytest.fixture(autouse=True, scope="module")
-def collected(request: pytest.FixtureRequest) -> Iterator[None]:
+def forgotten(request: pytest.FixtureRequest) -> Iterator[None]:
     """Collect after each file: once a window has been open, nothing does so by itself.
 
     What a file keeps for its tests, runs above all, goes as well: a process goes through some
@@ -56,8 +62,27 @@ def collected(request: pytest.FixtureRequest) -> Iterator[None]:
         forget = getattr(made, "cache_clear", None)
         if forget is not None and made.__module__ == request.module.__name__:
             forget()
+    collect()
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Collect within a file, too, once its tests have left much: windows of large runs, say."""
+    yield
+    if memory() > LEFT["bytes"] + MUCH:
+        collect()
+
+
+def memory() -> int:
+    """Return the bytes that this process has in memory."""
+    return psutil.Process().memory_info().rss
+
+
+def collect() -> None:
+    """Collect, and note what is left."""
     gc.collect()
     give_back()
+    LEFT["bytes"] = memory()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

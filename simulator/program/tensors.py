@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod
 from typing import Literal
+
+from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.workload import Workload
 
 Axis = Literal["split", "row", "key", "depth", "value"]
 
@@ -22,16 +25,35 @@ class TensorSpec:
         ``value`` for the value dimension.
     empty : float
         What stands in rows that have seen nothing.
+    width : str
+        Of its elements: that of the dtype, always that of float32, or that of float32 where every
+        tile adds to what HBM holds.
     """
 
     name: str
     axes: tuple[Axis, ...]
     empty: float = 0.0
+    width: Literal["dtype", "float32", "sum"] = "dtype"
 
     @property
     def of_pairs(self) -> bool:
         """Whether it has a number for each query row and key."""
         return self.axes == ("row", "key")
+
+    def bytes_in(self, w: Workload, *, sums: bool = False) -> int:
+        """Return how large it is in HBM, all heads.
+
+        Parameters
+        ----------
+        w : Workload
+            The workload.
+        sums : bool
+            Whether every tile adds to what HBM holds.
+        """
+        narrow = self.width == "dtype" or (self.width == "sum" and not sums)
+        heads = w.kv_heads if self.axes[0] == "key" else w.heads
+        numbers = heads * prod(w.sizes[axis] for axis in self.axes)
+        return numbers * (w.width if narrow else STATISTIC_WIDTH)
 
 
 INPUTS = (
@@ -41,10 +63,10 @@ INPUTS = (
 )
 
 COMMON = (
-    TensorSpec("O", ("row", "value")),
-    TensorSpec("LSE", ("row",), -inf),
-    TensorSpec("m", ("row",), -inf),
-    TensorSpec("l", ("row",)),
+    TensorSpec("O", ("row", "value"), width="sum"),
+    TensorSpec("LSE", ("row",), -inf, "float32"),
+    TensorSpec("m", ("row",), -inf, "float32"),
+    TensorSpec("l", ("row",), width="float32"),
     TensorSpec("S", ("row", "key")),
     TensorSpec("P", ("row", "key")),
 )

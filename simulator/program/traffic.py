@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,6 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import TENSORS, algorithm_of
-from simulator.program.tensors import TensorSpec
 
 
 def compulsory_bytes(w: Workload) -> int:
@@ -40,26 +38,14 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
     operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv))
     if algorithm_of(w).normalises_each_tile:
         return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
-    partials = sum(_partial_bytes(w, spec) for spec in algorithm_of(w).tensors)
+    partials = sum(spec.bytes_in(w) for spec in algorithm_of(w).tensors)
     return operands + 2 * partials + b * output + STATISTIC_WIDTH * heads * Nq
-
-
-def _partial_bytes(w: Workload, spec: TensorSpec) -> int:
-    """Return the bytes of a float32 tensor that one launch writes and the next one reads."""
-    return STATISTIC_WIDTH * w.heads * prod(w.sizes[axis] for axis in spec.axes)
 
 
 def stored_bytes(w: Workload, tensors: Iterable[str]) -> dict[str, int]:
     """Return how large some tensors are in HBM, all heads of each."""
-    b, algorithm = w.width, algorithm_of(w)
-    widths = dict.fromkeys(("Q", "K", "V", "S", "P"), b)
-    widths["O"] = STATISTIC_WIDTH if algorithm.normalises_each_tile else b
-    return {
-        name: widths.get(name, STATISTIC_WIDTH)
-        * (w.kv_heads if TENSORS[name].axes[0] == "key" else w.heads)
-        * prod(w.sizes[axis] for axis in TENSORS[name].axes)
-        for name in tensors
-    }
+    sums = algorithm_of(w).normalises_each_tile
+    return {name: TENSORS[name].bytes_in(w, sums=sums) for name in tensors}
 
 
 def floor_bytes(w: Workload) -> int:

@@ -29,16 +29,35 @@ def qapp() -> Iterator[QApplication]:
     app.clipboard().clear()
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    out = Settings(tmp_path / "settings.ini")
+def settings_in(folder: Path) -> Settings:
+    out = Settings(folder / "settings.ini")
     out.motion = False
     return out
 
 
 @pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return settings_in(tmp_path)
+
+
+@pytest.fixture
 def open_window(qapp: QApplication, settings: Settings) -> Iterator[Callable[..., MainWindow]]:
     """Open windows on demos; each is ready when it is returned."""
+    yield from opened(qapp, settings)
+
+
+@pytest.fixture(scope="module")
+def open_for_all(
+    qapp: QApplication, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., MainWindow]]:
+    """The same for all tests of a file that leave a window as it was: what takes long is done once.
+
+    That is where a panel computes for a second or two before there is something to look at.
+    """
+    yield from opened(qapp, settings_in(tmp_path_factory.mktemp("window")))
+
+
+def opened(qapp: QApplication, settings: Settings) -> Iterator[Callable[..., MainWindow]]:
     windows: list[MainWindow] = []
 
     def make(name: str = "flash2", size: tuple[int, int] = (1440, 900)) -> MainWindow:

@@ -168,7 +168,7 @@ ALGORITHM = TileAlgorithm(
     running=False,
     compared=False,
     tensors=(
-        TensorSpec("O_partial", ("split", "row", "value")),
-        TensorSpec("LSE_partial", ("split", "row"), -np.inf),
+        TensorSpec("O_partial", ("split", "row", "value"), width="float32"),
+        TensorSpec("LSE_partial", ("split", "row"), -np.inf, "float32"),
     ),
 )

@@ -21,12 +21,33 @@ def window(open_window, qapp):
     return window
 
 
-@pytest.fixture
-def panel(window, qapp):
+def drawn(window, qapp):
     window.docks["sqrt_d"].raise_()
     qapp.processEvents()
     window.session.settle()
     return window.docks.panel("sqrt_d")
+
+
+@pytest.fixture
+def panel(window, qapp):
+    return drawn(window, qapp)
+
+
+@pytest.fixture(scope="module")
+def of_all(open_for_all, qapp):
+    window = open_for_all("flash2", (1280, 720))
+    window.desk.take("inspector")
+    qapp.processEvents()
+    return drawn(window, qapp)
+
+
+@pytest.fixture
+def shared(of_all):
+    """The panel of all tests that leave the vectors as they were, which take a second to draw."""
+    press(of_all, "quantity", "variance")
+    found = of_all.found
+    assert (found.seed, found.keys, found.share) == (0, 64, 1)
+    return of_all
 
 
 def named(model):
@@ -38,9 +59,9 @@ def test_nothing_is_drawn_before_the_dock_is_seen(window):
     assert window.docks.panel("sqrt_d").found is None
 
 
-def test_the_variance_is_d_and_one_within_the_error_that_is_shown(panel):
+def test_the_variance_is_d_and_one_within_the_error_that_is_shown(shared):
     *_, found = sqrt_d_experiment(0)
-    model = panel.plot.model
+    model = shared.plot.model
     curves = named(model)
     assert curves["q·k"].xs == curves["q·k/√d"].xs == tuple(map(float, DIMS))
     assert curves["q·k"].ys == tuple(p.plain.variance.mean for p in found.points)
@@ -57,17 +78,17 @@ def test_the_variance_is_d_and_one_within_the_error_that_is_shown(panel):
     error = found.points[0].plain.variance.error
     assert bars[0].ys[1] - bars[0].ys[0] == pytest.approx(2 * error)
     assert "± " in curves["q·k"].details[0][1]
-    assert model.note in panel.accessibleDescription()
+    assert model.note in shared.accessibleDescription()
 
 
 @pytest.mark.parametrize("quantity", ["entropy", "gradient"])
-def test_other_quantities_of_the_same_vectors(panel, quantity):
-    run = panel.run
-    QTest.mouseClick(panel.bar.buttons["quantity", quantity], Qt.MouseButton.LeftButton)
-    assert panel.run == run
-    curves = named(panel.plot.model)
+def test_other_quantities_of_the_same_vectors(shared, quantity):
+    run = shared.run
+    QTest.mouseClick(shared.bar.buttons["quantity", quantity], Qt.MouseButton.LeftButton)
+    assert shared.run == run
+    curves = named(shared.plot.model)
     for name, which in (("q·k", "plain"), ("q·k/√d", "scaled")):
-        expected = [getattr(getattr(p, which), quantity).mean for p in panel.found.points]
+        expected = [getattr(getattr(p, which), quantity).mean for p in shared.found.points]
         assert list(curves[name].ys) == expected
     assert curves["q·k"].ys[-1] < curves["q·k/√d"].ys[-1]
 
@@ -78,12 +99,12 @@ def press(panel, name, value) -> None:
 
 
 @pytest.mark.parametrize("quantity", ["entropy", "gradient"])
-def test_the_median_stands_beside_the_mean(panel, quantity):
-    assert not any("median" in curve.name for curve in panel.plot.model.curves)
-    press(panel, "quantity", quantity)
-    curves = named(panel.plot.model)
+def test_the_median_stands_beside_the_mean(shared, quantity):
+    assert not any("median" in curve.name for curve in shared.plot.model.curves)
+    press(shared, "quantity", quantity)
+    curves = named(shared.plot.model)
     for name, which in (("q·k", "plain"), ("q·k/√d", "scaled")):
-        found = [getattr(getattr(p, which), quantity).median for p in panel.found.points]
+        found = [getattr(getattr(p, which), quantity).median for p in shared.found.points]
         assert list(curves[f"{name}, median"].ys) == found
     assert curves["q·k, median"].ys[-1] < 0.2 * curves["q·k"].ys[-1]
 
@@ -99,21 +120,21 @@ def test_two_keys_are_other_vectors_with_a_smaller_gradient(panel):
     assert "512 queries of 2 keys" in panel.plot.model.note
 
 
-def test_one_draw_as_bars(panel):
-    press(panel, "quantity", "draw")
-    run, draw = panel.run, one_draw(0, 4096, 64)
-    curves = named(panel.plot.model)
+def test_one_draw_as_bars(shared):
+    press(shared, "quantity", "draw")
+    run, draw = shared.run, one_draw(0, 4096, 64)
+    curves = named(shared.plot.model)
     assert list(curves["q·k"].ys) == draw.plain.tolist()
     assert list(curves["q·k/√d"].ys) == draw.scaled.tolist()
     assert all(curve.bar for curve in curves.values())
-    assert [level.value for level in panel.plot.model.levels] == [1 / 64]
-    box = panel.bar.lists["d"]
+    assert [level.value for level in shared.plot.model.levels] == [1 / 64]
+    box = shared.bar.lists["d"]
     for _ in range(len(DRAWN) - 1):
         QTest.keyClick(box, Qt.Key.Key_Up)
-    assert panel.d == 4
-    assert list(named(panel.plot.model)["q·k"].ys) == one_draw(0, 4, 64).plain.tolist()
-    assert panel.run == run  # the means are of the same vectors still
-    press(panel, "quantity", "variance")
+    assert shared.d == 4
+    assert list(named(shared.plot.model)["q·k"].ys) == one_draw(0, 4, 64).plain.tolist()
+    assert shared.run == run  # the means are of the same vectors still
+    press(shared, "quantity", "variance")
     assert not box.isVisible()
 
 
@@ -130,30 +151,31 @@ def test_a_trained_layer_is_marked(panel, window):
     assert panel.trained == shipped_scores()
 
 
-def test_results_are_shown_as_they_arrive(panel):
+def test_results_are_shown_as_they_arrive(shared):
     notes = []
-    panel.drawn.connect(lambda run, found: notes.append(panel.plot.model.note))  # once it is shown
-    panel.again.setFocus()
-    QTest.keyClick(panel.again, Qt.Key.Key_Return)
-    panel.window().session.settle()
+    # Once it is shown.
+    shared.drawn.connect(lambda run, found: notes.append(shared.plot.model.note))
+    shared.again.setFocus()
+    QTest.keyClick(shared.again, Qt.Key.Key_Return)
+    shared.window().session.settle()
     on_the_way = [note for note in notes if "drawing at" in note]
     shares = [int(note.split("drawing at ")[1].split(" %")[0]) for note in on_the_way]
     assert len(set(shares)) > 2
     assert shares == sorted(shares)
-    assert panel.found.share == 1
-    assert "drawing" not in panel.plot.model.note
+    assert shared.found.share == 1
+    assert "drawing" not in shared.plot.model.note
 
 
-def test_another_seed_draws_others_and_the_same_seed_the_same(panel):
-    first = panel.found
-    panel.seed.setFocus()
-    QTest.keyClick(panel.seed, Qt.Key.Key_Up)
-    panel.window().session.settle()
-    assert panel.found.seed == 1
-    assert panel.found.points[0].plain.variance != first.points[0].plain.variance
-    QTest.keyClick(panel.seed, Qt.Key.Key_Down)
-    panel.window().session.settle()
-    again = [(p.d, p.plain.variance, p.scaled.gradient) for p in panel.found.points]
+def test_another_seed_draws_others_and_the_same_seed_the_same(shared):
+    first = shared.found
+    shared.seed.setFocus()
+    QTest.keyClick(shared.seed, Qt.Key.Key_Up)
+    shared.window().session.settle()
+    assert shared.found.seed == 1
+    assert shared.found.points[0].plain.variance != first.points[0].plain.variance
+    QTest.keyClick(shared.seed, Qt.Key.Key_Down)
+    shared.window().session.settle()
+    again = [(p.d, p.plain.variance, p.scaled.gradient) for p in shared.found.points]
     assert again == [(p.d, p.plain.variance, p.scaled.gradient) for p in first.points]
 
 

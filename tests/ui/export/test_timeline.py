@@ -1,5 +1,6 @@
 """Which state a frame shows, held against a list of all steps."""
 
+from bisect import bisect_left
 from types import SimpleNamespace
 
 import numpy as np
@@ -42,7 +43,8 @@ def test_frames_pass_all_steps_in_order(name, by, fps, length, data):
     assert line.steps == len(steps)
     assert line.frames == max(1, round(length * fps))
     moments = [line.moment(k) for k in range(line.frames)]
-    places = [steps.index(m.cursor) for m in moments]
+    place_of = {cursor: n for n, cursor in enumerate(steps)}
+    places = [place_of[m.cursor] for m in moments]
     assert places == sorted(places)
     assert places[-1] == len(steps) - 1  # the end is always seen
     counts = np.bincount(places, minlength=len(steps))
@@ -51,15 +53,16 @@ def test_frames_pass_all_steps_in_order(name, by, fps, length, data):
     assert np.abs(counts - wanted).max() < 1  # each as long as it lasts, to a frame
     if wanted.min() >= 1:
         assert counts.min() >= 1  # no step is left out
+    every = {cursor: n for n, cursor in enumerate(steps_of(program, range(len(program)), by))}
+    ordered = list(every)
     for k, moment in enumerate(moments):
-        first = k - places.index(places[k])
+        first = k - bisect_left(places, places[k])
         if by is Granularity.TILE:
             assert (moment.phase, moment.before) == (1, None)  # states only
             continue
         assert moment.phase == (first + 1) / counts[places[k]]  # at first above 0, at last 1
-        every = steps_of(program, range(len(program)), by)
-        place = every.index(moment.cursor)
-        assert moment.before == (every[place - 1] if place else None)
+        place = every[moment.cursor]
+        assert moment.before == (ordered[place - 1] if place else None)
 
 
 def lasting(program, cursor, by):

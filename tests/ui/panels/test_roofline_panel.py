@@ -36,19 +36,32 @@ def panel(window, qapp):
     return show(window, qapp)
 
 
+@pytest.fixture(scope="module")
+def of_all(open_for_all):
+    return open_for_all("real-scale", (1280, 720))
+
+
+@pytest.fixture
+def shared(of_all, qapp):
+    """The panel of all tests that do not change the run, which takes more than a second."""
+    panel = show(of_all, qapp)
+    QTest.mouseClick(panel.bar.buttons["bytes", "requested"], Qt.MouseButton.LeftButton)
+    return panel
+
+
 def marks(panel) -> dict[str, object]:
     return {mark.short: mark for mark in panel.plot.model.marks}
 
 
-def test_six_runs_stand_under_the_scenarios_roof(window, panel):
-    found = marks(panel)
-    program = window.session.trace.program
+def test_six_runs_stand_under_the_scenarios_roof(of_all, shared):
+    found = marks(shared)
+    program = of_all.session.trace.program
     gpu = program.workload.gpu
     together = found["naive, flash1, flash2 decode"].label  # in one spot
     spent = []
     for place in roofline_of(program).places:
         x = place.flops / place.requested
-        [mark] = [one for one in panel.plot.model.marks if one.x == x and one.role != "current"]
+        [mark] = [one for one in shared.plot.model.marks if one.x == x and one.role != "current"]
         assert mark.y == min(gpu.tflops * 1e12, gpu.tbps * 1e12 * mark.x)
         seconds = time_estimate(gpu, place.requested, place.flops, "float16").seconds
         if place.phase == "decode":
@@ -56,15 +69,15 @@ def test_six_runs_stand_under_the_scenarios_roof(window, panel):
         else:
             assert mark.label == f"{mark.short} ≈ {time_text(seconds)}"
     assert together.endswith(f"≈ {time_text(min(spent))} to {time_text(max(spent))}")
-    assert sum("decode" in mark.label for mark in panel.plot.model.marks) == 1
+    assert sum("decode" in mark.label for mark in shared.plot.model.marks) == 1
     total = program.totals
     assert found["flash2 prefill"].x == total.flops / total.bytes
     assert found["flash2 prefill"].size > found["naive prefill"].size  # the one on show
     assert (found["ridge"].x, found["ridge"].y) == (989e12 / 3.35e12, 989e12)
-    [curve] = panel.plot.model.curves
+    [curve] = shared.plot.model.curves
     assert curve.name == "989 TFLOP/s"
     assert found["3.35 TB/s"].label == "HBM 3.35 TB/s"
-    assert "estimate" in panel.plot.model.note.lower()
+    assert "estimate" in shared.plot.model.note.lower()
 
 
 def test_short_runs_are_held_against_a_launch():
@@ -74,24 +87,24 @@ def test_short_runs_are_held_against_a_launch():
     assert "less than a launch takes" in plot.summary
 
 
-def test_the_point_of_the_run_so_far_moves(window, panel):
-    session = window.session
+def test_the_point_of_the_run_so_far_moves(of_all, shared):
+    session = of_all.session
     session.first()
     session.settle()
     assert session.view.snapshot.counters.flops == 0
-    assert "so far" not in marks(panel)  # no FLOPs yet: nothing to draw
+    assert "so far" not in marks(shared)  # no FLOPs yet: nothing to draw
     places = []
     for tile in range(1, 4):
         session.go_to_tile(tile, tile - 1)
         session.settle()
         counters = session.view.snapshot.counters
-        mark = marks(panel)["so far"]
+        mark = marks(shared)["so far"]
         assert mark.x == counters.flops / counters.bytes
         places.append(mark.x)
     assert len(set(places)) == 3
     session.last()
     session.settle()
-    assert marks(panel)["so far"].x == marks(panel)["flash2 prefill"].x
+    assert marks(shared)["so far"].x == marks(shared)["flash2 prefill"].x
 
 
 def test_another_gpu_can_be_chosen_by_keys(window, panel, qapp):
@@ -109,15 +122,15 @@ def test_another_gpu_can_be_chosen_by_keys(window, panel, qapp):
     assert panel.gpu == box.currentText() == "T4"
 
 
-def test_compulsory_bytes_can_be_counted_instead(window, panel):
-    QTest.mouseClick(panel.bar.buttons["bytes", "compulsory"], Qt.MouseButton.LeftButton)
-    model = panel.plot.model
+def test_compulsory_bytes_can_be_counted_instead(of_all, shared):
+    QTest.mouseClick(shared.bar.buttons["bytes", "compulsory"], Qt.MouseButton.LeftButton)
+    model = shared.plot.model
     assert model.x.title == "FLOPs for each compulsory byte"
-    place = roofline_of(window.session.trace.program).place("flash2", "prefill")
-    mark = marks(panel)["flash2 prefill"]
+    place = roofline_of(of_all.session.trace.program).place("flash2", "prefill")
+    mark = marks(shared)["flash2 prefill"]
     assert mark.x == place.flops / place.compulsory
     assert mark.y == 989e12
-    assert "so far" not in marks(panel)
+    assert "so far" not in marks(shared)
     assert "moved once" in " ".join(mark.details)
 
 
@@ -134,33 +147,33 @@ def test_float32_has_no_flat_roof_and_says_why(open_window, qapp):
     assert all(y == bandwidth * x for x, y in zip(curve.xs, curve.ys, strict=True))
 
 
-def test_the_pointer_reads_figures(window, panel):
-    mark = marks(panel)["naive prefill"]
-    at = panel.plot.where(mark.x, mark.y)
-    QTest.mouseMove(panel.plot.surface, at.toPoint())
-    text = " ".join(panel.plot.spot.details)
-    assert panel.plot.spot.details == mark.details
-    w = replace(window.session.trace.workload, algorithm="naive")
+def test_the_pointer_reads_figures(of_all, shared):
+    mark = marks(shared)["naive prefill"]
+    at = shared.plot.where(mark.x, mark.y)
+    QTest.mouseMove(shared.plot.surface, at.toPoint())
+    text = " ".join(shared.plot.spot.details)
+    assert shared.plot.spot.details == mark.details
+    w = replace(of_all.session.trace.workload, algorithm="naive")
     assert bytes_text(tile_program(w).totals.bytes) in text
     assert bytes_text(compulsory_bytes(w)) in text
     assert "flash2" not in text
-    assert "FlashAttention-2, decode" in panel.accessibleDescription()
+    assert "FlashAttention-2, decode" in shared.accessibleDescription()
 
 
-def test_keys_go_through_the_points(window, panel):
-    window.session.go_to_tile(3, 1)
-    window.session.settle()
-    panel.plot.setFocus()
+def test_keys_go_through_the_points(of_all, shared):
+    of_all.session.go_to_tile(3, 1)
+    of_all.session.settle()
+    shared.plot.setFocus()
     seen = []
     for _ in range(8):
-        QTest.keyClick(panel.plot, Qt.Key.Key_PageDown)
-        seen.append(panel.plot.spot.details[0])
+        QTest.keyClick(shared.plot, Qt.Key.Key_PageDown)
+        seen.append(shared.plot.spot.details[0])
     assert len(set(seen)) == 8  # so far, six runs, the ridge
 
 
-def test_nothing_is_measured_until_a_gpu_has_been(window, panel):
-    assert not [mark for mark in panel.plot.model.marks if "timed" in mark.short]
-    program = window.session.trace.program
+def test_nothing_is_measured_until_a_gpu_has_been(of_all, shared):
+    assert not [mark for mark in shared.plot.model.marks if "timed" in mark.short]
+    program = of_all.session.trace.program
     timed = Measured("flash2", "a card", 0.02, program.totals.flops / 0.02)
     model = roofline_plot(roofline_of(program), "flash2", None, (timed,))
     [mark] = [mark for mark in model.marks if "timed" in mark.short]

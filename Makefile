@@ -54,7 +54,7 @@ soak: ## use a window at random, 100 000 actions: half an hour, or as ACTIONS=, 
 
 fuzz: ## open 20 000 damaged files as the program would (FILES=, SEED=); bad ones: build/fuzz
 	@.ci/setup test $(EXTRAS)
-	nice $(PY) -m tests.fuzz $(if $(FILES),--files $(FILES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	QT_QPA_PLATFORM=offscreen nice $(PY) -m tests.fuzz $(if $(FILES),--files $(FILES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 bench: ## the project's own measurements, each beside a floor in the same run: some minutes
 	@.ci/setup $(EXTRAS)

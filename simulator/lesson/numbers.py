@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
+from simulator.base.cache import MIB
 from simulator.base.errors import refuse
 from simulator.base.limits import RUN_SCORES
 from simulator.engines.numpy_engine import numpy_engine
@@ -22,7 +23,7 @@ from simulator.problem.workload import MAX_BLOCKS, Workload, read_inputs, resolv
 from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram
-from simulator.program.traffic import compulsory_bytes, floor_bytes
+from simulator.program.traffic import compulsory_bytes, floor_bytes, stored_bytes
 from simulator.run.cell_values import cell_shape, cell_value, exists
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, tile_counts, trace_of
@@ -48,10 +49,16 @@ def program_of(scenario: Scenario) -> TileProgram:
     return tile_program(resolve(scenario))
 
 
-@lru_cache(maxsize=2)
+_LARGE = 16 * MIB
+"""Bytes of Q, K and V from which a run goes with the step that asks for it."""
+
+
 def _trace(scenario: Scenario) -> Trace:
     workload = program_of(scenario).workload
     return trace_of(workload, read_inputs(workload), numpy_engine)
+
+
+_kept_trace = lru_cache(maxsize=2)(_trace)
 
 
 @dataclass(frozen=True)
@@ -77,10 +84,11 @@ class Numbers:
         """The scenario with every blank filled in."""
         return program_of(self.scenario).workload
 
-    @property
+    @cached_property
     def trace(self) -> Trace:
         """The run, on NumPy."""
-        return _trace(self.scenario)
+        large = sum(stored_bytes(self.workload, ("Q", "K", "V")).values()) >= _LARGE
+        return _trace(self.scenario) if large else _kept_trace(self.scenario)
 
     @cached_property
     def snapshot(self) -> Snapshot:

@@ -1,6 +1,8 @@
 """Numbers in the text of a lesson: what they are, and that the page names them all."""
 
+import gc
 import math
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -358,3 +360,13 @@ def test_numbers_are_put_in_at_the_cursor_of_the_step(sentence):
     )
     with pytest.raises(InputError, match=r"alpha\(0\)"):
         filled(replace(view, caption="{{ alpha(0) }}"), FORMATS)
+
+
+@pytest.mark.parametrize(("length", "kept"), [(64, True), (32768, False)])
+def test_a_large_run_goes_with_the_step_that_asks_for_it(length: int, kept: bool) -> None:
+    numbers = Numbers(drawn(nq=length, nk=length, d=64, rows=64, cols=64), first_cursor())
+    run = weakref.ref(numbers.trace)
+    assert numbers.trace is run()
+    del numbers
+    gc.collect()
+    assert (run() is not None) is kept

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
+from simulator.problem.scenario import load_scenario
 from simulator.program.playback import Cursor, Granularity, eased
 from simulator.run.trace import simulate
+from tests.helpers.runs import program_of
 from ui.export.timeline import make_timeline
 
 PROGRAMS = {
@@ -97,7 +99,7 @@ def test_the_easing_is_that_of_qt():
 def test_without_a_word_a_short_run_goes_op_by_op_and_a_long_one_is_thinned():
     line = make_timeline(PROGRAMS["causal"], range(10), fps=30)
     assert (line.by, line.seconds) == (Granularity.OP, 60.0)
-    program = simulate(SCENARIOS / "real-scale.toml").program
+    program = program_of(load_scenario(SCENARIOS / "real-scale.toml"))
     line = make_timeline(program, range(len(program)), fps=30)
     assert (line.by, line.seconds) == (Granularity.TILE, 60.0)
     assert line.moment(line.frames - 1).cursor.visit == len(program) - 1
@@ -110,7 +112,7 @@ def test_without_a_word_a_short_run_goes_op_by_op_and_a_long_one_is_thinned():
      ({"by": Granularity.OP, "length": 1.0}, "--by")],
 )  # fmt: skip
 def test_an_endless_film_is_refused(values, word):
-    program = simulate(SCENARIOS / "real-scale.toml").program
+    program = program_of(load_scenario(SCENARIOS / "real-scale.toml"))
     with pytest.raises(InputError, match=word):
         make_timeline(program, range(len(program)), fps=30, **values)
 

@@ -86,7 +86,7 @@ def row_scores(snapshot: Snapshot, report: RowReport) -> F32:
     """
     if snapshot.partials is not None and snapshot.launch.combines:
         return snapshot.partials.lse[:, report.row - snapshot.visit.rows.start]
-    waits = any("S" in op.changed for op in snapshot.ops[snapshot.cursor.op + 1 :])
+    waits = any(op.changed for op in snapshot.ops[snapshot.cursor.op + 1 :])  # all of S
     if snapshot.scores is None or not waits:
         return report.scores
     cols, scores = snapshot.visit.cols, report.scores.copy()

@@ -118,6 +118,8 @@ class JobsState:
             out.append("Induction: the key after an earlier occurrence of the row's token.")
         else:
             out.append("Without tokens only places count.")
+        if training is None and len(report.heads) > 1:
+            out.append("Click a head to see it on the board.")
         if report.shares is not None:
             out.append("Y moves: by how much of its length, if the head gives zeros.")
         if training is not None:

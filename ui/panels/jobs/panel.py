@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
+from simulator.program.playback import end_of_visit
 from simulator.run.trace import Trace
 from simulator.study.attention_only import Head
 from simulator.study.attention_part import fitting_part
@@ -67,8 +68,7 @@ class JobsTable(StatePicture[JobsState]):
             self.clicked.emit(at)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        told = self.state is not None and self.state.report.training is not None
-        over = told and self.head_at(event.position()) is not None
+        over = self.head_at(event.position()) is not None
         self.setCursor(Qt.CursorShape.PointingHandCursor if over else Qt.CursorShape.ArrowCursor)
 
     def leaveEvent(self, event: QEvent) -> None:
@@ -96,7 +96,7 @@ class JobsPanel(PlotPanel[None]):
         self.bar.show_chosen("show", self.show_now)
         self.bar.show_choice("off", False)
         self.table = JobsTable(self)
-        self.table.clicked.connect(self._switch)
+        self.table.clicked.connect(self._press)
         self.distances: StatePicture[JobsState] = StatePicture(
             self, "Distances of heads", paint_distances
         )
@@ -154,15 +154,28 @@ class JobsPanel(PlotPanel[None]):
             self._compute()
         self._arrange_pictures()
 
-    def _switch(self, at: int) -> None:
-        """Switch a head off, or on if it is off."""
-        training = self.state.report.training if self.state is not None else None
-        if self.state is None or training is None:
+    def _press(self, at: int) -> None:
+        """Switch a head of a model off, or on if it is off; show another run's on the board."""
+        if self.state is None:
             return
-        layer, head = self.state.report.heads[at]
-        assert layer is not None
+        (layer, head), training = self.state.report.heads[at], self.state.report.training
+        if training is None or layer is None:
+            self._show_head(head)
+            return
         self.off = None if training.off == (layer, head) else (layer, head)
         self._compute()
+
+    def _show_head(self, number: int) -> None:
+        """Let the board show a head of the run, in the row where it is."""
+        trace = self._trace
+        assert trace is not None
+        w, program = trace.workload, trace.program
+        head, row = w.packed(w.picked.index(number), self._row)
+        visits = (program.index(head, row // w.rows, j) for j in range(w.grid.Tc))
+        found = next((visit for visit in visits if visit is not None), None)
+        if found is not None:  # else the row sees nothing
+            self._session.go(end_of_visit(program, found))
+            self._session.choose_row(row)
 
     def _compute(self) -> None:
         """Make the figures beside the window."""

@@ -194,15 +194,17 @@ def test_by_hand_every_job_is_exact_and_there_is_no_training(open_window, qapp):
     assert not panel.bar.buttons["show", "training"].isEnabled()
 
 
-def test_a_capture_has_jobs_but_nothing_to_switch_off(open_window, qapp):
+def test_a_capture_has_jobs_but_nothing_to_switch_off_and_a_click_shows_a_head(open_window, qapp):
     window = opened(open_window, qapp, "inspector")
     panel = panel_of(window)
     assert panel.state.title == "Jobs of 12 heads"
     assert [each.headings[0] for each in panel.state.columns] == TITLES
     assert panel.bar.lists["off"].isHidden()
-    before = panel.state
+    before = panel.state.report
     click_row(window, 2)
-    assert panel.state is before
+    assert window.session.view.snapshot.visit.head == 2  # it is on the board instead
+    assert panel.state.current == (None, 2)
+    assert panel.state.report is before
     assert panel.off is None
 
 
@@ -285,3 +287,16 @@ def test_headings_and_notes_are_whole_in_a_small_dock(window, qapp):
         assert all(
             text_width(style.text_font(LABEL), text) <= rect.width() for text, _ in places.notes
         )
+
+
+def test_heads_that_are_packed_into_one_are_told_apart(open_window, qapp):
+    window = opened(open_window, qapp, "split-kv")
+    panel, session = panel_of(window), window.session
+    w = session.trace.workload
+    assert w.group > 1
+    assert len(panel.state.report.heads) == w.heads * w.group
+    last = len(panel.state.report.heads) - 1
+    click_row(window, last)
+    view = session.view
+    assert w.single(view.snapshot.visit.head, view.report.row)[0] == last
+    assert panel.state.current == (None, last)

@@ -143,11 +143,14 @@ class CameraTable(Table):
 class ChooseTable(Table):
     """What is chosen in panels, if a scenario does not say it."""
 
-    quantity: Literal["variance", "entropy", "gradient"] | None = None
+    quantity: Literal["variance", "entropy", "gradient", "draw"] | None = None
     model: Annotated[str, AfterValidator(_known_model)] | None = None
     tokens: Annotated[int, Field(ge=1, le=2**20)] | None = None
     memory: Literal["plain", "scale", "tilted"] | None = None
     layer: Literal["flow", "row", "head", "heads"] | None = None
+    kernel: Literal["keys", "factors", "regression", "again", "scores"] | None = None
+    over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
+    jacobian: bool | None = None
     jobs: Literal["jobs", "distances", "training"] | None = None
     off: Annotated[tuple[Number, ...], BeforeValidator(_layer_and_head)] | None = None
 

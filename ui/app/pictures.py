@@ -73,6 +73,7 @@ SHOTS = (
     Shot("multi-query", 0.4, 2, "cache"),
     Shot("inspector", 0.5, 1, "inspector"),
     Shot("inspector", 0.5, 1, "inspector", ("sqrt_d",)),
+    Shot("inspector", 0.5, 1, "inspector", ("kernel",)),
     Shot("induction", 0.5, 1, "inspector", ("jobs",)),
     Shot("inspector", 0.5, 1, "inspector", ("jobs",)),
     Shot("real-scale", 0.5, 1, "inspector"),

@@ -4,6 +4,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import parse_scenario
 from simulator.study.sqrt_d import DIMS, DRAWN, one_draw, sqrt_d_experiment
 from simulator.study.trained_scores import shipped_scores, trained_scores
@@ -136,6 +137,15 @@ def test_one_draw_as_bars(shared):
     assert shared.run == run  # the means are of the same vectors still
     press(shared, "quantity", "variance")
     assert not box.isVisible()
+
+
+def test_a_lesson_chooses_one_draw(panel):
+    panel.take_choices(ChooseTable(quantity="draw"))
+    assert panel.draws
+    assert all(curve.bar for curve in named(panel.plot.model).values())
+    panel.take_choices(ChooseTable())
+    assert not panel.draws
+    assert panel.measured == "variance"
 
 
 def test_a_trained_layer_is_marked(panel, window):

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import resolve
@@ -191,7 +192,10 @@ def test_the_table_of_variants_is_live_and_says_its_powers(window):
     window.files.choose_algorithm("naive")
     session.settle()
     assert [row.name for row in panel.found.rows if row.own] == ["MHA, naive"]
-    press(panel, "over", "N")
+    panel.take_choices(ChooseTable())  # a lesson that says nothing leaves it as it is
+    assert panel.over == "variants"
+    panel.take_choices(ChooseTable(over="N"))
+    session.settle()
     assert panel.plot.isVisible()
     assert not panel.table.isVisible()
     assert panel.bar.buttons["quantity", "time"].isVisible()

@@ -12,6 +12,7 @@ from PySide6.QtGui import (
 
 from simulator.base.dtypes import F32
 from simulator.base.errors import InputError
+from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.program.playback import end_of_visit
 from simulator.run.snapshot import Cell
@@ -344,6 +345,12 @@ class InspectorPanel(Panel[None]):
                 self.other = heads[(heads.index(self.head) + 1) % len(heads)]
         self.bar.buttons["compare"].setChecked(self.other is not None)
         self._remap()
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show the Jacobian if a lesson asks for it."""
+        on = bool(choices.jacobian)
+        self.bar.buttons["jacobian"].setChecked(on)
+        self.show_jacobian(on)
 
     def show_jacobian(self, on: bool) -> None:
         """Show the Jacobian of the row in place of what it reads, or no longer."""

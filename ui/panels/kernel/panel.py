@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.lesson.tables import ChooseTable
 from simulator.program.playback import end_of_visit
 from simulator.run.trace import Trace
 from simulator.study.smoothing.regression import BANDWIDTHS, Regression, regression
@@ -117,6 +118,10 @@ class KernelPanel(PlotPanel[None]):
         else:
             self.seed = int(value)
         self._draw()
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show what a lesson has chosen."""
+        self.bar.choose("view", choices.kernel or "keys")
 
     def _show_parts(self) -> None:
         for name in _OF_REGRESSION:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import Algorithm, with_values
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
@@ -125,6 +126,11 @@ class SweepPanel(PlotPanel[None]):
         else:
             self._algorithm = ALGORITHMS[value].name
         self._compute()
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show what a lesson has chosen."""
+        if choices.over is not None:
+            self.bar.choose("over", choices.over)
 
     @property
     def found(self) -> _Found | None:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtTest import QTest
 
+from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import parse_scenario
 from simulator.study.smoothing.kernel_smoother import factors, head_points, key_plane
 from simulator.study.smoothing.other_scores import score_kinds
@@ -139,6 +140,15 @@ def test_attention_again_and_again(window):
     assert curves["with a skip connection"].ys == tuple(expected.skipped.tolist())
     assert f"after {expected.below} times rows differ by less than 1 %" in panel.plot.model.note
     assert f"rank is {expected.ranks[-1]} of 18" in panel.plot.model.note
+
+
+def test_a_lesson_chooses_what_is_shown(window):
+    panel = panel_of(window)
+    panel.take_choices(ChooseTable(kernel="again"))
+    assert panel.view == "again"
+    assert panel.bar.buttons["view", "again"].isChecked()
+    panel.take_choices(ChooseTable())
+    assert panel.view == "keys"
 
 
 def test_what_cannot_be_done_again_says_why(window):

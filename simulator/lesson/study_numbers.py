@@ -1,0 +1,231 @@
+"""Numbers of the studies that a lesson's text may ask for; they join `FUNCTIONS`."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+
+from simulator.base.errors import refuse
+from simulator.lesson.numbers import FUNCTIONS, Function, Numbers
+from simulator.problem.scenario import Scenario
+from simulator.problem.workload import read_inputs, resolve
+from simulator.program.algorithms import BASELINE
+from simulator.study.jacobian import RowJacobian, row_jacobian
+from simulator.study.smoothing.kernel_smoother import (
+    Factors,
+    HeadPoints,
+    factors,
+    head_points,
+    key_plane,
+)
+from simulator.study.smoothing.other_scores import ScoreCost, score_kinds
+from simulator.study.smoothing.regression import BANDWIDTHS, Regression, regression
+from simulator.study.smoothing.repeated import Repeated, repeated
+from simulator.study.sqrt_d import KEYS, Estimate, one_draw, sqrt_d_experiment
+from simulator.study.trained_scores import TrainedScores, shipped_scores, trained_scores
+from simulator.study.variants import Cost, variant_table
+
+_MOST_D = 4096
+
+
+def _known(function: Function) -> Function:
+    FUNCTIONS[function.__name__] = function
+    return function
+
+
+# --- why √d -------------------------------------------------------------------------------------
+
+
+@_known
+def gradient_of(_: Numbers, d: int, keys: int = KEYS, scaled: int = 0) -> float:
+    """Mean trace of the softmax's Jacobian over random queries of so many keys."""
+    return _gradient(d, keys, bool(scaled)).mean
+
+
+@_known
+def gradient_median(_: Numbers, d: int, keys: int = KEYS, scaled: int = 0) -> float:
+    """Median of the same: half of the queries have less."""
+    return _gradient(d, keys, bool(scaled)).median
+
+
+@_known
+def drawn_weight(_: Numbers, d: int, place: int, scaled: int = 0) -> float:
+    """Weight of the key at a place, 0 for the strongest, of one random query."""
+    draw = one_draw(0, _least(d, "d", 1, _MOST_D))
+    weights = draw.scaled if scaled else draw.plain
+    return float(weights[_least(place, "place", 0, len(weights) - 1)])
+
+
+@_known
+def trained_variance(n: Numbers, scaled: int = 0) -> float:
+    """Variance of the run's scores about the mean of their row; of a shipped layer's if random."""
+    found = _trained(n.scenario)
+    return (found.scaled if scaled else found.plain).variance.mean
+
+
+@cache
+def _gradient(d: int, keys: int, scaled: bool) -> Estimate:
+    _least(d, "d", 1, 1024)
+    _least(keys, "keys", 2, KEYS)
+    *_, last = sqrt_d_experiment(dims=(d,), keys=keys)
+    return (last.points[0].scaled if scaled else last.points[0].plain).gradient
+
+
+@lru_cache(maxsize=4)
+def _trained(scenario: Scenario) -> TrainedScores:
+    w = resolve(scenario)
+    single = w.as_algorithm(BASELINE.name)
+    found = None if w.file is None else trained_scores(single, single.posed(read_inputs(w)))
+    return found or shipped_scores()
+
+
+# --- a head as a kernel smoother ---------------------------------------------------------------
+
+
+@_known
+def plane_share(n: Numbers) -> float:
+    """Share of the keys' variance that lies in the plane in which they spread most."""
+    return key_plane(_points(n)).share
+
+
+@_known
+def identity_off(n: Numbers) -> float:
+    """Largest relative difference between exp(q·k) and the product of its three factors."""
+    return _factors(n).off
+
+
+@_known
+def norms_move(n: Numbers, row: int) -> float:
+    """Share of a row's weight that the norms of the keys move to other keys."""
+    points = _points(n)
+    if row not in points.rows:
+        raise refuse("", "row", row, "a row of the run, of a long one those that are shown")
+    return float(_factors(n).moved[points.rows.index(row)])
+
+
+@_known
+def jacobian_norm(n: Numbers, row: int) -> float:
+    """Frobenius norm of the Jacobian of the softmax of a row."""
+    return _jacobian(n, row).norm
+
+
+@_known
+def jacobian_trace(n: Numbers, row: int) -> float:
+    """Trace of the same, 1 − Σ p²."""
+    return _jacobian(n, row).trace
+
+
+def _jacobian(n: Numbers, row: int) -> RowJacobian:
+    points = _points(n)
+    if row not in points.rows:
+        raise refuse("", "row", row, "a row of the run, of a long one those that are shown")
+    at = points.rows.index(row)
+    return row_jacobian(points.weights[at], points.seen[at], 1)
+
+
+@_known
+def rows_differ(n: Numbers, times: int, skip: int = 0) -> float:
+    """How far rows still differ after attention was done so often; with 1, with skips."""
+    found = _again(n)
+    values = found.skipped if skip else found.spread
+    return float(values[_least(times, "times", 0, len(values) - 1)])
+
+
+@_known
+def rank_after(n: Numbers, times: int) -> int:
+    """Rank of the weights to that power, of singular values above 1 % of the largest."""
+    ranks = _again(n).ranks
+    return ranks[_least(times, "times", 0, len(ranks) - 1)]
+
+
+def _again(n: Numbers) -> Repeated:
+    points = _points(n)
+    return repeated(points.weights, points.v)
+
+
+def _points(n: Numbers) -> HeadPoints:
+    return head_points(*n.trace.single_heads, n.head * n.workload.group, 0)
+
+
+def _factors(n: Numbers) -> Factors:
+    return factors(_points(n))
+
+
+@_known
+def regression_off(_: Numbers, h: float) -> float:
+    """Largest difference between attention and the Nadaraya–Watson estimator of a bandwidth."""
+    return _regression(h).off
+
+
+@_known
+def regression_error(_: Numbers, h: float) -> float:
+    """How far it is from the function, root mean square."""
+    return _regression(h).error
+
+
+@_known
+def best_bandwidth(_: Numbers) -> float:
+    """The bandwidth with the least leave-one-out error."""
+    return _regression(BANDWIDTHS[0]).best
+
+
+def _regression(h: float) -> Regression:
+    low, high = BANDWIDTHS[0] / 10, BANDWIDTHS[-1] * 10
+    if not low <= h <= high:
+        raise refuse("", "h", h, f"a number from {low:g} to {high:g}")
+    return regression(bandwidth=h)
+
+
+# --- other scores, and variants ------------------------------------------------------------------
+
+
+@_known
+def score_flops(n: Numbers, name: str) -> int:
+    """FLOPs of a pair under a score, a tanh as one."""
+    return _cost(n, name).flops
+
+
+@_known
+def score_tanh(n: Numbers, name: str) -> int:
+    """Values of tanh of a pair under a score."""
+    return _cost(n, name).special
+
+
+def _cost(n: Numbers, name: str) -> ScoreCost:
+    w = n.workload
+    found = {kind.name: kind.cost for kind in score_kinds(w.head_dim, w.head_dim, w.logit_scale)}
+    if name not in found:
+        raise refuse("", "score", name, f"one of {', '.join(found)}")
+    return found[name]
+
+
+@_known
+def variant_cost(n: Numbers, variant: str, cost: str) -> float:
+    """What a variant costs at the scenario's N: seconds, held, cached or parameters."""
+    return _variant(n.scenario, variant, cost).here
+
+
+@_known
+def variant_power(n: Numbers, variant: str, cost: str) -> float:
+    """The fitted power of N with which that grows."""
+    return _variant(n.scenario, variant, cost).power.exponent
+
+
+_COSTS = ("seconds", "held", "cached", "parameters")
+
+
+@lru_cache(maxsize=32)
+def _variant(scenario: Scenario, variant: str, cost: str) -> Cost:
+    rows = {row.name: row for row in variant_table(resolve(scenario)).rows}
+    if variant not in rows:
+        raise refuse("", "variant", variant, f"one of {'; '.join(rows)}")
+    if cost not in _COSTS:
+        raise refuse("", "cost", cost, f"one of {', '.join(_COSTS)}")
+    out: Cost = getattr(rows[variant], cost)
+    return out
+
+
+def _least(value: float, name: str, least: int, most: int) -> int:
+    """Return a whole number that is within its bounds."""
+    if not isinstance(value, int) or not least <= value <= most:
+        raise refuse("", name, value, f"a whole number from {least} to {most}")
+    return value

@@ -1,0 +1,116 @@
+"""Numbers of the studies in lessons: those of the studies themselves, and what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+
+from simulator.base.assets import SCENARIOS
+from simulator.base.errors import InputError
+from simulator.lesson.expressions import fill
+from simulator.lesson.numbers import Numbers
+from simulator.problem.scenario import load_scenario, parse_scenario
+from simulator.program.playback import Cursor
+from simulator.study.smoothing.kernel_smoother import factors, head_points, key_plane
+from simulator.study.smoothing.regression import BANDWIDTHS, regression
+from simulator.study.smoothing.repeated import repeated
+from simulator.study.sqrt_d import one_draw, sqrt_d_experiment
+from simulator.study.trained_scores import shipped_scores
+from simulator.study.variants import variant_table
+from tests.helpers.runs import trace_of as run_of
+
+LAYER = load_scenario(SCENARIOS / "inspector.toml")
+RANDOM = parse_scenario({"attention": {"seqlen_q": 9, "head_dim": 4, "heads": 4}})
+
+
+def computed(expression: str, scenario=LAYER, visit: int = 0):
+    written = {"number": lambda value, _: repr(float(value))}
+    text = f"{{{{ {expression} | number }}}}"
+    return float(fill(text, Numbers(scenario, Cursor(visit, 0)), written))
+
+
+def test_gradients_of_other_numbers_of_keys() -> None:
+    *_, last = sqrt_d_experiment(dims=(32,), keys=2)
+    point = last.points[0]
+    assert computed("gradient_of(32, 2)") == point.plain.gradient.mean
+    assert computed("gradient_median(32, 2)") == point.plain.gradient.median
+    assert computed("gradient_median(32, 2, 1)") == point.scaled.gradient.median
+    draw = one_draw(0, 4096)
+    assert computed("drawn_weight(4096, 0)") == draw.plain[0]
+    assert computed("drawn_weight(4096, 63, 1)") == draw.scaled[63]
+
+
+def test_a_trained_layer_is_the_runs_or_a_shipped_one() -> None:
+    w, inputs = run_of(LAYER).single_heads
+    q, k = inputs.q.astype(float), inputs.k.astype(float)
+    spreads = np.einsum("hid,hjd->hij", q, k).var(axis=2)
+    assert computed("trained_variance()") == pytest.approx(spreads.mean())
+    assert computed("trained_variance(1)") == pytest.approx(spreads.mean() * w.scale**2)
+    assert computed("trained_variance()", RANDOM) == shipped_scores().plain.variance.mean
+
+
+def test_the_head_at_the_cursor_is_smoothed() -> None:
+    trace = run_of(LAYER)
+    visit = trace.program.index(5, 0, 0)
+    points = head_points(*trace.single_heads, 5, 0)
+    again = repeated(points.weights, points.v)
+    both, p = factors(points), points.weights[8]
+    jacobian = np.diag(p) - np.outer(p, p)
+    for expression, expected in (
+        ("plane_share()", key_plane(points).share),
+        ("identity_off()", both.off),
+        ("norms_move(8)", both.moved[8]),
+        ("rows_differ(3)", again.spread[3]),
+        ("rows_differ(3, 1)", again.skipped[3]),
+        ("rank_after(2)", again.ranks[2]),
+        ("jacobian_norm(8)", np.linalg.norm(jacobian)),
+        ("jacobian_trace(8)", np.trace(jacobian)),
+    ):
+        assert computed(expression, visit=visit) == pytest.approx(expected), expression
+
+
+def test_regression_scores_and_variants() -> None:
+    assert computed("regression_off(0.04)") == regression(bandwidth=0.04).off
+    assert computed("regression_error(0.04)") == regression(bandwidth=0.04).error
+    assert computed("best_bandwidth()") in BANDWIDTHS
+    assert computed('score_flops("dot")') == 2 * 32
+    assert computed('score_flops("additive")') == 4 * 32
+    assert computed('score_tanh("additive")') == 32
+    w = run_of(RANDOM).workload
+    [row] = [row for row in variant_table(w).rows if row.name == "MQA"]
+    assert computed('variant_cost("MQA", "cached")', RANDOM) == row.cached.here
+    assert computed('variant_power("MQA", "held")', RANDOM) == row.held.power.exponent
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("gradient_of(1025)", "a whole number from 1 to 1024"),
+        ("gradient_of(16, 1)", "a whole number from 2 to 64"),
+        ("gradient_median(16, 2.5)", "a whole number from 2 to 64"),
+        ("gradient_of(16, 65)", "a whole number from 2 to 64"),
+        ("drawn_weight(4097, 0)", "from 1 to 4096"),
+        ("drawn_weight(4, 64)", "from 0 to 63"),
+        ("rows_differ(25)", "from 0 to 24"),
+        ("rank_after(-1)", "from 0 to 24"),
+        ("norms_move(18)", "a row of the run"),
+        ("jacobian_norm(99)", "a row of the run"),
+        ("regression_off(0)", "a number from 0.001 to 3.2"),
+        ("regression_error(4)", "a number from 0.001 to 3.2"),
+        ('score_flops("general")', "one of scaled dot, dot, cosine, additive"),
+        ('variant_cost("MLA", "held")', "one of MHA, naive; MHA, FlashAttention-2"),
+        ('variant_power("MQA", "bytes")', "one of seconds, held, cached, parameters"),
+    ],
+)
+def test_what_cannot_be_asked_for(expression: str, told: str) -> None:
+    with pytest.raises(InputError) as error:
+        computed(expression)
+    assert told in str(error.value)
+
+
+def test_the_gradient_that_essays_quote() -> None:
+    """1e-9 at d = 512 is the median of two keys; of 64 it is far larger, and so is every mean."""
+    assert computed("gradient_median(512, 2)") < 1e-7
+    assert computed("gradient_of(512, 2)") > 1e-2
+    assert computed("gradient_median(512)") > 1e-4
+    assert math.isfinite(computed("gradient_of(512)"))

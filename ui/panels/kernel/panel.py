@@ -12,7 +12,7 @@ from ui.panels.base import StatePicture
 from ui.panels.kernel.maps import factor_words, paint_factors
 from ui.panels.kernel.plots import again_plot, keys_plot, regression_plot
 from ui.panels.kernel.scores import paint_scores, scores_summary
-from ui.panels.kernel.state import KernelState, at_row, kernel_state
+from ui.panels.kernel.state import KernelState, at_row, kernel_state, with_again
 from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.session.session import Session
@@ -48,6 +48,7 @@ CHOICES = (
     ), listed=True),
 )  # fmt: skip
 _OF_REGRESSION = ("h", "examples")
+_AGAIN = "again"
 
 
 class KernelPanel(PlotPanel[None]):
@@ -83,9 +84,9 @@ class KernelPanel(PlotPanel[None]):
         wanted = (trace, head, row)
         if wanted == self._wanted:
             return
-        before, self._wanted = self._wanted, wanted
+        self._wanted = wanted
         state = self.state
-        if state is not None and before is not None and before[:2] == wanted[:2]:
+        if state is not None and self._trace is trace and state.points.head == head:
             moved = at_row(state, row)
             if moved is not None:
                 self.state = moved
@@ -94,18 +95,29 @@ class KernelPanel(PlotPanel[None]):
         self._compute(trace, head, row)
 
     def _compute(self, trace: Trace, head: int, row: int) -> None:
+        wants = self.view == _AGAIN
+
         def job(report: Report) -> KernelState:
             load_plots()
-            return kernel_state(*trace.single_heads, head, row)
+            state = kernel_state(*trace.single_heads, head, row)
+            return with_again(state) if wants else state
 
         def done(state: KernelState) -> None:
             if self._wanted is None or self._wanted[0] is not trace or self._wanted[1] != head:
                 return
             self._trace = trace
             self.state = at_row(state, self._wanted[2]) or state
-            self._draw()
+            if self._lacks_again():  # it was chosen meanwhile
+                self._compute(*self._wanted)
+            else:
+                self._draw()
 
         self._session.tasks.start("kernel", "keys of a head", job, done)
+
+    def _lacks_again(self) -> bool:
+        """Whether attention again and again is to be shown and has not been computed."""
+        state = self.state
+        return self.view == _AGAIN and state is not None and not (state.again or state.why)
 
     def choose(self, name: str, value: str) -> None:
         """Accept a choice: what is shown, the bandwidth, the examples."""
@@ -113,6 +125,9 @@ class KernelPanel(PlotPanel[None]):
             self.view = value
             self._show_parts()
             self.arrange()
+            if self._wanted is not None and self._lacks_again():
+                self._compute(*self._wanted)
+                return
         elif name == "h":
             self.bandwidth = float(value)
         else:
@@ -137,8 +152,9 @@ class KernelPanel(PlotPanel[None]):
             return
         if self.view == "keys":
             self.show_plot(keys_plot(state))
-        elif self.view == "again":
-            self.show_plot(again_plot(state))
+        elif self.view == _AGAIN:
+            if not self._lacks_again():
+                self.show_plot(again_plot(state))
         elif self.view == "regression":
             self.found = regression(self.seed, self.bandwidth)
             self.show_plot(regression_plot(self.found))

@@ -65,7 +65,7 @@ class KernelState:
     bound : float
         How far the two sides of the identity may be apart by rounding.
     again : Repeated or None
-        Attention done again and again; None: `why` not.
+        Attention done again and again; None: `why` not, or nobody has asked for it.
     why : str
         Why it cannot be done again.
     """
@@ -134,16 +134,19 @@ class KernelState:
 
 
 def kernel_state(w: Workload, inputs: Inputs, head: int, row: int) -> KernelState:
-    """Return what is shown of a head; this takes some milliseconds, for a long input a second."""
+    """Return what is shown of a head, but for attention done again; it takes some milliseconds."""
     points = head_points(w, inputs, head, row)
-    again, why = None, ""
-    try:
-        again = repeated(points.weights, points.v)
-    except InputError as error:
-        why = str(error)
     return KernelState(
-        w, row, points, key_plane(points), factors(points), rounding_bound(points), again, why
+        w, row, points, key_plane(points), factors(points), rounding_bound(points), None, ""
     )
+
+
+def with_again(state: KernelState) -> KernelState:
+    """Return the same with attention done again and again; of 512 keys it takes a second or two."""
+    try:
+        return replace(state, again=repeated(state.points.weights, state.points.v))
+    except InputError as error:
+        return replace(state, why=str(error))
 
 
 def at_row(state: KernelState, row: int) -> KernelState | None:

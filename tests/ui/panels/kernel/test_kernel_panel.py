@@ -98,6 +98,17 @@ def test_another_head_of_the_board_has_other_keys(window):
     assert "head 5" in panel.plot.model.note
 
 
+def test_after_cancel_a_row_of_another_head_is_not_taken_for_this_ones(window):
+    panel, session = panel_of(window), window.session
+    index = session.trace.program.index
+    session.go(type(session.cursor)(index(5, 0, 0), 0))
+    session.tasks.cancel()
+    session.settle()
+    session.choose_row(4)
+    session.settle()
+    assert (panel.state.points.head, panel.state.row) == (5, 4)
+
+
 def test_two_factors_and_their_product(window):
     panel = panel_of(window)
     press(panel, "factors")
@@ -132,7 +143,13 @@ def test_regression_in_context(window):
 def test_attention_again_and_again(window):
     panel = panel_of(window)
     press(panel, "again")
-    found = points(window)
+    session = window.session  # another row and head have it, too
+    session.choose_row(3)
+    session.settle()
+    assert panel.state.again is not None
+    session.go(type(session.cursor)(session.trace.program.index(2, 0, 0), 0))
+    session.settle()
+    found = points(window, 2)
     expected = repeated(found.weights, found.v)
     curves = {curve.name: curve for curve in panel.plot.model.curves}
     rows = curves["rows differ"]

@@ -34,7 +34,7 @@ class Training:
     without : tuple of Figures
         Of this moment without each of the heads alone.
     course : tuple of Figures
-        Of every moment, with all heads.
+        Of every moment, without the one that is off.
     """
 
     step: int
@@ -162,7 +162,7 @@ def model_report(
         progress(0.4 * len(without) / len(model.heads))
     course = []
     for moment in model.moments:
-        course.append(figures(model, moment.step))
+        course.append(figures(model, moment.step, () if off is None else {off}))
         progress(0.4 + 0.5 * len(course) / len(model.moments))
     training = Training(step, layer, off, whole, now, tuple(without), tuple(course))
     distances = head_distances(now.weights)

@@ -137,8 +137,9 @@ class JobsState:
         scores = before.jobs.of("induction"), after.jobs.of("induction")
         if not np.isnan(scores[0]).all():
             best = int(np.nanargmax(scores[0]))
-            ends = " to ".join(_score(float(each[best])) for each in scores)
-            out.append(f"induction of {self.name(best)} from {ends},")
+            both = [_score(float(each[best])) for each in scores]
+            if len(set(both)) > 1:
+                out.append(f"induction of {self.name(best)} from {' to '.join(both)},")
         if "again" in before.loss:
             ends = " to ".join(_loss(each.loss["again"]) for each in (before, after))
             out.append(f"loss where the next word is known from {ends}.")

@@ -17,7 +17,7 @@ from ui.panels.jobs.model import JobsState, head_name, short_name
 
 MIN_SIZE = QSizeF(430, 210)
 """Below this the text shrinks."""
-_LINE, _TALLEST, _LOW = 16.0, 34.0, 13.0
+_LINE, _TALLEST, _LOW, _WIDEST = 16.0, 34.0, 13.0, 56.0
 _WEIGHT = ("mean weight on the", "weight on the", "weight")
 _TINY = 0.005
 """Below this a score is 0.00."""
@@ -223,8 +223,9 @@ def paint_distances(painter: QPainter, state: JobsState, style: Style, rect: QRe
     deep = 0.0 if beside else len(notes) * px(14) + px(4)
     room = QSizeF(rect.width() - (notes_wide + px(12) if beside else 0.0),
                   rect.height() - title.height() - line - deep)  # fmt: skip
-    names = long if room.width() - long >= 0.85 * room.height() else short
-    side = max(min(room.width() - names, room.height(), px(44) * count), px(40))
+    most = min(room.height(), px(_WIDEST) * count)
+    names = long if room.width() - long >= 0.85 * most else short
+    side = max(min(room.width() - names, most), px(40))
     box = QRectF(rect.left() + names, title.bottom() + px(2), side, side)
     one = side / count
     words = colour_map(theme, "S")

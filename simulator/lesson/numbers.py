@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property, lru_cache
 
 from simulator.base.cache import MIB
 from simulator.base.errors import refuse
@@ -17,7 +16,6 @@ from simulator.base.limits import RUN_SCORES
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
 from simulator.problem.hardware import Gpu, gpus
-from simulator.problem.models import AttentionModel, models, with_kv_heads
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import MAX_BLOCKS, Workload, read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
@@ -28,16 +26,7 @@ from simulator.run.cell_values import cell_shape, cell_value, exists
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, tile_counts, trace_of
 from simulator.study.attention_map import AttentionMaps, HeadScores
-from simulator.study.attention_only import Figures as HeadFigures
-from simulator.study.attention_only import Model as WholeModel
-from simulator.study.attention_only import figures as head_figures
-from simulator.study.attention_only import read_model
 from simulator.study.attention_part import Part
-from simulator.study.head_jobs import JOB_NAMES, HeadJobs, head_jobs
-from simulator.study.head_report import model_place
-from simulator.study.head_sharing import head_sharing
-from simulator.study.kv_cache import CONVENTIONS, bytes_per_token, cache_bytes, decode_step, fit
-from simulator.study.sqrt_d import KEYS, Estimate, sqrt_d_experiment
 from simulator.study.sweep import Figures, figures_of
 
 Value = float | int | str
@@ -152,30 +141,31 @@ FUNCTIONS: dict[str, Function] = {}
 """Functions by name; the first parameter is the step's `Numbers`."""
 
 
-def _known(function: Function) -> Function:
+def known(function: Function) -> Function:
+    """Let expressions call a function by its name."""
     FUNCTIONS[function.__name__] = function
     return function
 
 
-@_known
+@known
 def sqrt(_: Numbers, x: float) -> float:
     """Square root."""
     return math.sqrt(x)
 
 
-@_known
+@known
 def exp(_: Numbers, x: float) -> float:
     """Exponential function."""
     return math.exp(x)
 
 
-@_known
+@known
 def log2(_: Numbers, x: float) -> float:
     """Logarithm to base 2."""
     return math.log2(x)
 
 
-@_known
+@known
 def softmax(_: Numbers, *scores: float) -> float:
     """Weight of the first of some scores."""
     top = max(scores)
@@ -185,20 +175,20 @@ def softmax(_: Numbers, *scores: float) -> float:
 # --- counts of the run ------------------------------------------------------------------------
 
 
-@_known
+@known
 def requested(n: Numbers, algorithm: str = "") -> int:
     """Requested HBM bytes of the whole run, read and written."""
     return n.figures(algorithm).bytes
 
 
-@_known
+@known
 def requested_so_far(n: Numbers) -> int:
     """Requested HBM bytes up to the cursor."""
     program, at = program_of(n.scenario), n.cursor
     return program.counters(at.visit).after(program.ops(at.visit)[: at.op + 1]).bytes
 
 
-@_known
+@known
 def requested_of(n: Numbers, tensor: str, algorithm: str = "") -> int:
     """Requested HBM bytes of one tensor, read and written."""
     program = tile_program(n.as_if(algorithm))
@@ -207,31 +197,31 @@ def requested_of(n: Numbers, tensor: str, algorithm: str = "") -> int:
     return program.totals.read[tensor] + program.totals.write[tensor]
 
 
-@_known
+@known
 def compulsory(n: Numbers, algorithm: str = "") -> int:
     """Distinct bytes that each launch touches, once."""
     return compulsory_bytes(n.as_if(algorithm))
 
 
-@_known
+@known
 def floor(n: Numbers) -> int:
     """Bytes of Q, K, V and O, once each."""
     return floor_bytes(n.workload)
 
 
-@_known
+@known
 def flops(n: Numbers, algorithm: str = "") -> int:
     """Matmul FLOPs of the whole run."""
     return n.figures(algorithm).flops
 
 
-@_known
+@known
 def memory_seconds(n: Numbers, algorithm: str = "") -> float:
     """Seconds that the requested bytes take at the GPU's bandwidth."""
     return n.figures(algorithm).time.memory
 
 
-@_known
+@known
 def compute_seconds(n: Numbers, algorithm: str = "") -> float:
     """Seconds that the FLOPs take at the GPU's matrix rate; not for float32."""
     seconds = n.figures(algorithm).time.compute
@@ -242,19 +232,19 @@ def compute_seconds(n: Numbers, algorithm: str = "") -> float:
     return seconds
 
 
-@_known
+@known
 def visits(n: Numbers, algorithm: str = "") -> int:
     """Visits of the whole run."""
     return len(tile_program(n.as_if(algorithm)))
 
 
-@_known
+@known
 def launches(n: Numbers, algorithm: str = "") -> int:
     """Kernel launches of the run."""
     return len(tile_program(n.as_if(algorithm)).launches)
 
 
-@_known
+@known
 def tiles(n: Numbers, kind: str) -> int:
     """Tiles of all heads: total, visited, skipped, full or partial."""
     counts = tile_counts(program_of(n.scenario))
@@ -263,19 +253,19 @@ def tiles(n: Numbers, kind: str) -> int:
     return counts[kind]
 
 
-@_known
+@known
 def shared(n: Numbers, algorithm: str = "") -> int:
     """Most bytes of shared memory that the tiles take at once."""
     return tile_program(n.as_if(algorithm)).peak_shared_bytes
 
 
-@_known
+@known
 def requested_with(n: Numbers, rows: float, cols: float) -> int:
     """Requested HBM bytes of the whole run, were its tiles of `rows` by `cols`."""
     return figures_of(_with_tiles(n, rows, cols)).bytes
 
 
-@_known
+@known
 def shared_with(n: Numbers, rows: float, cols: float) -> int:
     """Most bytes of shared memory that tiles of `rows` by `cols` would take at once."""
     return tile_program(_with_tiles(n, rows, cols)).peak_shared_bytes
@@ -293,26 +283,27 @@ def _with_tiles(n: Numbers, rows: float, cols: float) -> Workload:
 # --- hardware ---------------------------------------------------------------------------------
 
 
-@_known
+@known
 def shared_limit(n: Numbers, name: str = "") -> int:
     """Bytes of shared memory that one block may take on a GPU; the scenario's if none is said."""
-    return _gpu(n, name).smem_bytes
+    return gpu_named(n, name).smem_bytes
 
 
-@_known
+@known
 def sms(n: Numbers, name: str = "") -> int:
     """Streaming multiprocessors of a GPU."""
-    return _gpu(n, name).sms
+    return gpu_named(n, name).sms
 
 
-@_known
+@known
 def flops_per_byte(n: Numbers, name: str = "") -> float:
     """FLOPs that a GPU can do in the time of one HBM byte."""
-    gpu = _gpu(n, name)
+    gpu = gpu_named(n, name)
     return gpu.tflops / gpu.tbps
 
 
-def _gpu(n: Numbers, name: str) -> Gpu:
+def gpu_named(n: Numbers, name: str) -> Gpu:
+    """Return a GPU preset; the scenario's if none is said."""
     if name and name not in gpus():
         raise refuse("", "GPU", name, f"one of {', '.join(gpus())}")
     return gpus()[name] if name else n.workload.gpu
@@ -321,16 +312,17 @@ def _gpu(n: Numbers, name: str) -> Gpu:
 # --- values of the run ------------------------------------------------------------------------
 
 
-@_known
+@known
 def value(n: Numbers, tensor: str, row: int, col: int = 0) -> float:
     """A cell of Q, K, V, S, m, l or O at the cursor, as the engine has it."""
-    found = cell_value(n.snapshot, _cell(n.workload, tensor, row, col)).value
+    found = cell_value(n.snapshot, cell_of(n.workload, tensor, row, col)).value
     if found is None:
         raise refuse("", f"{tensor}[{row}, {col}]", "", "a cell that holds a number here")
     return found
 
 
-def _cell(w: Workload, tensor: str, row: int, col: int) -> Cell:
+def cell_of(w: Workload, tensor: str, row: int, col: int) -> Cell:
+    """Return a cell that exists, or refuse it."""
     if tensor not in ("Q", "K", "V", "S", "m", "l", "O"):
         raise refuse("", "tensor", tensor, "one of Q, K, V, S, m, l, O")
     cell = Cell(tensor, row, col)
@@ -340,25 +332,25 @@ def _cell(w: Workload, tensor: str, row: int, col: int) -> Cell:
     return cell
 
 
-@_known
+@known
 def alpha(n: Numbers, row: int) -> float:
     """exp(m before - m): what the current tile multiplies l and O of a row by."""
     return float(n.snapshot.tile.alpha[_in_block(n, row)])
 
 
-@_known
+@known
 def old_maximum(n: Numbers, row: int) -> float:
     """Running maximum of a row before the current tile."""
     return float(n.snapshot.tile.m_prev[_in_block(n, row)])
 
 
-@_known
+@known
 def lse_of_split(n: Numbers, split: int, row: int) -> float:
     """LSE that a split has left of a row of the current block, by the time of the cursor."""
     return _of_split(n, "lse", split, row)
 
 
-@_known
+@known
 def weight_of_split(n: Numbers, split: int, row: int) -> float:
     """By how much O of a split counts in a row: exp(LSE - m), where splits are joined."""
     return _of_split(n, "weights", split, row)
@@ -375,11 +367,11 @@ def _of_split(n: Numbers, name: str, split: int, row: int) -> float:
     return float(found[split, r])
 
 
-@_known
+@known
 def error(n: Numbers, row: int) -> float:
     """Largest difference of a row of O, at the end of the run, from float64."""
     w = n.workload
-    _cell(w, "O", row, 0)
+    cell_of(w, "O", row, 0)
     if w.heads * w.seqlen_q * w.seqlen_k > n.most_scores:
         expected = f"a run of at most {n.most_scores} scores in all heads"
         raise refuse("", "error", f"{w.heads} x {w.seqlen_q} x {w.seqlen_k}", expected)
@@ -397,202 +389,58 @@ def _in_block(n: Numbers, row: int) -> int:
 # --- weights of the head ----------------------------------------------------------------------
 
 
-@_known
+@known
 def weight(n: Numbers, row: int, key: int) -> float:
     """Softmax weight of a key for a row, in the end."""
-    _cell(n.workload, "S", row, key)
+    cell_of(n.workload, "S", row, key)
     head, own = n.single(row)
     return float(n.maps.of(head)[own, key])
 
 
-@_known
+@known
 def weight_sum(n: Numbers, row: int) -> float:
     """Sum of all weights of a row."""
-    _cell(n.workload, "m", row, 0)
+    cell_of(n.workload, "m", row, 0)
     head, own = n.single(row)
     return float(n.maps.of(head)[own].sum(dtype=float))
 
 
-@_known
+@known
 def strongest(n: Numbers, row: int) -> int:
     """Key with the largest weight for a row."""
-    _cell(n.workload, "m", row, 0)
+    cell_of(n.workload, "m", row, 0)
     found = n.maps.row(*n.single(row)).strongest
     if not len(found):
         raise refuse("", "row", row, "a row that sees a key")
     return int(found[0])
 
 
-@_known
+@known
 def entropy(n: Numbers, row: int) -> float:
     """Entropy of a row's weights, in bits."""
-    _cell(n.workload, "m", row, 0)
+    cell_of(n.workload, "m", row, 0)
     return n.maps.row(*n.single(row)).entropy
 
 
-@_known
+@known
 def visible(n: Numbers, row: int) -> int:
     """Keys that the mask leaves a row."""
-    _cell(n.workload, "m", row, 0)
+    cell_of(n.workload, "m", row, 0)
     return int(n.workload.mask.visible(range(row, row + 1), range(n.workload.seqlen_k)).sum())
 
 
-@_known
+@known
 def mean_weight(n: Numbers, key: int) -> float:
     """Weight of a key, the mean over all rows of the head."""
-    _cell(n.workload, "K", key, 0)
+    cell_of(n.workload, "K", key, 0)
     means = [n.maps.of(head)[:, key].mean(dtype=float) for head in n.maps.heads]
     return float(sum(means) / len(means))
 
 
-@_known
+@known
 def token(n: Numbers, key: int) -> str:
     """Text of a key's token, of a capture or a file that has some."""
     tokens = n.workload.tokens
     if not 0 <= key < len(tokens):
         raise refuse("", "token", key, f"a key with a token, of {len(tokens)}")
     return tokens[key]
-
-
-# --- jobs of heads ----------------------------------------------------------------------------
-
-
-@_known
-def job(n: Numbers, name: str, head: int) -> float:
-    """Score of a head of the run in a job: previous, next, first, self, same or induction."""
-    w, inputs = n.trace.single_heads
-    if head not in w.picked:
-        raise refuse("", "job", head, f"a head of the run, of {w.input_heads[0]}")
-    part = Part((w.picked.index(head),), range(w.seqlen_q))
-    maps = HeadScores(w, inputs, part).maps()
-    return _score(head_jobs(maps.weights, w.mask, maps.rows, w.tokens), name, 0)
-
-
-@_known
-def model_job(
-    n: Numbers, name: str, layer: int, head: int, off_layer: int = -1, off_head: int = -1
-) -> float:
-    """Score of a head of the run's model, maybe with one of its heads switched off."""
-    model, found = _model_figures(n, off_layer, off_head)
-    if (layer, head) not in model.heads:
-        raise refuse("", "model_job", [layer, head], "a layer and a head of the model")
-    return _score(found.jobs, name, model.heads.index((layer, head)))
-
-
-@_known
-def model_loss(n: Numbers, kind: str, off_layer: int = -1, off_head: int = -1) -> float:
-    """Loss of the run's model in nats a word: again or sentences, maybe with a head off."""
-    found = _model_figures(n, off_layer, off_head)[1].loss
-    if kind not in found:
-        raise refuse("", "model_loss", kind, f"one of {', '.join(found)}")
-    return found[kind]
-
-
-def _score(jobs: HeadJobs, name: str, at: int) -> float:
-    if name not in JOB_NAMES or math.isnan(jobs.of(name)[at]):
-        raise refuse("", "job", name, f"one of {', '.join(JOB_NAMES)} that a row can do")
-    return float(jobs.of(name)[at])
-
-
-def _model_figures(n: Numbers, layer: int, head: int) -> tuple[WholeModel, HeadFigures]:
-    place = model_place(n.workload)
-    if place is None:
-        raise refuse("", "input.path", "", "a layer whose whole model is beside it")
-    found = _whole_model(place[0])
-    off = (layer, head)
-    if off != (-1, -1) and off not in found.heads:
-        raise refuse("", "head", list(off), "a layer and a head of the model")
-    return found, head_figures(found, place[1], {off} - {(-1, -1)})
-
-
-@lru_cache(maxsize=2)
-def _whole_model(folder: Path) -> WholeModel:
-    return read_model(folder)
-
-
-# --- experiments and models -------------------------------------------------------------------
-
-
-@_known
-def score_variance(_: Numbers, d: int, scaled: int = 0) -> float:
-    """Measured variance of q·k of random vectors of d entries; with 1, of q·k/sqrt(d)."""
-    return _random_scores(d, bool(scaled))[0].mean
-
-
-@_known
-def score_entropy(_: Numbers, d: int, scaled: int = 0) -> float:
-    """Measured entropy, in bits, of the softmax over the experiment's keys."""
-    return _random_scores(d, bool(scaled))[1].mean
-
-
-@_known
-def score_gradient(_: Numbers, d: int, scaled: int = 0) -> float:
-    """Measured trace of the softmax's Jacobian."""
-    return _random_scores(d, bool(scaled))[2].mean
-
-
-@_known
-def score_keys(_: Numbers) -> int:
-    """Keys of the experiment."""
-    return KEYS
-
-
-@cache
-def _random_scores(d: int, scaled: bool) -> tuple[Estimate, Estimate, Estimate]:
-    if d > 1024:
-        raise refuse("", "d", d, "at most 1024")
-    *_, last = sqrt_d_experiment(dims=(d,))
-    point = last.points[0].scaled if scaled else last.points[0].plain
-    return point.variance, point.entropy, point.gradient
-
-
-@_known
-def model(_: Numbers, name: str, key: str) -> int:
-    """A whole number from assets/models.toml, such as kv_heads."""
-    found = getattr(_model(name), key, None)
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise refuse("", "model", key, f"a whole number that {name} has")
-    return found
-
-
-@_known
-def kv_cache(_: Numbers, name: str, tokens: int, convention: str = "logical") -> int:
-    """Bytes of a float16 cache of one sequence: logical, window_capped or allocated."""
-    if convention not in CONVENTIONS:
-        raise refuse("", "kv_cache", convention, f"one of {', '.join(CONVENTIONS)}")
-    found: int = getattr(cache_bytes(_model(name), tokens), convention)
-    return found
-
-
-@_known
-def kv_per_token(_: Numbers, name: str, kv_heads: int = 0) -> int:
-    """Bytes that a token adds to a float16 cache; with other KV heads than the model's if said."""
-    return bytes_per_token(_model(name, kv_heads))
-
-
-@_known
-def kv_share(_: Numbers, name: str, kv_heads: int = 0) -> float:
-    """Cache of a token over that of one KV head for each query head."""
-    return float(head_sharing(_model(name, kv_heads)).share_of_mha)
-
-
-@_known
-def decode_seconds(n: Numbers, name: str, tokens: int) -> float:
-    """Seconds that reading the cache for one new token takes at the GPU's bandwidth."""
-    return decode_step(_model(name), tokens).cache_seconds(n.workload.gpu)
-
-
-@_known
-def sequences(n: Numbers, name: str, tokens: int, gpu: str = "") -> int:
-    """Whole sequences that a GPU holds beside the model's weights, all in float16."""
-    found = fit(_model(name), tokens, _gpu(n, gpu)).sequences
-    if found is None:
-        raise refuse("", "model", name, "one with a published number of parameters")
-    return found
-
-
-def _model(name: str, kv_heads: int = 0) -> AttentionModel:
-    if name not in models():
-        raise refuse("", "model", name, f"one of {', '.join(models())}")
-    found = models()[name]
-    return with_kv_heads(found, kv_heads) if kv_heads else found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 
 from simulator.base.errors import refuse
-from simulator.lesson.numbers import FUNCTIONS, Function, Numbers
+from simulator.lesson.numbers import Numbers, known
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import BASELINE
@@ -20,34 +20,53 @@ from simulator.study.smoothing.kernel_smoother import (
 from simulator.study.smoothing.other_scores import ScoreCost, score_kinds
 from simulator.study.smoothing.regression import BANDWIDTHS, Regression, regression
 from simulator.study.smoothing.repeated import Repeated, repeated
-from simulator.study.sqrt_d import KEYS, Estimate, one_draw, sqrt_d_experiment
+from simulator.study.sqrt_d import KEYS, Softness, one_draw, sqrt_d_experiment
 from simulator.study.trained_scores import TrainedScores, shipped_scores, trained_scores
 from simulator.study.variants import Cost, variant_table
 
 _MOST_D = 4096
 
 
-def _known(function: Function) -> Function:
-    FUNCTIONS[function.__name__] = function
-    return function
-
-
 # --- why √d -------------------------------------------------------------------------------------
 
 
-@_known
+@known
+def score_variance(_: Numbers, d: int, scaled: int = 0) -> float:
+    """Measured variance of q·k of random vectors of d entries; with 1, of q·k/sqrt(d)."""
+    return _softness(d, KEYS, bool(scaled)).variance.mean
+
+
+@known
+def score_entropy(_: Numbers, d: int, scaled: int = 0) -> float:
+    """Measured entropy, in bits, of the softmax over the experiment's keys."""
+    return _softness(d, KEYS, bool(scaled)).entropy.mean
+
+
+@known
+def score_gradient(_: Numbers, d: int, scaled: int = 0) -> float:
+    """Measured trace of the softmax's Jacobian."""
+    return _softness(d, KEYS, bool(scaled)).gradient.mean
+
+
+@known
+def score_keys(_: Numbers) -> int:
+    """Keys of the experiment."""
+    return KEYS
+
+
+@known
 def gradient_of(_: Numbers, d: int, keys: int = KEYS, scaled: int = 0) -> float:
     """Mean trace of the softmax's Jacobian over random queries of so many keys."""
-    return _gradient(d, keys, bool(scaled)).mean
+    return _softness(d, keys, bool(scaled)).gradient.mean
 
 
-@_known
+@known
 def gradient_median(_: Numbers, d: int, keys: int = KEYS, scaled: int = 0) -> float:
     """Median of the same: half of the queries have less."""
-    return _gradient(d, keys, bool(scaled)).median
+    return _softness(d, keys, bool(scaled)).gradient.median
 
 
-@_known
+@known
 def drawn_weight(_: Numbers, d: int, place: int, scaled: int = 0) -> float:
     """Weight of the key at a place, 0 for the strongest, of one random query."""
     draw = one_draw(0, _least(d, "d", 1, _MOST_D))
@@ -55,7 +74,7 @@ def drawn_weight(_: Numbers, d: int, place: int, scaled: int = 0) -> float:
     return float(weights[_least(place, "place", 0, len(weights) - 1)])
 
 
-@_known
+@known
 def trained_variance(n: Numbers, scaled: int = 0) -> float:
     """Variance of the run's scores about the mean of their row; of a shipped layer's if random."""
     found = _trained(n.scenario)
@@ -63,11 +82,11 @@ def trained_variance(n: Numbers, scaled: int = 0) -> float:
 
 
 @cache
-def _gradient(d: int, keys: int, scaled: bool) -> Estimate:
+def _softness(d: int, keys: int, scaled: bool) -> Softness:
     _least(d, "d", 1, 1024)
     _least(keys, "keys", 2, KEYS)
     *_, last = sqrt_d_experiment(dims=(d,), keys=keys)
-    return (last.points[0].scaled if scaled else last.points[0].plain).gradient
+    return last.points[0].scaled if scaled else last.points[0].plain
 
 
 @lru_cache(maxsize=4)
@@ -81,19 +100,19 @@ def _trained(scenario: Scenario) -> TrainedScores:
 # --- a head as a kernel smoother ---------------------------------------------------------------
 
 
-@_known
+@known
 def plane_share(n: Numbers) -> float:
     """Share of the keys' variance that lies in the plane in which they spread most."""
     return key_plane(_points(n)).share
 
 
-@_known
+@known
 def identity_off(n: Numbers) -> float:
     """Largest relative difference between exp(q·k) and the product of its three factors."""
     return _factors(n).off
 
 
-@_known
+@known
 def norms_move(n: Numbers, row: int) -> float:
     """Share of a row's weight that the norms of the keys move to other keys."""
     points = _points(n)
@@ -102,13 +121,13 @@ def norms_move(n: Numbers, row: int) -> float:
     return float(_factors(n).moved[points.rows.index(row)])
 
 
-@_known
+@known
 def jacobian_norm(n: Numbers, row: int) -> float:
     """Frobenius norm of the Jacobian of the softmax of a row."""
     return _jacobian(n, row).norm
 
 
-@_known
+@known
 def jacobian_trace(n: Numbers, row: int) -> float:
     """Trace of the same, 1 − Σ p²."""
     return _jacobian(n, row).trace
@@ -122,7 +141,7 @@ def _jacobian(n: Numbers, row: int) -> RowJacobian:
     return row_jacobian(points.weights[at], points.seen[at], 1)
 
 
-@_known
+@known
 def rows_differ(n: Numbers, times: int, skip: int = 0) -> float:
     """How far rows still differ after attention was done so often; with 1, with skips."""
     found = _again(n)
@@ -130,7 +149,7 @@ def rows_differ(n: Numbers, times: int, skip: int = 0) -> float:
     return float(values[_least(times, "times", 0, len(values) - 1)])
 
 
-@_known
+@known
 def rank_after(n: Numbers, times: int) -> int:
     """Rank of the weights to that power, of singular values above 1 % of the largest."""
     ranks = _again(n).ranks
@@ -150,19 +169,19 @@ def _factors(n: Numbers) -> Factors:
     return factors(_points(n))
 
 
-@_known
+@known
 def regression_off(_: Numbers, h: float) -> float:
     """Largest difference between attention and the Nadaraya–Watson estimator of a bandwidth."""
     return _regression(h).off
 
 
-@_known
+@known
 def regression_error(_: Numbers, h: float) -> float:
     """How far it is from the function, root mean square."""
     return _regression(h).error
 
 
-@_known
+@known
 def best_bandwidth(_: Numbers) -> float:
     """The bandwidth with the least leave-one-out error."""
     return _regression(BANDWIDTHS[0]).best
@@ -178,13 +197,13 @@ def _regression(h: float) -> Regression:
 # --- other scores, and variants ------------------------------------------------------------------
 
 
-@_known
+@known
 def score_flops(n: Numbers, name: str) -> int:
     """FLOPs of a pair under a score, a tanh as one."""
     return _cost(n, name).flops
 
 
-@_known
+@known
 def score_tanh(n: Numbers, name: str) -> int:
     """Values of tanh of a pair under a score."""
     return _cost(n, name).special
@@ -198,13 +217,13 @@ def _cost(n: Numbers, name: str) -> ScoreCost:
     return found[name]
 
 
-@_known
+@known
 def variant_cost(n: Numbers, variant: str, cost: str) -> float:
     """What a variant costs at the scenario's N: seconds, held, cached or parameters."""
     return _variant(n.scenario, variant, cost).here
 
 
-@_known
+@known
 def variant_power(n: Numbers, variant: str, cost: str) -> float:
     """The fitted power of N with which that grows."""
     return _variant(n.scenario, variant, cost).power.exponent

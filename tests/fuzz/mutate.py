@@ -212,7 +212,8 @@ _TOML = tuple(
 
 
 def _expression(rng: Random, depth: int = 0) -> str:
-    from simulator.lesson.numbers import FUNCTIONS, QUANTITIES
+    from simulator.lesson.expressions import FUNCTIONS
+    from simulator.lesson.numbers import QUANTITIES
 
     kind = rng.randrange(6 if depth < 5 else 2)
     if kind == 0:

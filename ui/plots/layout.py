@@ -239,10 +239,16 @@ def _title_box(
 
 
 def _wrapped(text: str, font: QFont, width: float, most: int) -> list[str]:
-    """Return a text in at most so many lines, the last one elided."""
+    """Return a text in at most so many lines: its last sentences are left out, or the end."""
     lines = wrapped(text, font, width) if text else []
     if len(lines) <= most:
         return lines
+    shorter = text
+    while (end := max(shorter.rfind(". "), shorter.rfind("; "))) > 0:
+        shorter = shorter[:end]
+        fewer = wrapped(f"{shorter}.", font, width)
+        if len(fewer) <= most:
+            return fewer
     return [*lines[: most - 1], fitted(font, " ".join(lines[most - 1 :]), width)]
 
 

@@ -12,8 +12,8 @@ import pytest
 from simulator import InputError
 from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.lesson.expressions import FORMATS as FORMAT_NAMES
-from simulator.lesson.expressions import fill
-from simulator.lesson.numbers import FUNCTIONS, QUANTITIES, Numbers
+from simulator.lesson.expressions import FUNCTIONS, fill
+from simulator.lesson.numbers import QUANTITIES, Numbers
 from simulator.lesson.record import (
     NewStep,
     filled,
@@ -250,7 +250,9 @@ def test_the_experiment_is_the_one_that_is_shown(sentence):
         assert computed(f"score_gradient({words})", sentence) == point.gradient.mean
     assert computed("score_keys()", sentence) == last.keys
     assert computed("score_variance(1024)", sentence) == pytest.approx(1024, rel=0.1)
-    assert "d = 1025: expected at most 1024" in refused("score_variance(1025)", sentence)
+    assert "d = 1025: expected a whole number from 1 to 1024" in refused(
+        "score_variance(1025)", sentence
+    )
 
 
 def test_caches_of_models(sentence):

@@ -205,7 +205,8 @@ def test_error_of_a_joined_row_is_small(trace):
 
 def test_lessons_may_ask_for_splits(trace):
     from simulator.base.errors import InputError
-    from simulator.lesson.numbers import FUNCTIONS, QUANTITIES
+    from simulator.lesson.expressions import FUNCTIONS
+    from simulator.lesson.numbers import QUANTITIES
     from simulator.program.playback import Cursor
 
     w = trace.workload

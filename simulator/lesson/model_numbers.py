@@ -1,0 +1,296 @@
+"""Numbers of models, masks, whole layers and heads that a lesson's text may ask for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F64
+from simulator.base.errors import refuse
+from simulator.lesson.numbers import Numbers, cell_of, gpu_named, known
+from simulator.problem.layer import WEIGHTS
+from simulator.problem.models import AttentionModel, models, with_kv_heads
+from simulator.run.whole_layer import LayerRun, compute_layer, known_layer
+from simulator.study.attention_map import HeadScores, settings_of
+from simulator.study.attention_only import Figures as HeadFigures
+from simulator.study.attention_only import Model as WholeModel
+from simulator.study.attention_only import figures as head_figures
+from simulator.study.attention_only import read_model
+from simulator.study.attention_part import Part
+from simulator.study.head_jobs import JOB_NAMES, HeadJobs, head_jobs
+from simulator.study.head_report import model_place
+from simulator.study.head_sharing import head_sharing
+from simulator.study.kv_cache import (
+    CONVENTIONS,
+    bytes_per_token,
+    cache_bytes,
+    decode_step,
+    fit,
+    weight_bytes,
+)
+from simulator.study.layer_heads import head_matrices, row_shares
+
+Bools = NDArray[np.bool_]
+
+
+# --- experiments and models -------------------------------------------------------------------
+
+
+@known
+def model(_: Numbers, name: str, key: str) -> int:
+    """A whole number from assets/models.toml, such as kv_heads."""
+    found = getattr(_model(name), key, None)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise refuse("", "model", key, f"a whole number that {name} has")
+    return found
+
+
+@known
+def kv_cache(_: Numbers, name: str, tokens: int, convention: str = "logical") -> int:
+    """Bytes of a float16 cache of one sequence: logical, window_capped or allocated."""
+    if convention not in CONVENTIONS:
+        raise refuse("", "kv_cache", convention, f"one of {', '.join(CONVENTIONS)}")
+    found: int = getattr(cache_bytes(_model(name), tokens), convention)
+    return found
+
+
+@known
+def kv_per_token(_: Numbers, name: str, kv_heads: int = 0) -> int:
+    """Bytes that a token adds to a float16 cache; with other KV heads than the model's if said."""
+    return bytes_per_token(_model(name, kv_heads))
+
+
+@known
+def kv_share(_: Numbers, name: str, kv_heads: int = 0) -> float:
+    """Cache of a token over that of one KV head for each query head."""
+    return float(head_sharing(_model(name, kv_heads)).share_of_mha)
+
+
+@known
+def decode_seconds(n: Numbers, name: str, tokens: int) -> float:
+    """Seconds that reading the cache for one new token takes at the GPU's bandwidth."""
+    return decode_step(_model(name), tokens).cache_seconds(n.workload.gpu)
+
+
+@known
+def sequences(
+    n: Numbers,
+    name: str,
+    tokens: int,
+    gpu: str = "",
+    cache: str = "float16",
+    weights: str = "float16",
+) -> int:
+    """Whole sequences that a GPU holds beside the model's weights, each of an element type."""
+    chosen = gpu_named(n, gpu)
+    found = fit(_model(name), tokens, chosen, cache, weights_dtype=weights).sequences
+    if found is None:
+        raise refuse("", "model", name, "one with a published number of parameters")
+    return found
+
+
+@known
+def model_weights(_: Numbers, name: str, dtype: str = "float16") -> int:
+    """Bytes of a model's weights."""
+    found = weight_bytes(_model(name), dtype)
+    if found is None:
+        raise refuse("", "model", name, "one with a published number of parameters")
+    return found
+
+
+@known
+def gpu_memory(n: Numbers, gpu: str = "") -> int:
+    """Bytes of a GPU's memory."""
+    return gpu_named(n, gpu).memory_bytes
+
+
+def _model(name: str, kv_heads: int = 0) -> AttentionModel:
+    if name not in models():
+        raise refuse("", "model", name, f"one of {', '.join(models())}")
+    found = models()[name]
+    return with_kv_heads(found, kv_heads) if kv_heads else found
+
+
+# --- the mask -----------------------------------------------------------------------------------
+
+
+@known
+def kept(n: Numbers, row: int) -> float:
+    """Weight that a row's visible keys have if the softmax is taken over all keys."""
+    seen, everywhere, _ = _unmasked(n, row)
+    return float(everywhere[seen].sum())
+
+
+@known
+def zeroed_off(n: Numbers, row: int, renormalised: int = 0) -> float:
+    """Largest difference to the right weights if hidden ones are zeroed after the softmax."""
+    seen, everywhere, right = _unmasked(n, row)
+    zeroed = np.where(seen, everywhere, 0.0)
+    if renormalised:
+        zeroed = zeroed / zeroed.sum()
+    return float(np.abs(zeroed - right).max())
+
+
+def _unmasked(n: Numbers, row: int) -> tuple[Bools, F64, F64]:
+    """Return which keys a row sees, its weights over all keys, and those over the visible ones."""
+    cell_of(n.workload, "m", row, 0)
+    head, own = n.single(row)
+    single, inputs = n.trace.single_heads
+    part = Part((head,), range(own, own + 1))
+    scores = HeadScores(single, inputs, part)
+    open_to_all = replace(settings_of(single), causal=False, window=0, sinks=0)
+    seen = single.mask.visible(part.rows, range(single.seqlen_k))[0]
+    if not seen.any():
+        raise refuse("", "row", row, "a row that sees a key")
+    maps = (scores.maps(settings).of(head)[0].astype(np.float64) for settings in
+            (open_to_all, None))  # fmt: skip
+    everywhere, right = maps
+    return seen, everywhere, right
+
+
+# --- the whole layer ----------------------------------------------------------------------------
+
+
+@known
+def layer_error(n: Numbers) -> float:
+    """Largest difference of Y from float64, from x on."""
+    return _layer(n).error
+
+
+@known
+def layer_flops(n: Numbers, stage: str) -> int:
+    """FLOPs of what makes q, k, v, o or y of a whole layer."""
+    stages = _layer(n).stages
+    if stage not in [each.name for each in stages]:
+        raise refuse("", "stage", stage, f"one of {', '.join(each.name for each in stages)}")
+    return _layer(n).stage(stage).flops
+
+
+@known
+def layer_width(n: Numbers) -> int:
+    """D, the width of x."""
+    return int(_layer(n).layer.x.shape[1])
+
+
+@known
+def layer_parameters(n: Numbers) -> int:
+    """Weights of W_Q, W_K, W_V and W_O, without biases."""
+    weights = _layer(n).layer.weights
+    return sum(weights[name].size for name in WEIGHTS)
+
+
+@known
+def given(n: Numbers, row: int, head: int) -> float:
+    """Share of a row of Y that a head gives in its direction: all heads together give 1."""
+    shares = row_shares(_layer(n), _row_of(n, row)).along
+    if not 0 <= head < len(shares):
+        raise refuse("", "head", head, f"one of {len(shares)} heads")
+    return float(shares[head])
+
+
+@known
+def asymmetry(n: Numbers, head: int) -> float:
+    """``‖A − Aᵀ‖ / ‖A‖`` of W_Q W_Kᵀ of a head: 0 if it is symmetric."""
+    layer = _layer(n).layer
+    if not 0 <= head < layer.shapes[0][0]:
+        raise refuse("", "head", head, f"one of {layer.shapes[0][0]} heads")
+    return head_matrices(layer, head).asymmetry
+
+
+def _row_of(n: Numbers, row: int) -> int:
+    rows = len(_layer(n).layer.x)
+    if not 0 <= row < rows:
+        raise refuse("", "row", row, f"one of {rows} rows")
+    return row
+
+
+def _layer(n: Numbers) -> LayerRun:
+    if n.trace.inputs.layer is None:
+        raise refuse("", "input", "", "a whole layer, with x and weights")
+    return known_layer(n.trace) or compute_layer(n.trace)
+
+
+# --- what heads do ------------------------------------------------------------------------------
+
+
+@known
+def head(n: Numbers) -> int:
+    """Number of the query head at the cursor, among those of the input."""
+    return n.workload.picked[n.head * n.workload.group]
+
+
+@known
+def layer(n: Numbers) -> int:
+    """Number of the run's layer in its model."""
+    return _place(n)[2]
+
+
+@known
+def steps(n: Numbers) -> int:
+    """Steps of training that the run's model has had."""
+    return _place(n)[1]
+
+
+def _place(n: Numbers) -> tuple[Path, int, int]:
+    found = model_place(n.workload)
+    if found is None:
+        raise refuse("", "input", "", "a layer of a model whose other files are beside it")
+    return found
+
+
+@known
+def job(n: Numbers, name: str, head: int) -> float:
+    """Score of a head of the run in a job: previous, next, first, self, same or induction."""
+    w, inputs = n.trace.single_heads
+    if head not in w.picked:
+        raise refuse("", "job", head, f"a head of the run, of {w.input_heads[0]}")
+    part = Part((w.picked.index(head),), range(w.seqlen_q))
+    maps = HeadScores(w, inputs, part).maps()
+    return _score(head_jobs(maps.weights, w.mask, maps.rows, w.tokens), name, 0)
+
+
+@known
+def model_job(
+    n: Numbers, name: str, layer: int, head: int, off_layer: int = -1, off_head: int = -1
+) -> float:
+    """Score of a head of the run's model, maybe with one of its heads switched off."""
+    model, found = _model_figures(n, off_layer, off_head)
+    if (layer, head) not in model.heads:
+        raise refuse("", "model_job", [layer, head], "a layer and a head of the model")
+    return _score(found.jobs, name, model.heads.index((layer, head)))
+
+
+@known
+def model_loss(n: Numbers, kind: str, off_layer: int = -1, off_head: int = -1) -> float:
+    """Loss of the run's model in nats a word: again or sentences, maybe with a head off."""
+    found = _model_figures(n, off_layer, off_head)[1].loss
+    if kind not in found:
+        raise refuse("", "model_loss", kind, f"one of {', '.join(found)}")
+    return found[kind]
+
+
+def _score(jobs: HeadJobs, name: str, at: int) -> float:
+    if name not in JOB_NAMES or math.isnan(jobs.of(name)[at]):
+        raise refuse("", "job", name, f"one of {', '.join(JOB_NAMES)} that a row can do")
+    return float(jobs.of(name)[at])
+
+
+def _model_figures(n: Numbers, layer: int, head: int) -> tuple[WholeModel, HeadFigures]:
+    place = model_place(n.workload)
+    if place is None:
+        raise refuse("", "input.path", "", "a layer whose whole model is beside it")
+    found = _whole_model(place[0])
+    off = (layer, head)
+    if off != (-1, -1) and off not in found.heads:
+        raise refuse("", "head", list(off), "a layer and a head of the model")
+    return found, head_figures(found, place[1], {off} - {(-1, -1)})
+
+
+@lru_cache(maxsize=2)
+def _whole_model(folder: Path) -> WholeModel:
+    return read_model(folder)

@@ -1,0 +1,92 @@
+"""Numbers of masks, layers, models and heads that lessons ask for, against plain NumPy."""
+
+import numpy as np
+import pytest
+
+from simulator.base.assets import SCENARIOS
+from simulator.base.errors import InputError
+from simulator.lesson.expressions import fill
+from simulator.lesson.numbers import Numbers
+from simulator.problem.hardware import gpus
+from simulator.problem.models import models
+from simulator.problem.scenario import load_scenario
+from simulator.program.playback import Cursor
+from simulator.run.trace import simulate
+from simulator.study.kv_cache import cache_bytes
+
+
+def at(name: str, visit: int = 0) -> Numbers:
+    return Numbers(load_scenario(SCENARIOS / f"{name}.toml"), Cursor(visit, 0))
+
+
+def computed(n: Numbers, expression: str) -> float:
+    text = fill(f"{{{{ {expression} | number }}}}", n, {"number": lambda value, _: repr(value)})
+    return float(text)
+
+
+def test_zeroing_after_the_softmax_is_right_once_it_is_renormalised() -> None:
+    n = at("causal")
+    trace = simulate(n.scenario)
+    q, k = (each[0].astype(float) for each in (trace.inputs.q, trace.inputs.k))
+    row = 8
+    scores = q[row] @ k.T * trace.workload.scale
+    p = np.exp(scores - scores.max())
+    p /= p.sum()
+    seen = trace.workload.mask.visible(range(row, row + 1), range(len(p)))[0]
+    right = np.where(seen, p, 0) / p[seen].sum()
+    assert computed(n, f"kept({row})") == pytest.approx(p[seen].sum(), rel=1e-5)
+    off = np.abs(np.where(seen, p, 0) - right).max()
+    assert computed(n, f"zeroed_off({row})") == pytest.approx(off, rel=1e-4)
+    assert off > 0.01
+    assert computed(n, f"zeroed_off({row}, 1)") < 1e-6
+
+
+def test_a_layers_numbers_are_those_of_its_weights() -> None:
+    n = at("induction")
+    layer = simulate(n.scenario).inputs.layer
+    assert layer is not None
+    width = layer.x.shape[1]
+    assert computed(n, "layer_width()") == width
+    assert computed(n, "layer_parameters()") == 4 * width**2
+    assert computed(n, "layer_flops('q')") == 2 * len(layer.x) * width**2
+    assert sum(computed(n, f"given(20, {h})") for h in range(4)) == pytest.approx(1)
+    wq, wk = (layer.weights[name][:, 12:24].astype(float) for name in ("wq", "wk"))
+    a = wq @ wk.T
+    apart = np.linalg.norm(a - a.T) / np.linalg.norm(a)
+    assert computed(n, "asymmetry(1)") == pytest.approx(apart)
+    assert 0 < computed(n, "layer_error()") < 0.02
+
+
+def test_the_head_the_layer_and_the_steps_are_those_of_the_files() -> None:
+    assert [computed(at("induction"), f"{name}()") for name in ("head", "layer", "steps")] == [
+        0, 1, 2000,
+    ]  # fmt: skip
+    assert computed(at("induction", 39), "head()") == 3
+    assert computed(at("induction-early"), "steps()") == 300
+
+
+def test_an_fp8_cache_doubles_what_the_weights_leave_and_no_more() -> None:
+    n, gpu, model = at("flash2"), gpus()["H100-SXM"], models()["Llama-3-8B"]
+    left = gpu.memory_bytes - computed(n, 'model_weights("Llama-3-8B")')
+    one = cache_bytes(model, 4096, "fp8").allocated
+    both = [computed(n, f'sequences("Llama-3-8B", 4096, "H100-SXM", "{t}")') for t in
+            ("float16", "fp8")]  # fmt: skip
+    assert both == [left // (2 * one), left // one]
+    assert computed(n, 'gpu_memory("H100-SXM")') == gpu.memory_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "expression", "words"),
+    [
+        ("flash2", "layer_width()", "a whole layer"),
+        ("flash2", "steps()", "a layer of a model"),
+        ("layer", "layer_flops('z')", "one of q, k, v"),
+        ("induction", "given(32, 0)", "one of 32 rows"),
+        ("induction", "given(0, 4)", "one of 4 heads"),
+        ("induction", "asymmetry(4)", "one of 4 heads"),
+        ("flash2", 'model_weights("Nobody")', "one of"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(name: str, expression: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        computed(at(name), expression)

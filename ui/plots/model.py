@@ -180,6 +180,8 @@ class Mark:
         What the pointer reads, the first line a heading.
     pick : object
         What a click stands for; None: nothing.
+    moves : bool
+        Whether it can be dragged to another place.
     """
 
     x: float
@@ -191,6 +193,7 @@ class Mark:
     size: float = 4.5
     details: tuple[str, ...] = ()
     pick: object = None
+    moves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +382,8 @@ class Spot:
         What is read there.
     pick : object
         What a click stands for; None: nothing.
+    moves : bool
+        Whether it can be dragged.
     """
 
     series: int
@@ -387,6 +392,7 @@ class Spot:
     y: float
     details: tuple[str, ...]
     pick: object
+    moves: bool = False
 
 
 def spots(model: PlotModel) -> tuple[Spot, ...]:
@@ -403,7 +409,8 @@ def spots(model: PlotModel) -> tuple[Spot, ...]:
         if mark.marker is None:
             continue
         lines = mark.details or (mark.label,)
-        out.append(Spot(len(model.curves) + n, (0,), mark.x, mark.y, lines, mark.pick))
+        series = len(model.curves) + n
+        out.append(Spot(series, (0,), mark.x, mark.y, lines, mark.pick, mark.moves))
     return tuple(out)
 
 

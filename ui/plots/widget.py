@@ -40,6 +40,12 @@ _STILL = 4.0
 _DEEPEST = 400.0
 """Most that one can zoom in."""
 _KEY_ZOOM = 1.5
+_STEP = 8.0
+"""Pixels, at scale 1, by which a key moves a mark."""
+_MOVES = {
+    Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1),
+    Qt.Key.Key_Down: (0, 1),
+}  # fmt: skip
 _FIRST_PAINT = 0.12
 """Seconds in which the window has painted a dock that was opened."""
 
@@ -84,13 +90,16 @@ class PlotView(QWidget):
     """Shows a `PlotModel`; the wheel zooms, dragging pans, the pointer reads, a click picks.
 
     Keys: Page Up and Page Down go along a curve or a row of the map, Up and Down to another curve
-    or row, Enter picks, Shift+Up and Shift+Down zoom, Escape leaves the point, then fits.
+    or row, Enter picks, Shift+Up and Shift+Down zoom, Escape leaves the point, then fits. The arrow
+    keys move a mark that moves, as dragging it does.
     """
 
     picked = Signal(object)
     """What a clicked point stands for."""
     zoomed = Signal(bool)
     """Whether less than everything is shown."""
+    moved = Signal(float, float)
+    """Where a mark that moves is dragged to, or sent by keys."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,6 +112,8 @@ class PlotView(QWidget):
         self._layout: PlotLayout | None = None
         self._spots: tuple[Spot, ...] = ()
         self._pressed: QPointF | None = None
+        self._dragging = False
+        """Whether a mark is dragged, not the plot."""
         self._by_key = False
         self._holding = False
         self._grounded = True
@@ -351,6 +362,8 @@ class PlotView(QWidget):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if isinstance(event, QMouseEvent):
             at = event.position()
+            if self._drag(event):
+                return True
             if event.type() == QEvent.Type.MouseMove:
                 if not event.buttons():
                     self._hover(at)
@@ -363,10 +376,37 @@ class PlotView(QWidget):
             self._canvas.viewport().unsetCursor()
         return super().eventFilter(watched, event)
 
+    def _drag(self, event: QMouseEvent) -> bool:
+        """Move a mark that moves; return whether the event was about that."""
+        kind, at = event.type(), event.position()
+        if kind == QEvent.Type.MouseButtonPress and event.button() == Qt.MouseButton.LeftButton:
+            spot = self.spot_at(at)
+            self._dragging = spot is not None and spot.moves
+            return self._dragging
+        if not self._dragging:
+            return False
+        if kind == QEvent.Type.MouseButtonRelease:
+            self._dragging = False
+        elif kind == QEvent.Type.MouseMove:
+            self._move_to(at)
+        return True
+
+    def _move_to(self, at: QPointF) -> None:
+        """Say where a mark is to be, within the plot."""
+        assert self.model is not None
+        frame = self.plot_layout().frame
+        x, y = frame.places(
+            QPointF(
+                min(max(at.x(), frame.plot.left()), frame.plot.right()),
+                min(max(at.y(), frame.plot.top()), frame.plot.bottom()),
+            )
+        )
+        self.moved.emit(self.model.x.value(x), self.model.y.value(y))
+
     def _hover(self, at: QPointF) -> None:
         spot = self.spot_at(at)
         self.point_at(spot)
-        hand = spot is not None and spot.pick is not None
+        hand = spot is not None and (spot.pick is not None or spot.moves)
         shape = Qt.CursorShape.PointingHandCursor if hand else Qt.CursorShape.ArrowCursor
         self._canvas.viewport().setCursor(shape)
 
@@ -387,7 +427,14 @@ class PlotView(QWidget):
             self.picked.emit(self.spot.pick)
 
     def event(self, event: QEvent) -> bool:
-        """Keep the tool tip of what is around it from lying over the plot and its card."""
+        """Keep the tool tip of what is around it from lying over the plot and its card.
+
+        A key that moves a mark is kept from the window, where it would step.
+        """
+        override = event.type() is QEvent.Type.ShortcutOverride
+        if override and isinstance(event, QKeyEvent) and self._moves_mark(event):
+            event.accept()
+            return True
         if event.type() is QEvent.Type.ToolTip:
             QToolTip.hideText()
             return True
@@ -401,6 +448,10 @@ class PlotView(QWidget):
         up = {Qt.Key.Key_Up: 1, Qt.Key.Key_Down: -1}.get(Qt.Key(key), 0)
         if self.model is None:
             super().keyPressEvent(event)
+        elif self.spot is not None and self._moves_mark(event):
+            across, down = _MOVES[Qt.Key(key)]
+            by = self.style_now.px(_STEP)
+            self._move_to(self.where(self.spot.x, self.spot.y) + QPointF(across * by, down * by))
         elif up and shifted:
             about = None if self.spot is None else self.where(self.spot.x, self.spot.y)
             self.zoom(_KEY_ZOOM**up, about)
@@ -412,6 +463,12 @@ class PlotView(QWidget):
             self.fit() if self.spot is None else self.point_at(None)
         else:
             super().keyPressEvent(event)
+
+    def _moves_mark(self, event: QKeyEvent) -> bool:
+        """Whether a key moves the mark that is read."""
+        held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        moves = self.spot is not None and self.spot.moves
+        return moves and event.key() in _MOVES and held == Qt.KeyboardModifier.NoModifier
 
     def _neighbour(self, along: int, up: int) -> Spot | None:
         """Return the next spot along a curve or row, or on another curve or row."""

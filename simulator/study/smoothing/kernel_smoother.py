@@ -167,6 +167,8 @@ class KeyPlane:
         Of the keys' variance, 0 to 1, that lies in the plane.
     shares : tuple of float
         Of each of the two axes.
+    axes : ndarray
+        (2, d) float64, the axes, each of length 1, or 0 where the keys have no such dimension.
     keys, queries, blends : ndarray
         (m, 2), (n, 2), (n, 2) float64, read-only: keys, queries, and for each row the mean of the
         keys under its weights; from the mean of the keys on.
@@ -174,6 +176,7 @@ class KeyPlane:
 
     share: float
     shares: tuple[float, float]
+    axes: F64
     keys: F64
     queries: F64
     blends: F64
@@ -205,10 +208,54 @@ def key_plane(points: HeadPoints) -> KeyPlane:
     return KeyPlane(
         share=float(variance.sum()),
         shares=(float(variance[0]), float(variance[1])),
+        axes=frozen(plane),
         keys=frozen(keys),
         queries=frozen(matmul(points.q - mean, plane.T)),
         blends=frozen(matmul(points.weights, keys)),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MovedQuery:
+    """What a row would read if its query were elsewhere in the plane.
+
+    Attributes
+    ----------
+    place : tuple of float
+        Where in the plane; what the query has in other directions stays.
+    weights : ndarray
+        (m,) float64, read-only.
+    blend : tuple of float
+        The mean of the keys under them.
+    """
+
+    place: tuple[float, float]
+    weights: F64
+    blend: tuple[float, float]
+
+
+def moved_query(
+    points: HeadPoints, plane: KeyPlane, at: int, place: tuple[float, float]
+) -> MovedQuery:
+    """Return what the query of a row reads if it is moved within the plane.
+
+    Parameters
+    ----------
+    points : HeadPoints
+        Queries and keys.
+    plane : KeyPlane
+        Their plane.
+    at : int
+        Place of the row among `HeadPoints.rows`.
+    place : tuple of float
+        Where to; along an axis that the keys do not have it does not move.
+    """
+    by = np.array(place) - plane.queries[at]
+    q = points.q[at] + matmul(by, plane.axes)
+    scores = np.where(points.seen[at], matmul(points.k, q) + points.added[at], -np.inf)
+    weights = softmax_rows(scores[None, :])[0]
+    x, y = matmul(weights, plane.keys).tolist()
+    return MovedQuery(place, frozen(weights), (x, y))
 
 
 # --- two factors ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from ui.panels.base import StatePicture
 from ui.panels.kernel.maps import factor_words, paint_factors
 from ui.panels.kernel.plots import again_plot, keys_plot, regression_plot
 from ui.panels.kernel.scores import paint_scores, scores_summary
-from ui.panels.kernel.state import KernelState, at_row, kernel_state, with_again
+from ui.panels.kernel.state import KernelState, at_row, kernel_state, with_again, with_query_at
 from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.session.session import Session
@@ -48,7 +48,7 @@ CHOICES = (
     ), listed=True),
 )  # fmt: skip
 _OF_REGRESSION = ("h", "examples")
-_AGAIN = "again"
+_KEYS, _AGAIN = "keys", "again"
 
 
 class KernelPanel(PlotPanel[None]):
@@ -60,7 +60,7 @@ class KernelPanel(PlotPanel[None]):
     def __init__(self, session: Session) -> None:
         super().__init__("kernel_panel", "Kernel", CHOICES)
         self._session = session
-        self.view = "keys"
+        self.view = _KEYS
         self.state: KernelState | None = None
         self.found: Regression | None = None
         self.bandwidth, self.seed = BANDWIDTHS[2], 0
@@ -72,6 +72,7 @@ class KernelPanel(PlotPanel[None]):
             self.bar.show_chosen(name, value)
         self._show_parts()
         self.plot.picked.connect(self.take)
+        self.plot.moved.connect(self.move_query)
 
     # --- what is shown --------------------------------------------------------------------
 
@@ -136,7 +137,7 @@ class KernelPanel(PlotPanel[None]):
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen."""
-        self.bar.choose("view", choices.kernel or "keys")
+        self.bar.choose("view", choices.kernel or _KEYS)
 
     def _show_parts(self) -> None:
         for name in _OF_REGRESSION:
@@ -150,7 +151,7 @@ class KernelPanel(PlotPanel[None]):
         state = self.state
         if state is None:
             return
-        if self.view == "keys":
+        if self.view == _KEYS:
             self.show_plot(keys_plot(state))
         elif self.view == _AGAIN:
             if not self._lacks_again():
@@ -168,6 +169,12 @@ class KernelPanel(PlotPanel[None]):
             self.setAccessibleDescription(words)
             picture.update()
 
+    def move_query(self, x: float, y: float) -> None:
+        """Show what the row would read with its query at another place of the plane."""
+        if self.state is not None and self.view == _KEYS:
+            self.state = with_query_at(self.state, (x, y))
+            self._draw()
+
     # --- what it changes ------------------------------------------------------------------
 
     def take(self, pick: object) -> None:
@@ -176,6 +183,10 @@ class KernelPanel(PlotPanel[None]):
         if trace is None or state is None or trace is not self._session.trace:
             return
         assert isinstance(pick, int)
+        if pick == state.row:  # where its query is, if that was moved
+            self.state = at_row(state, pick)
+            self._draw()
+            return
         w, session = trace.workload, self._session
         head, row = w.packed(state.points.head, pick)
         here = trace.program.visit(session.cursor.visit)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.base.matmul import matmul
 from simulator.study.smoothing.regression import BANDWIDTHS, EXAMPLES, Regression
 from simulator.study.smoothing.repeated import RANKED, TIMES
 from ui.look.units import count_text, number_text
@@ -33,15 +34,17 @@ def size_of(vector: NDArray[np.float64]) -> float:
 
 def keys_plot(state: KernelState) -> PlotModel:
     """Return keys, query and blend of a row in the plane in which the keys spread most."""
-    points, plane, at = state.points, state.plane, state.at
-    weights = points.weights[at]
-    x, y = plane.queries[at]
+    points, plane, at, moved = state.points, state.plane, state.at, state.moved
+    weights = points.weights[at] if moved is None else moved.weights
+    x, y = plane.queries[at] if moved is None else moved.place
+    q = points.q[at] + matmul(np.array((x, y)) - plane.queries[at], plane.axes)
+    whose = f"query of {state.row_name(state.row)}" + (", moved" if moved is not None else "")
     marks = [
-        Mark(float(x), float(y), f"query of {state.row_name(state.row)}", "query", "Q", "star", 7.0,
-             (f"query of {state.row_name(state.row)}, {state.head_name}",
-              f"|q| = {number_text(size_of(points.q[at]))}")),
+        Mark(float(x), float(y), whose, "query", "Q", "star", 7.0,
+             (f"{whose}, {state.head_name}", f"|q| = {number_text(size_of(q))}",
+              "drag it, or use the arrow keys"), moves=True),
     ]  # fmt: skip
-    bx, by = plane.blends[at]
+    bx, by = plane.blends[at] if moved is None else moved.blend
     if points.seen[at].any():
         marks.append(
             Mark(float(bx), float(by), "mean of the keys by weight", "blend", "O", "diamond", 6.0,
@@ -53,7 +56,7 @@ def keys_plot(state: KernelState) -> PlotModel:
     for n in np.argsort(-weights, kind="stable").tolist():
         p, (kx, ky) = float(weights[n]), plane.keys[n]
         seen = bool(points.seen[at, n])
-        far = float(np.linalg.norm(points.q[at] - points.k[n]))
+        far = size_of(q - points.k[n])
         label = f"{state.key_label(n)}: {number_text(p, 2)}" if n in strongest else ""
         lines: tuple[str, ...] = (
             state.key_name(n),
@@ -66,7 +69,7 @@ def keys_plot(state: KernelState) -> PlotModel:
     curves = []
     if len(points.rows) <= _MOST_QUERIES:
         for n, row in enumerate(points.rows):
-            if n != at:
+            if n != at or moved is not None:
                 qx, qy = plane.queries[n]
                 lines = (f"query of {state.row_name(row)}", "click: explain this row")
                 marks.append(Mark(float(qx), float(qy), "", "", "Q", "cross", 3.0, lines, pick=row))
@@ -81,12 +84,18 @@ def keys_plot(state: KernelState) -> PlotModel:
             )  # fmt: skip
     share, (first, second) = plane.share, plane.shares
     grey = "" if points.seen[at].all() else ", grey ones are hidden"
-    others = ", × are the other queries: click one" if len(marks) > len(points.keys) + 2 else ""
+    others = (
+        "; click another query (×) or drag this one" if len(marks) > len(points.keys) + 2 else ""
+    )
     note = (
         f"{state.head_name}: the axes hold {100 * share:.0f} % of the keys' variance; weights and "
         f"distances are of all {points.k.shape[1]} dimensions. A key is as large as its weight"
         f"{grey}{others}.{state.part_words}"
     )
+    places = np.concatenate(
+        [plane.keys, plane.queries if len(points.rows) <= _MOST_QUERIES else plane.queries[[at]]]
+    )
+    low, high = places.min(axis=0).tolist(), places.max(axis=0).tolist()
     top = int(weights.argmax())
     said = f"{state.key_name(top)} has most, {number_text(float(weights[top]))}"
     return PlotModel(
@@ -96,6 +105,8 @@ def keys_plot(state: KernelState) -> PlotModel:
         curves=tuple(curves),
         marks=tuple(marks),
         note=note,
+        x_range=(low[0], high[0]),
+        y_range=(low[1], high[1]),
         summary=f"{note} Of {state.row_name(state.row)} {said}.",
     )
 

@@ -14,9 +14,11 @@ from simulator.study.smoothing.kernel_smoother import (
     Factors,
     HeadPoints,
     KeyPlane,
+    MovedQuery,
     factors,
     head_points,
     key_plane,
+    moved_query,
     rounding_bound,
     softmax_rows,
 )
@@ -68,6 +70,8 @@ class KernelState:
         Attention done again and again; None: `why` not, or nobody has asked for it.
     why : str
         Why it cannot be done again.
+    moved : MovedQuery or None
+        What the row would read with its query elsewhere; None: it is where it is.
     """
 
     workload: Workload
@@ -78,6 +82,7 @@ class KernelState:
     bound: float
     again: Repeated | None
     why: str
+    moved: MovedQuery | None = None
 
     @property
     def at(self) -> int:
@@ -151,4 +156,9 @@ def with_again(state: KernelState) -> KernelState:
 
 def at_row(state: KernelState, row: int) -> KernelState | None:
     """Return the same head with another row; None if that was not taken."""
-    return replace(state, row=row) if row in state.points.rows else None
+    return replace(state, row=row, moved=None) if row in state.points.rows else None
+
+
+def with_query_at(state: KernelState, place: tuple[float, float]) -> KernelState:
+    """Return the same with the row's query elsewhere in the plane."""
+    return replace(state, moved=moved_query(state.points, state.plane, state.at, place))

@@ -16,6 +16,7 @@ from simulator.study.smoothing.kernel_smoother import (
     factors,
     head_points,
     key_plane,
+    moved_query,
     rounding_bound,
 )
 
@@ -108,6 +109,33 @@ def test_a_blend_lies_among_the_keys_that_are_seen() -> None:
         assert (plane.blends[row] >= seen.min(axis=0) - 1e-12).all()
         assert (plane.blends[row] <= seen.max(axis=0) + 1e-12).all()
     np.testing.assert_allclose(plane.blends[0], plane.keys[0])
+
+
+@given(st.integers(0, 11), st.floats(-3, 3), st.floats(-3, 3))
+def test_a_moved_query_reads_what_its_scores_say(row: int, x: float, y: float) -> None:
+    found = points(attention={"seqlen_q": 12, "head_dim": 8}, mask={"causal": True})
+    plane = key_plane(found)
+    still = moved_query(found, plane, row, tuple(plane.queries[row].tolist()))
+    np.testing.assert_allclose(still.weights, found.weights[row], atol=1e-12)
+    np.testing.assert_allclose(still.blend, plane.blends[row], atol=1e-12)
+    moved = moved_query(found, plane, row, (x, y))
+    q = found.q[row] + (x - plane.queries[row, 0]) * plane.axes[0]
+    q = q + (y - plane.queries[row, 1]) * plane.axes[1]
+    scores = found.k[: row + 1] @ q
+    p = np.exp(scores - scores.max())
+    np.testing.assert_allclose(moved.weights[: row + 1], p / p.sum(), atol=1e-12)
+    assert not moved.weights[row + 1 :].any()
+    np.testing.assert_allclose(moved.blend, moved.weights @ plane.keys, atol=1e-12)
+
+
+def test_a_query_far_away_reads_the_key_that_is_farthest_that_way() -> None:
+    found = points(**CAPTURE)
+    plane = key_plane(found)
+    for angle in np.linspace(0, 2 * np.pi, 16, endpoint=False):
+        way = np.array([np.cos(angle), np.sin(angle)])
+        moved = moved_query(found, plane, 3, tuple((1e4 * way).tolist()))
+        assert moved.weights.argmax() == (plane.keys @ way).argmax()
+        assert moved.weights.max() > 0.999
 
 
 def test_the_same_keys_give_the_same_picture() -> None:

@@ -4,13 +4,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtGui import QImage, QMouseEvent, QPainter
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import parse_scenario
-from simulator.study.smoothing.kernel_smoother import factors, head_points, key_plane
+from simulator.study.smoothing.kernel_smoother import factors, head_points, key_plane, moved_query
 from simulator.study.smoothing.other_scores import score_kinds
 from simulator.study.smoothing.regression import BANDWIDTHS, regression
 from simulator.study.smoothing.repeated import repeated
@@ -88,6 +89,68 @@ def test_a_click_on_a_query_moves_query_and_blend(window):
     assert (blend.x, blend.y) == tuple(plane.blends[11])
     path = panel.plot.model.curves[0]
     assert (path.xs[11], path.ys[11]) == (blend.x, blend.y)
+
+
+def drag(panel, start, end) -> None:
+    surface, button = panel.plot.surface, Qt.MouseButton.LeftButton
+    QTest.mousePress(surface, button, Qt.KeyboardModifier.NoModifier, start.toPoint())
+    for share in (0.3, 0.7, 1.0):
+        at = start + share * (end - start)
+        event = QMouseEvent(
+            QEvent.Type.MouseMove, at, surface.mapToGlobal(at), Qt.MouseButton.NoButton, button,
+            Qt.KeyboardModifier.NoModifier,
+        )  # fmt: skip
+        QApplication.sendEvent(surface, event)
+    QTest.mouseRelease(surface, button, Qt.KeyboardModifier.NoModifier, end.toPoint())
+
+
+def test_the_query_can_be_dragged_and_the_mean_follows(window):
+    panel, session = panel_of(window), window.session
+    plane, before = key_plane(points(window)), panel.plot.model
+    start = panel.plot.where(*plane.queries[0])
+    target = np.array([-1.0, -1.5])
+    drag(panel, start, panel.plot.where(*target))
+    moved = panel.state.moved
+    assert moved.place == pytest.approx(tuple(target), abs=1e-9)
+    expected = moved_query(points(window), plane, 0, moved.place)
+    query, blend = panel.plot.model.marks[:2]
+    assert (query.x, query.y) == moved.place
+    assert (blend.x, blend.y) == pytest.approx(expected.blend)
+    assert query.label.endswith("moved")
+    assert not panel.plot.is_zoomed
+    assert panel.plot.model.fit() == before.fit()  # nothing else moves
+    assert session.view.report.row == 0
+    # A click on where it was brings it back.
+    QTest.mouseClick(panel.plot.surface, Qt.MouseButton.LeftButton,
+                     Qt.KeyboardModifier.NoModifier, start.toPoint())  # fmt: skip
+    assert panel.state.moved is None
+    assert panel.plot.model.marks[0].label == before.marks[0].label
+
+
+def test_arrow_keys_move_the_query_and_do_not_step(window):
+    panel, session = panel_of(window), window.session
+    at, cursor = key_plane(points(window)).queries[0], session.cursor
+    panel.plot.setFocus()
+    panel.plot.point_at(panel.plot.spot_at(panel.plot.where(*at)), by_key=True)
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Down):
+        QTest.keyClick(panel.plot, key)
+    session.settle()
+    x, y = panel.state.moved.place
+    assert x > at[0]
+    assert y < at[1]
+    assert session.cursor == cursor
+    panel.plot.point_at(None)
+    QTest.keyClick(panel.plot, Qt.Key.Key_Right)
+    session.settle()
+    assert session.cursor != cursor  # with nothing to move it steps, as everywhere
+
+
+def test_a_drag_ends_at_the_edge(window):
+    panel = panel_of(window)
+    start = panel.plot.where(*key_plane(points(window)).queries[0])
+    drag(panel, start, start + QPointF(-5000, 5000))
+    (low, _), (bottom, _) = panel.plot.model.fit()
+    assert panel.state.moved.place == pytest.approx((low, bottom))
 
 
 def test_another_head_of_the_board_has_other_keys(window):

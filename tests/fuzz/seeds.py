@@ -105,7 +105,11 @@ def _scenarios(folder: Path) -> None:
         text = SMALL.replace("flash1", name)
         (folder / f"scenario.small-{name}.toml").write_text(text, encoding="utf-8")
     for path in SCENARIOS.glob("*.toml"):
-        shutil.copy(path, folder / f"scenario.{path.name}")
+        # Demos of a layer name a file beside them, which must be found from here, too.
+        text = path.read_text(encoding="utf-8").replace(
+            'path = "', f'path = "{SCENARIOS.as_posix()}/'
+        )
+        (folder / f"scenario.{path.name}").write_text(text, encoding="utf-8")
 
 
 def _lessons(folder: Path) -> None:

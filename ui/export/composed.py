@@ -29,7 +29,7 @@ from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width
 from ui.look.run_words import engine_words, scenario_words
 from ui.look.theme import Style, Theme
 from ui.look.units import count_text
-from ui.panels.memory.model import baseline_total
+from ui.panels.memory.model import MemoryState, baseline_total
 from ui.panels.memory.painter import paint_memory
 from ui.panels.memory.places import memory_berths
 from ui.panels.softmax.model import moves_softmax
@@ -160,10 +160,8 @@ def paint_moving_scene(
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     berths = None
     if after.op.moves:
-        paint_memory(
-            painter, after, style, memory, baseline_bytes=_baseline_bytes(after.program),
-            motion=motion, share=share,
-        )  # fmt: skip
+        state = MemoryState(after, _baseline_bytes(after.program), motion, share)
+        paint_memory(painter, state, style, memory)
         berths = memory_berths(motion, style, memory)
     if moves_softmax(after.op):
         paint_softmax(painter, after, report, style, softmax, motion=motion, share=share)
@@ -188,8 +186,8 @@ def _paint_still(
     for box in places.cards:
         _paint_card(painter, style, box)
     board, memory, softmax, foot = (_inside(box, style.px(8)) for box in places.cards)
-    baseline = _baseline_bytes(snapshot.program)
-    paint_memory(painter, snapshot, style, memory, baseline_bytes=baseline)
+    state = MemoryState(snapshot, _baseline_bytes(snapshot.program))
+    paint_memory(painter, state, style, memory)
     paint_softmax(painter, snapshot, report, style, softmax)
     _paint_foot(painter, snapshot, style, foot)
     return board_layout(snapshot.program.workload, style, board)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from types import ModuleType
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter
@@ -24,7 +24,7 @@ from ui.look.draw import CENTRE, LEFT, RIGHT, text_width
 from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import bytes_text, factor_text
 from ui.panels.memory import painter as memory
-from ui.panels.memory.model import baseline_total, comparison, memory_model
+from ui.panels.memory.model import MemoryState, baseline_total, comparison, memory_model
 from ui.panels.memory.painter import paint_memory
 from ui.panels.memory.panel import MemoryPanel
 from ui.panels.memory.places import MIN_SIZE, memory_berths, memory_layout
@@ -189,12 +189,13 @@ def test_no_text_collides(
     naive = baseline_total(now.program.workload) if with_naive else None
     with pytest.MonkeyPatch.context() as patch:
         drawn = record_texts(patch, memory)
-        painted(lambda p: paint_memory(p, now, Style(DARK, scale), rect, baseline_bytes=naive))
+        painted(lambda p: paint_memory(p, MemoryState(now, naive), Style(DARK, scale), rect))
     assert_tidy(drawn, rect)
     assert any("requested" in one.text for one in drawn)
 
 
 @given(st.integers(0, 10**6), st.floats(300, 700), st.floats(0.9, 2), st.floats(1, 2))
+@example(1060, 300.0, 1.0, 1.0)  # a short name leaves room for the bytes
 def test_a_tall_place_shows_all_figures(
     number: int, width: float, aspect: float, scale: float
 ) -> None:
@@ -202,7 +203,7 @@ def test_a_tall_place_shows_all_figures(
     rect = QRectF(3, 5, width, width * aspect)
     with pytest.MonkeyPatch.context() as patch:
         drawn = record_texts(patch, memory)
-        painted(lambda p: paint_memory(p, now, Style(DARK, scale), rect))
+        painted(lambda p: paint_memory(p, MemoryState(now), Style(DARK, scale), rect))
     assert_tidy(drawn, rect)
     model, texts = memory_model(now), [one.text for one in drawn]
     assert f"HBM  {model.tbps:g} TB/s" in texts
@@ -245,12 +246,12 @@ def test_more_than_the_limit_turns_red_and_says_so(
     for limit, over in ((taken, False), (taken - 1, True)):
         monkeypatch.setattr("simulator.problem.hardware.Gpu.smem_bytes", limit)
         assert memory_model(now).over is over
-        image = painted(lambda p: paint_memory(p, now, style, rect), 420, 200)
+        image = painted(lambda p: paint_memory(p, MemoryState(now), style, rect), 420, 200)
         red = any(image.pixel(x, y) == bad for x in range(420) for y in range(150, 200))
         assert red is over
         with monkeypatch.context() as patch:
             drawn = record_texts(patch, memory)
-            painted(lambda p: paint_memory(p, now, style, rect))
+            painted(lambda p: paint_memory(p, MemoryState(now), style, rect))
         assert any(one.text == "over the limit" for one in drawn) is over
         assert_tidy(drawn, rect)
 
@@ -262,15 +263,13 @@ def test_tiles_travel_while_the_op_is_done() -> None:
     rect = QRectF(10, 5, 400, 190)
 
     def picture(share: float) -> QImage:
-        return painted(
-            lambda p: paint_memory(p, motion.after, Style(DARK), rect, motion=motion, share=share),
-            420, 200,
-        )  # fmt: skip
+        state = MemoryState(motion.after, None, motion, share)
+        return painted(lambda p: paint_memory(p, state, Style(DARK), rect), 420, 200)
 
     pictures = [picture(n / 24) for n in range(25)]
     assert sum(one != two for one, two in pairwise(pictures)) > 12  # then on the way to the board
     before, after = (
-        painted(lambda p, now=now: paint_memory(p, now, Style(DARK), rect), 420, 200)
+        painted(lambda p, now=now: paint_memory(p, MemoryState(now), Style(DARK), rect), 420, 200)
         for now in (motion.before, motion.after)
     )
     assert pictures[0] == before
@@ -286,7 +285,7 @@ def test_no_byte_is_counted_before_its_tile_has_landed(monkeypatch: pytest.Monke
             drawn = record_texts(patch, memory)
             rect = QRectF(10, 5, 560, 190)
             painted(lambda p, share=share, rect=rect, motion=motion: paint_memory(
-                p, motion.after, Style(DARK), rect, motion=motion, share=share
+                p, MemoryState(motion.after, None, motion, share), Style(DARK), rect
             ))  # fmt: skip
         read = bytes_text(motion.before.counters.read_bytes + landed)
         assert any(one.text == f"read {read}" for one in drawn)

@@ -32,7 +32,7 @@ from ui.board.flights import in_flight
 from ui.look.theme import DARK, THEMES, Style
 from ui.panels.memory import painter as plain
 from ui.panels.memory import scale, tilted
-from ui.panels.memory.model import baseline_total
+from ui.panels.memory.model import MemoryState, baseline_total
 from ui.panels.memory.panel import MemoryPanel
 from ui.panels.memory.places import MIN_SIZE
 from ui.panels.memory.scale import grain, rounded_text, scale_layout, scale_model
@@ -61,7 +61,7 @@ def test_no_text_collides(
     naive = baseline_total(now.program.workload)
     with pytest.MonkeyPatch.context() as patch:
         found = texts_of(patch)
-        painted(lambda p: VIEWS[name].paint(p, now, Style(DARK, text), rect, baseline_bytes=naive))
+        painted(lambda p: VIEWS[name].paint(p, MemoryState(now, naive), Style(DARK, text), rect))
     drawn = [one for each in found for one in each]
     assert_tidy(drawn, rect)
     assert any("requested" in one.text for one in drawn)
@@ -134,7 +134,7 @@ def test_a_run_that_fills_much_of_hbm_is_seen_in_the_store() -> None:
     assert model.stored["S"] == 2 * 32768**2
     lay = scale_layout(rect, Style(DARK), model)
     assert lay.tensors == {}, "they are larger than the magnifier"
-    image = painted(lambda p: scale.paint_scale(p, now, Style(DARK), rect), 460, 220)
+    image = painted(lambda p: scale.paint_scale(p, MemoryState(now), Style(DARK), rect), 460, 220)
     score, output = DARK.tensor("S").rgb(), DARK.tensor("O").rgb()
     pixels = [image.pixel(x, y) for x in range(160) for y in range(180)]
     filled = pixels.count(score)
@@ -205,13 +205,17 @@ def test_tiles_travel_while_the_op_is_done(name: str, theme: str) -> None:
     def picture(share: float) -> QImage:
         paint = VIEWS[name].paint
         return painted(
-            lambda p: paint(p, motion.after, style, rect, motion=motion, share=share), 420, 200
+            lambda p: paint(p, MemoryState(motion.after, None, motion, share), style, rect),
+            420,
+            200,
         )
 
     pictures = [picture(n / 24) for n in range(25)]
     assert sum(one != two for one, two in pairwise(pictures)) > 12
     for share, now in ((0, motion.before), (1, motion.after)):
-        still = painted(lambda p, now=now: VIEWS[name].paint(p, now, style, rect), 420, 200)
+        still = painted(
+            lambda p, now=now: VIEWS[name].paint(p, MemoryState(now), style, rect), 420, 200
+        )
         assert pictures[24 * share] == still
 
 

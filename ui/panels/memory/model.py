@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import BASELINE, tile_program
 from simulator.program.tensors import symbol
+from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from simulator.study.compare import AtScale
 from ui.look.names import chip_name, move_name
@@ -23,6 +24,43 @@ _SLOTS = {"Q": 0, "K": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2}
 def slot_of(name: str) -> int:
     """Return which place on the chip a tile has."""
     return _SLOTS.get(name, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryState:
+    """What a picture of the memory shows.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        The state.
+    baseline_bytes : int or None
+        What naive requests in its whole run (`baseline_total`), if that is to be said.
+    motion : Motion or None
+        The op that leads to the state, while it is being done.
+    share : float
+        How much of it has been done, 0 to 1.
+    """
+
+    snapshot: Snapshot
+    baseline_bytes: int | None = None
+    motion: Motion | None = None
+    share: float = 1.0
+
+    @property
+    def moving(self) -> bool:
+        """Whether an op is under way."""
+        return self.motion is not None and 0 < self.share < 1
+
+    @property
+    def carried(self) -> Motion | None:
+        """The op that is under way, if it moves tiles."""
+        return self.motion if self.motion and self.moving and self.motion.flights else None
+
+    @property
+    def now(self) -> Snapshot:
+        """The state at the share."""
+        return self.snapshot if self.motion is None else self.motion.at(self.share)
 
 
 @dataclass(frozen=True, slots=True)

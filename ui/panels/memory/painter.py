@@ -8,7 +8,6 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 
 from simulator.run.motion import Motion
-from simulator.run.snapshot import Snapshot
 from simulator.study.compare import at_scale
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, outline, text_width
 from ui.look.kept import draw_kept, kept, place_key
@@ -19,6 +18,7 @@ from ui.panels.memory.model import (
     Chip,
     Lane,
     MemoryModel,
+    MemoryState,
     TensorTraffic,
     comparison,
     memory_model,
@@ -38,82 +38,53 @@ from ui.panels.memory.places import (
 _WIDEST_SIZE = "1023.9 MiB"
 
 
-def paint_memory(
-    painter: QPainter,
-    snapshot: Snapshot,
-    style: Style,
-    rect: QRectF,
-    *,
-    baseline_bytes: int | None = None,
-    motion: Motion | None = None,
-    share: float = 1.0,
-) -> None:
-    """Paint the memory traffic at a snapshot.
+def paint_memory(painter: QPainter, state: MemoryState, style: Style, rect: QRectF) -> None:
+    """Paint the memory traffic.
 
     Parameters
     ----------
     painter : QPainter
         Where to.
-    snapshot : Snapshot
-        The state.
+    state : MemoryState
+        What of it.
     style : Style
         Colours and text scale.
     rect : QRectF
         The place, at least `MIN_SIZE`.
-    baseline_bytes : int, optional
-        What naive requests in its whole run (`baseline_total`).
-    motion : Motion, optional
-        The op that leads to the state, while it is being done.
-    share : float
-        How much of it has been done, 0 to 1.
     """
-    moving = motion is not None and 0 < share < 1
-    if motion is not None and moving and motion.flights:
-        _paint_moving(painter, motion, share, style, rect, baseline_bytes)
-        return
-    snapshot = snapshot if motion is None else motion.at(share)
-    model = memory_model(snapshot)
-    layout = memory_layout(rect, style, len(model.lanes), len(model.tensors))
     painter.save()
-    _paint_still(painter, snapshot, model, layout, baseline_bytes, share if moving else 1.0)
-    _paint_lanes(painter, model, layout, [1.0] * len(model.lanes))
+    if state.carried is not None:
+        _paint_moving(painter, state, state.carried, style, rect)
+    else:
+        model = memory_model(state.now)
+        layout = memory_layout(rect, style, len(model.lanes), len(model.tensors))
+        _paint_still(painter, state, model, layout, state.share if state.moving else 1.0)
+        _paint_lanes(painter, model, layout, [1.0] * len(model.lanes))
     painter.restore()
 
 
 def _paint_moving(
-    painter: QPainter,
-    motion: Motion,
-    share: float,
-    style: Style,
-    rect: QRectF,
-    baseline_bytes: int | None,
+    painter: QPainter, state: MemoryState, motion: Motion, style: Style, rect: QRectF
 ) -> None:
     """Paint tiles on their way, over what changes only when one of them has landed."""
+    share = state.share
     place, landed = place_key(style, rect), motion.landed(share)
     model = kept(motion, ("memory", landed), lambda: memory_model(motion.at(share)))
     layout = kept(
         motion, ("memory", place),
         lambda: memory_layout(rect, style, len(model.lanes), len(model.tensors)),
     )  # fmt: skip
-
-    def paint(inner: QPainter) -> None:
-        _paint_still(inner, motion.after, model, layout, baseline_bytes, 1.0)
-
-    painter.save()
-    key = ("memory picture", place, landed, baseline_bytes)
-    draw_kept(painter, motion, key, rect, style.theme.panel, paint)
+    key = ("memory picture", place, landed, state.baseline_bytes)
+    draw_kept(
+        painter, motion, key, rect, style.theme.panel,
+        lambda inner: _paint_still(inner, state, model, layout, 1.0),
+    )  # fmt: skip
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _paint_lanes(painter, model, layout, [flight.bus(share) for flight in motion.flights])
-    painter.restore()
 
 
 def _paint_still(
-    painter: QPainter,
-    snapshot: Snapshot,
-    model: MemoryModel,
-    layout: MemoryLayout,
-    baseline_bytes: int | None,
-    phase: float,
+    painter: QPainter, state: MemoryState, model: MemoryModel, layout: MemoryLayout, phase: float
 ) -> None:
     """Paint everything but tiles on their way; `phase` is how much of them is made on chip."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -122,7 +93,7 @@ def _paint_still(
     if not model.lanes:
         _paint_quiet_lane(painter, layout)
     _paint_figures(painter, model, layout)
-    paint_whole_run(painter, snapshot, layout.style, layout.footer, baseline_bytes)
+    paint_whole_run(painter, state, layout.style, layout.footer)
 
 
 def _paint_lanes(
@@ -134,14 +105,11 @@ def _paint_lanes(
         paint_lane(painter, lane, layout.style, place, way)
 
 
-def paint_whole_run(
-    painter: QPainter, snapshot: Snapshot, style: Style, place: QRectF, baseline_bytes: int | None
-) -> None:
+def paint_whole_run(painter: QPainter, state: MemoryState, style: Style, place: QRectF) -> None:
     """Write what the whole run requests, and the baseline if its bytes are given."""
-    program, font = snapshot.program, style.text_font(11)
-    scale = None if baseline_bytes is None else at_scale(program)
-    run = program.totals.bytes
-    texts = comparison(run, baseline_bytes, scale, program.workload.algorithm)
+    program, baseline, font = state.snapshot.program, state.baseline_bytes, style.text_font(11)
+    scale = None if baseline is None else at_scale(program)
+    texts = comparison(program.totals.bytes, baseline, scale, program.workload.algorithm)
     text = first_that_fits(texts, place.width(), font)
     draw_text(painter, place, text, font, style.theme.muted, CENTRE)
 
@@ -305,7 +273,12 @@ def _paint_chips(
             half = px(8)
             draw_text(painter, box.translated(0, half), size, small, theme.muted, CENTRE)
             box.translate(0, -half)
-        elif (both := text_width(font, name) + px(6) + text_width(small, size)) < width - px(8):
+        elif beside := [
+            (each, both)
+            for each in chip.names
+            if (both := text_width(font, each) + px(6) + text_width(small, size)) < width - px(8)
+        ]:
+            name, both = beside[0]
             line = QRectF(box.center().x() - both / 2, box.y(), both, box.height())
             draw_text(painter, line, size, small, theme.muted, RIGHT)
             box = line

@@ -11,7 +11,7 @@ from simulator.program.tile_program import TileProgram
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from ui.panels.base import MovingPanel, inside_margins
-from ui.panels.memory.model import baseline_total, memory_model
+from ui.panels.memory.model import MemoryState, baseline_total, memory_model
 from ui.panels.memory.places import MIN_SIZE
 from ui.panels.memory.scale import scale_model
 from ui.panels.memory.views import CHOICE, VIEWS, paint_view
@@ -86,7 +86,5 @@ class MemoryPanel(MovingPanel[None]):
             place = self.cleared(painter)
             if self.snapshot is not None:
                 baseline = self.baseline_bytes(self.snapshot.program)
-                paint_view(
-                    painter, self.shown, self.snapshot, self.style_now, place,
-                    baseline_bytes=baseline, motion=self.motion, share=moved(self.phase),
-                )  # fmt: skip
+                state = MemoryState(self.snapshot, baseline, self.motion, moved(self.phase))
+                paint_view(painter, self.shown, state, self.style_now, place)

@@ -21,7 +21,14 @@ from ui.look.kept import draw_kept, kept, place_key
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text
-from ui.panels.memory.model import Chip, MemoryModel, memory_model, requested, slot_of
+from ui.panels.memory.model import (
+    Chip,
+    MemoryModel,
+    MemoryState,
+    memory_model,
+    requested,
+    slot_of,
+)
 from ui.panels.memory.painter import paint_ground
 from ui.panels.memory.places import SLOT_COUNT, inside, short_name
 
@@ -299,23 +306,15 @@ def _way(tensor: str, motion: Motion, layout: ScaleLayout) -> tuple[QRectF, QRec
     return layout.tensors.get(tensor, QRectF(row.x(), row.y(), row.height(), row.height())), end
 
 
-def paint_scale(
-    painter: QPainter,
-    snapshot: Snapshot,
-    style: Style,
-    rect: QRectF,
-    *,
-    baseline_bytes: int | None = None,
-    motion: Motion | None = None,
-    share: float = 1.0,
-) -> None:
+def paint_scale(painter: QPainter, state: MemoryState, style: Style, rect: QRectF) -> None:
     """Paint the memories at their true sizes; the parameters are those of `paint_memory`."""
-    if motion is None or not motion.flights or not 0 < share < 1:
-        model = scale_model(snapshot if motion is None else motion.at(share))
+    motion, share = state.carried, state.share
+    if motion is None:
+        model = scale_model(state.now)
         _paint_still(painter, model, scale_layout(rect, style, model))
         return
     place, landed = place_key(style, rect), motion.landed(share)
-    model = kept(motion, ("scale", landed), lambda: scale_model(motion.at(share)))
+    model = kept(motion, ("scale", landed), lambda: scale_model(state.now))
     layout = kept(motion, ("scale", place), lambda: scale_layout(rect, style, model))
     key = ("scale picture", place, landed)
     ground = style.theme.panel

@@ -22,7 +22,14 @@ from ui.look.kept import draw_kept, place_key
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
 from ui.look.units import bytes_text
-from ui.panels.memory.model import Chip, MemoryModel, memory_model, requested, slot_of
+from ui.panels.memory.model import (
+    Chip,
+    MemoryModel,
+    MemoryState,
+    memory_model,
+    requested,
+    slot_of,
+)
 from ui.panels.memory.painter import paint_whole_run
 from ui.panels.memory.places import SLOT_COUNT, short_name
 
@@ -180,28 +187,16 @@ def rise(flight: Flight, motion: Motion, layout: TiltedLayout) -> tuple[Slant, S
     return block_of(move, layout.tensors[move.tensor], w), slot
 
 
-def paint_tilted(
-    painter: QPainter,
-    snapshot: Snapshot,
-    style: Style,
-    rect: QRectF,
-    *,
-    baseline_bytes: int | None = None,
-    motion: Motion | None = None,
-    share: float = 1.0,
-) -> None:
+def paint_tilted(painter: QPainter, state: MemoryState, style: Style, rect: QRectF) -> None:
     """Paint HBM below and the chip above; the parameters are those of `paint_memory`."""
-    layout = tilted_layout(rect, style, snapshot.program.tensors)
-    if motion is None or not motion.flights or not 0 < share < 1:
-        now = snapshot if motion is None else motion.at(share)
-        _paint_still(painter, now, layout, baseline_bytes)
+    layout = tilted_layout(rect, style, state.snapshot.program.tensors)
+    motion, share = state.carried, state.share
+    if motion is None:
+        _paint_still(painter, state, layout)
         return
-
-    def paint(inner: QPainter) -> None:
-        _paint_still(inner, motion.at(share), layout, baseline_bytes)
-
-    key = ("tilted picture", place_key(style, rect), motion.landed(share), baseline_bytes)
-    draw_kept(painter, motion, key, rect, style.theme.panel, paint)
+    key = ("tilted picture", place_key(style, rect), motion.landed(share), state.baseline_bytes)
+    ground = style.theme.panel
+    draw_kept(painter, motion, key, rect, ground, lambda inner: _paint_still(inner, state, layout))
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     for flight in motion.flights:
@@ -209,19 +204,18 @@ def paint_tilted(
     painter.restore()
 
 
-def _paint_still(
-    painter: QPainter, snapshot: Snapshot, layout: TiltedLayout, baseline_bytes: int | None
-) -> None:
+def _paint_still(painter: QPainter, state: MemoryState, layout: TiltedLayout) -> None:
     """Paint everything but tiles on their way."""
-    model = memory_model(snapshot)
+    now = state.now
+    model = memory_model(now)
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    _paint_hbm(painter, snapshot, model, layout)
+    _paint_hbm(painter, now, model, layout)
     _paint_chip(painter, model, layout)
     font = layout.style.text_font(11)
     words = requested(model)
     draw_text(painter, layout.figures, words, font, layout.style.theme.text, CENTRE)
-    paint_whole_run(painter, snapshot, layout.style, layout.footer, baseline_bytes)
+    paint_whole_run(painter, state, layout.style, layout.footer)
     painter.restore()
 
 

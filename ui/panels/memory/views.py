@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
 from simulator.run.motion import Motion
-from simulator.run.snapshot import Snapshot
 from ui.look.theme import Style
+from ui.panels.memory.model import MemoryState
 from ui.panels.memory.painter import paint_memory
 from ui.panels.memory.places import memory_berths
 from ui.panels.memory.scale import paint_scale, scale_berths
 from ui.panels.memory.tilted import paint_tilted, tilted_berths
 from ui.widgets.choice_bar import Choice, Option
 
-
-class Paint(Protocol):
-    """Draws the memory as `paint_memory` does."""
-
-    def __call__(
-        self,
-        painter: QPainter,
-        snapshot: Snapshot,
-        style: Style,
-        rect: QRectF,
-        *,
-        baseline_bytes: int | None = None,
-        motion: Motion | None = None,
-        share: float = 1.0,
-    ) -> None: ...
-
-
-class Berths(Protocol):
-    """Says where tiles go, as `memory_berths` does."""
-
-    def __call__(
-        self, motion: Motion, style: Style, rect: QRectF
-    ) -> dict[str, tuple[QRectF, QRectF]]: ...
+Paint = Callable[[QPainter, MemoryState, Style, QRectF], None]
+"""Draws the memory as `paint_memory` does."""
+Berths = Callable[[Motion, Style, QRectF], dict[str, tuple[QRectF, QRectF]]]
+"""Says where tiles go, as `memory_berths` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +63,7 @@ CHOICE = Choice("memory", tuple(view.option for view in VIEWS.values()))
 
 
 def paint_view(
-    painter: QPainter,
-    view: str,
-    snapshot: Snapshot,
-    style: Style,
-    rect: QRectF,
-    *,
-    baseline_bytes: int,
-    motion: Motion | None,
-    share: float,
+    painter: QPainter, view: str, state: MemoryState, style: Style, rect: QRectF
 ) -> None:
     """Paint the memory in one of `VIEWS`; the other parameters are those of `paint_memory`."""
-    VIEWS[view].paint(
-        painter, snapshot, style, rect, baseline_bytes=baseline_bytes, motion=motion, share=share
-    )
+    VIEWS[view].paint(painter, state, style, rect)

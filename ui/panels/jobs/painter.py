@@ -210,7 +210,8 @@ def paint_distances(painter: QPainter, state: JobsState, style: Style, rect: QRe
     label, bold = style.text_font(LABEL), style.text_font(13, bold=True)
     count, line = len(heads), px(_LINE)
     title = QRectF(rect.left(), rect.top(), rect.width(), 1.2 * line)
-    draw_text(painter, title, "How unlike heads are", bold, theme.text, LEFT)
+    words = "How unlike heads are" + (", each as layer·head" if state.report.layers else "")
+    draw_text(painter, title, words, bold, theme.text, LEFT)
     short = max(text_width(label, short_name(head)) for head in heads) + px(6)
     long = max(text_width(label, head_name(head)) for head in heads) + px(6)
     beside = rect.width() > 1.35 * (rect.height() - 2 * line)
@@ -228,8 +229,8 @@ def paint_distances(painter: QPainter, state: JobsState, style: Style, rect: QRe
     side = max(min(room.width() - names, most), px(40))
     box = QRectF(rect.left() + names, title.bottom() + px(2), side, side)
     one = side / count
-    words = colour_map(theme, "S")
-    painter.drawImage(box, heat_image(state.report.distances.astype(np.float32), 0.0, 1.0, words))
+    shades, distances = colour_map(theme, "S"), state.report.distances.astype(np.float32)
+    painter.drawImage(box, heat_image(distances, 0.0, 1.0, shades))
     outline(painter, box, theme.border)
     _paint_names(painter, state, style, box, names)
     if one >= px(27):

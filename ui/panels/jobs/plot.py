@@ -27,10 +27,10 @@ def course_plots(report: HeadReport, training: Training) -> tuple[PlotModel, Plo
     """
     scores, best = _score_curves(report, training)
     losses, said = _loss_curves(training)
-    named = f"Without {head_name(training.off)}, the best head of each" if training.off else ""
+    named = f"Without {head_name(training.off)}, best heads" if training.off else ""
     cited = "" if named else " (Olsson et al. 2022)"
     notes = (
-        f"{named or 'The best head of each job'}: {', '.join(best)}{cited}.",
+        f"{named or 'Best heads'}: {', '.join(best)}{cited}.",
         f"Loss in nats a word: {', '.join(said)}. A click opens the layer at that moment.",
     )
     tops = 1.0, max((value for curve in losses for value in curve.ys), default=1.0)

@@ -102,7 +102,7 @@ def test_a_click_switches_a_head_off_and_another_click_on(window, model, qapp):
     assert said.startswith("Without layer 0 head 3: induction of layer 1 head 3 from 0.97 to 0.01")
     assert said.endswith(f"to {without.loss['again']:.3f}.")
     assert panel.bar.lists["off"].currentText() == "without layer 0 head 3"
-    assert panel.plot.model.note.startswith("Without layer 0 head 3, the best")
+    assert panel.plot.model.note.startswith("Without layer 0 head 3, best heads")
     # What each head alone does is still compared with all heads on.
     assert column(panel, "loss, next known").after[1] == "0.003"
     click_row(window, 3)

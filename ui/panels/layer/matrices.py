@@ -30,8 +30,8 @@ MOST_NUMBERS = 144
 """Numbers of a matrix up to which they are written into their cells."""
 _FEW = 64
 """Numbers up to which the largest one sets the scale of colours."""
-_LEAST = 8.5
-"""Pixels of the smallest digits."""
+_MOST = 1.6 * LABEL
+"""Size of the largest digits; the smallest are a pixel less than labels, in a lecture, too."""
 
 
 def limit_of(values: F32) -> float:
@@ -48,14 +48,12 @@ def number_font(values: F32, style: Style, box: QRectF) -> QFont | None:
         return None
     width, height = box.width() / cols - style.px(3), box.height() / rows
     longest = max((cell_words(float(value)) for value in values.flat), key=len)
-    size = min(0.62 * height / style.scale, 1.6 * LABEL)
-    font = style.code_font(size)
-    wide = text_width(font, longest)
-    if wide > width:
-        size *= width / wide
-        font = style.code_font(size - 0.5)
-    fits = size * style.scale >= _LEAST and text_width(font, longest) <= width
-    return font if fits else None
+    largest = int(min(0.62 * height, style.px(_MOST)))
+    for pixels in range(largest, round(style.px(LABEL)) - 2, -1):
+        font = style.code_font(pixels / style.scale)
+        if text_width(font, longest) <= width:
+            return font
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,8 @@ class ChooseTable(Table):
     model: Annotated[str, AfterValidator(_known_model)] | None = None
     tokens: Annotated[int, Field(ge=1, le=2**20)] | None = None
     memory: Literal["plain", "scale", "tilted"] | None = None
-    layer: Literal["flow", "row", "head", "heads"] | None = None
+    layer: Literal["flow", "stage", "row", "head", "heads"] | None = None
+    stage: Literal["q", "k", "v", "o", "concat", "y"] | None = None
     kernel: Literal["keys", "factors", "regression", "again", "scores"] | None = None
     over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
     jacobian: bool | None = None

@@ -73,7 +73,7 @@ class Tasks(QObject):
         done : callable
             Is given the result, in this thread, unless the task was cancelled or replaced.
         """
-        self.cancel(kind)
+        self._stop(kind)
         task = self._tasks[kind] = _Task(words, done)
 
         def report(share: float) -> None:
@@ -103,11 +103,20 @@ class Tasks(QObject):
 
     def cancel(self, kind: str | None = None) -> None:
         """Stop the work of a kind, or all work; what it would have changed stays as it is."""
+        # Work that has not begun ends here: the thread has nothing to tell of it.
+        if self._stop(kind) and self._worker.settled:
+            self.rested.emit()
+
+    def _stop(self, kind: str | None) -> bool:
+        """Stop the work of a kind, or all work; return whether there was some."""
+        found = False
         for name in list(self._tasks) if kind is None else [kind]:
             task = self._tasks.pop(name, None)
             if task is not None:
                 task.stopped.set()
                 self._worker.drop(name)
+                found = True
+        return found
 
     @property
     def settled(self) -> bool:
@@ -116,7 +125,7 @@ class Tasks(QObject):
 
     def close(self) -> None:
         """Stop everything."""
-        self.cancel()
+        self._stop(None)
         self._worker.stop()
 
     def _finished(self, kind: str, result: tuple[_Task, Any]) -> None:

@@ -140,3 +140,13 @@ def test_rest_is_not_told_while_later_work_runs(qapp):
     drain(qapp, tasks)
     assert rests == [True]
     tasks.close()
+
+
+def test_rest_is_told_also_if_work_is_cancelled_before_it_begins(qtbot):
+    tasks, results = Tasks(), []
+    for _ in range(30):
+        with qtbot.waitSignal(tasks.rested, timeout=5000):
+            tasks.start("short", "counting", lambda report: 1, results.append)
+            tasks.cancel()
+    assert results == []
+    tasks.close()

@@ -46,7 +46,7 @@ def number_font(values: F32, style: Style, box: QRectF) -> QFont | None:
     rows, cols = values.shape
     if values.size > MOST_NUMBERS:
         return None
-    width, height = box.width() / cols - style.px(3), box.height() / rows
+    width, height = box.width() / cols - style.px(2), box.height() / rows
     longest = max((cell_words(float(value)) for value in values.flat), key=len)
     largest = int(min(0.62 * height, style.px(_MOST)))
     for pixels in range(largest, round(style.px(LABEL)) - 2, -1):
@@ -68,6 +68,8 @@ class Part:
         The columns that the box has; None: all.
     limit : float or None
         The magnitude at which colours end; None: that of its numbers.
+    positive : bool
+        Whether colours begin at 0: no number is below it.
     font : QFont or None
         Of its numbers; None: that in which they fit.
     framed, kept, written : bool
@@ -78,6 +80,7 @@ class Part:
     rows: NDArray[np.bool_] | None = None
     cols: range | None = None
     limit: float | None = None
+    positive: bool = False
     font: QFont | None = None
     framed: bool = True
     kept: bool = True
@@ -111,12 +114,12 @@ def paint_matrix(
     if part.framed:
         painter.fillRect(box, QColor(theme.empty))
     top = limit_of(values) if part.limit is None else part.limit
-    words = colour_map(theme, colour)
+    low, words = 0.0 if part.positive else -top, colour_map(theme, colour)
 
     def make() -> Sheet:
-        return Sheet(heat_image(values, -top, top, words))
+        return Sheet(heat_image(values, low, top, words))
 
-    key = ("layer sheet", theme.name, colour, top)
+    key = ("layer sheet", theme.name, colour, low, top)
     sheet = KEPT.get(values, key, make) if part.kept else make()
     count, across = values.shape
     cols = part.cols or range(across)
@@ -132,7 +135,8 @@ def paint_matrix(
         outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid, hairline(style))
     font = part.font or number_font(values[:, cols.start : cols.stop], style, box)
     if font is not None and part.written:
-        _paint_numbers(painter, values, words, top, font, box, part.rows, cols)
+        shades = indices(values, low, top)
+        _paint_numbers(painter, values, words, shades, font, box, part.rows, cols)
 
 
 def rows_box(box: QRectF, rows: range, count: int) -> QRectF:
@@ -142,11 +146,17 @@ def rows_box(box: QRectF, rows: range, count: int) -> QRectF:
 
 
 def _paint_numbers(
-    painter: QPainter, values: F32, words: U32, top: float, font: QFont, box: QRectF,
-    rows: NDArray[np.bool_] | None, cols: range,
-) -> None:  # fmt: skip
+    painter: QPainter,
+    values: F32,
+    words: U32,
+    shades: NDArray[np.uint16],
+    font: QFont,
+    box: QRectF,
+    rows: NDArray[np.bool_] | None,
+    cols: range,
+) -> None:
     dark, light = inks(words)
-    white = prefers_white(words[indices(values, -top, top)])
+    white = prefers_white(words[shades])
     count, width = len(values), box.width() / len(cols)
     for run in runs_of(rows, count):
         for row in run:

@@ -37,6 +37,13 @@ from ui.panels.layer.counts import CountState, count_state, count_words, paint_c
 from ui.panels.layer.flow import paint_flow
 from ui.panels.layer.model import FlowState, LayerModel, matrix
 from ui.panels.layer.places import flow_layout
+from ui.panels.layer.product import (
+    ProductState,
+    paint_product,
+    product_layout,
+    product_state,
+    product_words,
+)
 from ui.panels.layer.row import RowState, paint_row, row_layout, row_state, row_words
 from ui.panels.layer.words import PLAIN, stage_words
 from ui.safety.overrides import guarded
@@ -50,6 +57,8 @@ from ui.widgets.sheet import set_sheet
 CHOICE = Choice("layer", (
     Option("flow", "Flow", "Flow",
            "From X to Y: shapes, slices of heads, and the stage at work. Click a stage, or ↑ ↓."),
+    Option("stage", "One stage", "Stage",
+           "What a stage takes and makes, at large. Click a number to see its sum; ↑ ↓ the stage."),
     Option("row", "One row of Y", "Row", "What each head gives to one row of Y; ↑ ↓ choose it."),
     Option("head", "One head", "Head",
            "W_Q W_Kᵀ and W_V W_O of a head, and how far the first is from symmetric; ↑ ↓."),
@@ -86,6 +95,8 @@ class LayerPanel(Panel[LayerModel]):
         self.row: int | None = None
         self.head: int | None = None
         """The row and the head that were chosen here; None: those of the run."""
+        self.cell: tuple[int, int] | None = None
+        """The number of a stage that is explained; None: the first of the run's row."""
         self._flow: FlowState | None = None
         self._circuit: CircuitState | None = None
         self._asked: Trace | None = None
@@ -135,6 +146,15 @@ class LayerPanel(Panel[LayerModel]):
         return row_state(model, model.row if self.row is None else self.row)
 
     @property
+    def product(self) -> ProductState | None:
+        """The stage that is shown at large."""
+        model = self.model
+        if model is None or model.run is None or self._flow is None:
+            return None
+        row, col = self.cell or (None, 0)
+        return product_state(model, self._flow.shown, row, col)
+
+    @property
     def circuit(self) -> CircuitState | None:
         """The matrices of the head that is shown; None if they are too large."""
         model, run = self.model, self.run
@@ -159,7 +179,8 @@ class LayerPanel(Panel[LayerModel]):
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show it as a lesson has chosen."""
-        self.stage = self.row = self.head = None
+        self.row = self.head = self.cell = None
+        self.stage = choices.stage
         self.choose("layer", choices.layer or "flow")
 
     def show_view(self, view: View, model: LayerModel) -> None:
@@ -170,7 +191,7 @@ class LayerPanel(Panel[LayerModel]):
             arriving = model.finished & ~finished_rows(view.before)
         share = 1.0 if arriving is None else 0.0
         if run is not before:
-            self.row = self.head = self.stage = None
+            self.row = self.head = self.stage = self.cell = None
         self._flow = None if run is None else FlowState(model, arriving, share, self.stage)
         if run is not None and run is not before:
             state = count_state(run)
@@ -304,6 +325,8 @@ class LayerPanel(Panel[LayerModel]):
         """What is shown, in words."""
         if self.run is None or self._flow is None:
             return self._why()[0]
+        if self.shown == "stage" and self.product is not None:
+            return product_words(self.product)
         if self.shown == "row" and self.row_now is not None:
             return row_words(self.row_now)
         if self.shown == "head":
@@ -325,7 +348,9 @@ class LayerPanel(Panel[LayerModel]):
                 self._paint_sentence(painter, self._sentence())
                 return
             style, place = self.style_now, self.place
-            if self.shown == "row" and self.row_now is not None:
+            if self.shown == "stage" and self.product is not None:
+                paint_product(painter, self.product, style, place)
+            elif self.shown == "row" and self.row_now is not None:
                 paint_row(painter, self.row_now, style, place)
             elif self.shown == "head":
                 if self.circuit is None:
@@ -355,6 +380,10 @@ class LayerPanel(Panel[LayerModel]):
         if self.shown == "flow":
             stage = flow_layout(run, style, place).stage_at(at)
             self.stage = None if stage == self.stage else stage
+        elif self.shown == "stage" and self.product is not None:
+            found = product_layout(self.product, style, place).cell_at(self.product, at)
+            if found is not None and found[0] == len(self.product.items) - 1:
+                self.cell = found[1:]
         elif self.shown == "row":
             row = row_layout(run, style, place).row_at(at, run.shapes["y"][0])
             self.row = self.row if row is None else row
@@ -372,9 +401,10 @@ class LayerPanel(Panel[LayerModel]):
 
     def _step(self, run: LayerRun, flow: FlowState, step: int) -> None:
         """Choose the next stage, row, head or number of heads."""
-        if self.shown == "flow":
+        if self.shown in ("flow", "stage"):
             names = [stage.name for stage in run.stages]
             self.stage = names[(names.index(flow.shown) + step) % len(names)]
+            self.cell = None
         elif self.shown == "row" and self.row_now is not None:
             self.row = min(max(self.row_now.row + step, 0), run.shapes["y"][0] - 1)
         elif self.shown == "head" and self.circuit is not None:
@@ -399,6 +429,12 @@ class LayerPanel(Panel[LayerModel]):
                 return ""
             name, row, col = found
             return f"{PLAIN[name]}[{row}, {col}] = {exact_text(matrix(run, name)[row, col])}"
+        if self.shown == "stage" and self.product is not None:
+            place_of = product_layout(self.product, style, place).cell_at(self.product, at)
+            if place_of is not None:
+                n, row, col = place_of
+                item = self.product.items[n]
+                return f"{item.plain}[{row}, {col}] = {exact_text(item.values[row, col])}"
         if self.shown == "row" and self.row_now is not None:
             dim = row_layout(run, style, place).dim_at(at)
             if dim is None:

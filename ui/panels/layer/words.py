@@ -34,6 +34,7 @@ _TILES = tuple(rf"O_h = \mathrm{{softmax}}({scores}) \, V_h" for scores in _SCOR
 _CONCAT = r"O = \mathrm{concat}(O_1, \dots, O_h)"
 
 
+_OF_HEAD = (r"Q_h", r"K_h^T", r"V_h", r"\mathrm{softmax}", *(f"O_{{{n}}}" for n in range(8)))
 CIRCUITS = (r"W_Q W_K^T", r"A - A^T", r"W_V W_O")
 """The matrices of a head."""
 
@@ -55,7 +56,7 @@ def _kind(w: Workload | None) -> int:
 
 
 LATEX = tuple(
-    [*NAMES.values(), *CIRCUITS, *_TILES, _CONCAT]
+    [*NAMES.values(), *CIRCUITS, *_OF_HEAD, *_TILES, _CONCAT]
     + [f"{n} = X W_{n}{b}" for n in "QKV" for b in ("", f" + b_{n}")]
     + [f"Y = O W_O{b}" for b in ("", " + b_O")]
 )
@@ -87,19 +88,30 @@ def error_text(error: float) -> str:
     return "exact" if error == 0 else number_text(error)
 
 
-def sum_text(run: LayerRun, stage: str, row: int) -> str:
-    """Return how a stage makes the first number of a row, if it is a sum of few terms; else ""."""
-    one = run.stage(stage)
-    weights = run.layer.weights
-    weight = next((name for name in one.takes if name in weights), None)
-    if weight is None or len(weights[weight]) > MOST_TERMS:
+def weight_of(run: LayerRun, stage: str) -> str | None:
+    """Return the weight that a stage multiplies by; None if it has none."""
+    takes = run.stage(stage).takes
+    return next((name for name in takes if name in run.layer.weights), None)
+
+
+def term_count(run: LayerRun, stage: str) -> int:
+    """Return of how many products each number is a sum; 0 where numbers only change places."""
+    weight = weight_of(run, stage)
+    return 0 if weight is None else len(run.layer.weights[weight])
+
+
+def sum_text(run: LayerRun, stage: str, row: int, col: int = 0) -> str:
+    """Return how a stage makes a number, if it is a sum of few terms; else ""."""
+    weight = weight_of(run, stage)
+    if weight is None or term_count(run, stage) > MOST_TERMS:
         return ""
-    left = run.layer.x if one.takes[0] == "x" else run.flat[one.takes[0]]
+    taken, weights = run.stage(stage).takes[0], run.layer.weights
+    left = run.layer.x if taken == "x" else run.flat[taken]
     terms = [f"{cell_words(float(a))}·{cell_words(float(b))}"
-             for a, b in zip(left[row], weights[weight][:, 0], strict=True)]  # fmt: skip
-    terms += [cell_words(float(weights[bias][0])) for bias in biases_of(run, stage)]
-    made = (run.flat.get(stage, run.arrays[stage]))[row, 0]
-    return f"{PLAIN[stage]}[{row}, 0] = {' + '.join(terms)} = {cell_words(float(made))}"
+             for a, b in zip(left[row], weights[weight][:, col], strict=True)]  # fmt: skip
+    terms += [cell_words(float(weights[bias][col])) for bias in biases_of(run, stage)]
+    made = (run.flat.get(stage, run.arrays[stage]))[row, col]
+    return f"{PLAIN[stage]}[{row}, {col}] = {' + '.join(terms)} = {cell_words(float(made))}"
 
 
 def facts(run: LayerRun, stage: str) -> list[str]:

@@ -19,6 +19,7 @@ from ui.panels.layer.circuits import asymmetry_words, circuit_layout
 from ui.panels.layer.counts import lines
 from ui.panels.layer.panel import NO_LAYER, LayerPanel
 from ui.panels.layer.places import flow_layout
+from ui.panels.layer.product import product_layout
 from ui.panels.layer.row import (
     row_layout,
 )
@@ -87,6 +88,26 @@ def test_the_pointer_reads_every_number(window: MainWindow) -> None:
                 assert said == f"{plain}[{row}, {col}]"
                 assert float(value) == pytest.approx(wanted[row, col], abs=1e-6)
     assert panel.reading(run, QPointF(1, 1)) == ""
+
+
+def test_a_stage_at_large_explains_the_number_that_is_clicked(window: MainWindow) -> None:
+    panel = window.docks.panel(LayerPanel)
+    QTest.mouseClick(panel.title_bar.buttons["layer", "stage"], Qt.MouseButton.LeftButton)
+    panel.setFocus()
+    for _ in range(3):
+        QTest.keyClick(panel, Qt.Key.Key_Down)
+    assert panel.run is not None
+    assert panel.product is not None
+    assert panel.product.stage == "q"
+    lay = product_layout(panel.product, panel.style_now, panel.place)
+    box = lay.boxes[-1]
+    click(panel, QPointF(box.x() + 1.5 * box.width() / 4, box.y() + 1.5 * box.height() / 3))
+    assert (panel.product.row, panel.product.col) == (1, 1)
+    assert "Q[1, 1] = 0·0 + 1·0.5 + 0·0 + 1·0.5 = 1" in panel.accessibleDescription()
+    assert panel.reading(panel.run, box.topLeft() + QPointF(2, 2)) == "Q[0, 0] = 1.0"
+    QTest.keyClick(panel, Qt.Key.Key_Down)
+    assert panel.product.stage == "k"
+    assert panel.product.col == 0
 
 
 def test_a_row_of_y_is_chosen_by_pointer_and_keys(window: MainWindow, large: LayerPanel) -> None:
@@ -302,8 +323,12 @@ def test_a_lesson_chooses_what_is_shown(window: MainWindow) -> None:
     panel.take_choices(ChooseTable(layer="heads"))
     assert panel.shown == "heads"
     assert panel.slider.isVisible()
+    panel.take_choices(ChooseTable(layer="stage", stage="concat"))
+    assert panel.product is not None
+    assert panel.product.stage == "concat"
     panel.take_choices(ChooseTable())
     assert panel.shown == "flow"
+    assert panel.stage is None
 
 
 def test_tool_tips_stand_where_the_pointer_is(window: MainWindow) -> None:

@@ -25,6 +25,16 @@ from ui.panels.layer.flow import mixed_rows, name_parts, paint_flow, tile_words
 from ui.panels.layer.matrices import number_font
 from ui.panels.layer.model import COLOURS, FlowState, LayerModel, heads_of, layer_model, matrix
 from ui.panels.layer.places import TILES, flow_layout
+from ui.panels.layer.product import (
+    ProductState,
+    head_weights,
+    mark_box,
+    name_words,
+    paint_product,
+    product_layout,
+    product_state,
+    total_words,
+)
 from ui.panels.layer.row import (
     legend_heads,
     paint_row,
@@ -138,6 +148,32 @@ def test_what_is_said_of_a_stage_fits_its_place(
             assert text_width(word.font, word.text) <= word.box.width() + 0.5
         said = " ".join(word.text for word in found.words)
         assert facts(run, stage.name)[0] in said or size[0] < 700
+
+
+STAGES = ("q", "k", "v", "o", "concat", "y")
+
+
+@pytest.mark.parametrize("scale", TEXT_SCALES[::2])
+@pytest.mark.parametrize("size", [*SIZES, (320, 150)], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stage_at_large_keeps_to_its_places(
+    qapp: Any, traces: dict[str, Trace], kind: str, size: tuple[int, int], scale: float
+) -> None:
+    model, rect = model_at(traces[kind]), QRectF(8, 6, *size)
+    for stage in STAGES:
+        state = product_state(model, stage, 1)
+        lay = product_layout(state, Style(THEMES["dark"], scale), rect)
+        parts = {"title": lay.title, "total": lay.total}
+        parts |= {f"box {n}": box for n, box in enumerate(lay.boxes)}
+        parts |= {f"name {n}": box for n, box in enumerate(lay.names)}
+        signs = zip(state.items, lay.signs, strict=True)
+        parts |= {f"sign {n}": box for n, (item, box) in enumerate(signs) if item.before}
+        assert overlapping(parts) == [], stage
+        assert all(rect.adjusted(-1, -1, 1, 1).contains(box) for box in parts.values()), stage
+        for item, place in zip(state.items, lay.names, strict=True):
+            wide, shape = name_words(item, lay.style, place.width())
+            assert wide + text_width(lay.style.text_font(11), shape) <= place.width() + 1
+        painted(lambda p, s, r, state=state: paint_product(p, state, s, r), size)
 
 
 @pytest.mark.parametrize("scale", TEXT_SCALES[::2])
@@ -263,6 +299,94 @@ def test_bands_have_the_colours_of_heads(qapp: Any, traces: dict[str, Trace]) ->
     for head in range(4):
         at = QPointF(box.x() - 3, box.y() + (head + 0.5) * box.height() / 4)
         assert image.pixelColor(at.toPoint()) == theme.head(head)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stage_at_large_is_the_product_that_it_shows(traces: dict[str, Trace], kind: str) -> None:
+    model, run = model_at(traces[kind]), layer_of(traces[kind])
+    for stage in STAGES:
+        items = product_state(model, stage, 2, 3).items
+        values = [item.values.astype(float) for item in items]
+        if stage == "concat":
+            made = np.concatenate(values[:-1], axis=1)
+        elif stage == "o":
+            shown = [item.before for item in items]
+            assert shown == ["", "×", "→", "×", "="]
+            made = values[2] @ values[3]
+            scores = values[0] @ values[1]
+            seen = np.tril(np.ones_like(scores)) if kind != "demo" else np.ones_like(scores)
+            expected = np.exp(scores * traces[kind].workload.logit_scale) * seen
+            expected /= expected.sum(axis=1, keepdims=True)
+            np.testing.assert_allclose(values[2], expected, atol=1e-5)
+        else:
+            made = values[0] @ values[1] + (values[2] if len(values) == 4 else 0)
+        np.testing.assert_allclose(made, values[-1], atol=2e-5)
+        assert len(items) == (run.heads + 1 if stage == "concat" else 5 if stage == "o" else
+                              3 + bool(run.layer.weights.get(f"b{stage}") is not None)
+                              if stage != "y" else 3 + ("bo" in run.layer.weights))  # fmt: skip
+
+
+def test_rows_at_large_are_there_once_the_tiles_have_made_them(traces: dict[str, Trace]) -> None:
+    trace = traces["many heads"]
+    model = model_at(trace, len(trace) // 2)  # the third head has one row block
+    made = model.finished[model.head]
+    assert model.head == 2
+    assert made.any()
+    assert not made.all()
+    items = product_state(model, "o").items
+    assert [None if item.rows is None else item.rows.tolist() for item in items] == [
+        None, None, made.tolist(), None, made.tolist(),
+    ]  # fmt: skip
+    assert not any(product_state(model, "y").items[-1].rows)
+
+
+def test_weights_of_packed_heads_are_their_own(traces: dict[str, Trace]) -> None:
+    said = traces["shared"].workload.scenario
+    packed = simulate(with_values(said, {"attention": {"algorithm": "split-kv"}}))
+    run = layer_of(packed)
+    last = packed.snapshot(len(packed) - 1)
+    for row in (0, 23, 24, 47):  # of the two heads that are packed into the last
+        model = layer_model(packed, last, row_report(last, row))
+        weights = head_weights(model, run)
+        assert weights is not None
+        made = weights @ run.arrays["v"][model.head // 2]
+        np.testing.assert_allclose(made, run.arrays["o"][model.head], atol=2e-5)
+    assert model.head == 3
+
+
+def test_a_stage_at_large_frames_what_goes_into_a_number(traces: dict[str, Trace]) -> None:
+    model = model_at(traces["many heads"])
+    box = QRectF(0, 0, 640, 500)
+    state = product_state(model, "q", 2, 3)
+    x, weight, bias, q = (mark_box(state, item, box) for item in state.items)
+    assert x == QRectF(0, 20, 640, 10)
+    assert weight == bias == QRectF(30, 0, 10, 500)
+    assert q == QRectF(30, 20, 10, 10)
+    state = product_state(model, "concat", 2, 20)  # the second head's
+    framed = [not mark_box(state, item, box).isNull() for item in state.items]
+    assert framed == [False, True, False, False, True]
+    assert (
+        product_total(state)
+        == f"O[2, 20] = {state.items[-1].values[2, 20]:.6g}".replace("-", "−") + ", from head 1"
+    )
+
+
+def test_a_stage_at_large_says_the_sum_of_a_number(traces: dict[str, Trace]) -> None:
+    model = model_at(traces["demo"])
+    assert product_total(product_state(model, "v", 1, 2)) == (
+        "V[1, 2] = 0·0 + 1·0.5 + 0·0 + 1·0.5 = 1"
+    )
+    assert product_total(product_state(model, "o", 0, 0)) == (
+        "O[0, 0] = 0.293·1 + 0.376·0 + 0.332·0.5 = 0.458"
+    )
+    large = model_at(traces["many heads"])
+    assert "a sum of 64 products and a bias" in product_total(product_state(large, "y", 4, 5))
+    early = model_at(traces["many heads"], 0, 1)
+    assert "not there yet" in product_total(product_state(early, "y", 4, 5))
+
+
+def product_total(state: ProductState) -> str:
+    return total_words(state)[0]
 
 
 # --- motion -------------------------------------------------------------------------------------

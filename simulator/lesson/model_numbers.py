@@ -15,6 +15,8 @@ from simulator.base.errors import refuse
 from simulator.lesson.numbers import Numbers, cell_of, gpu_named, known
 from simulator.problem.layer import WEIGHTS
 from simulator.problem.models import AttentionModel, models, with_kv_heads
+from simulator.problem.scenario import parse_scenario
+from simulator.program.playback import Cursor
 from simulator.run.whole_layer import LayerRun, compute_layer, known_layer
 from simulator.study.attention_map import HeadScores, settings_of
 from simulator.study.attention_only import Figures as HeadFigures
@@ -151,6 +153,18 @@ def _unmasked(n: Numbers, row: int) -> tuple[Bools, F64, F64]:
             (open_to_all, None))  # fmt: skip
     everywhere, right = maps
     return seen, everywhere, right
+
+
+# --- other captures -----------------------------------------------------------------------------
+
+
+@known
+def weight_in(_: Numbers, capture: str, head: int, row: int, key: int) -> float:
+    """Softmax weight of a key for a row of a head of a shipped capture."""
+    scenario = parse_scenario({"input": {"source": "capture", "name": capture, "head": [head]}})
+    other = Numbers(scenario, Cursor(0, 0))
+    cell_of(other.workload, "S", row, key)
+    return float(other.maps.of(0)[row, key])
 
 
 # --- the whole layer ----------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from simulator.program.state import ChipTile, Move
 from simulator.program.tensors import symbol
 from simulator.program.tile_program import TileProgram, Visit
 from ui.look.draw import text_width
-from ui.look.theme import Style
+from ui.look.theme import LABEL, Style
 from ui.look.units import bytes_text, count_text
 
 _GROWTH = 1.35
@@ -182,6 +182,11 @@ def fitting(style: Style, rect: QRectF, smallest: QSizeF) -> Style:
     room = min(rect.width() / smallest.width(), rect.height() / smallest.height())
     wanted = min(max(style.scale, _ROOM_TO_GROW * room), _GROWTH * style.scale)
     return replace(style, scale=min(wanted, room))
+
+
+def readable(fitted: Style, label: float = LABEL) -> Style:
+    """Return a fitted style in which letters of a size, at scale 1, are not below the least."""
+    return replace(fitted, scale=max(fitted.scale, fitted.least / label))
 
 
 def first_that_fits(texts: Sequence[str], width: float, font: QFont) -> str:

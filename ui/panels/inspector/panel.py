@@ -25,7 +25,7 @@ from simulator.study.attention_map import (
     settings_of,
 )
 from simulator.study.attention_part import Part, fitting_part
-from ui.look.names import fitting
+from ui.look.names import fitting, readable
 from ui.look.theme import Style
 from ui.panels.base import Panel
 from ui.panels.inspector.bar import InspectorBar
@@ -482,8 +482,7 @@ class InspectorPanel(Panel[None]):
     def _arrange(self) -> None:
         width, height = self.width() - 2 * _SIDE, self.height()
         fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
-        least = max(_SMALLEST, self.style_now.least / LABEL)
-        self.fitted = replace(fitted, scale=max(fitted.scale, least))
+        self.fitted = readable(replace(fitted, scale=max(fitted.scale, _SMALLEST)), LABEL)
         self.bar.set_style(self.fitted)
         deep = 0 if self.bar.isHidden() else self.bar.arrange(width)
         self.bar.setGeometry(_SIDE, 5, width, deep)

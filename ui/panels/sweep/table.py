@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFont, QPainter
 from simulator.problem.workload import Workload
 from simulator.study.variants import HEADS, Cost, Variant, VariantTable
 from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width, wrapped
-from ui.look.names import first_that_fits, fitting
+from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text, time_text
 
@@ -97,7 +97,7 @@ def cells_of(row: Variant) -> tuple[tuple[Cost, Callable[[float], str]], ...]:
 
 def paint_variants(painter: QPainter, shown: VariantsShown, style: Style, rect: QRectF) -> None:
     """Paint the table; the scenario's own variant is framed."""
-    style = fitting(style, rect, MIN_SIZE)
+    style = readable(fitting(style, rect, MIN_SIZE))
     px, theme = style.px, style.theme
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     rows = shown.table.rows
@@ -107,13 +107,20 @@ def paint_variants(painter: QPainter, shown: VariantsShown, style: Style, rect: 
     foot = px(14) * len(notes) + px(4)
     high = min((rect.height() - line - foot) / len(rows), px(44))
     two = high >= 2 * px(15)  # the exponent stands below its figure
-    first = max(text_width(text, row.name) for row in rows) + px(16)
-    first = min(first, 0.36 * rect.width())
-    wide = (rect.width() - first - px(8)) / (len(_HEADINGS) - 1)
-    for n, names in enumerate(_HEADINGS):
+    names = max(text_width(text, row.name) for row in rows) + px(16)
+    first = min(names, 0.36 * rect.width())
+    # Where letters may not be smaller, columns are left out, the last ones first.
+    figures = [words(cost.here) for row in rows for cost, words in cells_of(row)]
+    room = rect.width() - first - px(8)
+    widest = max(text_width(code, words) for words in figures) + px(4)
+    columns = (
+        min(max(int(room / widest), 1), len(_HEADINGS) - 1) if style.least else len(_HEADINGS) - 1
+    )
+    wide = room / columns
+    for n, headings in enumerate(_HEADINGS[: columns + 1]):
         left = rect.x() + (first + (n - 1) * wide if n else px(6))
         width = wide if n else first
-        words = first_that_fits(names, width, style.text_font(11))
+        words = first_that_fits(headings, width, style.text_font(11))
         place = QRectF(left, rect.y(), width, line)
         draw_text(painter, place, words, style.text_font(11), theme.muted, RIGHT if n else LEFT)
     for n, row in enumerate(rows):
@@ -124,7 +131,7 @@ def paint_variants(painter: QPainter, shown: VariantsShown, style: Style, rect: 
         box = QRectF(rect.x() + px(6), top, first - px(6), high)
         painter.setPen(Qt.PenStyle.NoPen)
         draw_text(painter, box, row.name, text, theme.text, LEFT)
-        for c, (cost, words_of) in enumerate(cells_of(row)):
+        for c, (cost, words_of) in enumerate(cells_of(row)[:columns]):
             cell = QRectF(rect.x() + first + c * wide, top, wide, high)
             _paint_cell(painter, cost, words_of(cost.here), cell, style, (code, small), two=two)
     for n, words in enumerate(notes):

@@ -296,7 +296,7 @@ def total_words(state: ProductState) -> list[str]:
 def _average_words(state: ProductState) -> list[str]:
     """Return how a number of O is made, if it is a sum of few terms."""
     made, values, before = (item.values for item in reversed(state.items[-3:]))
-    if state.items[-3].colour != "P" or len(values) > MOST_TERMS:
+    if not state.items[-3].positive or len(values) > MOST_TERMS:
         return []
     terms = [f"{cell_words(float(a))}·{cell_words(float(b))}"
              for a, b in zip(before[state.row], values[:, state.col], strict=True)]  # fmt: skip

@@ -113,10 +113,11 @@ def paint_variants(painter: QPainter, shown: VariantsShown, style: Style, rect: 
     figures = [words(cost.here) for row in rows for cost, words in cells_of(row)]
     room = rect.width() - first - px(8)
     widest = max(text_width(code, words) for words in figures) + px(4)
-    columns = (
-        min(max(int(room / widest), 1), len(_HEADINGS) - 1) if style.least else len(_HEADINGS) - 1
-    )
-    wide = room / columns
+    columns = len(_HEADINGS) - 1
+    if style.least:
+        columns = min(max(int(room / widest), 1), columns)
+        first = min(names, rect.width() - px(8) - columns * widest)
+    wide = (rect.width() - first - px(8)) / columns
     for n, headings in enumerate(_HEADINGS[: columns + 1]):
         left = rect.x() + (first + (n - 1) * wide if n else px(6))
         width = wide if n else first

@@ -18,6 +18,9 @@ SEED =
 MODULES =
 SAMPLE = 200
 
+# Tests start hundreds of processes: without bytecode each would compile the whole program.
+unexport PYTHONDONTWRITEBYTECODE
+
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 

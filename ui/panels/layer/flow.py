@@ -10,7 +10,7 @@ from simulator.base.dtypes import F32
 from simulator.program.playback import eased
 from simulator.run.whole_layer import LayerRun
 from ui.board.mini_board import paint_mini_board
-from ui.look.draw import CENTRE, card, draw_text, mixed, outline, text_width
+from ui.look.draw import CENTRE, card, draw_text, hairline, mixed, outline, text_width
 from ui.look.formula import formula
 from ui.look.names import first_that_fits, head_words, op_label, short_op_label
 from ui.look.theme import LABEL, Style
@@ -79,7 +79,9 @@ def _paint_cards(painter: QPainter, state: FlowState, style: Style, lay: FlowLay
         ground = mixed(theme.panel, theme.current, 0.13) if works else QColor(theme.panel)
         border = theme.current if works else theme.text if chosen else theme.border
         for place in places:
-            card(painter, place, ground, border, px(5), px(2) if works or chosen else 1.0)
+            card(
+                painter, place, ground, border, px(5), px(2) if works or chosen else hairline(style)
+            )
             if works and chosen:
                 outline(painter, place.adjusted(3, 3, -3, -3), theme.text, 1.0, px(4))
 

@@ -272,8 +272,8 @@ def test_menus_that_pages_name_exist():
 
 def test_counts_that_pages_tell():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "Twelve lessons" in text
-    assert len(list(LESSONS.glob("*.md"))) == 12
+    assert "Sixteen lessons" in text
+    assert len(list(LESSONS.glob("*.md"))) == 16
     assert "has sixteen scenarios" in text
     assert len(list(SCENARIOS.glob("*.toml"))) == 16
 

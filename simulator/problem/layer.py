@@ -24,6 +24,7 @@ from simulator.problem.input_files import (
     read_tensor,
     stored_tensors,
 )
+from simulator.problem.positions import Rotary
 from simulator.problem.scenario import Attention
 
 WEIGHTS, BIASES = ("wq", "wk", "wv", "wo"), ("bq", "bk", "bv", "bo")
@@ -115,15 +116,18 @@ class Layer:
         Of Q, K and V, heads first.
     dtype : str
         To which Q, K, V and O are rounded.
+    position : Rotary or None
+        How Q and K are then turned.
     """
 
     x: F32
     weights: Mapping[str, F32]
     shapes: tuple[tuple[int, ...], ...]
     dtype: DType
+    position: Rotary | None = None
 
     def heads(self, *, exact: bool = False) -> tuple[F32, F32, F32]:
-        """Return Q, K and V, (H, N, d) each, rounded to the dtype.
+        """Return Q, K and V, (H, N, d) each, rounded to the dtype; Q and K with their positions.
 
         Parameters
         ----------
@@ -137,6 +141,8 @@ class Layer:
             by_head = flat.reshape(rows, heads, depth).transpose(1, 0, 2)
             made.append(round_to(np.ascontiguousarray(by_head), self.dtype))
         q, k, v = made
+        if self.position is not None:
+            q, k = (self.position.turned(each, 0, self.dtype) for each in (q, k))
         return q, k, v
 
     def output(self, o: NDArray[np.floating], *, exact: bool = False) -> NDArray[np.floating]:
@@ -165,8 +171,15 @@ class Layer:
         return out + self.weights[bias].astype(kind) if bias in self.weights else out
 
 
-def read_layer(file: InputFile) -> Layer:
+def read_layer(file: InputFile, position: Rotary | None = None) -> Layer:
     """Read x and the weights of a layer whose header has been read.
+
+    Parameters
+    ----------
+    file : InputFile
+        Its header.
+    position : Rotary, optional
+        How its Q and K are turned.
 
     Raises
     ------
@@ -180,4 +193,4 @@ def read_layer(file: InputFile) -> Layer:
             shown = float(values[tuple(place)])
             raise refuse(str(file.path), f"{name}{place}", shown, "finite numbers")
     shapes = file.q.shape, file.k.shape, file.v.shape
-    return Layer(stored.pop("x"), stored, shapes, file.q.dtype)
+    return Layer(stored.pop("x"), stored, shapes, file.q.dtype, position)

@@ -101,6 +101,16 @@ class MaskTable(Table):
     sinks: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
 
 
+class PositionTable(Table):
+    """Positions that turn Q and K; `kind` None: none."""
+
+    kind: Literal["rope"] | None = None
+    theta: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 10000.0
+    interleaved: bool = False
+    fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
+    offset: Annotated[int, Field(ge=-MAX_SEQLEN, le=MAX_SEQLEN)] = 0
+
+
 class Tiling(Table):
     """Tile sizes, or the rule that gives them; `fa2` when nothing is said."""
 
@@ -182,14 +192,15 @@ class Scenario(Table):
     """Everything that determines one run, as its author wrote it (immutable).
 
     Fields follow the scenario file: ``title``, ``attention``, ``scores``, ``mask``,
-    ``tiling``, ``input``, ``hardware``, ``faults``. A relative ``input.path`` is made absolute when
-    a file is loaded and relative again when one is saved.
+    ``position``, ``tiling``, ``input``, ``hardware``, ``faults``. A relative ``input.path`` is made
+    absolute when a file is loaded and relative again when one is saved.
     """
 
     title: Annotated[str, Field(max_length=TITLE_LETTERS)] = ""
     attention: Attention = Attention()
     scores: ScoresTable = ScoresTable()
     mask: MaskTable = MaskTable()
+    position: PositionTable = PositionTable()
     tiling: Tiling = Tiling()
     input: Input = Input()
     hardware: Hardware = Hardware()

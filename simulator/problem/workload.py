@@ -19,6 +19,7 @@ from simulator.problem.input_files import InputFile, read_header, read_tensors
 from simulator.problem.layer import Layer, read_layer, read_layer_header
 from simulator.problem.masks import Mask
 from simulator.problem.packing import PackedMask, group_of, splits_of
+from simulator.problem.positions import Rotary
 from simulator.problem.scenario import PACKED, USUAL, Algorithm, Attention, Faults, Scenario
 from simulator.problem.scores import DistanceBias, Scoring, T, alibi_slopes
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
@@ -121,6 +122,15 @@ class Workload:
     def scoring_before_softmax(self) -> Scoring:
         """How q·k enters the softmax: as it is if the fault scales P instead."""
         return self.scoring.unscaled if self.faults.late_scale else self.scoring
+
+    @cached_property
+    def position(self) -> Rotary | None:
+        """How Q and K are turned by their positions; None: not at all."""
+        said = self.scenario.position
+        if said.kind is None:
+            return None
+        width = round(said.fraction * self.head_dim)
+        return Rotary(said.theta, width, said.interleaved, said.offset)
 
     @property
     def changes_scores(self) -> bool:
@@ -322,6 +332,7 @@ def resolve(scenario: Scenario) -> Workload:
         slopes=_slopes(scenario, shapes["heads"], picked),
     ).as_algorithm(said.algorithm)
     _check_scale(workload)
+    _check_position(workload)
     _check_memory(workload, source)
     return workload
 
@@ -337,13 +348,14 @@ def read_inputs(workload: Workload) -> Inputs:
     Notes
     -----
     Random input is ``numpy.random.default_rng(seed).standard_normal``, for q, then k, then
-    v, as float32, rounded to the dtype.
+    v, as float32, rounded to the dtype. Then Q and K are turned by their positions, if the scenario
+    says so, and rounded again.
     """
     w = workload
     heads, kv_heads = w.input_heads
     layer = None
     if w.file and w.file.stored:
-        layer = read_layer(w.file)
+        layer = read_layer(w.file, w.position)
         q, k, v = layer.heads()
         for name, tensor in (("q", q), ("k", k), ("v", v)):
             _check_finite(str(w.file.path), name, tensor)
@@ -361,6 +373,9 @@ def read_inputs(workload: Workload) -> Inputs:
         q, k, v = (
             round_to(rng.standard_normal(shape).astype(np.float32), w.dtype) for shape in shapes
         )
+    if w.position is not None and layer is None:
+        q = w.position.turned(q, w.seqlen_k - w.queries, w.dtype)
+        k = w.position.turned(k, 0, w.dtype)
     if w.picked != tuple(range(heads)):
         group = heads // kv_heads
         kv_picked = sorted({head // group for head in w.picked})
@@ -516,6 +531,14 @@ def _check_scale(w: Workload) -> None:
         if not float(limits.tiny) <= factor <= float(limits.max):
             expected = f"a scale of scores that float32 holds, not {factor:g}"
             raise refuse(SCENARIO, f"attention.{key}", value, expected)
+
+
+def _check_position(w: Workload) -> None:
+    """Refuse a share of a head that is not some pairs of numbers."""
+    width = w.scenario.position.fraction * w.head_dim
+    if w.position is not None and not math.isclose(width, 2 * round(width / 2)):
+        expected = f"a share of the {w.head_dim} numbers of a head that is an even number of them"
+        raise refuse(SCENARIO, "position.fraction", w.scenario.position.fraction, expected)
 
 
 def _check_memory(w: Workload, source: str) -> None:

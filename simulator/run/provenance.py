@@ -69,6 +69,8 @@ def _explain_input(snapshot: Snapshot, cell: Cell) -> Explanation:
     else:
         source = f"drawn at random, seed {w.scenario.input.seed}"
     lines: list[tuple[Part, ...]] = [(f"an input, {source}, {w.dtype}",)]
+    if w.position is not None and "depth" in cell.at and cell.col < w.position.width:
+        lines.append(("turned by its position, and rounded again (RoPE)",))
     if "key" in cell.at and w.kv_heads < w.heads:
         group = [str(w.picked[h]) for h, kv in enumerate(w.kv_head_of) if kv == _kv_head(snapshot)]
         lines.append((f"KV head {_kv_head(snapshot)}, read by the query heads {', '.join(group)}",))

@@ -23,6 +23,8 @@ def scenario_words(w: Workload) -> list[str]:
     if mask.window:
         sinks = f" + {mask.sinks} sink{'s' * (mask.sinks > 1)}" if mask.sinks else ""
         words.insert(3, f"window {count_text(mask.window)}{sinks}")
+    if w.position is not None:
+        words.append("RoPE")
     if w.scoring.softcap:
         words.append(f"soft-cap {w.scoring.softcap:g}")
     if w.slopes:

@@ -18,6 +18,7 @@ from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.hardware import gpus
 from simulator.problem.input_files import InputFile
 from simulator.problem.scenario import (
+    MAX_SEQLEN,
     InputSource,
     Scenario,
     TilingRule,
@@ -127,12 +128,16 @@ _FAULT_LABELS = {
 """The keys are too long to be beside a field."""
 
 
+def _positions() -> Choices:
+    return (("", ""), ("rope", "rope"))
+
+
 def _switch() -> Choices:
     return (("", ""), ("true", "on"), ("false", "off"))
 
 
-_ALGORITHM, _SHAPES, _MASK, _TILING, _INPUT, _HARDWARE, _FAULTS = GROUPS = (
-    "Algorithm", "Shapes", "Scores and mask", "Tiling", "Input", "Hardware", "Faults",
+_ALGORITHM, _SHAPES, _MASK, _POSITION, _TILING, _INPUT, _HARDWARE, _FAULTS = GROUPS = (
+    "Algorithm", "Shapes", "Scores and mask", "Position", "Tiling", "Input", "Hardware", "Faults",
 )  # fmt: skip
 
 _SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.splits)
@@ -198,6 +203,27 @@ FIELDS = (
     FieldSpec(
         "mask", "sinks", "sinks", Kind.WHOLE, _MASK,
         "First keys, which the window never hides.", least=0,
+    ),
+    FieldSpec(
+        "position", "kind", "kind", Kind.CHOICE, _POSITION,
+        "rope: Q and K are turned by their positions before everything else.", choices=_positions,
+    ),
+    FieldSpec(
+        "position", "theta", "theta", Kind.NUMBER, _POSITION,
+        "Base of the angles: pair n turns by position · theta^(−2n/d).",
+    ),
+    FieldSpec(
+        "position", "interleaved", "interleaved", Kind.TRI_STATE, _POSITION,
+        "Pairs of neighbours, x₂ₙ with x₂ₙ₊₁; else of halves, xₙ with the one half a head on.",
+        choices=_switch,
+    ),
+    FieldSpec(
+        "position", "fraction", "fraction", Kind.NUMBER, _POSITION,
+        "Share of a head's numbers that is turned, from the first on.",
+    ),
+    FieldSpec(
+        "position", "offset", "offset", Kind.WHOLE, _POSITION, "Added to every position.",
+        least=-MAX_SEQLEN,
     ),
     FieldSpec(
         "tiling", "rule", "rule", Kind.CHOICE, _TILING,
@@ -458,6 +484,11 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "mask.causal": Blank("false", "no, by default"),
         "mask.window": Blank("0", "0: no window"),
         "mask.sinks": Blank("0", "0: none"),
+        "position.kind": Blank("", "none"),
+        "position.theta": Blank("", "10000 by default"),
+        "position.interleaved": Blank("false", "off, by default"),
+        "position.fraction": Blank("", "1 by default"),
+        "position.offset": Blank("", "0 by default"),
         "input.seed": _blank(0, "by default"),
         "input.path": Blank("", "a file"),
         "input.head": Blank("all", "all"),

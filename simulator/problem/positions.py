@@ -1,0 +1,68 @@
+"""Positions: rotary embeddings, which turn Q and K before everything else.
+
+References
+----------
+Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", section 3.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32, F64, DType, round_to
+
+ROPE = "Su et al. 2021, section 3.2.2"
+
+
+@dataclass(frozen=True, slots=True)
+class Rotary:
+    """Rotary positions: pair n of a row at position p turns by ``p · theta^(-2 n / width)``.
+
+    Attributes
+    ----------
+    theta : float
+        Base of the angles.
+    width : int
+        How many numbers of each row are turned, the first ones; even.
+    interleaved : bool
+        Whether pairs are ``(x_2n, x_2n+1)``; else ``(x_n, x_(n + width / 2))``.
+    offset : int
+        Added to every position.
+    """
+
+    theta: float
+    width: int
+    interleaved: bool = False
+    offset: int = 0
+
+    def angles(self, places: NDArray[np.int64]) -> F64:
+        """Return the angle of each pair at some places, (rows, width / 2), in radians."""
+        n = np.arange(self.width // 2)
+        speeds = self.theta ** (-2.0 * n / self.width)
+        angles: F64 = (places + self.offset)[:, None] * speeds
+        return angles
+
+    def turned(self, x: F32, first: int, dtype: DType) -> F32:
+        """Return rows that stand one after the other, turned in float64 and rounded once.
+
+        Parameters
+        ----------
+        x : ndarray
+            (heads, rows, d) float32.
+        first : int
+            The place of the first row.
+        dtype : str
+            To what they are rounded.
+        """
+        angles = self.angles(np.arange(first, first + x.shape[1]))
+        cos, sin = np.cos(angles), np.sin(angles)
+        half = self.width // 2
+        own = slice(0, self.width, 2) if self.interleaved else slice(0, half)
+        other = slice(1, self.width, 2) if self.interleaved else slice(half, self.width)
+        out = x.astype(np.float64)
+        a, b = out[..., own].copy(), out[..., other].copy()
+        out[..., own], out[..., other] = a * cos - b * sin, a * sin + b * cos
+        return round_to(out.astype(np.float32), dtype)

@@ -62,7 +62,7 @@ def frames_of(path: Path) -> list[np.ndarray]:
         out = []
         for k in range(image.n_frames):
             image.seek(k)
-            out.append(np.asarray(image.convert("RGBA")).astype(int))
+            out.append(np.asarray(image.convert("RGBA")).astype(np.int16))
         return out
 
 
@@ -73,7 +73,7 @@ def decoded(path: Path) -> list[np.ndarray]:
             frame.reformat(
                 format="rgb24", src_colorspace="ITU709", dst_colorspace="ITU709",
                 src_color_range="MPEG", dst_color_range="JPEG",
-            ).to_ndarray().astype(int)
+            ).to_ndarray().astype(np.int16)
             for frame in box.decode(video=0)
         ]  # fmt: skip
 

@@ -104,6 +104,22 @@ def made(weight, bias, heads):
 
 {lines}
 '''
+_TURN = '''
+def turned(x, first):
+    """Return rows turned by their positions, from the first one's on (Su et al. 2021)."""
+    n = np.arange({width} // 2)
+    place = np.arange(first, first + x.shape[1])[:, None] + {offset}
+    angle = place * {theta!r} ** (-2 * n / {width})
+    out = x.astype(np.float64)
+    one, other = {one}, {other}
+    a, b = x[..., one].astype(np.float64), x[..., other].astype(np.float64)
+    out[..., one] = a * np.cos(angle) - b * np.sin(angle)
+    out[..., other] = a * np.sin(angle) + b * np.cos(angle)
+    return rounded(out.astype(np.float32))
+
+
+q, k = turned(q, NK - NQ), turned(k, 0)
+'''
 _PICK = """
 q, k, v = q[{picked}], k[{kv_picked}], v[{kv_picked}]
 """
@@ -286,6 +302,12 @@ def _inputs(w: Workload) -> str:
         reader = (_SAFETENSORS if _reads_safetensors(w) else _NPZ).format()
         out = f"PATH = {str(w.file.path.absolute())!r}\n\n{reader}"
         out += _PROJECT.format(lines=_made_lines(w, heads, kv_heads)) if w.file.stored else _READ
+    if (turns := w.position) is not None:
+        half, end = turns.width // 2, turns.width
+        pairs = (f"slice(0, {end}, 2)", f"slice(1, {end}, 2)")
+        halves = (f"slice(0, {half})", f"slice({half}, {end})")
+        one, other = pairs if turns.interleaved else halves
+        out += _TURN.format(width=end, offset=turns.offset, theta=turns.theta, one=one, other=other)
     if w.picked != tuple(range(heads)):
         group = heads // kv_heads
         kv_picked = sorted({head // group for head in w.picked})

@@ -73,6 +73,7 @@ def scenario(
     head: list[int] | None = None,
     mask: dict[str, Any] | None = None,
     scores: dict[str, Any] | None = None,
+    position: dict[str, Any] | None = None,
     **attention: Any,
 ) -> Scenario:
     """Return a scenario with random input."""
@@ -91,6 +92,7 @@ def scenario(
         {
             "attention": table,
             "scores": scores or {},
+            "position": position or {},
             "mask": mask or {},
             "tiling": {"rows": rows, "cols": cols},
             "input": {"source": "random", "seed": seed, "head": "all" if head is None else head},

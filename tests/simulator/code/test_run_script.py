@@ -26,6 +26,14 @@ SHAPES: dict[str, dict[str, Any]] = {
     "window": {"nq": 16, "d": 8, "mask": {"window": 5}},
     "sinks": {"nq": 16, "d": 8, "mask": {"causal": True, "window": 5, "sinks": 2}},
     "half": {"nq": 9, "heads": 4, "kv_heads": 2, "dtype": "float16", "temperature": 0.5},
+    "rope": {"nq": 9, "nk": 12, "d": 8, "position": {"kind": "rope", "offset": 5}},
+    "pairs": {
+        "nq": 9,
+        "d": 8,
+        "heads": 2,
+        "dtype": "float16",
+        "position": {"kind": "rope", "interleaved": True, "fraction": 0.5, "theta": 100.0},
+    },
     "softcap": {"nq": 9, "nk": 12, "d": 8, "scale": 3.0, "scores": {"softcap": 2.0}},
     "alibi": {
         "nq": 9,

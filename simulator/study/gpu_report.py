@@ -50,11 +50,12 @@ class Measured:
 def signature(w: Workload) -> dict[str, Any]:
     """Return everything that determines the bytes and the work of a run, as JSON has it.
 
-    The numbers in Q, K, V, the scale and the preset are left out, because no kernel moves or
-    computes more or less because of them.
+    The numbers in Q, K, V, their positions, the scale and the preset are left out, because no
+    kernel moves or computes more or less because of them.
     """
     mask = w.mask
-    return {
+    changed = {"softcap": w.scoring.softcap, "alibi": bool(w.slopes)}
+    return ({"scores": changed} if w.changes_scores else {}) | {
         "algorithm": w.algorithm,
         "heads": w.heads,
         "kv_heads": w.kv_heads,

@@ -91,13 +91,14 @@ class HeadReport:
 def model_place(workload: Workload) -> tuple[Path, int, int] | None:
     """Return folder, step and layer of the model of a run; None: not known, or not what it does.
 
-    With another temperature or mask than the model's the run is not a part of its forward pass.
+    With another temperature or mask than the model's, with changed scores or turned by positions,
+    the run is not a part of its forward pass.
     """
     w = workload
     if w.file is None or not w.file.stored or w.temperature != 1:
         return None
     same = math.isclose(w.scale, w.head_dim**-0.5, rel_tol=1e-6)
-    plain = w.mask.causal and not w.mask.window
+    plain = w.mask.causal and not w.mask.window and not w.changes_scores and w.position is None
     return layer_place(w.file.path) if same and plain else None
 
 

@@ -89,13 +89,24 @@ def test_heads_that_share_otherwise_are_another_workload() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"input": {"seed": 7}}, {"attention": {"scale": 0.5}}, {"hardware": {"preset": "T4"}}],
+    [
+        {"input": {"seed": 7}},
+        {"attention": {"scale": 0.5}},
+        {"hardware": {"preset": "T4"}},
+        {"position": {"kind": "rope"}},
+    ],
     ids=str,
 )
 def test_what_no_kernel_takes_longer_for_is_the_same_workload(
     changes: dict[str, dict[str, Any]],
 ) -> None:
     assert measured_dram(workload(**changes), report(workload())) == 42
+
+
+@pytest.mark.parametrize("changes", [{"softcap": 30.0}, {"alibi": True}], ids=str)
+def test_changed_scores_are_another_workload(changes: dict[str, Any]) -> None:
+    assert measured_dram(workload(scores=changes), report(workload())) is None
+    assert measured_dram(workload(scores=changes), report(workload(scores=changes))) == 42
 
 
 def test_sinks_without_a_window_change_nothing() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.problem.workload import resolve
 from simulator.run.trace import Trace, simulate
 from simulator.study.attention_only import figures, read_model
 from simulator.study.attention_part import Limits, fitting_part
@@ -112,6 +113,18 @@ def test_a_capture_has_no_y_and_a_part_says_that_it_is_one() -> None:
     of_picked = report_of(simulate(parse_scenario({"input": picked})))
     assert of_picked.heads == ((None, 7), (None, 3))
     np.testing.assert_allclose(of_picked.jobs.scores, found.jobs.scores[[7, 3]])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"position": {"kind": "rope"}}, {"scores": {"softcap": 3.0}}, {"scores": {"alibi": True}},
+     {"attention": {"temperature": 2.0}}],
+    ids=str,
+)  # fmt: skip
+def test_a_run_that_does_something_else_is_no_part_of_the_model(changes) -> None:
+    said = load_scenario(SCENARIOS / "induction.toml")
+    assert model_place(resolve(said)) is not None
+    assert model_place(resolve(with_values(said, changes))) is None
 
 
 def test_layers_of_others_are_no_model(tmp_path: Path) -> None:

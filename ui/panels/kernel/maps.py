@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, outline, text_width, wrapped
 from ui.look.heat import HIDDEN, colour_map, hatching, heat_image, word_image
-from ui.look.names import first_that_fits, fitting
+from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import Style
 from ui.look.units import number_text
 from ui.panels.kernel.state import KernelState
@@ -20,7 +20,12 @@ MIN_SIZE = QSizeF(420, 230)
 """Below this the text shrinks."""
 _TICKS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 _MOST = 192
-"""Rows and keys of a map: more of them are means of neighbours."""
+"""Rows and keys of a map: of more of them evenly spread ones."""
+_AXES = ("queries ↓ keys →, colours as their roots", "queries ↓ keys →")
+_SMALL = 11
+"""Size of all words, at scale 1."""
+_SHARE = 0.45
+"""Share of the height that the maps have at least, before sentences below them are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ def factor_words(state: KernelState) -> tuple[str, ...]:
 
 
 def _pooled(values: NDArray[np.float64], seen: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return roots of values, −∞ where hidden, of many rows and keys the means of neighbours."""
+    """Return roots of values, −∞ where hidden; of many rows and keys evenly spread ones."""
     shown = np.where(seen, values, np.nan)
     for axis in (0, 1):
         length = shown.shape[axis]
@@ -61,8 +66,8 @@ def _pooled(values: NDArray[np.float64], seen: NDArray[np.bool_]) -> NDArray[np.
 
 def paint_factors(painter: QPainter, state: KernelState, style: Style, rect: QRectF) -> None:
     """Paint norm factor × radial factor = weights, each row divided by its sum."""
-    style = fitting(style, rect, MIN_SIZE)
-    px, theme, font = style.px, style.theme, style.text_font(11)
+    style = readable(fitting(style, rect, MIN_SIZE), _SMALL)
+    px, theme, font = style.px, style.theme, style.text_font(_SMALL)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     found = state.factors
     maps = (
@@ -71,25 +76,29 @@ def paint_factors(painter: QPainter, state: KernelState, style: Style, rect: QRe
              ("radial factor exp(−|q − k|²/2) / Σ", "exp(−|q − k|²/2) / Σ", "radial"), "="),
         _Map(state.points.plain_weights, ("weights softmax(q·k)", "softmax(q·k)", "weights"), ""),
     )  # fmt: skip
-    lines = [line for words in factor_words(state) for line in wrapped(words, font, rect.width())]
+    said = [wrapped(words, font, rect.width()) for words in factor_words(state)]
     line = px(15)
-    foot = line * len(lines) + px(30)
     names = [state.row_label(n) for n in range(len(state.points.rows))]
     wide = min(max(text_width(font, name) for name in names), px(72)) + px(8)
     gap = px(22)
-    side = min((rect.width() - wide - 2 * gap) / 3, rect.height() - foot - 2 * line)
-    labelled = side / len(names) >= px(11)
+    across = (rect.width() - wide - 2 * gap) / 3
+    while True:
+        lines = [words for part in said for words in part]
+        down = rect.height() - line * (len(lines) + 2) - px(30)
+        if not said or down >= min(across, _SHARE * rect.height()):
+            break
+        said.pop()
+    side = min(across, down)
+    labelled = side / len(names) >= px(_SMALL)
     if not labelled:
-        side = min((rect.width() - px(2) - 2 * gap) / 3, rect.height() - foot - 2 * line)
-    if side < px(24):
-        lines = lines[:2]
-        side = max(min((rect.width() - 2 * gap) / 3, rect.height() - 3 * line), px(12))
+        side = max(min((rect.width() - px(2) - 2 * gap) / 3, down), px(12))
     left = rect.x() + (wide if labelled else 0.0)
     top = rect.y() + line
     for n, each in enumerate(maps):
         box = QRectF(left + n * (side + gap), top, side, side)
-        title = first_that_fits(each.titles, side + gap - px(4), font)
-        place = QRectF(box.x(), rect.y(), side + gap - px(4), line)
+        wide_title = min(side + gap - px(4), rect.right() - box.x())
+        title = first_that_fits(each.titles, wide_title, font)
+        place = QRectF(box.x(), rect.y(), wide_title, line)
         draw_text(painter, place, title, font, theme.text, LEFT)
         _paint_map(painter, state, each, style, box)
         if each.sign:
@@ -101,9 +110,15 @@ def paint_factors(painter: QPainter, state: KernelState, style: Style, rect: QRe
             place = QRectF(rect.x(), top + n * high, wide - px(6), high)
             ink = theme.current if n == state.at else theme.muted
             draw_text(painter, place, name, font, ink, RIGHT)
-    words = "queries ↓ keys →, colours as their roots"
-    draw_text(painter, QRectF(left, top + side + px(1), 3 * side, line), words, font, theme.muted)
-    bar = QRectF(left + px(6), top + side + line + px(3), min(3 * side + 2 * gap, px(420)), px(9))
+    room = rect.right() - left
+    words = first_that_fits(_AXES, room, font)
+    draw_text(painter, QRectF(left, top + side + px(1), room, line), words, font, theme.muted)
+    bar = QRectF(
+        left + px(6),
+        top + side + line + px(3),
+        min(3 * side + 2 * gap, px(420), room - px(12)),
+        px(9),
+    )
     below = min(rect.bottom() - line * len(lines), bar.bottom() + 2 * line)
     if bar.bottom() + line <= below + px(2):
         _paint_bar(painter, bar, style)
@@ -130,7 +145,7 @@ def _paint_map(
 
 def _paint_bar(painter: QPainter, bar: QRectF, style: Style) -> None:
     """Paint the colour bar of weights with its ticks, where their roots are."""
-    theme, px, font = style.theme, style.px, style.text_font(11)
+    theme, px, font = style.theme, style.px, style.text_font(_SMALL)
     painter.drawImage(bar, word_image(colour_map(theme, "P")[None, :256]))
     outline(painter, bar, theme.border)
     edge = bar.x() - px(20)

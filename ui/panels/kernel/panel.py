@@ -152,7 +152,7 @@ class KernelPanel(PlotPanel[None]):
         if state is None:
             return
         if self.view == _KEYS:
-            self.show_plot(keys_plot(state))
+            self.show_plot(keys_plot(state, moves=not self.bar.isHidden()))
         elif self.view == _AGAIN:
             if not self._lacks_again():
                 self.show_plot(again_plot(state))
@@ -197,6 +197,10 @@ class KernelPanel(PlotPanel[None]):
                 session.go(end_of_visit(trace.program, index))
                 break
         session.choose_row(row)
+
+    def show_controls(self, on: bool) -> None:
+        super().show_controls(on)
+        self._draw()
 
     # --- looks ----------------------------------------------------------------------------
 

@@ -32,8 +32,16 @@ def size_of(vector: NDArray[np.float64]) -> float:
     return float(np.linalg.norm(vector))
 
 
-def keys_plot(state: KernelState) -> PlotModel:
-    """Return keys, query and blend of a row in the plane in which the keys spread most."""
+def keys_plot(state: KernelState, *, moves: bool = True) -> PlotModel:
+    """Return keys, query and blend of a row in the plane in which the keys spread most.
+
+    Parameters
+    ----------
+    state : KernelState
+        The head and its row.
+    moves : bool
+        Whether somebody may click and drag: a film says nothing of it.
+    """
     points, plane, at, moved = state.points, state.plane, state.at, state.moved
     weights = points.weights[at] if moved is None else moved.weights
     x, y = plane.queries[at] if moved is None else moved.place
@@ -84,9 +92,10 @@ def keys_plot(state: KernelState) -> PlotModel:
             )  # fmt: skip
     share, (first, second) = plane.share, plane.shares
     grey = "" if points.seen[at].all() else ", grey ones are hidden"
-    others = (
-        "; click another query (×) or drag this one" if len(marks) > len(points.keys) + 2 else ""
-    )
+    others = ""
+    if len(marks) > len(points.keys) + 2:
+        invites = "; click another query (×) or drag this one"
+        others = invites if moves else ", × are the other queries"
     note = (
         f"{state.head_name}: the axes hold {100 * share:.0f} % of the keys' variance; weights and "
         f"distances are of all {points.k.shape[1]} dimensions. A key is as large as its weight"

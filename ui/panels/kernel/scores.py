@@ -7,7 +7,7 @@ from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter
 
 from ui.look.draw import LEFT, RIGHT, card, draw_text, mixed, text_width, wrapped
-from ui.look.names import first_that_fits, fitting
+from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text
 from ui.panels.kernel.state import KernelState, ScoredRow
@@ -23,6 +23,11 @@ _COLUMNS = (
     ("kept", "kept"),
     ("tensor cores", "tensor"),
 )
+_SMALL = 11
+"""Size of the small words, at scale 1."""
+_FIRST_OUT = (3, 1, 2, 0)
+"""Columns of figures in the order in which they are left out where there is little room."""
+_LEAST_BARS, _LEAST_ROW = 70, 34
 
 
 def score_words(state: KernelState, scored: tuple[ScoredRow, ...]) -> tuple[str, ...]:
@@ -62,12 +67,12 @@ def scores_summary(state: KernelState) -> str:
 
 def paint_scores(painter: QPainter, state: KernelState, style: Style, rect: QRectF) -> None:
     """Paint the table."""
-    style = fitting(style, rect, MIN_SIZE)
+    style = readable(fitting(style, rect, MIN_SIZE), _SMALL)
     px, theme = style.px, style.theme
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    font, code, small = style.text_font(12), style.code_font(12), style.text_font(11)
+    font, code, small = style.text_font(12), style.code_font(12), style.text_font(_SMALL)
     scored = state.scored()
-    lines = [s for words in score_words(state, scored) for s in wrapped(words, small, rect.width())]
+    said = [wrapped(words, small, rect.width()) for words in score_words(state, scored)]
     line = px(15)
     title = f"{state.row_name(state.row)} of {state.head_name} under each score"
     head = style.text_font(12, bold=True)
@@ -76,31 +81,45 @@ def paint_scores(painter: QPainter, state: KernelState, style: Style, rect: QRec
         max(text_width(font, each.kind.name), text_width(small, each.kind.formula))
         for each in scored
     )
-    first = min(first, 0.3 * rect.width())
+    first = min(first, 0.36 * rect.width())
     cells = [_figures(each) for each in scored]
     wide = [
         px(14) + max(text_width(small, _COLUMNS[n + 2][-1]),
                      *(text_width(code, row[n]) for row in cells))
         for n in range(len(cells[0]))
     ]  # fmt: skip
-    bars = max(rect.width() - first - sum(wide) - px(8), px(60))
+    shown = list(range(len(wide)))
+    for out in _FIRST_OUT:
+        if rect.width() - first - sum(wide[n] for n in shown) - px(8) >= px(_LEAST_BARS):
+            break
+        shown.remove(out)
+    wide, cells = [wide[n] for n in shown], [tuple(row[n] for n in shown) for row in cells]
+    columns = (*_COLUMNS[:2], *(_COLUMNS[n + 2] for n in shown))
+    bars = max(rect.width() - first - sum(wide) - px(8), 0.0)
     top = rect.y() + line + px(3)
     x = rect.x()
-    for n, (names, width) in enumerate(zip(_COLUMNS, (first, bars, *wide), strict=True)):
+    for n, (names, width) in enumerate(zip(columns, (first, bars, *wide), strict=True)):
         words = first_that_fits(names, width - px(4), small)
         place = QRectF(x, top, width, line)
         draw_text(painter, place, words, small, theme.muted, RIGHT if n > 1 else LEFT)
         x += width
     top += line + px(2)
-    foot = line * len(lines)
-    high = min((rect.bottom() - foot - px(4) - top) / len(scored), px(84))
+    while True:
+        lines = [words for part in said for words in part]
+        high = min((rect.bottom() - line * len(lines) - px(4) - top) / len(scored), px(84))
+        if not said or high >= px(_LEAST_ROW):
+            break
+        said.pop()
     limit = max(float(each.weights.max()) for each in scored) or 1.0
     for n, (each, row) in enumerate(zip(scored, cells, strict=True)):
         box = QRectF(rect.x(), top + n * high, rect.width(), high - px(4))
         name = QRectF(box.x(), box.center().y() - px(15), first - px(6), px(15))
-        under = name.translated(0, px(15))
+        if box.height() < px(30) or text_width(small, each.kind.formula) > name.width():
+            name.moveTop(box.center().y() - px(7.5))
+        else:
+            under = name.translated(0, px(15))
+            draw_text(painter, under, each.kind.formula, small, theme.muted, LEFT)
         draw_text(painter, name, each.kind.name, font, theme.text, LEFT)
-        draw_text(painter, under, each.kind.formula, small, theme.muted, LEFT)
         place = QRectF(box.x() + first, box.y(), bars - px(4), box.height())
         _paint_weights(painter, state, each, limit, place, style)
         x = box.x() + first + bars
@@ -125,7 +144,7 @@ def _paint_weights(
     painter: QPainter, state: KernelState, each: ScoredRow, limit: float, box: QRectF, style: Style
 ) -> None:
     """Paint the weights as bars over the keys, the strongest with its name."""
-    px, theme, font = style.px, style.theme, style.text_font(11)
+    px, theme, font = style.px, style.theme, style.text_font(_SMALL)
     card(painter, box, theme.field, theme.border, px(3))
     named = box.height() >= px(28)
     inner = box.adjusted(px(3), px(14) if named else px(2), -px(3), -px(2))
@@ -145,6 +164,7 @@ def _paint_weights(
         return
     strongest = int(weights.argmax())
     best = f"{state.key_label(strongest)}: {number_text(float(weights[strongest]), 2)}"
-    words = (f"{best}, {number_text(each.entropy, 2)} bits", best)
+    figure = number_text(float(weights[strongest]), 2)
+    words = (f"{best}, {number_text(each.entropy, 2)} bits", best, figure)
     place = QRectF(box.x() + px(4), box.y(), box.width() - px(8), px(14))
     draw_text(painter, place, first_that_fits(words, place.width(), font), font, theme.muted, LEFT)

@@ -145,6 +145,16 @@ def test_arrow_keys_move_the_query_and_do_not_step(window):
     assert session.cursor != cursor  # with nothing to move it steps, as everywhere
 
 
+def test_a_film_invites_nobody(window):
+    panel = panel_of(window)
+    assert "click another query" in panel.plot.model.note
+    panel.show_controls(False)
+    assert "× are the other queries" in panel.plot.model.note
+    assert "click" not in panel.plot.model.note
+    panel.show_controls(True)
+    assert "click another query" in panel.plot.model.note
+
+
 def test_a_drag_ends_at_the_edge(window):
     panel = panel_of(window)
     start = panel.plot.where(*key_plane(points(window)).queries[0])
@@ -270,11 +280,13 @@ def test_rows_that_see_nothing_can_be_shown(window, mask):
 
 
 @pytest.mark.parametrize("paint", [paint_factors, paint_scores])
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize(("theme", "least"), [*((name, 0.0) for name in THEMES), ("dark", 20.0)])
 @pytest.mark.parametrize("size", [(320, 150), (430, 300), (760, 480)], ids=str)
-def test_pictures_of_every_size_are_painted_to_their_edges_at_most(window, paint, theme, size):
+def test_pictures_of_every_size_are_painted_to_their_edges_at_most(
+    window, paint, theme, least, size
+):
     state = kernel_state(*window.session.trace.single_heads, 0, 8)
-    style = Style(THEMES[theme])
+    style = Style(THEMES[theme], least=least)  # on the stage letters may not be smaller
     picture = QImage(size[0] + 40, size[1] + 40, QImage.Format.Format_RGB32)
     ground = QImage(picture.size(), QImage.Format.Format_RGB32)
     for image in (picture, ground):

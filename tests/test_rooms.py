@@ -105,11 +105,14 @@ def test_every_room_says_what_belongs_there(package: str) -> None:
     assert not silent
 
 
-NAMES = {"naive", "flash1", "flash2", "split-kv", "split_kv"}
+NAMES = {"naive", "flash1", "flash2", "split-kv", "split_kv", "linear"}
 THEIR_OWN = ("simulator/program/algorithms/", "kernels/cuda/")
 """Where an algorithm's name may stand: its modules, and its kernels."""
-MOST_NAMES = 17
-"""The rows of scenarios, papers and shots, of four algorithms; it may only become less."""
+MOST_NAMES = 26
+"""The rows of scenarios, papers and shots, of five algorithms; it may only become less.
+
+Four are no algorithm: axes and maps may be linear, too.
+"""
 
 
 OPS = {op.name for op in Op.__subclasses__()}

@@ -13,7 +13,7 @@ _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 _ANCHOR = re.compile(r"//.*?\[([a-z -]+)\] (?=[A-Z]\w+ (?:et al|\d{4}))")
 """An op's name before a citation: the author of the paper and its year."""
 _CITED = re.compile(r"\d+(?:-\d+)?")
-_PLACE = re.compile(r" (line|step)s? (.*)")
+_PLACE = re.compile(r" (line|step|equation)s? (.*)")
 _TENSOR = re.compile(r"\b([A-Z]+(?:_partial)?)_(?:shared|hbm)\b")
 
 
@@ -75,11 +75,15 @@ def _after(line: str, name: str) -> str:
 
 
 def _numbers(cites: str) -> frozenset[tuple[str, int]]:
-    """Return the lines, or steps, of a citation: ``Dao 2023, Algorithm 1, lines 13 and 15``."""
+    """Return the lines, steps or equations of a citation.
+
+    ``Dao 2023, Algorithm 1, lines 13 and 15``: each with the word before it.
+    """
     place = _PLACE.search(cites)
+    if place is None:  # such as a lemma: as it is called
+        return frozenset({(cites.partition(", ")[2], 0)})
     found: set[tuple[str, int]] = set()
-    for span in _CITED.findall(place[2]) if place else ():
-        assert place is not None
+    for span in _CITED.findall(place[2]):
         first, _, last = span.partition("-")
         found |= {(place[1], number) for number in range(int(first), int(last or first) + 1)}
     return frozenset(found)

@@ -20,9 +20,9 @@ from kernels.build.nvrtc import compile_cubin
 from kernels.build.sources import file_name, whole_source
 from kernels.checks.numbers import numbers_of
 from kernels.checks.outcome import Setting, capability
-from kernels.cuda.engine import KernelEngine
 from kernels.cuda.fast import FastRun
 from kernels.cuda.launch import Module, build_options
+from kernels.cuda.linear import kernel_engine
 from kernels.cuda.tensor_core import TensorCoreRun
 from kernels.devices.cupy import CupyDevice
 from kernels.errors import KernelError
@@ -118,7 +118,7 @@ def run(table: dict[str, Any], builds: Sequence[str], on: Setting) -> list[np.nd
             kernel.launch()
             tensors = kernel.tensors
         else:
-            engine = KernelEngine(workload, inputs, on.device)
+            engine = kernel_engine(workload, inputs, on.device)
             engine.counted()
             engine.row_block(0, 0)  # a launch that records details
             tensors = engine.run_everything()

@@ -27,7 +27,7 @@ from kernels.cuda.engine import check_fits, place_tensors, widened, with_scratch
 from kernels.cuda.fast import FastRun
 from kernels.cuda.launch import Device, build_options, prepared
 from kernels.cuda.records import recording
-from kernels.cuda.specs import KERNELS, Part, most_shared_bytes
+from kernels.cuda.specs import KERNELS, Part, kernels_of, most_shared_bytes
 from kernels.cuda.tensor_core import TensorCoreRun
 from simulator.base.dtypes import F32, round_to
 from simulator.problem.scenario import parse_scenario
@@ -73,7 +73,7 @@ class TraceRun:
         module = device.module(whole_source(w.algorithm), build_options(w, trace=True))
         self.tensors = with_scratch(device, w, place_tensors(device, w, inputs), whole)
         self._launches = []
-        for kernel in KERNELS[w.algorithm]:
+        for kernel in kernels_of(w):
             record = recording(device, w, kernel, whole, counters=counters)
             self._launches.append(prepared(module, w, kernel, whole, self.tensors, record))
 

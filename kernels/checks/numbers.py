@@ -16,11 +16,13 @@ import numpy as np
 from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting, capability
 from kernels.cuda.engine import KernelEngine, widened
 from kernels.cuda.fast import FastRun
+from kernels.cuda.linear import kernel_engine
 from kernels.cuda.specs import KERNELS
 from kernels.cuda.tensor_core import CAPABILITY, TensorCoreRun
 from simulator.base.assets import SCENARIOS
 from simulator.base.dtypes import F32, F64
 from simulator.engines.reference import reference_rows
+from simulator.problem.linear import fitting
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
@@ -254,7 +256,8 @@ def scenarios(on: Setting, *, shipped_only: bool = False) -> dict[str, Scenario]
     for name, table in CASES.items():
         for algorithm in KERNELS:
             attention = {**table["attention"], "algorithm": algorithm}
-            found[f"{algorithm}, {name}"] = parse_scenario({**table, "attention": attention})
+            fit = fitting({**table, "attention": attention})
+            found[f"{algorithm}, {name}"] = parse_scenario(fit)
     return found
 
 
@@ -267,7 +270,7 @@ def numbers_of(scenario: Scenario) -> tuple[Workload, Inputs]:
 def traced(scenario: Scenario, on: Setting) -> tuple[Trace, KernelEngine]:
     """Return a scenario's trace on the device."""
     workload, inputs = numbers_of(scenario)
-    engine = KernelEngine(workload, inputs, on.device)
+    engine = kernel_engine(workload, inputs, on.device)
     return Trace(tile_program(workload), engine, inputs), engine
 
 
@@ -293,7 +296,7 @@ def bit_faults(workload: Workload, inputs: Inputs, on: Setting) -> list[str]:
     fast = FastRun(workload, inputs, on.device)
     faults = repeated_faults(fast, on)
     first = _bits(fast.tensors, on)
-    traced_bits = _bits(KernelEngine(workload, inputs, on.device).run_everything(), on)
+    traced_bits = _bits(kernel_engine(workload, inputs, on.device).run_everything(), on)
     if set(traced_bits) != set(first):
         faults.append(f"the builds leave {sorted(first)} and {sorted(traced_bits)}")
     return faults + [

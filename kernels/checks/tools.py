@@ -22,8 +22,9 @@ from kernels.build.nvrtc import nvrtc_reason
 from kernels.checks.case import TENSOR_CORES, options_of, run, write_cubin
 from kernels.checks.outcome import CannotRunError, Finding, Setting, Table, capability
 from kernels.checks.process import ended
-from kernels.cuda.specs import KERNELS
+from kernels.cuda.specs import KERNELS, kernels_of
 from kernels.cuda.tensor_core import CAPABILITY, HEAD_DIMS
+from simulator.problem.linear import fitting
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Workload, resolve
 from simulator.program.algorithms import tile_program
@@ -45,19 +46,21 @@ BUILDS = ("fast", "trace")
 def small_scenarios() -> list[dict[str, Any]]:
     """Return a small scenario for each algorithm: several blocks and heads, tails, a mask."""
     return [
-        {
-            "attention": {
-                "algorithm": algorithm,
-                "heads": 2,
-                "kv_heads": 1,
-                "seqlen_q": 45,
-                "seqlen_k": 70,
-                "head_dim": 40,
-                "dtype": "float16",
-            },
-            "mask": {"causal": True, "window": 30, "sinks": 2},
-            "tiling": {"rows": 20, "cols": 24, "splits": 2},
-        }
+        fitting(
+            {
+                "attention": {
+                    "algorithm": algorithm,
+                    "heads": 2,
+                    "kv_heads": 1,
+                    "seqlen_q": 45,
+                    "seqlen_k": 70,
+                    "head_dim": 40,
+                    "dtype": "float16",
+                },
+                "mask": {"causal": True, "window": 30, "sinks": 2},
+                "tiling": {"rows": 20, "cols": 24, "splits": 2},
+            }
+        )
         for algorithm in KERNELS
     ]
 
@@ -297,14 +300,14 @@ def dram_bytes(on: Setting) -> Finding:
                 "--csv",
                 "--print-units=base",
                 f"--metrics={','.join(DRAM)}",
-                f"--kernel-name=regex:^({'|'.join(KERNELS[algorithm])})$",
+                f"--kernel-name=regex:^({'|'.join(kernels_of(workload))})$",
                 f"--log-file={log}",
                 *case_command([table], ["fast"]),
             ]
             finished = done(command)
             said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         seen = parse_ncu(said)
-        if len(seen) != len(KERNELS[algorithm]):
+        if len(seen) != len(kernels_of(workload)):
             words = (said + finished.stdout + finished.stderr).strip()[-800:]
             raise CannotRunError(f"ncu has measured nothing (exit {finished.returncode}): {words}")
         read, write = sum(k.read for k in seen), sum(k.write for k in seen)
@@ -366,7 +369,7 @@ def dram_bounds(w: Workload, cache: int) -> tuple[int, int, int]:
     """
     compulsory = compulsory_bytes(w)
     totals = tile_program(w).totals
-    launches = len(KERNELS[w.algorithm])
+    launches = len(kernels_of(w))
     stays = min(totals.write_bytes, launches * cache)
     return compulsory, totals.read_bytes + totals.write_bytes, compulsory - stays
 

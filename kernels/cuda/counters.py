@@ -11,8 +11,8 @@ from simulator.program.tile_program import Counters
 
 _PARTIALS = ("O_partial", "LSE_partial")
 COUNTERS = (
-    *(("read", name) for name in ("Q", "K", "V", "S", "P", "O", "l", "m", *_PARTIALS)),
-    *(("write", name) for name in ("S", "P", "O", "LSE", "l", "m", *_PARTIALS)),
+    *(("read", name) for name in ("Q", "K", "V", "S", "P", "O", "l", "m", *_PARTIALS, "state")),
+    *(("write", name) for name in ("S", "P", "O", "LSE", "l", "m", *_PARTIALS, "state")),
     ("flops", ""),
 )
 """The enum `Counter` of common.cuh, in its order."""

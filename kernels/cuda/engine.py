@@ -14,7 +14,7 @@ from kernels.cuda.counters import total
 from kernels.cuda.launch import Device, Recording, Tensors, build_options, prepared
 from kernels.cuda.records import Details, Joined, carried_on, detail_buffer, detail_type, recording
 from kernels.cuda.runs import tile_runs
-from kernels.cuda.specs import KERNELS, SPECS, Part, joins_splits, most_shared_bytes
+from kernels.cuda.specs import SPECS, Part, joins_splits, kernels_of, most_shared_bytes
 from kernels.cuda.visits import recorded_tile
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, bfloat16_from_bits, frozen
@@ -217,7 +217,7 @@ class KernelEngine:
         self, part: Part, tensors: Tensors, columns: range, details: Any, *, counters: bool
     ) -> list[Recording]:
         w, records = self.workload, []
-        for kernel in KERNELS[w.algorithm]:
+        for kernel in kernels_of(w):
             record = recording(self._on, w, kernel, part, counters=counters)
             if SPECS[kernel].joins and columns:  # the O of the joining has its own place
                 joined = detail_buffer(self._on, w, range(1))
@@ -230,8 +230,10 @@ class KernelEngine:
 
     def _downloaded(self, records: list[Recording], details: Any, tensors: Tensors) -> _Run:
         on = self._on
-        # Naive's m and l are those of its softmax launch; its other launches have none.
-        statistics = records[int(algorithm_of(self.workload).stores_scores)]
+        # Naive's m and l are those of its softmax launch; its other launches have none. Without a
+        # softmax, l is that of the last launch.
+        algorithm = algorithm_of(self.workload)
+        statistics = records[int(algorithm.stores_scores) if algorithm.softmax else -1]
         wanted = details is not None
         return _Run(
             kinds=on.download(records[0].kinds),
@@ -330,7 +332,7 @@ def check_fits(w: Workload, device: Device) -> None:
         return
     key, what = "tiling", "tiles that fit"
     value: object = f"{w.rows} x {w.cols}"
-    whole_rows = [spec for name in KERNELS[w.algorithm] if (spec := SPECS[name]).whole_rows]
+    whole_rows = [spec for name in kernels_of(w) if (spec := SPECS[name]).whole_rows]
     if any(spec.shared(w) + MARGIN > limit for spec in whole_rows):
         key, value, what = "attention.seqlen_k", w.seqlen_k, "rows of S that fit"
     raise refuse(
@@ -349,11 +351,13 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     if algorithm_of(w).normalises_each_tile:
         stored = np.float32
     # The row statistics in HBM: those that its kernels use.
-    taken = {name for kernel in KERNELS[w.algorithm] for name in SPECS[kernel].arguments}
+    taken = {name for kernel in kernels_of(w) for name in SPECS[kernel].arguments}
     statistics = [name for name in ("m", "l", "lse") if name in taken]
+    state = (w.kv_heads, w.sizes["feature"], w.sizes["total"])
     launch = algorithm_of(w).launches(w)[0]  # naive's others visit the same tiles
     # Splits share the runs of their row block.
-    visited = launch.visits if launch.splits == 1 else w.grid.visited_columns
+    own = launch.splits == 1 and algorithm_of(w).softmax
+    visited = launch.visits if own else w.grid.visited_columns
     visits = tile_runs(w.grid, visited, by_rows=launch.by_rows)
     return Tensors(
         q=device.upload(narrowed(inputs.q, w.dtype)),
@@ -364,6 +368,8 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
         run_offsets=device.upload(visits.offsets),
         runs=device.upload(visits.runs),
         slopes=device.upload(np.array(w.slopes, dtype=np.float32)) if w.slopes else None,
+        projection=None if inputs.projection is None else device.upload(inputs.projection),
+        state=device.filled(state, np.float32, 0xFF) if "state" in taken else None,
         **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},
     )
 

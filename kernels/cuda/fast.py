@@ -7,7 +7,7 @@ import numpy as np
 from kernels.build.sources import whole_source
 from kernels.cuda.engine import check_fits, place_tensors, with_scratch
 from kernels.cuda.launch import Device, Tensors, build_options, prepared
-from kernels.cuda.specs import KERNELS, Part
+from kernels.cuda.specs import Part, kernels_of
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 
@@ -53,7 +53,7 @@ class FastRun:
         self.tensors: Tensors = with_scratch(device, workload, placed, whole, stored)
         self._launches = [
             prepared(module, workload, kernel, whole, self.tensors)
-            for kernel in KERNELS[workload.algorithm]
+            for kernel in kernels_of(workload)
         ]
 
     def launch(self) -> None:

@@ -148,6 +148,9 @@ class Tensors:
         Which tiles are visited: `kernels.cuda.runs.Runs`.
     slopes : Buffer or None
         (query heads,) float32, ALiBi's; None without a bias.
+    projection, state : Buffer or None
+        (f, d) and (kv_heads, f, dv + 1) float32 for linear attention: the directions of a feature
+        map that has some, and what the keys add up to.
     """
 
     q: Buffer
@@ -165,6 +168,8 @@ class Tensors:
     run_offsets: Buffer | None = None
     runs: Buffer | None = None
     slopes: Buffer | None = None
+    projection: Buffer | None = None
+    state: Buffer | None = None
 
 
 def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
@@ -177,6 +182,8 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
         "WARPS": warps(w),
         "ELEMENT": ELEMENT[w.dtype],
     }
+    if w.feature_map:
+        values |= {"FEATURES": w.feature_map.features, "PROJECTS": int(w.feature_map.projects)}
     defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "TRACE": trace}
     return (
         *(f"-D{name}={value}" for name, value in values.items()),

@@ -17,8 +17,15 @@ from simulator.problem.workload import Workload
 
 
 def detail_type(w: Workload) -> np.dtype[np.void]:
-    """Return the layout of one visit's `Detail`, field by field as in common.cuh."""
+    """Return the layout of one visit's `Detail`, field by field as in common.cuh or linear.cu."""
     Br, Bc, dv = w.rows, w.cols, w.value_dim
+    if w.feature_map:
+        f, total = w.sizes["feature"], w.sizes["total"]
+        linear: dict[str, tuple[int, ...]] = {
+            "phi_q": (Br, f), "phi_k": (Bc, f), "s": (Br, Bc), "p": (Br, Bc), "o": (Br, dv),
+            "l_tile": (Br,), "l": (Br,), "state_before": (f, total), "state": (f, total),
+        }  # fmt: skip
+        return np.dtype([(name, np.float32, shape) for name, shape in linear.items()])
     shapes = {
         "s": (Br, Bc),
         "p": (Br, Bc),

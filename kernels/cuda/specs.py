@@ -88,6 +88,29 @@ def _column_blocks(w: Workload) -> int:
     return w.grid.Tc
 
 
+def _always(w: Workload) -> bool:
+    return True
+
+
+def _state_bytes(w: Workload) -> int:
+    return 4 * w.sizes["feature"] * w.sizes["total"]
+
+
+def _phi_q_bytes(w: Workload) -> int:
+    """Return the bytes of φ(Q) and Q of a tile."""
+    return 4 * _tile_rows(w) * w.sizes["feature"] + _q_bytes(w)
+
+
+def _phi_k_bytes(w: Workload) -> int:
+    """Return the bytes of φ(K), whose rows are one bank longer, and of K and V of a tile."""
+    own = 4 * (w.sizes["feature"] + 1) + w.width * (w.head_dim + w.value_dim)
+    return w.cols * own
+
+
+def _a_block_a_head(w: Workload, part: Part) -> tuple[int, ...]:
+    return 1, len(part.heads)
+
+
 def _a_tile_threads(w: Workload) -> int:
     return warps(w) * WARP
 
@@ -118,6 +141,8 @@ class KernelSpec:
         Whether a block works on whole rows of S.
     joins : bool
         Whether it joins what the splits of a row block have left.
+    when : callable
+        Whether it is one of the kernels of a workload of its algorithm.
     """
 
     name: str
@@ -129,6 +154,7 @@ class KernelSpec:
     columns: Callable[[Workload], int] = _column_blocks
     whole_rows: bool = False
     joins: bool = False
+    when: Callable[[Workload], bool] = _always
 
 
 VISITS = ("run_offsets", "runs")
@@ -190,6 +216,28 @@ SPECS: dict[str, KernelSpec] = {
             columns=lambda w: w.splits,
             joins=True,
         ),
+        KernelSpec(
+            "linear_chunks",
+            (*OPERANDS[:4], "projection", "o", "seqlen_k", *_FIRST, "blocks"),
+            shared=lambda w: _phi_q_bytes(w) + _phi_k_bytes(w) + _scores_bytes(w) + _state_bytes(w),
+            grid=_a_block_a_head,
+            columns=lambda w: 1,
+            when=lambda w: w.chunked,
+        ),
+        KernelSpec(
+            "linear_state",
+            ("k", "v", "kv_head_of", "projection", "state", "seqlen_k", "first_head", "blocks"),
+            shared=lambda w: _phi_k_bytes(w) + _state_bytes(w),
+            grid=_a_block_a_head,
+            when=lambda w: not w.chunked,
+        ),
+        KernelSpec(
+            "linear_rows",
+            ("q", "kv_head_of", "projection", "state", "o", "seqlen_q", *_FIRST),
+            shared=lambda w: _phi_q_bytes(w) + _state_bytes(w),
+            columns=lambda w: 1,
+            when=lambda w: not w.chunked,
+        ),
     )
 }
 """The kernels by name."""
@@ -199,8 +247,14 @@ KERNELS: dict[str, tuple[str, ...]] = {
     "flash1": ("flash1",),
     "flash2": ("flash2",),
     "split-kv": ("split_kv", "split_kv_combine"),
+    "linear": ("linear_chunks", "linear_state", "linear_rows"),
 }
 """The kernels of each algorithm, in the order of its launches."""
+
+
+def kernels_of(w: Workload) -> tuple[str, ...]:
+    """Return the kernels that a workload launches, in their order."""
+    return tuple(name for name in KERNELS[w.algorithm] if SPECS[name].when(w))
 
 
 def scalars(w: Workload, part: Part) -> dict[str, Any]:
@@ -227,10 +281,10 @@ def shared_bytes(w: Workload, kernel: str) -> int:
 
 def most_shared_bytes(w: Workload) -> int:
     """Return the most that any kernel of the workload's algorithm takes, fixed arrays included."""
-    specs = (SPECS[name] for name in KERNELS[w.algorithm])
+    specs = (SPECS[name] for name in kernels_of(w))
     return max(spec.shared(w) + spec.fixed_bytes for spec in specs)
 
 
 def joins_splits(w: Workload) -> bool:
     """Return whether one of the workload's kernels joins what others have left of its splits."""
-    return any(SPECS[name].joins for name in KERNELS[w.algorithm])
+    return any(SPECS[name].joins for name in kernels_of(w))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kernels.cuda.engine import KernelEngine
 from kernels.cuda.launch import Device
+from kernels.cuda.linear import kernel_engine
 from kernels.devices.cupy import CupyDevice
 from kernels.devices.driver import GpuStatus, gpu_status
 from kernels.devices.host.device import HostDevice
@@ -106,9 +106,9 @@ def choose_engine(
 
 def _kernel_engine(name: str, workload: Workload, inputs: Inputs, gpu: Gpu) -> Engine:
     if name == "host":
-        return KernelEngine(workload, inputs, HostDevice())
+        return kernel_engine(workload, inputs, HostDevice())
     try:
-        return KernelEngine(workload, inputs, gpu.opened())
+        return kernel_engine(workload, inputs, gpu.opened())
     except (InputError, KernelError):
         raise
     except Exception as error:  # out of memory, a lost device: only its driver knows how

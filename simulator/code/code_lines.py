@@ -13,9 +13,9 @@ from functools import cache
 
 from simulator.code import numpy_lines
 from simulator.code.paper import PAPERS, Role, cited_lines
-from simulator.problem.scenario import parse_scenario
+from simulator.problem.scenario import parse_scenario, with_values
 from simulator.problem.workload import resolve
-from simulator.program.algorithms import tile_program
+from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.ops import Op
 from simulator.program.tile_program import TileProgram
 from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Condition
@@ -46,38 +46,37 @@ class CodeLine:
 
 
 @cache
-def exemplar(algorithm: str, changes: bool = False) -> TileProgram:
-    """Return a small run in which every op of an algorithm occurs in all its forms.
+def exemplars(algorithm: str, changes: bool = False) -> tuple[TileProgram, ...]:
+    """Return small runs in which every op of an algorithm occurs in all its forms.
 
-    Causal with more queries than keys: row blocks that see nothing, skipped, partial and full
-    tiles, several visits of a row block and of a column block. With `changes` its scores have a
-    soft-cap and a bias.
+    Causal with more queries than keys, unless the algorithm says otherwise: row blocks that see
+    nothing, skipped, partial and full tiles, several visits of a row block and of a column block.
+    With `changes` its scores have a soft-cap and a bias, if it has scores.
     """
     size = {"seqlen_q": 16, "seqlen_k": 9, "head_dim": 2, "heads": 1, "kv_heads": 1}
-    return tile_program(
-        resolve(
-            parse_scenario(
-                {
-                    "attention": {"algorithm": algorithm, **size},
-                    "scores": {"softcap": 1.0, "alibi": True} if changes else {},
-                    "mask": {"causal": True},
-                    "tiling": {"rows": 3, "cols": 2},
-                    "input": {"source": "random"},
-                }
-            )
-        )
+    changes = changes and ALGORITHMS[algorithm].softmax
+    usual = parse_scenario(
+        {
+            "attention": {"algorithm": algorithm, **size},
+            "scores": {"softcap": 1.0, "alibi": True} if changes else {},
+            "mask": {"causal": True},
+            "tiling": {"rows": 3, "cols": 2},
+            "input": {"source": "random"},
+        }
     )
+    others = ALGORITHMS[algorithm].exemplars
+    return tuple(tile_program(resolve(with_values(usual, change))) for change in others)
 
 
 @cache
 def forms(algorithm: str, changes: bool = False) -> tuple[Op, ...]:
     """Return one op of each form that the ops of an algorithm have: name, citation, tensors."""
-    program = exemplar(algorithm, changes)
     found: dict[tuple[object, ...], Op] = {}
-    for index in range(len(program)):
-        for op in program.ops(index):
-            key = (op.name, op.cites, tuple(move.tensor for move in op.moves))
-            found.setdefault(key, op)
+    for program in exemplars(algorithm, changes):
+        for index in range(len(program)):
+            for op in program.ops(index):
+                key = (op.name, op.cites, tuple(move.tensor for move in op.moves), op.makes)
+                found.setdefault(key, op)
     return tuple(found.values())
 
 
@@ -184,8 +183,12 @@ class CodeLines:
             label = self.paper.lines[line].label
             if label.isdigit():
                 return f"Line {label} of the paper"
-            if label.startswith("step"):
+            if label.startswith(("step", "lemma")):
                 return f"{label.capitalize()} of the paper"
+            if label.startswith("eq."):
+                return f"Equation {label.removeprefix('eq. ')} of the paper"
+            if label == "chunk":
+                return "The paper's line on chunks"
             return "The paper's line on masking"
         return f"{self._files[tab]}:{line}"
 

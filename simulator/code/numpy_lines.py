@@ -14,8 +14,12 @@ from pathlib import Path
 
 from simulator.program.ops import Op
 
+_STATE = "state"
+"""The argument of ``apply``."""
 SOURCE = Path(__file__).parents[1] / "program" / "ops.py"
-HELPERS = ("exp_shift", "over", "log_sum_exp")
+HELPERS = (
+    "exp_shift", "over", "log_sum_exp", "elu_plus_one", "positive_features", "with_ones",
+)  # fmt: skip
 """Functions that ops call; they are shown after the ops."""
 
 
@@ -170,7 +174,7 @@ class _WithValues(ast.NodeTransformer):
         owner = node.value.id if isinstance(node.value, ast.Name) else ""
         if owner == "self":
             return ast.Constant(getattr(self._op, node.attr))
-        return ast.Name(node.attr, ast.Load()) if owner == "state" else self.generic_visit(node)
+        return ast.Name(node.attr, ast.Load()) if owner == _STATE else self.generic_visit(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)

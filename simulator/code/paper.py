@@ -9,6 +9,10 @@ IO-Awareness": Algorithm 0 (standard attention), Algorithm 1, Algorithm 2 (appen
 Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning":
 Algorithm 1 (forward pass), section 3.1.
 Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference": its three steps.
+Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs": equations 5, 7 and 10 to 17.
+Choromanski et al. 2021, "Rethinking Attention with Performers": lemma 1.
+Yang, Wang, Shen, Panda, Kim 2024, "Gated Linear Attention Transformers with Hardware-Efficient
+Training": the chunkwise form.
 """
 
 from __future__ import annotations
@@ -189,6 +193,50 @@ _SPLIT_KV = (
     PaperLine("", 0, r"Return $O$ and $L$", _END, ""),
 )  # fmt: skip
 
+_LINEAR_PAPER = "Katharopoulos et al. 2020"
+_LINEAR = (
+    PaperLine(
+        "eq. 7", 0, r"$\phi(x) = \mathrm{elu}(x) + 1$, of each row of $Q$ and $K$"
+        r" when it has been loaded",
+        _OP, f"{_LINEAR_PAPER}, equation 7",
+    ),
+    PaperLine(
+        "lemma 1", 0, r"or Performer's $\phi(x) = e^{\omega x' - |x'|^2 / 2} / \sqrt{r}$,"
+        r" $x' = x\, d^{-1/4}$, for each of $r$ random directions $\omega$",
+        _OP, "Choromanski et al. 2021, lemma 1",
+    ),
+    PaperLine(
+        "eq. 16", 0, r"Causal: on chip, start with the state $S = 0$, $z = 0$",
+        _OP, f"{_LINEAR_PAPER}, equations 16 and 17",
+    ),
+    PaperLine("", 0, r"For each chunk $i$ of $B_c$ rows and keys:", _BLOCK, ""),
+    PaperLine(
+        "chunk", 1, r"Load $Q_i$, $K_i$, $V_i$. Of the keys in the chunk, with $M$ the mask:"
+        r" $P = M \odot \phi(Q_i)\, \phi(K_i)^{\top}$, which adds $P V_i$ to the output and"
+        r" its row sums to $\ell_i$",
+        _OP, "Yang et al. 2024, chunkwise form",
+    ),
+    PaperLine(
+        "eq. 12", 1, r"Of all keys before it: $O_i = \phi(Q_i)\, S$ and $\ell_i = \phi(Q_i)\, z$."
+        r" With both added up, $O_i \leftarrow \mathrm{diag}(\ell_i)^{-1} O_i$, stored in HBM",
+        _OP, f"{_LINEAR_PAPER}, equation 12",
+    ),
+    PaperLine(
+        "eq. 10", 1, r"$S \leftarrow S + \phi(K_i)^{\top} V_i$ and"
+        r" $z \leftarrow z + \phi(K_i)^{\top} 1$",
+        _OP, f"{_LINEAR_PAPER}, equations 10 and 11",
+    ),
+    PaperLine("", 0, r"End for", _BLOCK, ""),
+    PaperLine(
+        "eq. 5", 0, r"Without a mask: sum $S$ and $z$ over all keys of a KV head, store them"
+        r" in HBM;"
+        r" then of each row block load $S$, $z$ and $Q_i$ and store"
+        r" $O_i = \mathrm{diag}(\phi(Q_i)\, z)^{-1} \phi(Q_i)\, S$",
+        _OP, f"{_LINEAR_PAPER}, equation 5",
+    ),
+    PaperLine("", 0, r"Return $O$", _END, ""),
+)  # fmt: skip
+
 _SCALE = r"The scale $1/\sqrt{d}$, which these lines leave out, is part of $S$ here."
 _SKIP = r"Tiles that the mask hides whole are passed over."
 
@@ -212,6 +260,13 @@ PAPERS: dict[str, Paper] = {
         "Split-KV: Dao et al. 2023, Flash-Decoding; in a split Dao 2023, Algorithm 1",
         _SPLIT_KV,
         rf"{_SCALE} {_SKIP} The query heads of a KV head are the rows of one block.",
+    ),
+    "linear": Paper(
+        "Linear attention: Katharopoulos et al. 2020; feature maps: Choromanski et al. 2021",
+        _LINEAR,
+        r"$S$ and $z$ are one matrix here, the state: $V$ with a column of ones beside it. This is"
+        r" another function than attention with a softmax. With chunks of one key it is a recurrent"
+        r" network.",
     ),
 }
 """The algorithm of each tile program."""

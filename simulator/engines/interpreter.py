@@ -27,6 +27,7 @@ class Interpreter:
         self.state = State(
             inputs.q, inputs.k, inputs.v,
             tensors=program.algorithm.tensors, splits=program.workload.splits,
+            features=program.workload.sizes["feature"], projection=inputs.projection,
         )  # fmt: skip
 
     def steps(self) -> Iterator[tuple[Visit, int, Op]]:

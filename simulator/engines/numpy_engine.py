@@ -20,6 +20,7 @@ from simulator.engines.numerics import Change, score_keys
 from simulator.engines.op_engine import OpEngine
 from simulator.engines.protocol import Engine, RowBlock, Tile, gone_through
 from simulator.engines.row_walk import RowBlockWalk, walk_row_block
+from simulator.engines.state_engine import StateEngine
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, worked_columns
 from simulator.program.ops import exp_shift, over
@@ -230,6 +231,14 @@ class NumpyEngine:
 
 def numpy_engine(workload: Workload, inputs: Inputs) -> Engine:
     """Return the engine of NumPy; it goes op by op if tiles cannot be walked or a fault is on."""
-    walks = algorithm_of(workload).walks and not workload.faults.on
-    kind = NumpyEngine if walks else OpEngine
-    return kind(workload, inputs)
+    if algorithm_of(workload).walks and not workload.faults.on:
+        return NumpyEngine(workload, inputs)
+    return op_engine(workload, inputs)
+
+
+def op_engine(
+    workload: Workload, inputs: Inputs, number: type[np.floating] = np.float32
+) -> OpEngine:
+    """Return the engine that does every op of a workload as it is written."""
+    kind = OpEngine if algorithm_of(workload).softmax else StateEngine
+    return kind(workload, inputs, number)

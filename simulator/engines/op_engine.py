@@ -157,6 +157,7 @@ class OpEngine:
         state = State(
             q, k, v, self._number, head=head, rows=rows,
             tensors=self._program.algorithm.tensors, splits=self.workload.splits,
+            features=self.workload.sizes["feature"], projection=self.inputs.projection,
         )  # fmt: skip
         for index in self._program.opening(head):
             for op in self._program.ops(index):
@@ -201,8 +202,9 @@ class OpEngine:
             states.append(dict(state.chip))
         seen = w.mask.visible(visit.rows, visit.cols)
         makes_scores = any("S" in op.recorded for op in ops)
-        combines = self._program.launches[visit.launch].combines
-        unmasked = None if makes_scores or combines else self._scores(visit)
+        scores = self._program.algorithm.softmax
+        scores = scores and not self._program.launches[visit.launch].combines
+        unmasked = None if makes_scores or not scores else self._scores(visit)
         return tile_of(ops, seen, states, blank(w, visit.rows, self._number), unmasked)
 
     def _scores(self, visit: Visit) -> Values:
@@ -214,15 +216,16 @@ class OpEngine:
 
     def _found(self, state: State, visit: Visit) -> dict[str, Values]:
         """Return the numbers that a visit finds of its rows, on chip or in HBM."""
-        launch = self._program.launches[visit.launch]
-        if visit.first and launch.by_rows and not launch.continues:
-            return {}
-        return _carried(state)
+        launch, found = self._program.launches[visit.launch], dict(state.constants)
+        begins = visit.first and launch.by_rows and not launch.continues
+        if begins and (visit.opens or not launch.carries):
+            return found
+        return found | _carried(state, self._program.algorithm.left)
 
 
-def _carried(state: State) -> dict[str, Values]:
+def _carried(state: State, names: tuple[str, ...]) -> dict[str, Values]:
     found: dict[str, Values] = {}
-    for name in ("m", "l", "O"):
+    for name in names:
         if name in state.chip:
             found[name] = state.chip[name]
         elif name in state.hbm:

@@ -85,13 +85,17 @@ class Tile:
     def recorded(self, name: str) -> Values | None:
         """Return a number after the op whose result engines record; None without one."""
         for op, state in zip(self.ops, self.states[1:], strict=True):
-            if name in op.recorded and name in state:
+            if name in op.makes and name in state:
                 return state[name]
         return None
 
     def last(self, name: str) -> Values | None:
         """Return a number at the end of the visit; None if there is none."""
         return self.states[-1].get(name)
+
+    def first(self, name: str) -> Values:
+        """Return a number as it is when the visit has made it first."""
+        return next(state[name] for state in self.states if name in state)
 
     def before(self, name: str) -> F32:
         """Return m, l or O of the rows before the visit."""
@@ -181,7 +185,10 @@ class _Again(State):
     """A state in which a visit is computed again; nothing is stored."""
 
     def __init__(self, inputs: Inputs, loads: Numbers, tensors: tuple[TensorSpec, ...]) -> None:
-        super().__init__(inputs.q, inputs.k, inputs.v, np.float32, tensors=tensors)
+        super().__init__(
+            inputs.q, inputs.k, inputs.v, np.float32,
+            tensors=tensors, projection=inputs.projection,
+        )  # fmt: skip
         self._loads = loads
 
     def view(self, move: Move) -> Values:
@@ -193,10 +200,13 @@ class _Again(State):
 
 
 def blank(w: Workload, rows: range, number: type[np.floating] = np.float32) -> dict[str, Values]:
-    """Return m, l and O of some rows that have seen nothing, and factors of 1."""
+    """Return m, l and O of some rows that have seen nothing, and factors of 1.
+
+    Without a softmax there is no m: it is NaN.
+    """
     r = len(rows)
     return {
-        "m": np.full(r, -np.inf, number),
+        "m": np.full(r, -np.inf if algorithm_of(w).softmax else np.nan, number),
         "l": np.zeros(r, number),
         "O": np.zeros((r, w.value_dim), number),
         "one": np.ones(r, number),
@@ -235,11 +245,11 @@ def gone_through(
     """
     algorithm = algorithm_of(w)
     ops = algorithm.ops(w, visit)
-    state, chip = _Again(inputs, {**before, **loads}, algorithm.tensors), _Recorded(before)
-    state.chip = chip
+    state = _Again(inputs, {**before, **loads}, algorithm.tensors)
+    state.chip = chip = _Recorded({**state.constants, **before})
     states: list[Numbers] = [dict(chip)]
     for op in ops:
-        chip.now = {name: recorded[name] for name in op.recorded if name in recorded}
+        chip.now = {name: recorded[name] for name in op.makes if name in recorded}
         if len(op.recorded) == len(chip.now) == 1:  # the one number that it makes is known
             chip.update(chip.now)
         else:

@@ -8,6 +8,7 @@ import numpy as np
 
 from simulator.base.dtypes import F64
 from simulator.base.matmul import matmul
+from simulator.problem.features import FeatureMap
 from simulator.problem.workload import Inputs, Workload
 
 _CHUNK = 2**22
@@ -33,7 +34,8 @@ def reference_rows(workload: Workload, inputs: Inputs, head: int, rows: range) -
     o : ndarray
         (rows, dv) float64; 0 for a row that sees nothing.
     lse : ndarray
-        (rows,) float64; -inf for a row that sees nothing.
+        (rows,) float64; -inf for a row that sees nothing. In linear attention ln of the sum of the
+        weights.
     """
     kv_head = workload.kv_head_of[head]
     k, v = inputs.k[kv_head].astype(np.float64), inputs.v[kv_head].astype(np.float64)
@@ -48,6 +50,8 @@ def _softmax_times(
     w: Workload, inputs: Inputs, head: int, rows: range, k: F64, v: F64
 ) -> tuple[F64, F64]:
     q = inputs.q[head, rows.start : rows.stop].astype(np.float64)
+    if w.feature_map is not None:
+        return _features_times(w, w.feature_map, inputs, rows, q, k, v)
     keys = range(w.seqlen_k)
     scores = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
     scores = np.where(w.mask.visible(rows, keys), scores, -np.inf)
@@ -59,6 +63,18 @@ def _softmax_times(
     total = np.where(blind, 1.0, total)
     lse = np.where(blind, -np.inf, finite_top + np.log(total))
     return matmul(weights, v) / total[:, None], lse
+
+
+def _features_times(
+    w: Workload, phi: FeatureMap, inputs: Inputs, rows: range, q: F64, k: F64, v: F64
+) -> tuple[F64, F64]:
+    """Return what linear attention is: weights φ(q)·φ(k) of every pair, divided by their sum."""
+    similar = matmul(phi.of(q, inputs.projection), phi.of(k, inputs.projection).T)
+    weights = np.where(w.mask.visible(rows, range(w.seqlen_k)), similar, 0.0)
+    total = weights.sum(axis=1)
+    blind = total == 0
+    lse = np.log(total, out=np.full_like(total, -np.inf), where=~blind)
+    return matmul(weights, v) / np.where(blind, 1.0, total)[:, None], lse
 
 
 def _parts(rows: range, size: int) -> Iterator[range]:

@@ -13,7 +13,7 @@ import re
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -39,6 +39,8 @@ _STORED: dict[DType, np.dtype[np.generic]] = {
     "bfloat16": np.dtype("<u2"),
 }
 _WANTED = "float32, float16 or bfloat16"
+PROJECTION = "projection"
+"""The directions of a feature map that projects; a file need not have them."""
 _TENSORS, _TEXTS = ("q", "k", "v"), ("tokens", "model", "layer", "scale", "causal")
 _AT_ONCE = 2**20
 """Bytes that are inflated at a time."""
@@ -98,6 +100,8 @@ class InputFile:
         Whether the layer is causal; None when the file does not say.
     stored : tuple of (str, StoredTensor)
         What else is in it, if q, k and v are made of that: x and the weights of a layer.
+    extra : tuple of (str, StoredTensor)
+        What is in it beside q, k and v.
     """
 
     path: Path
@@ -110,6 +114,7 @@ class InputFile:
     scale: float | None = None
     causal: bool | None = None
     stored: tuple[tuple[str, StoredTensor], ...] = ()
+    extra: tuple[tuple[str, StoredTensor], ...] = ()
 
 
 def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
@@ -128,7 +133,7 @@ def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
         The file is missing, truncated, of another kind, or lacks a tensor; or its shapes do
         not fit together.
     """
-    tensors, meta = stored_tensors(path, _TENSORS, bounds)
+    tensors, meta = stored_tensors(path, (*_TENSORS, PROJECTION), bounds)
     for name in _TENSORS:
         if name not in tensors:
             have = ", ".join(sorted(tensors)) or "none"
@@ -137,7 +142,11 @@ def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
             )
     q, k, v = (_without_batch(path, name, tensors[name]) for name in _TENSORS)
     _check_shapes(path, q, k, v)
-    return described(path, meta, q, k, v)
+    extra = tuple((name, tensors[name]) for name in (PROJECTION,) if name in tensors)
+    for name, tensor in extra:
+        if len(tensor.shape) != 2 or 0 in tensor.shape:
+            raise refuse(str(path), f"shape of {name}", tensor.shape, "two axes, neither empty")
+    return replace(described(path, meta, q, k, v), extra=extra)
 
 
 def stored_tensors(
@@ -209,6 +218,27 @@ def read_tensor(path: Path, name: str, tensor: StoredTensor) -> F32:
     """
     read = _read_safetensors if path.suffix == ".safetensors" else _read_npz
     return _as_float32(read(path, name, tensor), tensor)
+
+
+def check_finite(source: str, name: str, tensor: F32) -> None:
+    """Refuse NaN and Inf, and name the first.
+
+    Raises
+    ------
+    InputError
+        There is one.
+    """
+    finite = np.isfinite(tensor)
+    if not finite.all():
+        place = tuple(int(n) for n in np.unravel_index(finite.argmin(), finite.shape))
+        axes = ("head", "row", "column")[-len(place) :]
+        where = ", ".join(f"{axis} {n}" for axis, n in zip(axes, place, strict=True))
+        raise refuse(
+            source,
+            f"tensor {name}, {where}",
+            float(tensor[place]),
+            "a finite number",
+        )
 
 
 def _as_float32(stored: NDArray[np.generic], tensor: StoredTensor) -> F32:

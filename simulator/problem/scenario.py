@@ -20,13 +20,16 @@ from simulator.base.dtypes import DType
 from simulator.base.files import write_atomically
 from simulator.base.limits import TITLE_LETTERS
 from simulator.base.tables import Table, input_error, read_toml
+from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
 
-Algorithm = Literal["naive", "flash1", "flash2", "split-kv"]
+Algorithm = Literal["naive", "flash1", "flash2", "split-kv", "linear"]
 USUAL: Algorithm = "flash2"
 """The algorithm of a scenario that names none."""
 PACKED: frozenset[Algorithm] = frozenset({"split-kv"})
 """Algorithms that use the query heads of a KV head as the rows of one block."""
+LINEAR: frozenset[Algorithm] = frozenset({"linear"})
+"""Algorithms with feature maps in the place of the softmax; others take no notice of the map."""
 TilingRule = Literal["paper", "fa2", "fa3"]
 InputSource = Literal["random", "file", "capture", "layer"]
 
@@ -74,6 +77,28 @@ class Attention(Table):
     dtype: DType | None = None
     scale: Positive | None = None
     temperature: Positive = 1.0
+    feature_map: FeatureName | None = None
+    features: Annotated[int, Field(ge=1, le=65536)] | None = None
+
+    @model_validator(mode="after")
+    def _features(self) -> Attention:
+        if self.features and self.feature_map == "elu1":
+            raise PydanticCustomError(
+                "features",
+                'no features without feature_map = "performer": other maps have head_dim of them',
+                {"key": "features", "value": self.features},
+            )
+        if self.algorithm in LINEAR:
+            for key, value, usual in (
+                ("scale", self.scale, None), ("temperature", self.temperature, 1.0),
+            ):  # fmt: skip
+                if value != usual:
+                    raise PydanticCustomError(
+                        "features",
+                        "no {key}: linear attention has no softmax that it could scale",
+                        {"key": key, "value": value},
+                    )
+        return self
 
     @model_validator(mode="after")
     def _groups(self) -> Attention:

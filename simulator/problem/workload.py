@@ -14,13 +14,23 @@ from numpy.typing import NDArray
 from simulator.base.assets import CAPTURES
 from simulator.base.dtypes import F32, WIDTH, DType, round_to
 from simulator.base.errors import SCENARIO, InputError, Mistake, refuse, shown
+from simulator.problem.features import FeatureMap, FeatureName
 from simulator.problem.hardware import Gpu, gpus
-from simulator.problem.input_files import InputFile, read_header, read_tensors
+from simulator.problem.input_files import InputFile, check_finite, read_header, read_tensors
 from simulator.problem.layer import Layer, read_layer, read_layer_header
+from simulator.problem.linear import check_linear, read_projection
 from simulator.problem.masks import Mask
 from simulator.problem.packing import PackedMask, group_of, splits_of
 from simulator.problem.positions import Rotary
-from simulator.problem.scenario import PACKED, USUAL, Algorithm, Attention, Faults, Scenario
+from simulator.problem.scenario import (
+    LINEAR,
+    PACKED,
+    USUAL,
+    Algorithm,
+    Attention,
+    Faults,
+    Scenario,
+)
 from simulator.problem.scores import DistanceBias, Scoring, T, alibi_slopes
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
 
@@ -37,7 +47,7 @@ class Workload:
     scenario : Scenario
         What the author wrote.
     algorithm : str
-        ``naive``, ``flash1`` or ``flash2``.
+        As in scenarios.
     heads, kv_heads : int
         Query heads that run, and the distinct KV heads that they read. If query heads are packed,
         those of one KV head count as one head here.
@@ -54,7 +64,7 @@ class Workload:
     mask : Mask
         Visibility.
     rows, cols : int
-        ``Br`` and ``Bc``.
+        ``Br`` and ``Bc``; the same where a run is `chunked`.
     gpu : Gpu
         Preset whose limits are shown.
     file : InputFile or None
@@ -91,6 +101,25 @@ class Workload:
     group: int = 1
     slopes: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Let row blocks be the chunks of keys where a state goes from each to the next."""
+        if self.chunked:
+            object.__setattr__(self, "rows", self.cols)
+
+    @property
+    def chunked(self) -> bool:
+        """Whether each row block works on its own keys and on a state of those before it."""
+        return self.algorithm in LINEAR and self.mask.causal
+
+    @cached_property
+    def feature_map(self) -> FeatureMap | None:
+        """φ of linear attention; None with a softmax."""
+        said, d = self.scenario.attention, self.head_dim
+        if self.algorithm not in LINEAR:
+            return None
+        name: FeatureName = said.feature_map or ("performer" if said.features else "elu1")
+        return FeatureMap(name, (said.features or 2 * d) if name == "performer" else d, d)
+
     @property
     def width(self) -> int:
         """Bytes of one element of Q, K, V, O in HBM."""
@@ -100,7 +129,9 @@ class Workload:
     def sizes(self) -> dict[str, int]:
         """How long the axes of the tensors of one head are."""
         return {"split": self.splits, "row": self.seqlen_q, "key": self.seqlen_k,
-                "depth": self.head_dim, "value": self.value_dim}  # fmt: skip
+                "depth": self.head_dim, "value": self.value_dim,
+                "feature": self.feature_map.features if self.feature_map else 0,
+                "total": self.value_dim + 1}  # fmt: skip
 
     @property
     def scoring(self) -> Scoring:
@@ -268,12 +299,15 @@ class Inputs:
         (kv_heads, Nk, dv) float32, likewise.
     layer : Layer or None
         The layer whose x and weights they are made of.
+    projection : ndarray or None
+        (f, d) float32, the directions of a feature map that projects.
     """
 
     q: F32
     k: F32
     v: F32
     layer: Layer | None = None
+    projection: F32 | None = None
 
 
 def resolve(scenario: Scenario) -> Workload:
@@ -333,6 +367,8 @@ def resolve(scenario: Scenario) -> Workload:
     ).as_algorithm(said.algorithm)
     _check_scale(workload)
     _check_position(workload)
+    if workload.feature_map:
+        check_linear(workload.feature_map, workload.mask, scenario.scores, file)
     _check_memory(workload, source)
     return workload
 
@@ -358,11 +394,11 @@ def read_inputs(workload: Workload) -> Inputs:
         layer = read_layer(w.file, w.position)
         q, k, v = layer.heads()
         for name, tensor in (("q", q), ("k", k), ("v", v)):
-            _check_finite(str(w.file.path), name, tensor)
+            check_finite(str(w.file.path), name, tensor)
     elif w.file:
         q, k, v = read_tensors(w.file)
         for name, tensor in (("q", q), ("k", k), ("v", v)):
-            _check_finite(str(w.file.path), name, tensor)
+            check_finite(str(w.file.path), name, tensor)
     else:
         rng = np.random.default_rng(w.scenario.input.seed)
         shapes = (
@@ -381,9 +417,10 @@ def read_inputs(workload: Workload) -> Inputs:
         kv_picked = sorted({head // group for head in w.picked})
         q, k, v = q[list(w.picked)], k[kv_picked], v[kv_picked]
     q = q.reshape(w.heads, w.seqlen_q, w.head_dim)
-    for tensor in (q, k, v):
+    projection = read_projection(w.feature_map, w.file, w.scenario.input.seed)
+    for tensor in (q, k, v, *([] if projection is None else [projection])):
         tensor.flags.writeable = False
-    return Inputs(q, k, v, layer)
+    return Inputs(q, k, v, layer, projection)
 
 
 def capture_names() -> tuple[str, ...]:
@@ -551,16 +588,4 @@ def _check_memory(w: Workload, source: str) -> None:
             w.seqlen_q,
             f"inputs that fit in memory: these need {need / 2**30:.1f} GiB, "
             f"{free / 2**30:.1f} GiB are free",
-        )
-
-
-def _check_finite(source: str, name: str, tensor: F32) -> None:
-    finite = np.isfinite(tensor)
-    if not finite.all():
-        head, row, column = (int(n) for n in np.unravel_index(finite.argmin(), finite.shape))
-        raise refuse(
-            source,
-            f"tensor {name}, head {head}, row {row}, column {column}",
-            float(tensor[head, row, column]),
-            "a finite number",
         )

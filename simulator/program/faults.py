@@ -19,12 +19,15 @@ from simulator.program.ops import (
     ApplyMask,
     Combine,
     Exponentials,
+    HidePairs,
     Normalise,
     Op,
     Rescale,
     RowMax,
     RowSum,
     Scores,
+    SumWeights,
+    UpdateState,
 )
 from simulator.program.state import State, Values
 from simulator.program.tile_program import Visit
@@ -35,7 +38,8 @@ Wrong = Mapping[type[Op], Mapping[str, Made]]
 """The wrong numbers, by the kind of op and the name of the number that it makes."""
 
 _ALL = tuple(ALGORITHMS)
-_FLASH = tuple(name for name in _ALL if not ALGORITHMS[name].stores_scores)
+_SOFTMAX = tuple(name for name in _ALL if ALGORITHMS[name].softmax)
+_FLASH = tuple(name for name in _SOFTMAX if not ALGORITHMS[name].stores_scores)
 
 
 def to_half(values: Values) -> Values:
@@ -134,7 +138,7 @@ FAULTS = (
         "no_maximum", "no maximum",
         "m stays 0 and P is exp(S): right until exp overflows, in float32 at S = 88.7.",
         "Dao 2023, Algorithm 1, line 9; Milakov & Gimelshein 2018, section 2",
-        _ALL,
+        _SOFTMAX,
         made={RowMax: {"m_tile": _zero, "m": _zero}, Combine: {"m": _of_tile}},
     ),
     Fault(
@@ -149,7 +153,7 @@ FAULTS = (
         "late_scale", "scale after the softmax",
         "The softmax takes unscaled scores, and its weights are multiplied by the scale.",
         "Vaswani et al. 2017, equation 1",
-        _ALL,
+        _SOFTMAX,
         made={Scores: {"S": _unscaled}}, late=_scaled_late,
     ),
     Fault(
@@ -157,16 +161,17 @@ FAULTS = (
         "The mask only zeroes P: the maximum and the sum still hold hidden keys.",
         "Dao et al. 2022, Algorithm 2, line 11",
         _ALL,
-        made={ApplyMask: {"S": _unmasked}}, late=_masked_late,
+        made={ApplyMask: {"S": _unmasked}, HidePairs: {"P": _unmasked}}, late=_masked_late,
     ),
     Fault(
         "half_accumulator", "fp16 accumulator",
-        "ℓ and O are rounded to float16 after every tile instead of kept in float32.",
+        "ℓ and O, or a state, are rounded to float16 after every tile instead of kept in float32.",
         "Micikevicius et al. 2018, section 3.3",
         _ALL,
         made={
             RowSum: {"l": _half_sum}, Combine: {"l": _half},
             Rescale: {"O": _half}, Accumulate: {"O": _half},
+            SumWeights: {"l": _half}, UpdateState: {"state": _half},
         },
     ),
 )  # fmt: skip
@@ -226,7 +231,7 @@ def apply_with_faults(op: Op, state: State, w: Workload, visit: Visit, last_use:
 
 def late_op(ops: tuple[Op, ...]) -> int | None:
     """Return which op of a visit uses the weights that the visit has made; None without one."""
-    if not any(isinstance(op, Exponentials) for op in ops):
+    if not any(isinstance(op, Exponentials | HidePairs) for op in ops):
         return None
     return next(
         n
@@ -249,6 +254,8 @@ def fault_labels(faults: Faults) -> tuple[str, ...]:
 
 def without_effect(fault: Fault, w: Workload) -> str:
     """Return why a fault has no effect in a workload, in words; empty if it has one."""
+    if not ALGORITHMS[w.algorithm].softmax and w.algorithm not in fault.algorithms:
+        return "linear attention has no softmax"
     if w.algorithm not in fault.algorithms:
         return fault.instead
     if fault.name == "late_mask" and not w.mask.hides:

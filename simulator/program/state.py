@@ -88,6 +88,10 @@ class State:
         What can be written beside what all algorithms write.
     splits : int
         Into how many runs keys are dealt out.
+    features : int
+        How many numbers a feature map makes of a row.
+    projection : ndarray, optional
+        (f, d), the directions of a feature map: on chip from the start, and no bytes are counted.
 
     Attributes
     ----------
@@ -112,15 +116,21 @@ class State:
         rows: range | None = None,
         tensors: tuple[TensorSpec, ...] = (),
         splits: int = 1,
+        features: int = 0,
+        projection: NDArray[np.floating] | None = None,
     ) -> None:
         self.number = number
-        self.chip: dict[str, Values] = {}
+        self.constants: dict[str, Values] = {}
+        if projection is not None:
+            self.constants["projection"] = projection.astype(number, copy=False)
+        self.chip = dict(self.constants)
         self.hbm: dict[str, Values] = {"Q": q, "K": k, "V": v}
         self._heads = range(len(q)) if head is None else range(head, head + 1)
         self._rows = range(q.shape[1]) if rows is None else rows
         self.written = {spec.name: spec for spec in (*COMMON, *tensors)}
         self._sizes: dict[Axis, int] = {
             "split": splits, "row": len(self._rows), "key": k.shape[1], "value": v.shape[2],
+            "feature": features, "total": v.shape[2] + 1,
         }  # fmt: skip
 
     @classmethod
@@ -134,8 +144,9 @@ class State:
     def tensor(self, name: str) -> Values:
         """Return a tensor in HBM, NaN until it is written."""
         if name not in self.hbm:
-            sizes = (self._sizes[axis] for axis in self.written[name].axes)
-            shape = (len(self._heads), *sizes)
+            spec = self.written[name]
+            heads = len(self.hbm["K"]) if spec.of_kv_heads else len(self._heads)
+            shape = (heads, *(self._sizes[axis] for axis in spec.axes))
             self.hbm[name] = np.full(shape, np.nan, dtype=self.number)
         return self.hbm[name]
 
@@ -150,8 +161,9 @@ class State:
             "row": slice(max(move.rows.start - first, 0), max(move.rows.stop - first, 0)),
             "key": every if move.cols is None else slice(move.cols.start, move.cols.stop),
         }
-        axes = self.written[move.tensor].axes
-        return tensor[move.head - self._heads.start, *(parts.get(axis, every) for axis in axes)]
+        spec = self.written[move.tensor]
+        head = move.head if spec.of_kv_heads else move.head - self._heads.start
+        return tensor[head, *(parts.get(axis, every) for axis in spec.axes)]
 
     def load(self, move: Move) -> Values:
         """Return the numbers that a move brings to the chip."""

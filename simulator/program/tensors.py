@@ -9,12 +9,12 @@ from typing import Literal
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 
-Axis = Literal["split", "row", "key", "depth", "value"]
+Axis = Literal["split", "row", "key", "depth", "value", "feature", "total"]
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A tensor in HBM, with one part for each query head.
+    """A tensor in HBM, with one part for each query head, or for each KV head.
 
     Attributes
     ----------
@@ -22,7 +22,8 @@ class TensorSpec:
         As in docs/conventions.md.
     axes : tuple of str
         Of each head: ``split``, ``row`` for query rows, ``key``, ``depth`` for the head dimension,
-        ``value`` for the value dimension.
+        ``value`` for the value dimension, ``feature`` for what a feature map makes of a row, and
+        ``total`` for the value dimension and one more number, the sum of the weights.
     empty : float
         What stands in rows that have seen nothing.
     width : str
@@ -51,9 +52,14 @@ class TensorSpec:
             Whether every tile adds to what HBM holds.
         """
         narrow = self.width == "dtype" or (self.width == "sum" and not sums)
-        heads = w.kv_heads if self.axes[0] == "key" else w.heads
+        heads = w.kv_heads if self.of_kv_heads else w.heads
         numbers = heads * prod(w.sizes[axis] for axis in self.axes)
         return numbers * (w.width if narrow else STATISTIC_WIDTH)
+
+    @property
+    def of_kv_heads(self) -> bool:
+        """Whether it has a part for each KV head."""
+        return self.axes[0] in ("key", "feature")
 
 
 INPUTS = (
@@ -75,4 +81,7 @@ COMMON = (
 
 def symbol(name: str) -> str:
     """Return a tensor or statistic as the papers write it."""
-    return {"l": "ℓ"}.get(name, name)
+    return _SYMBOLS.get(name, name)
+
+
+_SYMBOLS = {"l": "ℓ", "phi_Q": "φ(Q)", "phi_K": "φ(K)"}

@@ -9,11 +9,11 @@ over the outer blocks, which are made once.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from simulator.problem.scenario import Algorithm
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.ops import Op
-from simulator.program.state import ChipTile, Move
+from simulator.program.state import ChipTile, Move, Numbers
 from simulator.program.tensors import TensorSpec
 
 
@@ -147,6 +147,13 @@ class Launch:
         Whether an outer block continues with the numbers that the previous launch left of its rows.
     combines : bool
         Whether a visit joins what the splits of its row block have left in HBM.
+    carries : bool
+        Whether what a row block leaves on chip goes on to the next, so that it depends on all
+        before it.
+    of_keys : sequence of int, optional
+        For a launch that works on keys alone, once for each KV head: the KV head of each query
+        head. Its visits are in the first query head of each KV head, and in row block 0, though
+        they have no rows.
     reads, writes : mapping of str to Cost
         By tensor.
     flops : Cost
@@ -165,6 +172,8 @@ class Launch:
         splits: int = 1,
         continues: bool = False,
         combines: bool = False,
+        carries: bool = False,
+        of_keys: Sequence[int] | None = None,
         reads: Mapping[str, Cost],
         writes: Mapping[str, Cost],
         flops: Cost,
@@ -175,6 +184,9 @@ class Launch:
         self.splits = splits
         self.continues = continues
         self.combines = combines
+        self.carries = carries
+        self.of_keys = of_keys is not None
+        self._kv_head_of = of_keys or ()
         self.reads = reads
         self.writes = writes
         self.flops = flops
@@ -205,10 +217,24 @@ class Launch:
         """By how much the last inner block is short of a whole one."""
         return self.inner_blocks * self._inner_block - self._inner_len
 
+    def total(self, heads: int) -> int:
+        """Return how many visits it has in a run of so many query heads."""
+        return self.per_head * (len(set(self._kv_head_of)) or heads)
+
     def place(self, index: int) -> tuple[int, int, int, int]:
         """Return (head, outer block, inner block, number of earlier visits of the block)."""
         head, rest = divmod(index, self.per_head)
+        if self.of_keys:
+            head = self._kv_head_of.index(head)
         return head, *self.visits.locate(rest)
+
+    def before(self, head: int) -> int:
+        """Return how many of its visits come before those of a head."""
+        return self.per_head * (self._kv_head_of[head] if self.of_keys else head)
+
+    def needed(self, block: int) -> range:
+        """Return the outer blocks that a row block depends on, in a launch by rows."""
+        return range(1) if self.of_keys else range(0 if self.carries else block, block + 1)
 
     def count(self, block: int) -> int:
         """Return how many visits an outer block has."""
@@ -233,7 +259,7 @@ class Launch:
         """Return the index of a visit in this launch, or None if there is no such visit."""
         block = block * self.splits + (inner // self.run if self.splits > 1 else 0)
         nth = self.visits.place(block, inner) if 0 <= block < len(self.visits) else None
-        return None if nth is None else head * self.per_head + int(self.visits.sums[block]) + nth
+        return None if nth is None else self.before(head) + int(self.visits.sums[block]) + nth
 
     def cost_before(self, index: int) -> Callable[[Cost], int]:
         """Return the function that gives a cost's amount before visit `index`."""
@@ -304,6 +330,16 @@ class TileAlgorithm:
         shown itself.
     tensors : tuple of TensorSpec
         What it writes to HBM in addition to the tensors that every algorithm has.
+    left : tuple of str
+        What a visit leaves on chip for the next of its row block, or for the next row block.
+    softmax : bool
+        Whether its weights are those of a softmax: there are scores, m and LSE.
+    error_size : callable, optional
+        The size of the terms of a number, to which its rounding errors are relative: from its name,
+        what is on chip with it, and the largest magnitude in V. Without it, it is that of scores.
+    exemplars : tuple of mapping
+        What small runs change in the usual one (causal, more queries than keys), so that all forms
+        of its ops occur in one of them.
     """
 
     name: Algorithm
@@ -313,7 +349,7 @@ class TileAlgorithm:
     in_a_sentence: str
     colour: str
     line: Literal["solid", "dash", "dot", "dashdot"]
-    mark: Literal["square", "triangle", "circle", "diamond"]
+    mark: Literal["square", "triangle", "circle", "diamond", "cross"]
     source: str
     launches: Callable[[Workload], tuple[Launch, ...]]
     ops: Callable[[Workload, Visit], tuple[Op, ...]]
@@ -324,6 +360,15 @@ class TileAlgorithm:
     running: bool = True
     compared: bool = True
     tensors: tuple[TensorSpec, ...] = ()
+    left: tuple[str, ...] = ("m", "l", "O")
+    softmax: bool = True
+    error_size: Callable[[str, Numbers, float], float] | None = None
+    exemplars: tuple[Mapping[str, Mapping[str, Any]], ...] = ({},)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Numbers of every row of a softmax that it does not have."""
+        return () if self.softmax else ("m", "LSE")
 
     @property
     def splits(self) -> bool:
@@ -340,14 +385,19 @@ class TileProgram:
         The resolved scenario.
     algorithm : TileAlgorithm
         Its algorithm.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Visits of each launch.
     """
 
     def __init__(self, workload: Workload, algorithm: TileAlgorithm) -> None:
         self.workload = workload
         self.algorithm = algorithm
         self.launches = algorithm.launches(workload)
-        sizes = [launch.per_head * workload.heads for launch in self.launches]
-        self._starts = list(accumulate(sizes, initial=0))
+        self.sizes = tuple(launch.total(workload.heads) for launch in self.launches)
+        self._starts = list(accumulate(self.sizes, initial=0))
         self.tensors = tuple(dict.fromkeys(t for n in self.launches for t in (*n.reads, *n.writes)))
 
     def __len__(self) -> int:
@@ -394,6 +444,8 @@ class TileProgram:
         outer, inner = (i, j) if owner.by_rows else (j, i)
         if owner.whole_rows:
             inner = 0
+        if owner.of_keys:
+            outer = 0
         place = owner.index(head, outer, inner)
         return None if place is None else self._starts[launch] + place
 
@@ -401,12 +453,12 @@ class TileProgram:
         """Yield the visits that a row block depends on, in order: it depends on no other."""
         for launch, owner in enumerate(self.launches):
             if owner.by_rows:
-                columns = owner.visited(i)
+                found = ((block, j) for block in owner.needed(i) for j in owner.visited(block))
             else:
                 blocks = np.arange(len(owner.visits))
-                columns = blocks[owner.visits.contains(blocks, i)]
-            for j in map(int, columns):  # one at a time: a row block may have 100 000
-                index = self.index(head, i, j, launch)
+                found = ((i, j) for j in blocks[owner.visits.contains(blocks, i)])
+            for block, j in found:  # one at a time: a row block may have 100 000
+                index = self.index(head, block, int(j), launch)
                 assert index is not None
                 yield index
 
@@ -421,7 +473,7 @@ class TileProgram:
         """Yield the first visit of a head in each launch: it may clear what others do not."""
         for start, launch in zip(self._starts, self.launches, strict=False):
             if launch.per_head:
-                yield start + head * launch.per_head
+                yield start + launch.before(head)
 
     def ops(self, index: int) -> tuple[Op, ...]:
         """Return the ops of visit `index`, in order."""
@@ -470,7 +522,7 @@ class TileProgram:
         visit = self.visit(index)
         ops = self.algorithm.ops(self.workload, visit)
         held: dict[str, ChipTile] = {}
-        if not visit.first:
+        if not visit.first or (self.launches[visit.launch].carries and not visit.opens):
             for tile in self._staying(visit):
                 held[tile.name] = tile
         for done in ops[: op + 1]:
@@ -482,7 +534,7 @@ class TileProgram:
 
     def _staying(self, visit: Visit) -> tuple[ChipTile, ...]:
         """Return the tiles that the first visit of the outer block left on chip for the others."""
-        opener = self.algorithm.ops(self.workload, replace(visit, first=True))
+        opener = self.algorithm.ops(self.workload, replace(visit, first=True, opens=True))
         return tuple(tile for op in opener for tile in op.allocates if tile.stays)
 
     def held(self, visit: Visit) -> tuple[Move, ...]:

@@ -38,8 +38,11 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
     operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv))
     if algorithm_of(w).normalises_each_tile:
         return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
-    partials = sum(spec.bytes_in(w) for spec in algorithm_of(w).tensors)
-    return operands + 2 * partials + b * output + STATISTIC_WIDTH * heads * Nq
+    # A state that goes from chunk to chunk stays on chip.
+    tensors = () if w.chunked else algorithm_of(w).tensors
+    passed = sum(spec.bytes_in(w) for spec in tensors)
+    lse = heads * Nq if algorithm_of(w).softmax else 0
+    return operands + 2 * passed + b * output + STATISTIC_WIDTH * lse
 
 
 def stored_bytes(w: Workload, tensors: Iterable[str]) -> dict[str, int]:

@@ -21,7 +21,11 @@ from simulator.program.ops import (
     Rescale,
     RowSum,
     Scores,
+    Similarities,
+    SumWeights,
+    UpdateState,
     over,
+    with_ones,
 )
 from simulator.program.state import Numbers, State, Values
 
@@ -105,6 +109,21 @@ def _accumulated(op: Accumulate, before: Numbers, n: int) -> dict[str, Values]:
     return {"O": before["O"] + product}
 
 
+def _similarities(op: Similarities, before: Numbers, n: int) -> dict[str, Values]:
+    q, k = (_exact(before[name][:, :n]) for name in ("phi_Q", "phi_K"))
+    return {"S": matmul(q, k.T)}
+
+
+def _sum_of_weights(op: SumWeights, before: Numbers, n: int) -> dict[str, Values]:
+    part = _exact(before["P"][:, :n]).sum(axis=1)
+    return {"l": _exact(before["l"]) + part, "l_tile": part}
+
+
+def _updated_state(op: UpdateState, before: Numbers, n: int) -> dict[str, Values]:
+    k, v = _exact(before["phi_K"][:n]), _exact(before["V"][:n])
+    return {"state": before["state"] + matmul(k.T, with_ones(v))}
+
+
 def _merged_sum(op: MergeSum, before: Numbers, n: int) -> dict[str, Values]:
     return {"l": _exact(before["w"][:n]).sum(axis=0)}
 
@@ -118,6 +137,9 @@ _SUMS: dict[type[Op], Sum] = {
     Scores: Sum(lambda op, before: before["Q"].shape[1], _scores),
     RowSum: Sum(lambda op, before: before["P"].shape[1], _row_sum),
     Accumulate: Sum(lambda op, before: before["P"].shape[1], _accumulated),
+    Similarities: Sum(lambda op, before: before["phi_Q"].shape[1], _similarities),
+    SumWeights: Sum(lambda op, before: before["P"].shape[1], _sum_of_weights),
+    UpdateState: Sum(lambda op, before: len(before["phi_K"]), _updated_state),
     MergeSum: Sum(lambda op, before: len(before["w"]), _merged_sum),
     MergeOutputs: Sum(lambda op, before: len(before["w"]), _merged_outputs),
 }

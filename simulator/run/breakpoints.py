@@ -417,8 +417,7 @@ class Finder:
 
     def _past_other_heads(self, launch: int, at: int, forward: bool) -> int:
         """Return the first visit of a launch's last head; backwards, the last before the launch."""
-        heads = self.program.workload.heads
-        sizes = [each.per_head * heads for each in self.program.launches]
+        sizes = self.program.sizes
         if not forward:
             return sum(sizes[:launch]) - 1
         return max(at, sum(sizes[: launch + 1]) - self.program.launches[launch].per_head)

@@ -57,6 +57,8 @@ def cell_shape(w: Workload, tensor: str) -> tuple[int, int]:
 def exists(w: Workload, cell: Cell) -> bool:
     """Return whether a workload has a cell."""
     rows, cols = cell_shape(w, cell.tensor)
+    if cell.tensor in algorithm_of(w).missing:
+        return False
     deals = cell.split is None or (algorithm_of(w).splits and 0 <= cell.split < w.splits)
     return deals and 0 <= cell.row < rows and 0 <= cell.col < cols
 
@@ -113,7 +115,9 @@ def _input_value(snapshot: Snapshot, cell: Cell) -> CellValue:
 def in_current_tile(snapshot: Snapshot, cell: Cell) -> bool:
     """Return whether a cell of S lies in the tile that the current visit works on."""
     visit = snapshot.visit
-    return not snapshot.launch.combines and cell.row in visit.rows and cell.col in visit.cols
+    launch = snapshot.launch
+    forms = not launch.combines and (snapshot.program.algorithm.softmax or launch.carries)
+    return forms and cell.row in visit.rows and cell.col in visit.cols
 
 
 def was_visited(snapshot: Snapshot, i: int, j: int) -> bool:
@@ -130,6 +134,10 @@ def _score_value(snapshot: Snapshot, cell: Cell) -> CellValue:
     i, j = cell.row // w.rows, cell.col // w.cols
     if in_current_tile(snapshot, cell):
         return _current_score(snapshot, cell)
+    if not snapshot.program.algorithm.softmax and not (w.chunked and i == j):
+        before = j < i or not w.chunked
+        why = "never formed: the key is in the state" if before else "hidden by the mask"
+        return CellValue(cell, "S", None, why)
     if not snapshot.stores_scores and w.grid.kind(i, j) is TileKind.SKIPPED:
         return CellValue(cell, "S", None, f"tile ({i}, {j}) is skipped: never loaded")
     if not was_visited(snapshot, i, j):

@@ -94,7 +94,7 @@ def verify(
     """
     program = trace.program
     interpreter = Interpreter(program, trace.inputs)
-    checked, largest = 0, 0.0
+    checked, largest, largest_v = 0, 0.0, float(np.abs(trace.inputs.v).max())
     for index in visits_to_check(program, most):
         visit = program.visit(index)
         tile = trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
@@ -103,10 +103,13 @@ def verify(
             chip = interpreter.state.chip
             before, after = tile.states[number : number + 2]
             for name, ours, exact in _compared(op, before, after, chip):
-                s = np.abs(chip.get("S", np.ones(1)))
-                size = float(np.max(s, initial=1.0, where=np.isfinite(s))) * (
-                    _terms(chip, program.algorithm.normalises_last) if name == "O" else 1.0
-                )
+                if program.algorithm.error_size is None:
+                    s = np.abs(chip.get("S", np.ones(1)))
+                    size = float(np.max(s, initial=1.0, where=np.isfinite(s))) * (
+                        _terms(chip, program.algorithm.normalises_last) if name == "O" else 1.0
+                    )
+                else:
+                    size = program.algorithm.error_size(name, chip, largest_v)
                 found, share = _difference(visit, op, name, ours, exact, size)
                 largest = max(largest, share)
                 if found is not None:
@@ -130,7 +133,8 @@ def visits_to_check(program: TileProgram, most: int = MAX_VISITS) -> Iterator[in
         Visits after which no other row block begins.
     """
     total = len(program)
-    if total <= most or len(program.launches) > 1 or not program.launches[0].by_rows:
+    launch = program.launches[0]
+    if total <= most or len(program.launches) > 1 or launch.carries or not launch.by_rows:
         yield from range(min(total, most))
         return
     start, left = 0, most

@@ -280,15 +280,15 @@ def _stage_now(now: Snapshot) -> int:
     """Return the stage of the current row block."""
     if now.stored("O") and not now.program.algorithm.normalises_each_tile:
         return _STORED
-    if now.launch.combines:
+    if now.launch.combines or not now.has_output:
         return _NEVER
-    return _visited_before(now) + now.made("O") or _NEVER
+    return _visited_before(now) + (now.made("O") and not now.launch.whole_rows) or _NEVER
 
 
 def _visited_before(now: Snapshot) -> int:
-    """Return how many column blocks of the row block come before the visit: all, where it joins."""
-    columns = _columns(now.program.workload, now.visit.i)
-    return len(columns) if now.launch.combines else int(np.searchsorted(columns, now.visit.j))
+    """Return how many column blocks of the row block come before the visit: all of whole rows."""
+    columns, whole = _columns(now.program.workload, now.visit.i), now.launch.whole_rows
+    return len(columns) if whole else int(np.searchsorted(columns, now.visit.j))
 
 
 def _columns(w: Workload, i: int) -> NDArray[np.int64]:
@@ -398,7 +398,7 @@ def _fill_block(
                 progress(n / len(columns))
             s, v = tile_scores(w, inputs, number, i, j)
             state = added(state, s, v)
-            half = half.add(s, v)
+            half = half.add(s, v) if w.feature_map is None else half.weighted(np.exp(s), v)
             if n == needed:
                 wanted = state
         exact = over(state.o, state.l)

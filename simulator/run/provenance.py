@@ -27,6 +27,7 @@ from simulator.run.explanation import (
     products,
 )
 from simulator.run.joined import explain_joined
+from simulator.run.linear_state import explain_result, explain_score
 from simulator.run.snapshot import Cell, Snapshot
 
 
@@ -55,6 +56,8 @@ def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
         return Explanation(value, _elsewhere(snapshot, value))
     if snapshot.launch.combines:
         return explain_joined(snapshot, value)
+    if not snapshot.program.algorithm.softmax:
+        return explain_result(snapshot, value)
     make = {"m": _explain_maximum, "l": _explain_sum, "O": _explain_output}[cell.tensor]
     return make(snapshot, value)
 
@@ -98,6 +101,8 @@ def _explain_score(snapshot: Snapshot, cell: Cell) -> Explanation:
     value, w = cell_value(snapshot, cell), snapshot.program.workload
     lines: list[tuple[Part, ...]] = []
     why = w.mask.why_hidden(cell.row, cell.col)
+    if not snapshot.program.algorithm.softmax:
+        return explain_score(snapshot, value, why)
     if value.value is None:
         return Explanation(value, ((f"hidden by the mask: {why}",),) if why else ())
     dot = product_sum(snapshot, cell)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, frozen
 from simulator.base.matmul import matmul
 from simulator.program.algorithms import worked_columns
-from simulator.run.row_sums import RowSums, added
+from simulator.run.row_sums import RowSums, added, pair_scores, similarities
 from simulator.run.snapshot import Snapshot
 
 _CHUNK = 8192
@@ -26,7 +26,7 @@ class RowReport:
     row : int
         Query row in the whole matrix.
     scores : ndarray
-        (Nk,) float32, scaled scores; -inf where the mask hides the pair.
+        (Nk,) float32, scaled scores, or similarities φ(q)·φ(k); -inf where the mask hides the pair.
     seen : ndarray
         (Nk,) bool, keys whose tile has been worked on up to the cursor, hidden ones included.
     error : float or None
@@ -56,10 +56,8 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     w, visit = snapshot.program.workload, snapshot.visit
     row = min(max(row, visit.rows.start), visit.rows.stop - 1)
     local = row - visit.rows.start
-    q = w.scoring_before_softmax.queries(snapshot.q[row])
-    scores = matmul(snapshot.k, q).astype(np.float32)
     head, one, keys = visit.head, range(row, row + 1), range(w.seqlen_k)
-    scores = w.changed(head, one, keys, scores[None, :])[0]
+    scores = _row_scores(snapshot, row)
     visible = w.mask.visible(one, keys)[0]
     counted = _counted(snapshot, visible)
     scores = np.where(counted, scores, np.float32(-np.inf))
@@ -70,19 +68,30 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
             own = w.changed(head, visit.rows, visit.cols, snapshot.tile.s)
         scores[current] = np.where(counted[current], own[local], -np.inf)
     seen = np.zeros(w.seqlen_k, dtype=np.bool_)
-    end = w.grid.Tc if snapshot.launch.combines else visit.j
+    whole = snapshot.launch.combines or snapshot.launch.whole_rows
+    end = w.grid.Tc if whole else visit.j
     for start, stop in worked_columns(w).pairs(visit.i):
         seen[start * w.cols : min(stop, end) * w.cols] = True
-    if snapshot.in_softmax_launch:
-        seen[:] = True
     reached = seen.copy()
     reached[: snapshot.begun_at * w.cols] = False
-    if snapshot.launch.combines:
+    if whole or not snapshot.has_output:
         reached[:] = False
     if snapshot.made("O"):
         reached[current] = True
     error, ulp = _error(snapshot, row, reached & visible, visible)
     return RowReport(row, frozen(scores), frozen(seen), error, ulp)
+
+
+def _row_scores(snapshot: Snapshot, row: int) -> F32:
+    """Return the scores of a row, (Nk,); in linear attention its similarities."""
+    w, q = snapshot.program.workload, snapshot.q[row]
+    if w.feature_map is None:
+        scores = matmul(snapshot.k, w.scoring_before_softmax.queries(q)).astype(np.float32)
+        head, keys = snapshot.visit.head, range(w.seqlen_k)
+        return np.asarray(w.changed(head, range(row, row + 1), keys, scores[None, :])[0])
+    projection = snapshot.state.get("projection")
+    similar = similarities(w.feature_map, q[None], snapshot.k, projection)[0]
+    return np.asarray(similar, dtype=np.float32)
 
 
 def _error(
@@ -121,6 +130,8 @@ def o_weight(snapshot: Snapshot) -> F32:
     tile = snapshot.tile
     if snapshot.stores_scores or snapshot.normalised:
         return np.ones_like(tile.l)
+    if not snapshot.program.algorithm.softmax:
+        return tile.l if snapshot.made("O") else tile.first("l")
     normalised = snapshot.program.algorithm.normalises_each_tile
     if snapshot.made("O"):
         return np.ones_like(tile.l) if normalised else tile.l
@@ -133,16 +144,17 @@ def _exact(
 ) -> NDArray[np.float64]:
     """Return O of the row over some keys in float64, divided by the sum over others."""
     w = snapshot.program.workload
-    q = w.scoring.queries(snapshot.q[row].astype(np.float64))
+    q, projection = snapshot.q[row].astype(np.float64)[None], snapshot.state.get("projection")
     sums = RowSums(np.array([-np.inf]), np.zeros(1), np.zeros((1, w.value_dim)))
     for start in range(0, w.seqlen_k, _CHUNK):
         part = slice(start, start + _CHUNK)
         if not summed[part].any():
             continue
-        scores = matmul(snapshot.k[part].astype(np.float64), q)[None, :]
+        k = snapshot.k[part].astype(np.float64)
         inside = range(w.seqlen_k)[part]
-        scores = w.changed(snapshot.visit.head, range(row, row + 1), inside, scores)[0]
+        one = range(row, row + 1)
+        scores = pair_scores(w, q, k, projection, snapshot.visit.head, one, inside)
         scores = np.where(summed[part], scores, -np.inf)
-        sums = added(sums, scores[None, :], np.where(keys[part, None], snapshot.v[part], 0.0))
+        sums = added(sums, scores, np.where(keys[part, None], snapshot.v[part], 0.0))
     exact: NDArray[np.float64] = sums.o[0] / sums.l[0]
     return exact

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from simulator.base.cache import ARRAY
 from simulator.base.dtypes import F32, F64
 from simulator.base.matmul import matmul
+from simulator.problem.features import FeatureMap
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.ops import Accumulate, Exponentials, Op, Rescale, RowMax, RowSum
 from simulator.program.state import State
@@ -63,8 +65,11 @@ class HalfSums:
 
     def add(self, s: F64, v: F32) -> HalfSums:
         """Return the sums after one more tile; every result is rounded to float16."""
-        scores = to_half(s.astype(np.float32))
-        p = to_half(np.exp(scores))
+        return self.weighted(np.exp(to_half(s.astype(np.float32))), v)
+
+    def weighted(self, weights: F32, v: F32) -> HalfSums:
+        """Return the sums after one more tile, whose weights are given."""
+        p = to_half(weights)
         l = to_half(self.l + p.sum(axis=1))
         o = to_half(self.o + matmul(p, v))
         return HalfSums(l, o, self.over | np.isinf(p).any(axis=1))
@@ -91,11 +96,31 @@ def blank_half(w: Workload, i: int) -> HalfSums:
 def tile_scores(w: Workload, inputs: Inputs, number: int, i: int, j: int) -> tuple[F64, F32]:
     """Return the masked scores of a tile in float64, and its rows of V."""
     rows, keys, kv = w.grid.row_range(i), w.grid.col_range(j), w.kv_head_of[number]
-    q = w.scoring.queries(inputs.q[number, rows.start : rows.stop].astype(np.float64))
+    q = inputs.q[number, rows.start : rows.stop].astype(np.float64)
     k = inputs.k[kv, keys.start : keys.stop].astype(np.float64)
-    s = w.changed(number, rows, keys, matmul(q, k.T))
-    s = np.where(w.mask.visible(rows, keys), s, -np.inf)
+    scores = pair_scores(w, q, k, inputs.projection, number, rows, keys)
+    s = np.where(w.mask.visible(rows, keys), scores, -np.inf)
     return s, inputs.v[kv, keys.start : keys.stop]
+
+
+def pair_scores(
+    w: Workload, q: F64, k: F64, projection: F32 | None, head: int, rows: range, keys: range
+) -> F64:
+    """Return the scores of rows and keys, (rows, keys), before the mask.
+
+    In linear attention they are ln φ(q)·φ(k): with these it is a softmax, too.
+    """
+    if w.feature_map is None:
+        return w.changed(head, rows, keys, matmul(w.scoring.queries(q), k.T))
+    with np.errstate(divide="ignore"):  # all features of a row may have become 0
+        return np.asarray(np.log(similarities(w.feature_map, q, k, projection)))
+
+
+def similarities(
+    phi: FeatureMap, q: NDArray[Any], k: NDArray[Any], projection: F32 | None
+) -> NDArray[Any]:
+    """Return φ(q)·φ(k) of rows and keys, (rows, keys)."""
+    return matmul(phi.of(q, projection), phi.of(k, projection).T)
 
 
 _PAPER = "Milakov & Gimelshein 2018, Algorithm 3"

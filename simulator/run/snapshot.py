@@ -12,7 +12,7 @@ from simulator.base.dtypes import F32
 from simulator.engines.protocol import Tile
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.program.algorithms import TENSORS
-from simulator.program.ops import Op
+from simulator.program.ops import Normalise, Op
 from simulator.program.playback import Cursor
 from simulator.program.state import ChipTile, Numbers
 from simulator.program.tensors import Axis, TensorSpec
@@ -77,6 +77,11 @@ class HeadNumbers:
     m: F32
     l: F32
     o: F32
+
+    @property
+    def pairs(self) -> dict[str, F32]:
+        """S and P, (Nq, Nk) each."""
+        return {"S": self.s, "P": self.p}
 
     @property
     def results(self) -> dict[str, F32]:
@@ -193,8 +198,8 @@ class Snapshot:
 
     @property
     def normalised(self) -> bool:
-        """Whether this visit has divided its rows by l, which gives their LSE, too."""
-        return self.state.get("LSE") is not None
+        """Whether this visit has divided its rows by l."""
+        return any(isinstance(op, Normalise) for op in self.past)
 
     @property
     def state(self) -> Numbers:
@@ -234,6 +239,11 @@ class Snapshot:
         return {name: values for name, values in found.items() if in_hbm or name in self.state}
 
     @property
+    def has_output(self) -> bool:
+        """Whether the rows of the visit have an O by now, of some keys or of all."""
+        return self.results.get("O") is not None
+
+    @property
     def rescale_factor(self) -> F32:
         """What O of each row is multiplied by in the rescale of this visit, (r,)."""
         factor = self.tile.last("factor")
@@ -258,7 +268,7 @@ class Snapshot:
     @property
     def in_softmax_launch(self) -> bool:
         """Whether this visit works on a whole row block of S (naive's second launch)."""
-        return self.launch.whole_rows and not self.launch.combines
+        return self.launch.whole_rows and self.stores_scores
 
     @property
     def split_tensors(self) -> frozenset[str]:

@@ -289,7 +289,9 @@ class Trace:
 
     def _empty_arrays(self) -> dict[str, F32]:
         w = self.workload
-        shapes: dict[str, tuple[int, ...]] = {"o": (w.value_dim,), "lse": ()}
+        shapes: dict[str, tuple[int, ...]] = {"o": (w.value_dim,)}
+        if algorithm_of(w).softmax:
+            shapes["lse"] = ()
         if algorithm_of(w).running:
             shapes |= {"m": (w.grid.Tc,), "l": (w.grid.Tc,)}
         return {
@@ -405,12 +407,15 @@ def tile_counts(program: TileProgram) -> dict[str, int]:
     """Return the tiles of all heads by their kind, and how many are visited.
 
     Kinds follow from the mask alone. FlashAttention visits the full and the partial tiles;
-    naive visits every tile, also those of kind skipped.
+    naive visits every tile, also those of kind skipped. Linear attention forms no tile but those of
+    a chunk with itself.
     """
     w = program.workload
     total = w.heads * w.grid.Tr * w.grid.Tc
     seen = w.heads * int(w.grid.visited_columns.sums[-1])
     full = w.heads * w.grid.full_tiles
+    if not algorithm_of(w).softmax:  # of a state only those of a chunk with itself are formed
+        seen, full = w.heads * w.grid.Tr * w.chunked, 0
     return {
         "total": total,
         "visited": total if algorithm_of(w).stores_scores else seen,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, DType, frozen
 from simulator.base.tolerance import shares
+from simulator.engines.numpy_engine import op_engine
 from simulator.engines.op_engine import OpEngine
 from simulator.problem.scenario import Faults
 from simulator.problem.workload import Inputs, Workload
@@ -61,7 +62,7 @@ def honest(workload: Workload) -> Workload:
 
 def exact_engine(workload: Workload, inputs: Inputs) -> OpEngine:
     """Return the engine that computes a workload in float64, without faults."""
-    return OpEngine(honest(workload), inputs, np.float64)
+    return op_engine(honest(workload), inputs, np.float64)
 
 
 def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
@@ -99,6 +100,8 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
 
 def _scores(exact: Snapshot) -> F32:
     """Return the scores that are known: where splits are joined, what stands for their scores."""
+    if not exact.program.algorithm.softmax:
+        return np.ones(1, np.float32)  # nothing is an exponent of anything
     if exact.head is not None:
         return exact.head.s
     if exact.partials is not None and exact.launch.combines:

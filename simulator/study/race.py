@@ -208,8 +208,7 @@ def race_of(program: TileProgram) -> Race:
 def _launches(comparison: Comparison, name: Algorithm) -> tuple[RunLaunch, ...]:
     program = comparison.programs[name]
     w = program.workload
-    visits = (launch.per_head * w.heads for launch in program.launches)
-    bounds = pairwise(accumulate(visits, initial=0))
+    bounds = pairwise(accumulate(program.sizes, initial=0))
     launches = []
     for launch, (start, stop) in zip(program.launches, bounds, strict=True):
         before, after = program.counters(start), program.counters(stop)

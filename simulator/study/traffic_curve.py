@@ -88,8 +88,7 @@ def curve(program: TileProgram, points: int = POINTS) -> Curve:
     """
     length = len(program)
     spread = np.linspace(0, length, min(length, points - 1) + 1).round().astype(np.int64)
-    sizes = [launch.per_head * program.workload.heads for launch in program.launches]
-    visits = np.union1d(spread, np.cumsum(sizes))
+    visits = np.union1d(spread, np.cumsum(program.sizes))
     amounts = np.empty((len(program.tensors), len(visits)), dtype=np.int64)
     for n, visit in enumerate(visits.tolist()):
         counters = program.counters(visit)

@@ -100,6 +100,15 @@ def scenario(
     )
 
 
+def fitted(algorithm: str, **said: Any) -> dict[str, Any]:
+    """Return what `scenario` is told, without what linear attention cannot do."""
+    if algorithm != "linear":
+        return said
+    mask = {"causal": bool((said.get("mask") or {}).get("causal"))}
+    dropped = ("temperature", "scale", "scores", *(("nk",) if mask["causal"] else ()))
+    return {**{key: value for key, value in said.items() if key not in dropped}, "mask": mask}
+
+
 def masks(longest: int) -> st.SearchStrategy[dict[str, Any]]:
     """Draw [mask] tables."""
     return st.fixed_dictionaries(
@@ -216,17 +225,29 @@ def scored(
     return out
 
 
+def features(x: np.ndarray, directions: np.ndarray | None) -> np.ndarray:
+    """Return φ of each row: elu(x) + 1, or Performer's with directions."""
+    if directions is None:
+        return np.where(x > 0, x + 1, np.exp(x))
+    y = x / x.shape[1] ** 0.25
+    return np.exp(y @ directions.astype(float).T - (y**2).sum(axis=1)[:, None] / 2)
+
+
 def textbook(w: Workload, inputs: Inputs, head: int) -> tuple[np.ndarray, np.ndarray]:
     """Return O and lse of a head, one row at a time in float64."""
     pairs = pairs_of(w)
     o, lse = np.zeros((w.seqlen_q, w.value_dim)), np.full(w.seqlen_q, -np.inf)
     group = w.kv_head_of[head]
     q, k, v = (t.astype(np.float64) for t in (inputs.q[head], inputs.k[group], inputs.v[group]))
+    linear = w.algorithm == "linear"
+    if linear:
+        q, k = (features(x, inputs.projection) for x in (q, k))
     for row in range(w.seqlen_q):
         keys = [j for j in range(w.seqlen_k) if pairs.sees(row, j)]
         if keys:
-            scores = (k[keys] @ q[row] * w.scale / w.temperature)[None, :]
-            scores = scored(w, head, [row], keys, scores)[0]
+            products = k[keys] @ q[row]
+            scores = np.log(products) if linear else products * w.scale / w.temperature
+            scores = scored(w, head, [row], keys, scores[None, :])[0]
             weights = np.exp(scores - scores.max())
             o[row] = weights @ v[keys] / weights.sum()
             lse[row] = scores.max() + np.log(weights.sum())

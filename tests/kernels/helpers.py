@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kernels.cuda.engine import ROOM, KernelEngine, Room, widened
 from kernels.cuda.fast import FastRun
+from kernels.cuda.linear import kernel_engine
 from kernels.cuda.specs import KERNELS
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
@@ -51,6 +52,7 @@ ROUNDING = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 def scenario(algorithm: str = "flash2", *, splits: int = 3, **said: Any) -> Scenario:
     """Return a scenario with random input; that of split-kv says how many splits."""
     tiling = {"splits": splits} if algorithm == "split-kv" else {}
+    said = runs.fitted(algorithm, **said)
     return with_values(runs.scenario(algorithm, **said), {"tiling": tiling})
 
 
@@ -83,7 +85,7 @@ def host_trace(
     workload: Workload, inputs: Inputs, device: HostDevice | None = None, room: Room = ROOM
 ) -> tuple[Trace, KernelEngine]:
     """Return a trace on the host engine."""
-    engine = KernelEngine(workload, inputs, device or HostDevice(), room)
+    engine = kernel_engine(workload, inputs, device or HostDevice(), room)
     return Trace(tile_program(workload), engine, inputs), engine
 
 
@@ -182,7 +184,7 @@ def bit_faults(
     fast.launch()
     traced = engine.run_everything()
     found = []
-    for name in ("o", "lse", "m", "l", "s", "p", "o_partial", "lse_partial"):
+    for name in ("o", "lse", "m", "l", "s", "p", "o_partial", "lse_partial", "state"):
         ours, theirs = getattr(fast.tensors, name), getattr(traced, name)
         if (ours is None) != (theirs is None):
             found.append(f"{name} is in one build only")

@@ -67,11 +67,14 @@ class Gate:
         rows, cols, d, warps, element = self.tiles
         values = zip(NAMES, (rows, cols, d, d, warps, element), strict=True)
         trace = ("-DTRACE",) if self.build == "trace" else ()
-        return (*(f"-D{name}={value}" for name, value in values), *trace, *self.more)
+        own = MAPS.get(self.source, ())
+        return (*(f"-D{name}={value}" for name, value in values), *trace, *own, *self.more)
 
 
 BUILDS: tuple[Build, ...] = ("fast", "trace")
-SOURCES = ("naive", "flash1", "flash2", "split_kv")
+SOURCES = ("naive", "flash1", "flash2", "split_kv", "linear")
+MAPS = {"linear": ("-DFEATURES=64", "-DPROJECTS=1")}
+"""What a source takes beside its tiles."""
 # One tiling for all architectures; a large and a small one where registers are scarce and on the
 # oldest, and that of the benchmark: a compilation takes most of a second.
 GATES = [

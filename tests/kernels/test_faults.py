@@ -308,7 +308,7 @@ def findings(
     )
     if algorithm != "naive":
         # Scores that grow along the keys: tile after tile brings a new maximum, up to about 100.
-        k = inputs.k * np.linspace(1, 14, nk, dtype=np.float32)[:, None]
+        k = inputs.k * np.linspace(1, 14, inputs.k.shape[1], dtype=np.float32)[:, None]
         inputs = Inputs(inputs.q, k.astype(np.float16).astype(np.float32), inputs.v)
     try:
         for schedule in ORDERS:

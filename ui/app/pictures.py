@@ -60,6 +60,8 @@ SHOTS = (
     Shot("real-scale", 0.5, 1),
     Shot("split-kv", 0.3, 2),
     Shot("split-kv", 1.0, 2, "algorithm"),
+    Shot("linear", 0.5, 3),
+    Shot("linear", 0.5, 3, "compare"),
     Shot("causal", 0.55, 2, "algorithm"),
     Shot("flash1", 0.6, 1, "algorithm", ("values",)),
     Shot("naive", 0.45, 0, "algorithm"),

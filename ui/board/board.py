@@ -26,6 +26,7 @@ from simulator.run.snapshot import Cell, Snapshot
 from ui.board.corner import inset_box, paint_inset, paint_legend
 from ui.board.fault_marks import paint_wrong
 from ui.board.gestures import paint_gesture
+from ui.board.key_state import paint_state, state_places
 from ui.board.layout import (
     MOST_ROWS,
     BoardLayout,
@@ -157,11 +158,13 @@ def paint_live_board(
     """Draw what an op changes, and what is marked, over what stays."""
     with _plain(painter):
         for name in "mlO":
-            _paint_result(painter, snapshot, style, lay, name)
+            if name in lay.boxes:
+                _paint_result(painter, snapshot, style, lay, name)
         paint_tile(painter, snapshot, style, lay)
         paint_partials(painter, snapshot, style, lay, marks.row)
         paint_wrong(painter, snapshot, style, lay)
         _paint_marks(painter, snapshot, style, lay, marks)
+        paint_state(painter, snapshot, style, lay)
         paint_inset(painter, snapshot, style, lay)
         paint_points(painter, marks.points, snapshot.program.workload, style, lay)
 
@@ -238,6 +241,7 @@ def paint_moving_board(
             with _plain(painter), clipped(painter, box):
                 again(painter)
                 _paint_marks(painter, now, style, lay, marks)
+                paint_state(painter, now, style, lay)
     paint_gesture(painter, motion, share, style, lay, marks.row or 0)
 
 
@@ -271,6 +275,10 @@ def _painted_again(
     """Return the boxes whose numbers are sums under way, and how each of them is filled."""
     found: list[tuple[QRectF, Callable[[QPainter], None]]] = []
     for name in motion.sums:
+        places = state_places(now, style, lay) if name in now.program.algorithm.left else None
+        if places is not None:
+            fill = partial(paint_state, snapshot=now, style=style, lay=lay)
+            found.append((places.card, fill))
         if name not in lay.boxes:
             continue
         if not TENSORS[name].of_pairs:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
+from simulator.run.linear_state import forms_tile
 from simulator.run.snapshot import Snapshot
 from ui.board.fault_marks import paint_inset_marks, paint_mark_swatch
 from ui.board.layout import LEGEND_WIDTH, BoardLayout
@@ -28,7 +29,7 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
 
     No line joins the two: it would cross the matrix as the edge of a mask does.
     """
-    if lay.inset.isNull() or snapshot.launch.combines:
+    if lay.inset.isNull() or snapshot.launch.combines or not forms_tile(snapshot):
         return
     theme, visit = style.theme, snapshot.visit
     line, box = style.px(_LINE), inset_box(snapshot, style, lay)
@@ -66,7 +67,10 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
     theme, px = style.theme, style.px
     font = style.text_font(11)
     rows: list[_Row] = [("Q K V O", ("Q", "K", "V", "O"), "−", "+")]
-    if snapshot.head is not None or not snapshot.launch.combines:
+    softmax = snapshot.program.algorithm.softmax
+    if not softmax and snapshot.program.workload.chunked:
+        rows[:0] = [("φ(q)·φ(k)", ("P",), "0", _short_number(value_range(snapshot, "P")[1]))]
+    elif softmax and (snapshot.head is not None or not snapshot.launch.combines):
         low, high = value_range(snapshot, "S")
         top = value_range(snapshot, "P")[1]
         rows[:0] = [

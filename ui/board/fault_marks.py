@@ -72,7 +72,7 @@ def paint_wrong(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     known = every if snapshot.head is not None else visit.rows
     there = wrong.results if snapshot.head is not None else row_numbers(snapshot)
     for name, marks in wrong.results.items():
-        if name in there:
+        if name in there and name in lay.boxes:
             _paint_marks(painter, marks, style, lay, name, known, 0, (known, range(1)))
 
 

@@ -13,10 +13,12 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QLinearGradient, QPainter, QPainterPath, QPen
 
+from simulator.program.algorithms import TENSORS
 from simulator.program.ops import Gesture, Rescale
 from simulator.program.playback import eased
 from simulator.run.motion import Motion
 from ui.board.corner import inset_box
+from ui.board.key_state import state_places
 from ui.board.layout import BoardLayout
 from ui.board.marks import paint_bands, paint_current_outline, paint_row_mark
 from ui.board.partials import lse_cell, split_places
@@ -139,7 +141,8 @@ def _sum_depth(scene: Scene) -> None:
     glow = _translucent(scene.style.theme.current, 0.3)
     scene.painter.fillRect(QRectF(q.left(), q.top(), q.width() * scene.share, q.height()), glow)
     scene.painter.fillRect(QRectF(k.left(), k.top(), k.width(), k.height() * scene.share), glow)
-    _say(scene, f"Σ over d: {n} of {d} terms")
+    over = "d" if motion.after.program.algorithm.softmax else "features"
+    _say(scene, f"Σ over {over}: {n} of {d} terms")
 
 
 def _wipe(scene: Scene) -> None:
@@ -388,10 +391,22 @@ def _settle(scene: Scene) -> None:
 def _light_up(scene: Scene) -> None:
     """Let the boxes of the numbers that are made light up: there is nothing to be added up."""
     glow = _translucent(scene.style.theme.current, _pulse(scene))
-    for name in scene.motion.made:
+    places = state_places(scene.motion.after, scene.style, scene.lay)
+    if places is not None and not set(scene.motion.made).isdisjoint(_FROM_STATE):
+        outline(scene.painter, places.card, glow, scene.style.px(4))
+    visit = scene.motion.after.visit
+    for made in scene.motion.made:
+        name = made.removeprefix("phi_")  # features stand where their rows do
         if name in scene.lay.boxes:
-            band = scene.lay.row_band(name, scene.motion.after.visit.rows)
+            by_key = "key" in TENSORS[name].axes
+            band = scene.lay.row_band(name, visit.rows)
+            if by_key:
+                band = scene.lay.col_band(name, visit.cols)
             outline(scene.painter, band, glow, scene.style.px(4))
+
+
+_FROM_STATE = ("state", "O", "l")
+"""What is made of the state, or is the state."""
 
 
 def _pulse(scene: Scene) -> float:

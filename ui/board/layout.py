@@ -17,7 +17,7 @@ from PySide6.QtCore import QPointF, QRectF
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.run.snapshot import Cell
-from simulator.run.trace import DETAIL_CELLS, DETAIL_TILES
+from ui.board.state import is_detailed
 from ui.board.tokens import LEAD, LINE, MOST_THINNED, TOKEN_SIZE, least_size, room_for
 from ui.look.theme import Style
 
@@ -95,7 +95,7 @@ class BoardLayout:
     cell : tuple of float
         Width and height of a score in pixels.
     boxes : mapping of str to QRectF
-        ``Q K V S m l O``.
+        ``Q K V S m l O``; without m where there is no softmax.
     labels : mapping of str to QRectF
         Titles of all boxes but S.
     row_margin, key_margin : QRectF
@@ -172,7 +172,9 @@ class BoardLayout:
         name, along = cell.tensor, range(cell.row, cell.row + 1)
         if cell.spec.of_pairs:
             return self.tile(along, range(cell.col, cell.col + 1))
-        box = self.boxes[name]
+        box = self.boxes.get(name)
+        if box is None:  # there is no m without a softmax
+            return QRectF()
         first, last = (cell.col / self.depth(name), (cell.col + 1) / self.depth(name))
         if "key" in cell.at:
             deep = QRectF(box.left(), box.top() + first * box.height(), box.width(),
@@ -193,13 +195,6 @@ class BoardLayout:
     def depth(self, name: str) -> int:
         """Return how many numbers of a row or key lie side by side in a box."""
         return {"depth": self.shape[2], "value": self.shape[3]}.get(TENSORS[name].axes[-1], 1)
-
-
-def is_detailed(workload: Workload) -> bool:
-    """Return whether the board shows cells: the rule by which snapshots carry all numbers."""
-    grid = workload.grid
-    cells = workload.seqlen_q * max(workload.seqlen_k, workload.value_dim)
-    return cells <= DETAIL_CELLS and grid.Tr * grid.Tc <= DETAIL_TILES
 
 
 def board_layout(
@@ -431,7 +426,8 @@ def _arranged(
     statistic = px(18 if wide >= 420 else 12) * growth
     if wide >= 620 and room_h / 2 >= visible[0] * px(NUMBER_CELL[1]):
         statistic = px(46) * growth  # few rows: m and l hold their numbers, too
-    room_w = content.width() - left - 3 * gap - 2 * statistic - gap / 2
+    largest = statistic if algorithm_of(w).softmax else -gap / 2  # there is no m without one
+    room_w = content.width() - left - 3 * gap - statistic - largest - gap / 2
     strip = px(_STRIPS[tokens == Tokens.SMALL])
     columns = _shares(room_w, d, dv, Nk, low=0.12, high=0.20, least=strip)
     # The magnified tile of a large problem stands beside Vᵀ, so that is made taller.
@@ -448,29 +444,30 @@ def _arranged(
         for share, n, least in ((rows[0], d, 0.0), (rows[2], dv, tall_v))
     )
 
-    total_w = left + q_w + s_w + o_w + 3 * gap + 2 * statistic + gap / 2
+    total_w = left + q_w + s_w + o_w + 3 * gap + statistic + largest + gap / 2
     total_h = top + k_h + s_h + v_h + 2 * gap + part_h + name_h
     x = content.left() + (content.width() - total_w) / 2
     y = content.top() + max(0.0, (content.height() - total_h) / 2)
     q_x, s_y = x + left, y + top + k_h + gap
     s_x = q_x + q_w + gap
     m_x = s_x + s_w + gap
-    l_x = m_x + statistic + gap / 2
+    l_x = m_x + largest + gap / 2
     o_x, v_y = l_x + statistic + gap, s_y + s_h + gap
     boxes = {
         "S": QRectF(s_x, s_y, s_w, s_h),
         "Q": QRectF(q_x, s_y, q_w, s_h),
         "K": QRectF(s_x, y + top, s_w, k_h),
         "V": QRectF(s_x, v_y, s_w, v_h),
-        "m": QRectF(m_x, s_y, statistic, s_h),
+        "m": QRectF(m_x, s_y, largest, s_h),
         "l": QRectF(l_x, s_y, statistic, s_h),
         "O": QRectF(o_x, s_y, o_w, s_h),
     }
-    boxes = {name: _snapped(box) for name, box in boxes.items()}
+    boxes = {name: _snapped(box) for name, box in boxes.items() if box.width() > 0}
     s = boxes["S"]
     cell = s.width() / visible[1], s.height() / visible[0]
     low = boxes["V"]
-    corner = QRectF(boxes["m"].left(), low.top(), content.right() - boxes["m"].left(), low.height())
+    beside = boxes.get("m", boxes["l"]).left()
+    corner = QRectF(beside, low.top(), content.right() - beside, low.height())
     inset, legend = _corner(corner, px, large)
     partials = split_names = QRectF()
     if part_h:
@@ -579,7 +576,8 @@ def _labels(
     if not tall:
         labels["Q"].setRight(k_left - px(4))
     for name in ("m", "l"):
-        labels[name] = QRectF(boxes[name].left(), above, boxes[name].width(), line)
+        if name in boxes:
+            labels[name] = QRectF(boxes[name].left(), above, boxes[name].width(), line)
     return labels
 
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from simulator.program.algorithms import TENSORS
+from simulator.run.linear_state import forms_tile
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.layout import BoardLayout
 from ui.board.scores import numbers_fit
@@ -27,7 +28,7 @@ def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     for names in (["K"], ["V"], ["Q"], ["m", "l", "LSE", "O"]):
         if not at_work & {*names}:
             continue
-        first, name = names[0], names[-1]
+        first, name = next(each for each in names if each in lay.boxes), names[-1]
         last = "l" if snapshot.in_softmax_launch else name
         by_key = "key" in TENSORS[name].axes
         own = visit.cols if by_key else visit.rows
@@ -58,7 +59,7 @@ def paint_current_outline(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
 ) -> None:
     """Outline the current tile, or where it is when it is too small to see."""
-    if snapshot.launch.combines:
+    if snapshot.launch.combines or not forms_tile(snapshot):
         return
     tile = lay.tile(snapshot.visit.rows, snapshot.visit.cols)
     if not visible_band(tile, lay.boxes["S"]):
@@ -77,7 +78,8 @@ def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) 
     if not lay.boxes["S"].top() <= middle <= lay.boxes["S"].bottom():
         return
     ink = QColor(style.theme.text)
-    for first, last in (("Q", ""), ("S", ""), ("m", "O")):
+    statistic = next(name for name in ("m", "l") if name in lay.boxes)
+    for first, last in (("Q", ""), ("S", ""), (statistic, "O")):
         band = lay.row_band(first, range(row, row + 1), last)
         if band.height() >= 4:
             outline(painter, band, ink, hairline(style))
@@ -107,7 +109,11 @@ def paint_selection(painter: QPainter, style: Style, lay: BoardLayout, cell: Cel
     numbers beside it: a tick before 0.09 makes it -0.09.
     """
     place = lay.place(cell)
-    if not visible_band(place, lay.boxes[cell.tensor]) or place.height() <= 0:
+    if (
+        cell.tensor not in lay.boxes
+        or not visible_band(place, lay.boxes[cell.tensor])
+        or place.height() <= 0
+    ):
         return
     px = style.px
     box = at_least(place, px(7)).adjusted(-px(1), -px(1), px(1), px(1))
@@ -135,6 +141,8 @@ def paint_hover(painter: QPainter, style: Style, lay: BoardLayout, hit: Cell) ->
         bands = [lay.tile(row, key), lay.row_band("Q", row), lay.col_band("K", key)]
     elif "key" in hit.at:
         bands = [lay.col_band(hit.tensor, row)]
+    elif hit.tensor not in lay.boxes:
+        bands = []
     else:
         bands = [lay.row_band(hit.tensor, row)]
     for band in bands:

@@ -14,6 +14,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 from simulator.base.dtypes import F32
 from simulator.problem.tiling import TileGrid
 from simulator.program.algorithms import TENSORS
+from simulator.run.linear_state import forms_tile
 from simulator.run.snapshot import Snapshot
 from ui.board.layout import NUMBER_CELL, BoardLayout, number_size
 from ui.board.state import Area, current_values, past_areas
@@ -75,6 +76,8 @@ def value_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
     largest.
     """
     head, tile = snapshot.head, snapshot.tile
+    if not snapshot.program.algorithm.softmax:
+        return _similarity_range(snapshot, name)
     if name == "S":
         scores = tile.s if head is None else head.s
         return KEPT.get(scores, "range", lambda: finite_range(scores))
@@ -90,6 +93,17 @@ def value_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
         return 0.0, top
     weights = tile.p if head is None else head.p
     return 0.0, KEPT.get(weights, "range", lambda: finite_range(weights))[1] or 1.0
+
+
+def _similarity_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
+    """Return what the map of similarities spans: they are positive, and 1 is no bound."""
+    found = snapshot.tile.last(name)
+    if snapshot.head is not None:
+        found = snapshot.head.pairs[name]
+    if found is None:
+        return 0.0, 1.0
+    known: F32 = found
+    return 0.0, KEPT.get(known, "range", lambda: finite_range(known))[1] or 1.0
 
 
 def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
@@ -114,7 +128,8 @@ def paint_tile(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLa
     """Draw the current tile alone: its cells, the lines across it, its numbers."""
     visit, tile = snapshot.visit, lay.tile(snapshot.visit.rows, snapshot.visit.cols)
     # Of a tile of a few pixels, the outline is all that shows.
-    if snapshot.launch.combines or min(tile.width(), tile.height()) < 3:
+    nothing = snapshot.launch.combines or not forms_tile(snapshot)
+    if nothing or min(tile.width(), tile.height()) < 3:
         return
     with clipped(painter, tile):
         _paint_current(painter, snapshot, style.theme, lay)

@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.base.dtypes import F32
+from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.run.snapshot import Snapshot
+from simulator.run.trace import DETAIL_CELLS, DETAIL_TILES
+
+
+def is_detailed(workload: Workload) -> bool:
+    """Return whether the board shows cells: the rule by which snapshots carry all numbers."""
+    grid = workload.grid
+    cells = workload.seqlen_q * max(workload.seqlen_k, workload.value_dim)
+    return cells <= DETAIL_CELLS and grid.Tr * grid.Tc <= DETAIL_TILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,11 @@ def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
         return Area("P", False, above, cols), Area("S", False, below, cols)
     if stores and visit.launch == 2:
         return (Area("P", False, rows, cols),)
+    if not algorithm_of(w).softmax:
+        # Of a chunk with itself, as many as are drawn one by one.
+        blocks = range(visit.i) if w.chunked and w.grid.Tr * w.grid.Tc <= DETAIL_TILES else ()
+        grid = w.grid
+        return tuple(Area("P", True, grid.row_range(i), grid.col_range(i)) for i in blocks)
     if program.launches[visit.launch].combines:
         return (Area("P", True, rows, cols),)
     name, dropped = ("S", False) if stores else ("P", True)
@@ -65,6 +79,10 @@ def tensors_at_work(snapshot: Snapshot) -> frozenset[str]:
     """Return the tensors whose blocks the current visit works on."""
     if snapshot.launch.combines:
         return frozenset("O")
+    if snapshot.launch.of_keys:
+        return frozenset("KV")
+    if snapshot.launch.whole_rows and not snapshot.stores_scores:
+        return frozenset("QO")
     if not snapshot.stores_scores:
         return frozenset("QKVO")
     return frozenset(("QK", "ml", "VO")[snapshot.visit.launch])

@@ -14,9 +14,10 @@ from simulator.run.cell_values import (
     is_wrong,
     was_visited,
 )
+from simulator.run.linear_state import why_not_formed
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.study.compare import comparison_of
-from ui.board.layout import is_detailed
+from ui.board.state import is_detailed
 from ui.look.names import head_words
 from ui.look.units import bytes_text, factor_text, number_text
 
@@ -31,6 +32,8 @@ def header_choices(snapshot: Snapshot) -> list[str]:
         head += f" (KV head {w.kv_head_of[visit.head]})"
     row, short_row = f"row block i = {visit.i} of {w.grid.Tr}", f"i = {visit.i} of {w.grid.Tr}"
     note = "S and P are written to HBM" if snapshot.stores_scores else "S never leaves the chip"
+    if not snapshot.program.algorithm.softmax:
+        return _choices_with_state(snapshot, head)
     if snapshot.in_softmax_launch:
         col = short_col = "all keys"
     elif snapshot.launch.combines:
@@ -49,6 +52,21 @@ def header_choices(snapshot: Snapshot) -> list[str]:
         [f"({visit.i}, {visit.j})"],
     )
     return [DOT.join(filter(None, parts)) for parts in choices]
+
+
+def _choices_with_state(snapshot: Snapshot, head: str) -> list[str]:
+    """Return the line above the board where a state takes the place of the scores."""
+    w, visit = snapshot.program.workload, snapshot.visit
+    note = "S is never formed: the state stays on chip"
+    if snapshot.launch.of_keys:
+        head = f"KV head {w.kv_head_of[visit.head]}"
+        place, note = f"keys of column block j = {visit.j} of {w.grid.Tc}", "no query is read yet"
+    elif snapshot.launch.carries:
+        place = f"chunk i = {visit.i} of {w.grid.Tr}"
+    else:
+        place, note = f"row block i = {visit.i} of {w.grid.Tr}", "no key is read any more"
+    choices = ([head, place, note], [head, place], [place], [f"({visit.i}, {visit.j})"])
+    return [DOT.join(parts) for parts in choices]
 
 
 def sharing_choices(snapshot: Snapshot) -> list[str]:
@@ -88,7 +106,11 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     if snapshot.completes and snapshot.so_far is not None:
         return final_phrases(snapshot)
     phrases = [formula(w), _tile_phrase(snapshot)]
-    if snapshot.stores_scores:
+    if not snapshot.program.algorithm.softmax:
+        phrases.append("another function than a softmax, not an approximation of it")
+        if w.feature_map and w.feature_map.projects:
+            phrases[-1] = "random features: on average the weights of a softmax"
+    elif snapshot.stores_scores:
         phrases.append(
             (
                 "finished tiles of S lie in HBM",
@@ -138,6 +160,8 @@ def _has_dropped(snapshot: Snapshot) -> bool:
 
 def formula(w: Workload) -> str:
     """Return how scores come about, with the scale where it is not the usual one."""
+    if w.feature_map:
+        return f"weights φ(q)·φ(k), φ: {w.feature_map.words}"
     capped = f", soft-capped at {w.scoring.softcap:g}" if w.scoring.softcap else ""
     biased = ", less slope · |i′ − j|" if w.slopes else ""
     if w.faults.late_scale:
@@ -161,6 +185,8 @@ def _usual_scale(w: Workload) -> bool:
 def _tile_phrase(snapshot: Snapshot) -> str:
     visit = snapshot.visit
     where = f"tile ({visit.i}, {visit.j})"
+    if not snapshot.program.algorithm.softmax:
+        return _state_phrase(snapshot)
     if snapshot.in_softmax_launch:
         where = f"row block {visit.i}"
         if snapshot.stored("P"):
@@ -183,6 +209,22 @@ def _tile_phrase(snapshot: Snapshot) -> str:
     if snapshot.made("O"):
         return f"{weights} added to O, then dropped"
     return f"{f'S of {where}' if snapshot.weights is None else weights} in registers"
+
+
+def _state_phrase(snapshot: Snapshot) -> str:
+    visit = snapshot.visit
+    if snapshot.launch.of_keys:
+        done = snapshot.made("state")
+        return f"keys of column block {visit.j} {'added' if done else 'not added yet'}"
+    if snapshot.normalised:
+        return f"O of row block {visit.i} is divided by ℓ"
+    if snapshot.made("state"):
+        return f"keys of chunk {visit.i} added to the state"
+    if snapshot.made("O"):
+        return "O: the state and the keys of the chunk" if snapshot.launch.carries else "O: read"
+    if snapshot.has_output:
+        return "O: read from the state of the keys before"
+    return f"row block {visit.i} not computed yet"
 
 
 def describe(snapshot: Snapshot, hit: Cell) -> str:
@@ -220,6 +262,10 @@ def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
     query, token = w.query_token(row), _key_token(w, key)
     tokens = f"{DOT}“{query}” → “{token}”" if query and token else ""
     i, j = row // w.rows, key // w.cols
+    unformed = why_not_formed(snapshot, Cell("S", row, key))
+    if unformed:
+        hides = not w.mask.visible(range(row, row + 1), range(key, key + 1))[0, 0]
+        return f"{name}: {'hidden by the mask' if hides else unformed}{tokens}"
     if in_current_tile(snapshot, Cell("S", row, key)):
         return _current_score_text(snapshot, row, key) + tokens
     if not snapshot.stores_scores and w.grid.kind(i, j) is TileKind.SKIPPED:
@@ -265,6 +311,8 @@ def _current_score_text(snapshot: Snapshot, row: int, key: int) -> str:
 
 def _product(w: Workload, row: int, key: int) -> str:
     product = f"q{row} · k{key}"
+    if w.feature_map:
+        return f"φ(q{row}) · φ(k{key})"
     if w.faults.late_scale:
         return product
     if w.temperature != 1:
@@ -285,7 +333,7 @@ def _result_text(snapshot: Snapshot, hit: Cell) -> str:
     running = algorithm_of(w).normalises_last and hit.row in visit.rows and not snapshot.normalised
     meaning = {
         "m": f"largest score of row {hit.row} so far",
-        "l": "sum of exp(S − m) so far",
+        "l": "sum of exp(S − m) so far" if algorithm_of(w).softmax else "sum of weights so far",
         "O": "not divided by ℓ yet" if running else "",
     }[hit.tensor]
     if is_wrong(snapshot, hit):

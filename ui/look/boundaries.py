@@ -14,18 +14,23 @@ from ui.look.names import head_words
 
 def partial_before(program: TileProgram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the visits at which outer blocks begin, and the partial ones before each."""
-    w, grid = program.workload, program.workload.grid
+    grid = program.workload.grid
     full_of_column = grid.full_columns.visitors(grid.Tc)
     starts, parts = [], []
-    for launch in program.launches:
+    for launch, size in zip(program.launches, program.sizes, strict=True):
         visits = launch.visits.counts
-        if launch.whole_rows:
+        if not program.algorithm.softmax:  # a chunk is partial unless it is one key
+            blocks = np.arange(grid.Tr)
+            own = 1 - grid.full_columns.contains(blocks, blocks).astype(np.int64)
+            partial = own if launch.carries else np.zeros_like(visits)
+        elif launch.whole_rows:
             partial = (grid.full_columns.counts < grid.Tc).astype(np.int64)
         else:
             full_of_row = grid.full_columns.dealt(launch.splits, launch.run).counts
             partial = visits - (full_of_row if launch.by_rows else full_of_column)
-        starts.append(np.tile(visits, w.heads))
-        parts.append(np.tile(partial, w.heads))
+        heads = size // launch.per_head if launch.per_head else 0
+        starts.append(np.tile(visits, heads))
+        parts.append(np.tile(partial, heads))
     at = np.concatenate([[0], np.cumsum(np.concatenate(starts))]).astype(np.float64)
     before = np.concatenate([[0], np.cumsum(np.concatenate(parts))]).astype(np.float64)
     return at, before
@@ -58,13 +63,16 @@ def boundaries(program: TileProgram, most: int) -> tuple[Boundary, ...]:
     heads = len(launches) * w.heads
     stride = _stride(w.heads, most // len(launches))
     start = 0
-    for launch in launches:
-        for head in range(0, w.heads, stride):
+    for launch, size in zip(launches, program.sizes, strict=True):
+        own = range(0, w.heads, stride)
+        if launch.of_keys:  # once for each KV head
+            own = range(0, size // launch.per_head, stride)
+        for head in own:
             words = [launch.name] if len(launches) > 1 else []
             if w.heads > 1:
-                words.append(head_words(w, head))
+                words.append(f"KV head {head}" if launch.of_keys else head_words(w, head))
             out.append(Boundary(start + head * launch.per_head, " ".join(words), heads > 1))
-        start += launch.per_head * w.heads
+        start += size
     if heads == 1:
         at, _ = partial_before(program)
         letter = "i" if launches[0].by_rows else "j"

@@ -16,17 +16,24 @@ from simulator.program.ops import (
     Bias,
     Combine,
     Exponentials,
+    HidePairs,
+    MapFeatures,
+    MapRandomFeatures,
     MergeMax,
     MergeOutputs,
     MergeSum,
     MergeWeights,
     Normalise,
     Op,
+    ReadState,
     Rescale,
     RowMax,
     RowSum,
     Scores,
+    Similarities,
     SoftCap,
+    SumWeights,
+    UpdateState,
 )
 from simulator.program.state import ChipTile, Move
 from simulator.program.tensors import symbol
@@ -68,6 +75,13 @@ _CHIPS: dict[type[Op], _Chip] = {
     MergeWeights: _Chip("w = exp", short="w"),
     MergeSum: _Chip("ℓ = Σw", short="ℓ"),
     MergeOutputs: _Chip("O = ΣwO", short="ΣwO"),
+    MapFeatures: _Chip("φ(Q) φ(K)", short="φ"),
+    MapRandomFeatures: _Chip("φ(Q) φ(K)", short="φ"),
+    ReadState: _Chip("O = φ(Q) state", short="φ(Q)·"),
+    Similarities: _Chip("S = φ(Q)φ(K)ᵀ", short="φφᵀ"),
+    HidePairs: _Chip("P = mask S", short="P"),
+    SumWeights: _Chip("ℓ += ΣP", short="ℓ"),
+    UpdateState: _Chip("state += φ(K)ᵀV", short="+ φ(K)ᵀV"),
 }
 
 
@@ -108,6 +122,8 @@ def chip_name(tile: ChipTile, visit: Visit, *, whole_rows: bool) -> str:
 def op_label(op: Op, w: Workload) -> str:
     """Return the words on an op's chip: ``load K₁ V₁``, ``O += PV``."""
     chip = _CHIPS.get(type(op))
+    if isinstance(op, MapFeatures):
+        return " ".join(symbol(name) for name in op.makes)
     if chip is not None:
         return (chip.of_tile if algorithm_of(w).normalises_each_tile else "") or chip.label
     if isinstance(op, Normalise):
@@ -157,7 +173,12 @@ def visit_words(program: TileProgram, index: int) -> str:
         words.append(f"{program.launches[visit.launch].name},")
     if program.workload.heads > 1:
         words.append(f"{head_words(program.workload, visit.head)},")
-    if program.launches[visit.launch].whole_rows:
+    launch = program.launches[visit.launch]
+    if launch.of_keys:
+        words.append(f"column block {visit.j}")
+    elif launch.carries:
+        words.append(f"chunk {visit.i}")
+    elif launch.whole_rows:
         words.append(f"row block {visit.i}")
     else:
         words.append(f"tile ({visit.i}, {visit.j}), {visit.kind.name.lower()}")

@@ -14,6 +14,7 @@ CODE_FAMILY = "JetBrains Mono"
 SYMBOL_FAMILY = "Tilescope Symbols"
 """Glyphs that the other two lack, such as the transpose sign."""
 
+_SAME_COLOUR = {"phi_Q": "Q", "phi_K": "K", "state": "S"}
 TENSOR_COLOURS = {
     "Q": "#56B4E9",
     "K": "#E69F00",
@@ -91,8 +92,12 @@ class Theme:
         return QColor(self.heads[number % len(self.heads)])
 
     def tensor(self, name: str) -> QColor:
-        """Return the colour of a tensor or statistic; a partial one has that of the whole."""
-        return QColor(self.tensors.get(name.removesuffix("_partial"), self.text))
+        """Return the colour of a tensor or statistic; a partial one has that of the whole.
+
+        φ(Q) and φ(K) have those of Q and K, and a state that of S, in whose place it is.
+        """
+        name = _SAME_COLOUR.get(name, name.removesuffix("_partial"))
+        return QColor(self.tensors.get(name, self.text))
 
     def role(self, name: str) -> QColor:
         """Return the colour of a tensor, or one of the theme's own by its name."""

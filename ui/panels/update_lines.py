@@ -94,6 +94,8 @@ def softmax_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
         return tuple(_whole_rows_lines(row))
     if snapshot.launch.combines:
         return tuple(_joined_lines(row))
+    if not algorithm.softmax:
+        return tuple(_state_lines(row))
     lines = _each_tile_lines if algorithm.normalises_each_tile else _at_the_end_lines
     return tuple(lines(row))
 
@@ -364,6 +366,49 @@ def _whole_rows_lines(row: _Row) -> list[UpdateLine]:
     add(2, line(snapshot, "accumulate", r"O \leftarrow O + P V",
                 *_sum(row, (), t.o_prev[r], (), product, t.o[r], True)))  # fmt: skip
     return lines
+
+
+def _state_lines(row: _Row) -> list[UpdateLine]:
+    """Return the lines of linear attention: what the state gives, and what the chunk adds."""
+    snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
+    keys = row.snapshot.visit.cols
+    grown = r"\mathrm{state} + \phi(K)^{\top} [V, 1]"
+    adds = line(
+        snapshot, "update state", rf"\mathrm{{state}} \leftarrow {grown}",
+        plain(f"keys {keys.start} to {keys.stop - 1} added, {len(keys)} outer products"),
+        plain(f"{len(keys)} outer products"), plain("…"),
+    )  # fmt: skip
+    phi = snapshot.program.workload.feature_map
+    assert phi is not None
+    words = f"φ: {phi.words}", f"{phi.features} features"
+    maps = line(snapshot, "features", r"\phi(Q),\, \phi(K)", *map(plain, words), plain("…"))
+    if snapshot.launch.of_keys:
+        return [maps, adds]
+    o, l = t.first("O")[r], row.number(t.first("l"), row.l, "ℓ of the keys in the state")
+    given = [plain(*row.outputs(o, n, "O"), ",  ℓ = ", l) for n in (4, 3, 2, 1)]
+    latex = r"[O, \ell] \leftarrow \phi(Q)\, \mathrm{state}"
+    reads = line(snapshot, "read state", latex, *given, row.outputs(o, 2, "O"), plain("…"))
+    lines = [maps, reads]
+    if snapshot.launch.carries:
+        p, added = t.p_used[r], row.number(t.l_tile, row.l, "Σ P")
+        total = row.number(t.l, row.l, "ℓ")
+        lines += [
+            line(
+                snapshot, ("similarities", "mask"), r"P \leftarrow \phi(Q)\, \phi(K)^{\top}",
+                *row.weights(p),
+            ),
+            line(
+                snapshot, "row sum", r"\ell \leftarrow \ell + \Sigma P",
+                *_equation((l, " + ", added), total), sums=True,
+            ),
+            line(
+                snapshot, "accumulate", r"O \leftarrow O + P V",
+                *_sum(row, (), o, (), row.product(), t.o[r], snapshot.made("O")),
+            ),
+            adds,
+        ]  # fmt: skip
+    ready = snapshot.o[r]
+    return [*lines, _normalised(row, r"O \leftarrow O / \ell", t.o[r], ready, row.outputs, "O")]
 
 
 def _joined_lines(row: _Row) -> list[UpdateLine]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from simulator.problem.intervals import Intervals
 from simulator.problem.scenario import Algorithm
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import flash1, flash2, naive, split_kv
+from simulator.program.algorithms import flash1, flash2, linear, naive, split_kv
 from simulator.program.tensors import COMMON, INPUTS
 from simulator.program.tile_program import TileAlgorithm, TileProgram
 
 ALGORITHMS: dict[str, TileAlgorithm] = {
-    each.ALGORITHM.name: each.ALGORITHM for each in (naive, flash1, flash2, split_kv)
+    each.ALGORITHM.name: each.ALGORITHM for each in (naive, flash1, flash2, split_kv, linear)
 }
 """All algorithms, by their names in scenarios."""
 BASELINE = naive.ALGORITHM

@@ -64,7 +64,7 @@ def scores_tile(visit: Visit, name: str) -> ChipTile:
     return ChipTile(name, count * STATISTIC_WIDTH, "registers")
 
 
-def accumulators(w: Workload, visit: Visit, *, stays: bool) -> tuple[ChipTile, ...]:
+def accumulators(w: Workload, visit: Visit, *, stays: bool = False) -> tuple[ChipTile, ...]:
     """Return m, l and O of a row block: float32, in registers."""
     rows = len(visit.rows)
     return (

@@ -9,14 +9,17 @@ from hypothesis import given, settings
 
 from kernels.build.sources import anchors, file_name, op_lines, source
 from simulator.code import numpy_lines
-from simulator.code.code_lines import CodeLines, Tab, exemplar, forms
+from simulator.code.code_lines import CodeLines, Tab, exemplars, forms
 from simulator.code.paper import PAPERS, Role, cited_lines
+from simulator.engines.numpy_engine import numpy_engine
+from simulator.problem.workload import read_inputs
 from simulator.program import ops
 from simulator.program.algorithms import ALGORITHMS
-from simulator.program.ops import Op, StoreTiles
+from simulator.program.ops import MapFeatures, Op, StoreTiles
 from simulator.program.playback import Cursor, last_cursor
 from simulator.program.state import State
 from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Finder
+from simulator.run.trace import Trace
 from tests.helpers.runs import program_of, scenario, scenarios, trace_of
 
 PAGES = {
@@ -50,6 +53,13 @@ CITED = {
         "store O_partialLSE_partial": {"step 2"}, "load O_partialLSE_partial": {"step 3"},
         "store OLSE": {"step 3"},
     },
+    "linear": {
+        "start state": {"eq. 16", "eq. 5"}, "load QKV": {"chunk"}, "load KV": {"eq. 5"},
+        "load stateQ": {"eq. 5"}, "features": {"eq. 7", "lemma 1"},
+        "read state": {"eq. 12", "eq. 5"}, "similarities": {"chunk"}, "mask": {"chunk"},
+        "row sum": {"chunk"}, "accumulate": {"chunk"}, "update state": {"eq. 10", "eq. 5"},
+        "normalise": {"eq. 12", "eq. 5"}, "store O": {"eq. 12", "eq. 5"}, "store state": {"eq. 5"},
+    },
 }  # fmt: skip
 
 
@@ -57,6 +67,15 @@ def code_of(algorithm: str, changes: bool = False) -> CodeLines:
     return CodeLines(
         algorithm, file_name(algorithm), source(algorithm), partial(op_lines, algorithm), changes
     )
+
+
+def traces(algorithm: str) -> list[Trace]:
+    """Return runs in which all that an algorithm does occurs."""
+    found = []
+    for program in exemplars(algorithm):
+        inputs = read_inputs(program.workload)
+        found.append(Trace(program, numpy_engine(program.workload, inputs), inputs))
+    return found
 
 
 def words(op) -> str:
@@ -140,12 +159,15 @@ def test_a_move_stands_on_the_lines_of_cuda_that_move_its_tensors(algorithm, op,
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_lines_of_numpy_are_those_that_run(algorithm):
     """Run every op under a tracer, and see which lines of ops.py it goes through."""
-    trace = trace_of(
-        scenario(algorithm, nq=16, nk=9, rows=3, cols=2, mask={"causal": True}, heads=2)
-    )
+    for trace in traces(algorithm):
+        check_lines_that_run(algorithm, trace)
+
+
+def check_lines_that_run(algorithm: str, trace: Trace) -> None:
     machine = State(
         trace.inputs.q, trace.inputs.k, trace.inputs.v,
         tensors=trace.program.algorithm.tensors, splits=trace.workload.splits,
+        features=trace.workload.sizes["feature"], projection=trace.inputs.projection,
     )  # fmt: skip
     code = code_of(algorithm)
     for index in range(len(trace.program)):
@@ -201,6 +223,9 @@ def test_every_line_that_can_run_is_reached_by_a_step(algorithm):
             "if self.whole:",
             "if self.statistics:",
             "if self.normalised:",
+            "if self.queries:",
+            "if self.softmax:",
+            "if self.keys:",
         )
 
 
@@ -212,15 +237,22 @@ def test_every_line_of_every_op_runs_in_some_algorithm():
     sections = {name: numpy_lines.sections()[name] for name in names}
     bodies = {n for s in sections.values() for n in s.body if s.name not in numpy_lines.HELPERS}
     assert ran == bodies
-    defined = {each.__name__ for each in (*Op.__subclasses__(), *StoreTiles.__subclasses__())}
+    defined = {
+        each.__name__
+        for each in (
+            *Op.__subclasses__(),
+            *StoreTiles.__subclasses__(),
+            *MapFeatures.__subclasses__(),
+        )
+    }
     assert defined == set(sections) - set(numpy_lines.HELPERS)
 
 
 @pytest.mark.parametrize("tab", Tab)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_click_on_a_line_runs_to_a_step_of_it_or_says_why_not(algorithm, tab):
-    trace = trace_of(scenario(algorithm, nq=16, nk=9, rows=3, cols=2, mask={"causal": True}))
-    program, code, finder = trace.program, code_of(algorithm), Finder(trace)
+    runs, code = traces(algorithm), code_of(algorithm)
+    finders = [Finder(trace) for trace in runs]
     numbers = (
         range(len(code.paper.lines))
         if tab is Tab.PAPER
@@ -232,9 +264,11 @@ def test_a_click_on_a_line_runs_to_a_step_of_it_or_says_why_not(algorithm, tab):
             assert code.why_never(tab, line)
             assert not any(line in code.lines(tab, op) for op in forms(algorithm))
             continue
-        hit = finder.find(Cursor(0, -1), [condition])
-        assert hit is not None, (tab, line)
-        op = program.ops(hit.cursor.visit)[hit.cursor.op]
+        hits = [finder.find(Cursor(0, -1), [condition]) for finder in finders]
+        found = [(run, hit) for run, hit in zip(runs, hits, strict=True) if hit is not None]
+        assert found, (tab, line)
+        run, hit = found[0]
+        op = run.program.ops(hit.cursor.visit)[hit.cursor.op]
         if any(line in code.lines(tab, each) for each in forms(algorithm)):
             assert line in code.lines(tab, op)
         if isinstance(condition, AtLine) and tab is Tab.CUDA:
@@ -243,8 +277,8 @@ def test_a_click_on_a_line_runs_to_a_step_of_it_or_says_why_not(algorithm, tab):
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_lines_of_loops_go_from_turn_to_turn(algorithm):
-    trace = trace_of(scenario(algorithm, nq=16, nk=9, rows=3, cols=2, mask={"causal": True}))
-    program, code, finder = trace.program, code_of(algorithm), Finder(trace)
+    trace, code = traces(algorithm)[0], code_of(algorithm)
+    program, finder = trace.program, Finder(trace)
     for n, line in enumerate(code.paper.lines):
         condition = code.condition(Tab.PAPER, n)
         if line.role is Role.END:
@@ -288,7 +322,8 @@ def test_a_breakpoint_on_a_line_of_another_algorithm_never_stops():
 
 
 def test_the_exemplar_has_all_kinds_of_tiles():
-    kinds = {int(k) for k in exemplar("flash2").workload.grid.kinds().flat}
+    (exemplar,) = exemplars("flash2")
+    kinds = {int(k) for k in exemplar.workload.grid.kinds().flat}
     assert kinds == {0, 1, 2}
 
 

@@ -47,6 +47,12 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
             temperature=positive,
         )
     )
+    if attention.get("algorithm") == "linear":
+        attention |= {"scale": None, "temperature": 1.0}
+        attention = {key: value for key, value in attention.items() if value is not None}
+    attention |= draw(
+        st.sampled_from([{}, {"feature_map": "elu1"}, {"feature_map": "performer", "features": 24}])
+    )
     if draw(st.booleans()):
         kv_heads = draw(st.integers(1, 64))
         attention |= {"kv_heads": kv_heads, "heads": kv_heads * draw(st.integers(1, 64))}
@@ -154,8 +160,17 @@ BAD = [
     ("[attention]\nscale = 'x'", 'attention.scale = "x": expected a number'),
     (
         "[attention]\nalgorithm = 2",
-        'attention.algorithm = 2: expected "naive", "flash1", "flash2" or',
+        'attention.algorithm = 2: expected "naive", "flash1", "flash2", "split-kv" or "linear"',
     ),
+    (
+        "[attention]\nalgorithm = 'linear'\nscale = 0.5",
+        "attention.scale = 0.5: expected no scale: linear attention has no softmax",
+    ),
+    (
+        "[attention]\nfeature_map = 'elu1'\nfeatures = 8",
+        'attention.features = 8: expected no features without feature_map = "performer"',
+    ),
+    ("[attention]\nfeature_map = 'relu'", 'attention.feature_map = "relu": expected "elu1" or'),
     ("[attention]\nalgorithm = 'flash9'", 'attention.algorithm = "flash9": expected "naive"'),
     ("[attention]\ndtype = 'float64'", 'attention.dtype = "float64": expected "float32"'),
     ("[mask]\ncausal = 1", "mask.causal = 1: expected true or false"),

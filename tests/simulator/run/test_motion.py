@@ -10,7 +10,15 @@ import pytest
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.program.algorithms import ALGORITHMS
-from simulator.program.ops import Accumulate, MergeOutputs, Rescale, RowSum, Scores
+from simulator.program.ops import (
+    Accumulate,
+    MergeOutputs,
+    Rescale,
+    RowSum,
+    Scores,
+    Similarities,
+    UpdateState,
+)
 from simulator.program.playback import Cursor, first_cursor, last_cursor, path_between
 from simulator.program.under_way import terms, under_way
 from simulator.run.motion import Motion, flights_of
@@ -55,6 +63,11 @@ def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
                 factor = old["beta"] / old["l"] if op.normalised else np.ones(len(old["P"]))
                 name = "O"
                 exact = old["O"] + factor[:, None] * (old["P"][:, :n] @ old["V"][:n])
+            elif isinstance(op, Similarities):
+                name, exact = "S", old["phi_Q"][:, :n] @ old["phi_K"][:, :n].T
+            elif isinstance(op, UpdateState):
+                name, ones = "state", np.ones((n, 1))
+                exact = old["state"] + old["phi_K"][:n].T @ np.hstack([old["V"][:n], ones])
             elif isinstance(op, MergeOutputs):
                 name, exact = "O", np.einsum("sr,srd->rd", old["w"][:n], old["O_partial"][:n])
             elif isinstance(op, RowSum):
@@ -66,7 +79,7 @@ def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
                 continue
             seen.add(type(op))
             np.testing.assert_allclose(now[name], exact, rtol=1e-6, atol=1e-7)
-    assert Scores in seen
+    assert {Scores, UpdateState} & seen
 
 
 def test_all_sums_of_the_demos_are_what_the_engine_recorded(trace: Trace) -> None:

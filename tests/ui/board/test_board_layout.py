@@ -16,7 +16,8 @@ from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.problem.workload import Workload, resolve
 from simulator.run.snapshot import Cell
 from tests.ui.board.test_board import blocks_of_4096, demo, painted, passage, workload
-from ui.board.layout import View, board_layout, clamped, is_detailed, locate, zoomed
+from ui.board.layout import View, board_layout, clamped, locate, zoomed
+from ui.board.state import is_detailed
 from ui.look.draw import text_width
 from ui.look.theme import DARK, Style, load_fonts
 

@@ -332,7 +332,7 @@ def test_parts_that_stand_out_lie_in_their_line(algorithm):
         names = {kind for kind, _ in kinds} - {"comment", "keyword"}
         assert {"Q", "S", "m"} & names
         if tab is Tab.CUDA:
-            assert ("S", "S_shared") in kinds or ("S", "S_hbm") in kinds
+            assert {("S", "S_shared"), ("S", "S_hbm"), ("P", "P_shared")} & kinds
 
 
 # --- places -----------------------------------------------------------------------------------

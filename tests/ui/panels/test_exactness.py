@@ -55,6 +55,8 @@ def demo(name: str, faults: tuple[str, ...] = (), algorithm: str = "flash2") -> 
     chosen = load_scenario(SCENARIOS / f"{name}.toml")
     changes: dict[str, Any] = {"faults": dict.fromkeys(faults, True)}
     changes["attention"] = {"algorithm": algorithm}
+    if algorithm == "linear":
+        changes["attention"] |= {"scale": None, "temperature": None}
     return simulate(with_values(chosen, changes))
 
 

@@ -61,7 +61,22 @@ def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
         )
     else:
         said = (_least(comparison), long, why, launch_words(comparison.totals))
-    return tuple(texts for texts in said if texts)
+    return tuple(texts for texts in (_another(comparison), *said) if texts)
+
+
+def _another(comparison: Comparison) -> tuple[str, ...]:
+    """Return a sentence if one of them computes another function."""
+    others = [name for name in comparison.programs if not ALGORITHMS[name].softmax]
+    if not others:
+        return ()
+    name, phi = title(others[0]), comparison.programs[others[0]].workload.feature_map
+    random = "Its weights are those of a softmax on average over its random features alone."
+    if phi is not None and phi.projects:
+        return f"{name} is another function. {random}", f"{name} is another function."
+    return (
+        f"{name} is another function, not an approximation: its O differs from that of the others.",
+        f"{name} is another function: its O differs.",
+    )
 
 
 def scale_sentences(scale: AtScale, w: Workload) -> tuple[str, ...]:

@@ -135,6 +135,9 @@ def now_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], tu
 
 def half_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the title of the second strip and its result, each from long to short."""
+    if not snapshot.program.algorithm.softmax:
+        names = ("same inputs, P, ℓ and O in fp16", "same inputs in fp16", "fp16")
+        return names, _worst_words(model.half, "not computed yet")
     names = (
         "same inputs, exp(S), ℓ and O in fp16, no maximum", "same inputs in fp16, no maximum",
         "fp16, no maximum",
@@ -157,10 +160,19 @@ def figure_lines(
     snapshot: Snapshot, model: Exactness
 ) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
     """Return the lines below the strips: name, words from long to short, and whether they warn."""
+    if not snapshot.program.algorithm.softmax:
+        phi = snapshot.program.workload.feature_map
+        assert phi is not None
+        none = "no maximum and no rescale: there is no softmax"
+        return (
+            ("rescale", (none, "no softmax", "none"), False),
+            ("φ", (f"{phi.words}: the error is that of linear attention", phi.words), False),
+            ("fp16", *_half_texts(model, limit="")),
+        )
     return (
         ("rescale", _rescale_texts(snapshot, model), False),
         ("exp", *_margin_texts(snapshot, model)),
-        ("fp16", *_half_texts(model)),
+        ("fp16", *_half_texts(model, limit=f" (S > {HALF_OVERFLOW:.2f})")),
     )
 
 
@@ -197,15 +209,14 @@ def _margin_texts(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...]
     ), False  # fmt: skip
 
 
-def _half_texts(model: Exactness) -> tuple[tuple[str, ...], bool]:
+def _half_texts(model: Exactness, *, limit: str) -> tuple[tuple[str, ...], bool]:
     known = len(model.half.states) - model.half.count(RowState.UNKNOWN)
     if not known:
         return ("not computed yet", "·"), False
     over, broken = model.half_overflows, model.half.count(RowState.BROKEN)
     of = f"of {count_text(known)} rows"
     return (
-        f"{count_text(over)} {of} overflow (S > {HALF_OVERFLOW:.2f}), "
-        f"{count_text(broken)} become NaN or ∞",
+        f"{count_text(over)} {of} overflow{limit}, {count_text(broken)} become NaN or ∞",
         f"{count_text(over)} {of} overflow, {count_text(broken)} NaN or ∞",
         f"{count_text(over)} overflow",
     ), over > 0
@@ -371,7 +382,7 @@ def row_at(rect: QRectF, style: Style, point: QPointF, rows: int) -> tuple[int, 
     return None
 
 
-def row_words(model: Exactness, strip: int, row: int) -> str:
+def row_words(model: Exactness, strip: int, row: int, *, softmax: bool = True) -> str:
     """Return what a strip says about a row, for the pointer."""
     errors = model.half if strip else model.now
     words = {
@@ -380,5 +391,6 @@ def row_words(model: Exactness, strip: int, row: int) -> str:
         RowState.BROKEN: "NaN or ∞",
     }
     state = RowState(int(errors.states[row]))
+    tail = " in fp16 without a maximum" if softmax else " in fp16"
     said = words.get(state) or f"off by {ulp_text(float(errors.ulp[row]))}"
-    return f"row {count_text(row)}: {said}" + (" in fp16 without a maximum" if strip else "")
+    return f"row {count_text(row)}: {said}" + (tail if strip else "")

@@ -83,7 +83,9 @@ class _Strips(QWidget):
         if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             hit = self._hit(QPointF(event.pos()))
             if hit is not None and self.model is not None:
-                QToolTip.showText(event.globalPos(), row_words(self.model, *hit), self)
+                softmax = self.snapshot is None or self.snapshot.program.algorithm.softmax
+                words = row_words(self.model, *hit, softmax=softmax)
+                QToolTip.showText(event.globalPos(), words, self)
             else:
                 QToolTip.hideText()
             return True

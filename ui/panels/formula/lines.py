@@ -84,12 +84,12 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     if snapshot.launch.combines:
         if snapshot.normalised:
             lines.append(_lse_line(snapshot, row, r))
-    elif not snapshot.stores_scores:
+    elif not snapshot.stores_scores and snapshot.program.algorithm.softmax:
         scores = _scores_line(snapshot, row, r)
         lines[:0] = [scores, *_change_lines(snapshot, row, r)]
         if snapshot.normalised:
             lines.append(_lse_line(snapshot, row, r))
-    elif type(snapshot.op) in _CHANGES:
+    elif snapshot.stores_scores and type(snapshot.op) in _CHANGES:
         changes = _change_lines(snapshot, row, r)
         lines[1:1] = [one for one in changes if one.current]
     if not any(one.current for one in lines):
@@ -136,6 +136,7 @@ def _lse_line(snapshot: Snapshot, row: int, r: int) -> UpdateLine:
 _LATEX = {
     "l": r"\ell",
     "LSE": r"\mathrm{LSE}",
+    "state": r"\mathrm{state}",
     "O_partial": r"O_{\mathrm{partial}}",
     "LSE_partial": r"\mathrm{LSE}_{\mathrm{partial}}",
 }

@@ -9,6 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
 from simulator.base.dtypes import F32
+from simulator.program.algorithms import algorithm_of
 from ui.board.layout import View
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, text_width
 from ui.look.heat import (
@@ -146,6 +147,8 @@ def _paint_caption(
     font, t, box = style.text_font(LABEL), style.theme, layout.caption
     if model.other is None:
         words = f"{model.name_of(model.head)}: weights, queries ↓ keys →"
+        if not algorithm_of(model.workload).softmax:
+            words = f"{model.name_of(model.head)}: of a softmax, which this run has not"
     else:
         words = f"{model.name_of(model.head)} less {model.name_of(model.other)}, queries ↓ keys →"
     more = layout.grid.words

@@ -18,7 +18,7 @@ _KIB = 1024
 
 
 # The place of each tile on the chip, so that no tile moves when another one comes.
-_SLOTS = {"Q": 0, "K": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2}
+_SLOTS = {"Q": 0, "K": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2, "state": 2}
 
 
 def slot_of(name: str) -> int:
@@ -181,9 +181,11 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
     return MemoryModel(
         tensors=tensors,
         lanes=lanes,
-        shared=tuple(places["shared"]),
+        shared=_shared(places["shared"], softmax=snapshot.program.algorithm.softmax),
         registers=_joined(
-            _joined(places["registers"], {"m", "l"}, "m ℓ"),
+            _joined(places["registers"], {"m", "l"}, "m ℓ")
+            if snapshot.program.algorithm.softmax
+            else tuple(places["registers"]),
             snapshot.split_tensors,
             "O LSE part",
             "O LSE",
@@ -196,6 +198,21 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
         run=totals.bytes,
         tbps=w.gpu.tbps,
     )
+
+
+def _shared(chips: Sequence[Chip], *, softmax: bool) -> tuple[Chip, ...]:
+    """Return what is in shared memory: φ beside what it is of, so that the state has a place."""
+    if softmax:
+        return tuple(chips)
+    rows = _joined(chips, {"Q", "phi_Q"}, *_names(chips, {"Q", "phi_Q"}))
+    return _joined(rows, {"K", "phi_K", "V"}, *_names(chips, {"K", "phi_K", "V"}))
+
+
+def _names(chips: Sequence[Chip], tensors: Collection[str]) -> tuple[str, ...]:
+    """Return the names of some chips together, longest first; at last that of the first alone."""
+    own = [chip for chip in chips if chip.tensor in tensors]
+    ways = [[chip.names[n] for chip in own] for n in (0, -1)]
+    return *(" ".join(way) for way in ways), *ways[1][:1]
 
 
 def requested(model: MemoryModel) -> str:

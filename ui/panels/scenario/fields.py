@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from simulator.base.dtypes import TYPE_NAMES
+from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
 from simulator.problem.input_files import InputFile
 from simulator.problem.scenario import (
@@ -142,13 +143,16 @@ _ALGORITHM, _SHAPES, _MASK, _POSITION, _TILING, _INPUT, _HARDWARE, _FAULTS = GRO
 
 _SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.splits)
 """The algorithms that deal keys out to splits."""
+_MAPPED = ", ".join(name for name, algorithm in ALGORITHMS.items() if not algorithm.softmax)
+"""The algorithms with a feature map in the place of the softmax."""
 
 FIELDS = (
     FieldSpec("", "title", "title", Kind.TEXT, "", "Shown in the title bar."),
     FieldSpec(
         "attention", "algorithm", "algorithm", Kind.CHOICE, _ALGORITHM,
         "naive: three launches, S and P in HBM. flash1: outer loop over column blocks. "
-        "flash2: outer loop over row blocks. split-kv: keys dealt out to splits.",
+        "flash2: outer loop over row blocks. split-kv: keys dealt out to splits. "
+        "linear: feature maps in the place of the softmax, a state in the place of S.",
         choices=_same(*ALGORITHMS), default=USUAL.name,
     ),
     FieldSpec(
@@ -162,6 +166,15 @@ FIELDS = (
     FieldSpec(
         "attention", "temperature", "temperature", Kind.NUMBER, _ALGORITHM,
         "Divides the scaled scores: below 1 the softmax gets sharper, above 1 flatter.",
+    ),
+    FieldSpec(
+        "attention", "feature_map", "feature map", Kind.CHOICE, _ALGORITHM,
+        f"φ of {_MAPPED}. elu1: elu(x) + 1. performer: random features, on average a softmax.",
+        choices=_same("", *get_args(FeatureName)),
+    ),
+    FieldSpec(
+        "attention", "features", "features", Kind.WHOLE, _ALGORITHM,
+        "How many random features performer takes. Blank: 2 head_dim.",
     ),
     FieldSpec(
         "attention", "heads", "heads", Kind.WHOLE, _SHAPES, "Query heads, H.",
@@ -499,6 +512,10 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
     for key, size in (("rows", w.rows), ("cols", w.cols)):
         by_rule = rule != OWN and rule == (shown["tiling.rule"] or "fa2")
         out[f"tiling.{key}"] = _blank(size, f"by {rule}") if by_rule else Blank(str(size), "")
+    phi, of = w.feature_map, Blank("", f"of {_MAPPED}")
+    out["attention.feature_map"] = _blank("elu1", "by default") if phi else of
+    random = Blank(str(2 * w.head_dim), f"{2 * w.head_dim}, 2 head_dim")
+    out["attention.features"] = random if phi and phi.projects else Blank("", "of performer")
     deals = algorithm_of(w).splits
     out["tiling.splits"] = _blank(w.splits, "by auto") if deals else Blank("", f"of {_SPLIT}")
     if (said["input.source"] or "random") == "random":

@@ -195,9 +195,12 @@ def _paint_title(
         words = f"LSE of {'each of ' * (w.splits > 1)}{plural(w.splits, 'split')}"
         draw_text(painter, layout.title, words, small, style.theme.muted, RIGHT)
         return
+    softmax = snapshot.program.algorithm.softmax
     each = f"max of {count_text(bars.keys_per_bar)} keys each" if bars.keys_per_bar > 1 else ""
     room = layout.title.width() - width - style.px(12)
     notes = ("scores of this row" + (f", {each}" if each else ""), each or "scores")
+    if not softmax:
+        notes = ("φ(q)·φ(k) of this row: no softmax", "φ(q)·φ(k)")
     note = first_that_fits(notes, room, small)
     draw_text(painter, layout.title, note, small, style.theme.muted, RIGHT)
 
@@ -396,7 +399,7 @@ def legend_words(snapshot: Snapshot, report: RowReport) -> tuple[LegendWord, ...
     current = np.zeros_like(hidden)
     current[cols.start : cols.stop] = True
     own = np.arange(len(hidden)) >= own_begin(snapshot)
-    here = "the whole row" if snapshot.in_softmax_launch else f"tile j = {visit.j}"
+    here = "the whole row" if snapshot.launch.whole_rows else f"tile j = {visit.j}"
     state = KeyState.CURRENT if is_worked_on(snapshot) else KeyState.LATER
     words = [LegendWord(here, here, state, (cols.start, cols.stop))]
     for text, short, shade, which in (

@@ -1,0 +1,126 @@
+"""The engine of linear attention's kernels: what their trace build records of one visit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.cuda.engine import ROOM, KernelEngine, Room, widened
+from kernels.cuda.launch import Device, prepared
+from kernels.cuda.records import detail_buffer, recording
+from kernels.cuda.specs import Part, kernels_of
+from simulator.base.cache import BoundedCache
+from simulator.base.dtypes import F32, frozen
+from simulator.engines.protocol import RowBlock, Tile, gone_through
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
+from simulator.program.tile_program import Visit
+
+Fields = NDArray[np.void]
+"""One `detail_type`."""
+
+
+class LinearKernelEngine(KernelEngine):
+    """Runs linear attention's CUDA kernels on a device and returns what they recorded.
+
+    A row block of a causal run takes a launch that goes through the chunks before it, too: they
+    leave the state that it reads. Without a mask it takes a launch of both kernels.
+    """
+
+    def __init__(
+        self, workload: Workload, inputs: Inputs, device: Device, room: Room = ROOM
+    ) -> None:
+        super().__init__(workload, inputs, device, room)
+        self._fields: BoundedCache[Fields] = BoundedCache(room.kept, lambda each: each.nbytes)
+
+    def forget(self) -> None:
+        """Forget all details of tiles."""
+        super().forget()
+        self._fields.clear()
+
+    def row_block(self, head: int, i: int) -> RowBlock:
+        """Launch the kernels for one row block."""
+        part = Part(range(head, head + 1), range(i, i + 1))
+        return self._row_block(self._run(part, range(0)), part, head, i)
+
+    def tile(self, visit: Visit, block: RowBlock) -> Tile:
+        """Return what the kernel recorded of one visit."""
+        w, r, c = self.workload, len(visit.rows), len(visit.cols)
+        fields = self._fields.get(visit.index, lambda: self._recorded(visit))[0]
+        again = partial(gone_through, w, self._inputs, visit)
+        rows = {name: fields[name][:r] for name in ("l_tile", "l")}
+        made: dict[str, F32] = {"phi_Q": fields["phi_q"][:r], "O": fields["o"][:r], **rows}
+        if not w.chunked and visit.launch:
+            state = self._on.download(self._tensors.state)[w.kv_head_of[visit.head]]
+            again = partial(again, loads={"state": state})
+        else:
+            made |= {
+                "phi_K": fields["phi_k"][:c],
+                "S": fields["s"][:r, :c],
+                "P": fields["p"][:r, :c],
+                "state": fields["state"],
+            }
+        goes_on = not (visit.opens if w.chunked else visit.first)
+        before = {"state": fields["state_before"]} if goes_on else {}
+        arrays = {name: np.ascontiguousarray(values) for name, values in made.items()}
+        with np.errstate(all="ignore"):  # a wrong kernel's numbers may be infinite or NaN
+            return again(before=before, recorded=arrays)
+
+    def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
+        """Return S and P of the chunk of a row block; no other pair is ever formed."""
+        w = self.workload
+        rows = w.grid.row_range(i)
+        s = np.full((len(rows), w.seqlen_k), np.nan, dtype=np.float32)
+        p = np.full_like(s, np.nan)
+        if w.chunked:
+            fields = self._fields_of(Part(range(head, head + 1), range(i, i + 1)), 0, 0)[0]
+            seen = w.mask.visible(rows, rows)
+            for matrix, name, hidden in ((s, "s", -np.inf), (p, "p", 0.0)):
+                own = fields[name][: len(rows), : len(rows)]
+                matrix[:, rows.start : rows.stop] = np.where(seen, own, np.float32(hidden))
+        return s, p
+
+    # --- launches --------------------------------------------------------------------------
+
+    def _recorded(self, visit: Visit) -> Fields:
+        part = Part(range(visit.head, visit.head + 1), range(visit.i, visit.i + 1))
+        column = 0 if self.workload.chunked or visit.launch else visit.j
+        return self._fields_of(part, visit.launch, column)
+
+    def _fields_of(self, part: Part, launch: int, column: int) -> Fields:
+        """Return the details of one visit of a launch: that of a column of the part's row block."""
+        on, w = self._on, self.workload
+        columns = range(column, column + 1)
+        details: Any = None
+        for kernel in kernels_of(w)[: launch + 1]:
+            details = detail_buffer(on, w, columns)
+            record = recording(on, w, kernel, part, counters=False)
+            record = replace(record, details=details, columns=columns)
+            prepared(self._module, w, kernel, part, self._tensors, record)()
+        return self._details_in(details)
+
+    def _row_block(self, run: Any, part: Part, head: int, i: int) -> RowBlock:
+        w = self.workload
+        rows, nth = w.grid.row_range(i), i - part.blocks.start
+        own = slice(nth * w.rows, nth * w.rows + len(rows))
+        l = np.repeat(run.l[0, own], w.grid.Tc, axis=1)
+        m = np.full_like(l, np.nan)
+        o = widened(self._on.download(self._tensors.o[head, rows.start : rows.stop]), w.dtype)
+        last = l[:, -1]
+        lse = np.log(last, out=np.full_like(last, -np.inf), where=last > 0)
+        return RowBlock(
+            frozen(m), frozen(l), frozen(o), frozen(lse), None,
+            m.nbytes + l.nbytes + o.nbytes + lse.nbytes,
+        )  # fmt: skip
+
+
+def kernel_engine(
+    workload: Workload, inputs: Inputs, device: Device, room: Room = ROOM
+) -> KernelEngine:
+    """Return the engine that runs a workload's CUDA kernels; see `KernelEngine`."""
+    kind = KernelEngine if algorithm_of(workload).softmax else LinearKernelEngine
+    return kind(workload, inputs, device, room)

@@ -1,0 +1,74 @@
+"""What linear attention takes beside Q, K and V, and what it cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simulator.base.dtypes import F32
+from simulator.base.errors import SCENARIO, refuse
+from simulator.problem.features import FeatureMap
+from simulator.problem.input_files import PROJECTION, InputFile, check_finite, read_tensor
+from simulator.problem.masks import Mask
+from simulator.problem.scenario import LINEAR, ScoresTable
+
+
+def check_linear(phi: FeatureMap, mask: Mask, scores: ScoresTable, file: InputFile | None) -> None:
+    """Refuse what a sum over all keys so far cannot leave out, and directions of other shapes.
+
+    Raises
+    ------
+    InputError
+        Scores are to be changed, the mask is neither causal nor absent, it is causal and there are
+        not as many queries as keys, or the directions in the file are not those of the feature map.
+    """
+    for key, changes in (("softcap", scores.softcap), ("alibi", scores.alibi)):
+        if changes:
+            value = "set" if isinstance(changes, tuple) else changes
+            expected = "none: linear attention has no scores that it could change"
+            raise refuse(SCENARIO, f"scores.{key}", value, expected)
+    for key, value in (("window", mask.window), ("sinks", mask.sinks)):
+        if value:
+            expected = "0: linear attention is causal or sees every key"
+            raise refuse(SCENARIO, f"mask.{key}", value, expected)
+    if mask.causal and mask.seqlen_q != mask.seqlen_k:
+        expected = (
+            f"{mask.seqlen_k} like seqlen_k: causal linear attention has a query for each key"
+        )
+        raise refuse(SCENARIO, "attention.seqlen_q", mask.seqlen_q, expected)
+    stored = dict(file.extra).get(PROJECTION) if file else None
+    if file and stored and phi.projects and stored.shape != (phi.features, phi.depth):
+        expected = f"({phi.features}, {phi.depth}): features and head_dim"
+        raise refuse(str(file.path), f"shape of {PROJECTION}", stored.shape, expected)
+
+
+def read_projection(phi: FeatureMap | None, file: InputFile | None, seed: int) -> F32 | None:
+    """Return the directions of a feature map: those of the file, or drawn from the seed.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read to its end, or holds NaN or Inf.
+    """
+    if phi is None or not phi.projects:
+        return None
+    stored = dict(file.extra).get(PROJECTION) if file else None
+    if file is None or stored is None:
+        return phi.drawn(seed)
+    projection = read_tensor(file.path, PROJECTION, stored)
+    check_finite(str(file.path), PROJECTION, projection)
+    return projection
+
+
+def fitting(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a scenario's tables without what its algorithm cannot do, if it has no softmax.
+
+    The mask is causal or none, a causal mask has a query for each key, and nothing is scaled.
+    """
+    attention = dict(tables.get("attention", {}))
+    if attention.get("algorithm") not in LINEAR:
+        return dict(tables)
+    causal = bool(tables.get("mask", {}).get("causal"))
+    dropped = ("scale", "temperature", *(("seqlen_k",) if causal else ()))
+    attention = {key: value for key, value in attention.items() if key not in dropped}
+    return {**tables, "attention": attention, "mask": {"causal": causal}, "scores": {}}

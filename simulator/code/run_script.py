@@ -239,11 +239,14 @@ def run_script(trace: Trace, head: int, row: int) -> str:
     ------
     InputError
         A fault is on: the script computes attention as it should be; or the mask or the scores are
-        of a kind that it cannot write.
+        of a kind that it cannot write, or there is no softmax.
     """
     w = trace.single_heads[0]
     if w.faults.on:
         raise refuse("script", "faults", "on", "a run without faults for the script to agree")
+    if not algorithm_of(trace.workload).softmax:
+        name = trace.workload.algorithm
+        raise refuse("script", "attention.algorithm", name, "one that has a softmax")
     for each, known in ((w.mask, _MASK), (w.scoring, _SCORING)):
         for field in fields(each):
             if field.name not in known and getattr(each, field.name):

@@ -80,7 +80,7 @@ class Variant:
     held : Cost
         Bytes of all tensors in HBM.
     cached : Cost
-        Bytes of K and V that a decoder keeps.
+        Bytes that a decoder keeps: K and V, or the state where there is no softmax.
     parameters : Cost
         Weights of W_Q, W_K, W_V and W_O.
     """
@@ -154,7 +154,8 @@ def variant_table(w: Workload) -> VariantTable:
     own_kv, own_window = w.input_heads[1] if heads == w.input_heads[0] else heads, w.mask.window
     counts = kv_head_counts(heads)
     some = own_kv if 1 < own_kv < heads else next((n for n in counts if 1 < n <= heads // 4), 0)
-    usual = w.algorithm if not algorithm_of(w).stores_scores else USUAL.name
+    own = algorithm_of(w)
+    usual = w.algorithm if own.softmax and not own.stores_scores else USUAL.name
     chosen: list[tuple[str, Algorithm, int, int]] = [
         (f"MHA, {BASELINE.label}", BASELINE.name, heads, 0),
         (f"MHA, {ALGORITHMS[usual].label}", usual, heads, 0),
@@ -166,6 +167,10 @@ def variant_table(w: Workload) -> VariantTable:
     chosen.append((f"window {window}", usual, heads, window))
     if some:
         chosen.append((f"GQA {heads}:{some}, window {window}", usual, some, window))
+    if w.queries == w.seqlen_k or not w.mask.causal:  # there is nothing to choose otherwise
+        chosen += [
+            (each.title, each.name, heads, 0) for each in ALGORITHMS.values() if not each.softmax
+        ]
     lengths = _lengths(w)
     rows = tuple(
         _variant(name, _shared(w, algorithm, heads, kv, limit), D, lengths,
@@ -226,7 +231,12 @@ def _variant(name: str, w: Workload, width: int, lengths: tuple[int, ...], *, ow
 
 
 def cached_bytes(w: Workload) -> int:
-    """Return the bytes of K and V that a decoder keeps: all keys, or sinks and the window."""
+    """Return the bytes that a decoder keeps: K and V of all keys, or of sinks and the window.
+
+    Without a softmax it is the state, whatever the number of keys.
+    """
+    if not algorithm_of(w).softmax:
+        return sum(stored_bytes(w, algorithm_of(w).left).values())
     kept = w.seqlen_k
     if w.mask.window:
         kept = min(kept, w.mask.window + w.mask.sinks)

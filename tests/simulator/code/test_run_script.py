@@ -160,6 +160,12 @@ def test_a_run_with_faults_is_refused() -> None:
         run_script(broken, 0, 0)
 
 
+def test_without_a_softmax_there_is_no_script() -> None:
+    trace = trace_of(scenario("linear", nq=4, d=2))
+    with pytest.raises(InputError, match="one that has a softmax"):
+        run_script(trace, 0, 0)
+
+
 def test_a_mask_of_another_kind_is_refused() -> None:
     @dataclass(frozen=True, slots=True)
     class Checkered(Mask):

@@ -77,7 +77,9 @@ def test_variants_grow_as_the_papers_say() -> None:
     for row in rows.values():
         assert row.parameters.power.exponent == 0
         assert row.held.power.off < 1.1
-    grown = [row.cached.power.exponent for row in rows.values() if not row.window]
+    grown = [
+        row.cached.power.exponent for row in rows.values() if row.name[0] in "MG" and not row.window
+    ]
     assert grown == pytest.approx([1] * 4)
 
 
@@ -138,3 +140,27 @@ def test_a_decoding_step_grows_with_the_keys_alone(algorithm: str) -> None:
         limit = 0 if row.window else 1
         assert row.seconds.power.exponent == pytest.approx(limit, abs=0.35)
         assert math.isfinite(row.held.power.exponent)
+
+
+def test_linear_attention_keeps_a_state_that_does_not_grow() -> None:
+    """With f features of each head: f (dv + 1) float32 numbers, whatever N is."""
+    w = workload("causal = true")
+    [row] = [row for row in variant_table(w).rows if row.algorithm == "linear"]
+    assert row.name == "Linear attention"
+    assert row.cached.here == 8 * 64 * (64 + 1) * 4
+    assert row.cached.power.exponent == 0
+    assert row.seconds.power.exponent == pytest.approx(1, abs=0.02)
+    assert row.held.power.exponent == pytest.approx(1, abs=0.02)
+    assert not row.own
+
+
+def test_a_linear_run_is_set_beside_softmax() -> None:
+    text = '[attention]\nalgorithm = "linear"\nheads = 4\nseqlen_q = 64\nhead_dim = 16'
+    rows = variant_table(resolve(parsed(text))).rows
+    assert [row.name for row in rows if row.own] == ["Linear attention"]
+    assert {row.algorithm for row in rows} == {"naive", "flash2", "linear"}
+
+
+def test_a_causal_decoding_step_has_no_linear_row() -> None:
+    text = "[attention]\nseqlen_q = 1\nseqlen_k = 64\nhead_dim = 16\n[mask]\ncausal = true"
+    assert "linear" not in {row.algorithm for row in variant_table(resolve(parsed(text))).rows}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from simulator.base.errors import InputError
 from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.study.smoothing.kernel_smoother import (
     Factors,
     HeadPoints,
@@ -72,6 +73,8 @@ class KernelState:
         Why it cannot be done again.
     moved : MovedQuery or None
         What the row would read with its query elsewhere; None: it is where it is.
+    softmax : bool
+        Whether the run has one.
     """
 
     workload: Workload
@@ -83,6 +86,7 @@ class KernelState:
     again: Repeated | None
     why: str
     moved: MovedQuery | None = None
+    softmax: bool = True
 
     @property
     def at(self) -> int:
@@ -116,11 +120,14 @@ class KernelState:
 
     @property
     def part_words(self) -> str:
-        """What was left out; empty if nothing was."""
+        """What has to be known about the run; empty if nothing has."""
+        other = ""
+        if not self.softmax:
+            other = " This run has no softmax: shown is what one would make of its Q and K."
         if self.points.whole:
-            return ""
+            return other
         count, whole = count_text(len(self.points.keys)), plural(self.points.of_keys, "key")
-        return f" Weights are among {count} of {whole}, evenly spread."
+        return f" Weights are among {count} of {whole}, evenly spread.{other}"
 
     def scored(self) -> tuple[ScoredRow, ...]:
         """Return the row under every score."""
@@ -142,8 +149,9 @@ def kernel_state(w: Workload, inputs: Inputs, head: int, row: int) -> KernelStat
     """Return what is shown of a head, but for attention done again; it takes some milliseconds."""
     points = head_points(w, inputs, head, row)
     return KernelState(
-        w, row, points, key_plane(points), factors(points), rounding_bound(points), None, ""
-    )
+        w, row, points, key_plane(points), factors(points), rounding_bound(points), None, "",
+        softmax=algorithm_of(w).softmax,
+    )  # fmt: skip
 
 
 def with_again(state: KernelState) -> KernelState:

@@ -267,6 +267,16 @@ def test_other_scores_of_the_same_row(window):
     assert "A tile of 6 × 6: scaled dot 2\u2009304 FLOPs" in words
 
 
+def test_a_run_without_a_softmax_says_so(window):
+    session, panel = window.session, panel_of(window)
+    attention = {"algorithm": "linear", "seqlen_q": 9, "head_dim": 4}
+    session.start(parse_scenario({"attention": attention, "mask": {"causal": True}}), None)
+    session.settle()
+    for view in ("keys", "factors", "again", "scores"):
+        press(panel, view)
+        assert "This run has no softmax" in panel.accessibleDescription()
+
+
 @pytest.mark.parametrize("mask", [{}, {"causal": True}], ids=str)
 def test_rows_that_see_nothing_can_be_shown(window, mask):
     session, panel = window.session, panel_of(window)

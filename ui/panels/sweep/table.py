@@ -21,7 +21,7 @@ _HEADINGS = (
     ("variant",),
     ("time", "time"),
     ("held in HBM", "held"),
-    ("K, V cached", "cached"),
+    ("cached",),
     ("weights W", "W"),
 )
 
@@ -107,6 +107,7 @@ def paint_variants(painter: QPainter, shown: VariantsShown, style: Style, rect: 
     foot = px(14) * len(notes) + px(4)
     high = min((rect.height() - line - foot) / len(rows), px(44))
     two = high >= 2 * px(15)  # the exponent stands below its figure
+    code = code if two else small
     names = max(text_width(text, row.name) for row in rows) + px(16)
     first = min(names, 0.36 * rect.width())
     # Where letters may not be smaller, columns are left out, the last ones first.

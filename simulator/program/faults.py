@@ -218,7 +218,8 @@ def apply_with_faults(op: Op, state: State, w: Workload, visit: Visit, last_use:
     last_use : bool
         Whether the op is the one before which a late scale or mask changes P.
     """
-    faults = tuple(fault for fault in FAULTS if fault.name in w.faults.on)
+    on = (fault for fault in FAULTS if fault.name in w.faults.on)
+    faults = tuple(fault for fault in on if w.algorithm in fault.algorithms)
     if last_use:
         for fault in faults:
             if fault.late is not None:

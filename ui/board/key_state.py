@@ -42,15 +42,20 @@ class StatePlaces:
 
 
 def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePlaces | None:
-    """Return where the state is drawn: where no tile is formed; None without a state.
+    """Return where the state is drawn: where no tile is formed; None without such a place.
 
-    Causal that is below the diagonal, else the whole place of S.
+    Causal that is the rows of later chunks over the keys of earlier ones, else the place of S.
     """
     w = snapshot.program.workload
     if snapshot.program.algorithm.softmax:
         return None
     box, px = lay.boxes["S"], style.px
-    across, down, wide, high = (0.03, 0.52, 0.44, 0.45) if w.chunked else (0.12, 0.2, 0.76, 0.6)
+    across, down, wide, high = 0.12, 0.2, 0.76, 0.6
+    if w.chunked:
+        if w.grid.Tr == 1:  # one chunk has no keys before it
+            return None
+        half = w.grid.Tr // 2 * w.rows / w.seqlen_q
+        across, down, wide, high = 0.02, half + 0.02, half - 0.04, 0.96 - half
     card = QRectF(
         round(box.left() + across * box.width()), round(box.top() + down * box.height()),
         round(wide * box.width()), round(high * box.height()),

@@ -15,6 +15,7 @@ from simulator.engines.numpy_engine import op_engine
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import beside, tile_program
+from simulator.program.faults import FAULTS, Fault, without_effect
 from simulator.program.ops import elu_plus_one, positive_features
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.cosimulation import verify
@@ -320,3 +321,33 @@ def test_row_blocks_are_the_chunks_if_a_state_goes_on() -> None:
     assert replace(w, cols=6).rows == 6
     assert resolve(with_values(chosen, {"mask": {"causal": False}})).rows == 9
     assert isinstance(Trace(tile_program(w), op_engine(w, read_inputs(w)), read_inputs(w)), Trace)
+
+
+# --- mistakes ----------------------------------------------------------------------------------
+
+
+def with_fault(name: str) -> Trace:
+    chosen = scenario("linear", nq=16, d=4, rows=4, cols=4, mask={"causal": True}, heads=2)
+    return trace_of(with_values(chosen, {"faults": {name: True}}))
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_only_mistakes_that_it_can_make_change_it(fault: Fault) -> None:
+    wrong = with_fault(fault.name)
+    right = trace_of(with_values(wrong.workload.scenario, {"faults": {fault.name: None}}))
+    same = np.array_equal(wrong.output, right.output)
+    assert same is bool(without_effect(fault, wrong.workload))
+    assert (fault.name in ("late_mask", "half_accumulator")) is not same
+    marks = wrong.snapshot(len(wrong) - 1).wrong
+    assert marks is not None
+    if same or fault.name == "late_mask":  # O is marked unless float32 might be as far off
+        assert marks.o.any() == (not same)
+
+
+def test_a_late_mask_leaves_later_keys_in_the_sum_of_the_weights() -> None:
+    trace = with_fault("late_mask")
+    now = trace.snapshot(0)
+    exact = elu_plus_one(now.q[:4].astype(float)) @ elu_plus_one(now.k[:4].astype(float)).T
+    np.testing.assert_allclose(now.l, exact.sum(axis=1), rtol=1e-5)
+    seen = np.tril(exact) @ now.v[:4] / exact.sum(axis=1)[:, None]
+    np.testing.assert_allclose(now.o, seen, rtol=1e-4)

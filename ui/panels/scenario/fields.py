@@ -515,6 +515,9 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
     phi, of = w.feature_map, Blank("", f"of {_MAPPED}")
     out["attention.feature_map"] = _blank("elu1", "by default") if phi else of
     random = Blank(str(2 * w.head_dim), f"{2 * w.head_dim}, 2 head_dim")
+    if phi:
+        none = "none: there is no softmax"
+        out |= {f"attention.{key}": Blank("", none) for key in ("scale", "temperature")}
     out["attention.features"] = random if phi and phi.projects else Blank("", "of performer")
     deals = algorithm_of(w).splits
     out["tiling.splits"] = _blank(w.splits, "by auto") if deals else Blank("", f"of {_SPLIT}")

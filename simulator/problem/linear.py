@@ -27,6 +27,21 @@ def check_linear(phi: FeatureMap, mask: Mask, scores: ScoresTable, file: InputFi
             value = "set" if isinstance(changes, tuple) else changes
             expected = "none: linear attention has no scores that it could change"
             raise refuse(SCENARIO, f"scores.{key}", value, expected)
+    check_mask(mask)
+    stored = dict(file.extra).get(PROJECTION) if file else None
+    if file and stored and phi.projects and stored.shape != (phi.features, phi.depth):
+        expected = f"({phi.features}, {phi.depth}): features and head_dim"
+        raise refuse(str(file.path), f"shape of {PROJECTION}", stored.shape, expected)
+
+
+def check_mask(mask: Mask) -> None:
+    """Refuse a mask that a sum over all keys so far cannot have.
+
+    Raises
+    ------
+    InputError
+        It is neither causal nor absent, or it is causal and there are not as many queries as keys.
+    """
     for key, value in (("window", mask.window), ("sinks", mask.sinks)):
         if value:
             expected = "0: linear attention is causal or sees every key"
@@ -36,10 +51,6 @@ def check_linear(phi: FeatureMap, mask: Mask, scores: ScoresTable, file: InputFi
             f"{mask.seqlen_k} like seqlen_k: causal linear attention has a query for each key"
         )
         raise refuse(SCENARIO, "attention.seqlen_q", mask.seqlen_q, expected)
-    stored = dict(file.extra).get(PROJECTION) if file else None
-    if file and stored and phi.projects and stored.shape != (phi.features, phi.depth):
-        expected = f"({phi.features}, {phi.depth}): features and head_dim"
-        raise refuse(str(file.path), f"shape of {PROJECTION}", stored.shape, expected)
 
 
 def read_projection(phi: FeatureMap | None, file: InputFile | None, seed: int) -> F32 | None:

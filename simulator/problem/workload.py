@@ -18,7 +18,7 @@ from simulator.problem.features import FeatureMap, FeatureName
 from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.input_files import InputFile, check_finite, read_header, read_tensors
 from simulator.problem.layer import Layer, read_layer, read_layer_header
-from simulator.problem.linear import check_linear, read_projection
+from simulator.problem.linear import check_linear, check_mask, read_projection
 from simulator.problem.masks import Mask
 from simulator.problem.packing import PackedMask, group_of, splits_of
 from simulator.problem.positions import Rotary
@@ -191,8 +191,11 @@ class Workload:
         Raises
         ------
         InputError
-            The heads are to be packed, but not equally many of each KV head were picked.
+            The heads are to be packed, but not equally many of each KV head were picked; or there
+            is no softmax, and the mask is one that a sum over keys cannot have.
         """
+        if name in LINEAR:
+            check_mask(self.mask)
         packs = name in PACKED
         if packs == (self.algorithm in PACKED):
             return replace(self, algorithm=name)

@@ -15,7 +15,7 @@ from typing import Literal
 from simulator.problem.hardware import Gpu, TimeEstimate, time_estimate
 from simulator.problem.scenario import Algorithm
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import BASELINE, beside
+from simulator.program.algorithms import ALGORITHMS, BASELINE, algorithm_of, beside
 from simulator.program.tile_program import Counters, TileProgram
 from simulator.study.sweep import figures_of
 
@@ -105,7 +105,7 @@ class Roofline:
     roof : Roof
         The GPU.
     places : tuple of Place
-        Prefill of each algorithm, then decode of each.
+        Prefill of each algorithm, then decode of each that has a softmax.
     """
 
     dtype: str
@@ -145,10 +145,13 @@ def roof_of(gpu: Gpu, dtype: str) -> Roof:
 
 
 def decode_workload(w: Workload) -> Workload:
-    """Return the step that makes one more token: one query row, with the keys as a cache."""
+    """Return the step that makes one more token: one query row, with the keys as a cache.
+
+    Without a softmax a step has a state, no cache: then it is that of the baseline.
+    """
     plain = w.as_algorithm(BASELINE.name)  # each head with its own rows
     step = replace(plain, seqlen_q=1, mask=replace(plain.mask, seqlen_q=1))
-    return step.as_algorithm(w.algorithm)
+    return step.as_algorithm(w.algorithm) if algorithm_of(w).softmax else step
 
 
 @lru_cache(maxsize=4)
@@ -163,6 +166,8 @@ def roofline_of(program: TileProgram) -> Roofline:
     phases: tuple[tuple[Phase, Workload], ...] = (("prefill", w), ("decode", decode_workload(w)))
     for phase, work in phases:
         for name in beside(w.algorithm):
+            if phase == "decode" and not ALGORITHMS[name].softmax:
+                continue
             found = figures_of(work.as_algorithm(name))
             places.append(
                 Place(name, phase, found.flops, found.bytes, found.compulsory, found.time)

@@ -22,6 +22,7 @@ from simulator.run.cosimulation import verify
 from simulator.run.exactness import exactness
 from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, tile_counts
+from simulator.study.roofline import roofline_of
 from tests.helpers.runs import WIDTHS, check_close, scenario, trace_of
 
 MAPS = ({"feature_map": "elu1"}, {"feature_map": "performer", "features": 3}, {})
@@ -351,3 +352,14 @@ def test_a_late_mask_leaves_later_keys_in_the_sum_of_the_weights() -> None:
     np.testing.assert_allclose(now.l, exact.sum(axis=1), rtol=1e-5)
     seen = np.tril(exact) @ now.v[:4] / exact.sum(axis=1)[:, None]
     np.testing.assert_allclose(now.o, seen, rtol=1e-4)
+
+
+def test_a_run_that_it_cannot_have_is_refused_as_one_of_another_algorithm() -> None:
+    for said in ({"mask": {"window": 3}}, {"nk": 9, "mask": {"causal": True}}):
+        w = resolve(scenario("flash2", nq=8, **said))
+        with pytest.raises(InputError):
+            w.as_algorithm("linear")
+    w = resolve(scenario("linear", nq=8, cols=2, mask={"causal": True}))
+    places = roofline_of(tile_program(w)).places
+    assert [p.phase for p in places if p.algorithm == "linear"] == ["prefill"]
+    assert {p.algorithm for p in places if p.phase == "decode"} == {"naive", "flash1", "flash2"}

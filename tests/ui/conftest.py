@@ -29,6 +29,17 @@ def qapp() -> Iterator[QApplication]:
     app.clipboard().clear()
 
 
+@pytest.fixture(autouse=True)
+def deleted() -> Iterator[None]:
+    """Delete what waits for it after a test, as a running event loop would.
+
+    `processEvents` alone leaves it be, with its timers and all that it has painted.
+    """
+    yield
+    if QCoreApplication.instance() is not None:
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
 def settings_in(folder: Path) -> Settings:
     out = Settings(folder / "settings.ini")
     out.motion = False
@@ -73,7 +84,6 @@ def opened(qapp: QApplication, settings: Settings) -> Iterator[Callable[..., Mai
         window.close()
         window.session.deleteLater()  # else what is connected to it keeps it, with its runs
         window.deleteLater()
-    # `processEvents` alone leaves them be, with their timers and all that they have painted.
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     qapp.processEvents()
 

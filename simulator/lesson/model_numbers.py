@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F64
 from simulator.base.errors import refuse
+from simulator.engines.reference import reference_rows
 from simulator.lesson.numbers import Numbers, cell_of, gpu_named, known
 from simulator.problem.layer import WEIGHTS
 from simulator.problem.models import AttentionModel, models, with_kv_heads
 from simulator.problem.scenario import parse_scenario
+from simulator.program.algorithms import USUAL
 from simulator.program.playback import Cursor
 from simulator.run.whole_layer import LayerRun, compute_layer, known_layer
 from simulator.study.attention_map import HeadScores, settings_of
@@ -153,6 +155,18 @@ def _unmasked(n: Numbers, row: int) -> tuple[Bools, F64, F64]:
             (open_to_all, None))  # fmt: skip
     everywhere, right = maps
     return seen, everywhere, right
+
+
+# --- linear attention ---------------------------------------------------------------------------
+
+
+@known
+def softmax_differs(n: Numbers) -> float:
+    """Distance of the head's O from softmax attention on the same numbers, relative to that O."""
+    w, trace = n.as_if(USUAL.name), n.trace
+    rows = range(w.seqlen_q)
+    exact, _ = reference_rows(w, w.posed(trace.inputs), n.head, rows)
+    return float(np.linalg.norm(trace.output[n.head] - exact) / np.linalg.norm(exact))
 
 
 # --- other captures -----------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from simulator.engines.reference import reference_rows
 from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import MAX_BLOCKS, Workload, read_inputs, resolve
-from simulator.program.algorithms import ALGORITHMS, tile_program
+from simulator.program.algorithms import ALGORITHMS, algorithm_of, tile_program
 from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram
 from simulator.program.traffic import compulsory_bytes, floor_bytes, stored_bytes
@@ -92,6 +92,9 @@ class Numbers:
     @cached_property
     def maps(self) -> AttentionMaps:
         """Weights of the head at the cursor; of all heads that are packed into it."""
+        algorithm = algorithm_of(self.workload)
+        if not algorithm.softmax:
+            raise refuse("", "weight", algorithm.in_a_sentence, "a run with a softmax")
         group, (single, inputs) = self.workload.group, self.trace.single_heads
         heads = range(self.head * group, (self.head + 1) * group)
         part = Part(tuple(heads), range(single.seqlen_q))
@@ -132,6 +135,7 @@ QUANTITIES: dict[str, Callable[[Workload], int | float]] = {
     "sinks": lambda w: w.mask.sinks,
     "scale": lambda w: w.scale,
     "temperature": lambda w: w.temperature,
+    "features": lambda w: w.sizes["feature"],
     "element_bytes": lambda w: w.width,
 }
 """Names of what the step's scenario says, as docs/conventions.md spells them."""

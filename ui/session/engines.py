@@ -77,8 +77,9 @@ def _kernel_key(w: Workload) -> object:
 
 
 def _input_key(workload: Workload) -> object:
-    """Return what Q, K and V depend on."""
+    """Return what `read_inputs` depends on: the numbers, and what is done to them."""
     w, file = workload, workload.file
     stamp = (file.path, file.path.stat().st_mtime_ns) if file else w.scenario.input.seed
     shape = (w.queries, w.seqlen_k, w.head_dim, w.value_dim)
-    return (stamp, shape, w.dtype, w.picked, w.kv_heads, w.input_heads)
+    made = w.position, w.feature_map
+    return (stamp, shape, w.dtype, w.picked, w.kv_heads, w.input_heads, made)

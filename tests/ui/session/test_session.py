@@ -17,7 +17,8 @@ from kernels.errors import KernelError
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.engines.numpy_engine import NumpyEngine
-from simulator.problem.scenario import load_scenario, with_values
+from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.problem.workload import read_inputs
 from simulator.program.playback import Cursor
 from ui.session.engines import Engines
 from ui.session.session import Session
@@ -316,3 +317,32 @@ def test_why_numpy_computes_is_told_of_each_kernel():
     other = engines.trace(load_scenario(SCENARIOS / "causal.toml")).workload
     assert engines.why(without) == "no kernel for 16 × 24"
     assert engines.why(other) == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({}, {"position": {"kind": "rope"}}),
+        ({"position": {"kind": "rope"}}, {"position": {"kind": "rope", "offset": 7}}),
+        (
+            {"attention": {"algorithm": "linear"}},
+            {"attention": {"algorithm": "linear", "feature_map": "performer", "features": 8}},
+        ),
+        ({}, {"attention": {"algorithm": "flash2", "seqlen_q": 12}}),
+    ],
+    ids=str,
+)
+def test_inputs_that_are_kept_are_those_of_the_scenario(first, then):
+    sizes = {"algorithm": "flash2", "seqlen_q": 9, "head_dim": 4}
+
+    def made(tables):
+        own = {**tables, "attention": {**sizes, **tables.get("attention", {})}}
+        return parse_scenario(own)
+
+    engines = Engines("numpy")
+    engines.trace(made(first))
+    found = engines.trace(made(then))
+    fresh = read_inputs(found.workload)
+    for name in ("q", "k", "v", "projection"):
+        np.testing.assert_array_equal(getattr(found.inputs, name), getattr(fresh, name))
+    found.row_block(0, 0)

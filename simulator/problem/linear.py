@@ -10,18 +10,26 @@ from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.features import FeatureMap
 from simulator.problem.input_files import PROJECTION, InputFile, check_finite, read_tensor
 from simulator.problem.masks import Mask
-from simulator.problem.scenario import LINEAR, ScoresTable
+from simulator.problem.scenario import LINEAR, Scenario
 
 
-def check_linear(phi: FeatureMap, mask: Mask, scores: ScoresTable, file: InputFile | None) -> None:
+def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | None) -> None:
     """Refuse what a sum over all keys so far cannot leave out, and directions of other shapes.
 
     Raises
     ------
     InputError
-        Scores are to be changed, the mask is neither causal nor absent, it is causal and there are
-        not as many queries as keys, or the directions in the file are not those of the feature map.
+        Scores are to be scaled or changed, the mask is neither causal nor absent, it is causal and
+        there are not as many queries as keys, or the directions in the file are not those of the
+        feature map.
     """
+    attention, scores = said.attention, said.scores
+    for key, factor, usual in (
+        ("scale", attention.scale, None), ("temperature", attention.temperature, 1.0),
+    ):  # fmt: skip
+        if factor != usual:
+            expected = f"no {key}: linear attention has no softmax that it could scale"
+            raise refuse(SCENARIO, f"attention.{key}", factor, expected)
     for key, changes in (("softcap", scores.softcap), ("alibi", scores.alibi)):
         if changes:
             value = "set" if isinstance(changes, tuple) else changes

@@ -88,16 +88,6 @@ class Attention(Table):
                 'no features without feature_map = "performer": other maps have head_dim of them',
                 {"key": "features", "value": self.features},
             )
-        if self.algorithm in LINEAR:
-            for key, value, usual in (
-                ("scale", self.scale, None), ("temperature", self.temperature, 1.0),
-            ):  # fmt: skip
-                if value != usual:
-                    raise PydanticCustomError(
-                        "features",
-                        "no {key}: linear attention has no softmax that it could scale",
-                        {"key": key, "value": value},
-                    )
         return self
 
     @model_validator(mode="after")

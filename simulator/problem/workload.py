@@ -371,7 +371,7 @@ def resolve(scenario: Scenario) -> Workload:
     _check_scale(workload)
     _check_position(workload)
     if workload.feature_map:
-        check_linear(workload.feature_map, workload.mask, scenario.scores, file)
+        check_linear(workload.feature_map, workload.mask, scenario, file)
     _check_memory(workload, source)
     return workload
 

@@ -163,10 +163,6 @@ BAD = [
         'attention.algorithm = 2: expected "naive", "flash1", "flash2", "split-kv" or "linear"',
     ),
     (
-        "[attention]\nalgorithm = 'linear'\nscale = 0.5",
-        "attention.scale = 0.5: expected no scale: linear attention has no softmax",
-    ),
-    (
         "[attention]\nfeature_map = 'elu1'\nfeatures = 8",
         'attention.features = 8: expected no features without feature_map = "performer"',
     ),

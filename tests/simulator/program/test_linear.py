@@ -285,6 +285,12 @@ def tables(**changes: dict[str, Any]) -> dict[str, Any]:
             "attention.seqlen_q = 8: expected 9 like seqlen_k: causal linear attention",
         ),
         ({"mask": {"sinks": 2}}, "mask.sinks = 2: expected 0"),
+        ({"attention": {"scale": 0.5}}, "attention.scale = 0.5: expected no scale: linear"),
+        (
+            {"attention": {"temperature": 2.0}},
+            "attention.temperature = 2.0: expected no temperature",
+        ),
+        ({"scores": {"softcap": 9.0}}, "scores.softcap = 9.0: expected none: linear attention"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_one_line(changes: dict[str, Any], line: str) -> None:

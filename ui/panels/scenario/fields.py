@@ -137,8 +137,8 @@ def _switch() -> Choices:
     return (("", ""), ("true", "on"), ("false", "off"))
 
 
-_ALGORITHM, _SHAPES, _MASK, _POSITION, _TILING, _INPUT, _HARDWARE, _FAULTS = GROUPS = (
-    "Algorithm", "Shapes", "Scores and mask", "Position", "Tiling", "Input", "Hardware", "Faults",
+_ALGORITHM, _SHAPES, _SCORES, _MASK, _POSITION, _TILING, _INPUT, _HARDWARE, _FAULTS = GROUPS = (
+    "Algorithm", "Shapes", "Scores", "Mask", "Position", "Tiling", "Input", "Hardware", "Faults",
 )  # fmt: skip
 
 _SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.splits)
@@ -196,11 +196,11 @@ FIELDS = (
         "attention", "value_dim", "value_dim", Kind.WHOLE, _SHAPES, "Numbers of a value, dv.",
     ),
     FieldSpec(
-        "scores", "softcap", "softcap", Kind.NUMBER, _MASK,
+        "scores", "softcap", "softcap", Kind.NUMBER, _SCORES,
         "No score is larger: S = softcap · tanh(S / softcap), before the mask. Blank: none.",
     ),
     FieldSpec(
-        "scores", "alibi", "alibi", Kind.SLOPES, _MASK,
+        "scores", "alibi", "alibi", Kind.SLOPES, _SCORES,
         "A score loses slope · |i' − j| with distance. yes: ALiBi's slopes; or a slope for each "
         "head.",
     ),

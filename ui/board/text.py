@@ -21,7 +21,7 @@ def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
     rows = count_text(w.seqlen_q)
     titles = {"Q": "Q", "K": "Kᵀ", "V": "Vᵀ", "m": "m", "l": "ℓ", "O": "O"}
     sized = {"Q": f"Q {rows}×{w.head_dim}", "O": f"O {rows}×{w.value_dim}"}
-    if all(text_width(font, text) <= lay.labels[name].width() for name, text in sized.items()):
+    if all(text_width(font, text) <= _title_room(lay, name) for name, text in sized.items()):
         titles |= sized
     for name, box in lay.labels.items():
         text = titles[name]
@@ -32,6 +32,14 @@ def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
             box, align = QRectF(left, box.top(), right - left, box.height()), CENTRE
         draw_text(painter, box, text, font, style.theme.tensor(name), align)
     _paint_sharing(painter, snapshot, style, lay)
+
+
+def _title_room(lay: BoardLayout, name: str) -> float:
+    """Return how wide a title may be: beside it may be the lines of tokens that stand apart."""
+    box, own = lay.labels[name], lay.boxes[name]
+    if lay.token_room.isNull():
+        return box.width()
+    return min(own.right(), box.right()) - max(own.left(), box.left())
 
 
 def _paint_sharing(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:

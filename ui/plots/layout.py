@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -238,14 +239,18 @@ def _title_box(
     return QRectF(left, top, width + 1, line)
 
 
+_END = re.compile(r"(?<! al)[.;] ")
+"""The end of a sentence or clause, but not of "et al."."""
+
+
 def _wrapped(text: str, font: QFont, width: float, most: int) -> list[str]:
     """Return a text in at most so many lines: its last sentences are left out, or the end."""
     lines = wrapped(text, font, width) if text else []
     if len(lines) <= most:
         return lines
     shorter = text
-    while (end := max(shorter.rfind(". "), shorter.rfind("; "))) > 0:
-        shorter = shorter[:end]
+    while ends := [found.start() for found in _END.finditer(shorter)]:
+        shorter = shorter[: ends[-1]]
         fewer = wrapped(f"{shorter}.", font, width)
         if len(fewer) <= most:
             return fewer

@@ -10,9 +10,16 @@ from ui.look.theme import Style
 from ui.look.units import number_text
 from ui.panels.base import StatePicture
 from ui.panels.kernel.maps import factor_words, paint_factors
-from ui.panels.kernel.plots import again_plot, keys_plot, regression_plot
+from ui.panels.kernel.plots import again_plot, features_plot, keys_plot, regression_plot
 from ui.panels.kernel.scores import paint_scores, scores_summary
-from ui.panels.kernel.state import KernelState, at_row, kernel_state, with_again, with_query_at
+from ui.panels.kernel.state import (
+    KernelState,
+    at_row,
+    kernel_state,
+    with_again,
+    with_estimates,
+    with_query_at,
+)
 from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.session.session import Session
@@ -34,6 +41,9 @@ CHOICES = (
         Option("again", "Again", "Again",
                "The same attention again and again: rows become the same, the rank falls to one "
                "(Dong et al. 2021)."),
+        Option("features", "Features", "Feat.",
+               "Random features in place of the softmax: how far O is from it, over their number, "
+               "with the spread over draws (Choromanski et al. 2021)."),
         Option("scores", "Scores", "Scores",
                "Additive, cosine and dot product: weights of this row, FLOPs of a pair, and what "
                "is a matrix product (Bahdanau et al. 2015, Luong et al. 2015)."),
@@ -48,7 +58,7 @@ CHOICES = (
     ), listed=True),
 )  # fmt: skip
 _OF_REGRESSION = ("h", "examples")
-_KEYS, _AGAIN = "keys", "again"
+_KEYS, _AGAIN, _FEATURES = "keys", "again", "features"
 
 
 class KernelPanel(PlotPanel[None]):
@@ -96,29 +106,36 @@ class KernelPanel(PlotPanel[None]):
         self._compute(trace, head, row)
 
     def _compute(self, trace: Trace, head: int, row: int) -> None:
-        wants = self.view == _AGAIN
+        view = self.view
 
         def job(report: Report) -> KernelState:
             load_plots()
-            state = kernel_state(*trace.single_heads, head, row)
-            return with_again(state) if wants else state
+            single, inputs = trace.single_heads
+            state = kernel_state(single, inputs, head, row)
+            if view == _FEATURES:
+                return with_estimates(state, inputs, report)
+            return with_again(state) if view == _AGAIN else state
 
         def done(state: KernelState) -> None:
             if self._wanted is None or self._wanted[0] is not trace or self._wanted[1] != head:
                 return
             self._trace = trace
             self.state = at_row(state, self._wanted[2]) or state
-            if self._lacks_again():  # it was chosen meanwhile
+            if self._lacks():  # it was chosen meanwhile
                 self._compute(*self._wanted)
             else:
                 self._draw()
 
         self._session.tasks.start("kernel", "keys of a head", job, done)
 
-    def _lacks_again(self) -> bool:
-        """Whether attention again and again is to be shown and has not been computed."""
+    def _lacks(self) -> bool:
+        """Whether something is to be shown that takes longer, and has not been computed."""
         state = self.state
-        return self.view == _AGAIN and state is not None and not (state.again or state.why)
+        if state is None:
+            return False
+        if self.view == _FEATURES:
+            return not (state.estimates or state.unfit)
+        return self.view == _AGAIN and not (state.again or state.why)
 
     def choose(self, name: str, value: str) -> None:
         """Accept a choice: what is shown, the bandwidth, the examples."""
@@ -126,7 +143,7 @@ class KernelPanel(PlotPanel[None]):
             self.view = value
             self._show_parts()
             self.arrange()
-            if self._wanted is not None and self._lacks_again():
+            if self._wanted is not None and self._lacks():
                 self._compute(*self._wanted)
                 return
         elif name == "h":
@@ -154,8 +171,11 @@ class KernelPanel(PlotPanel[None]):
         if self.view == _KEYS:
             self.show_plot(keys_plot(state, moves=not self.bar.isHidden()))
         elif self.view == _AGAIN:
-            if not self._lacks_again():
+            if not self._lacks():
                 self.show_plot(again_plot(state))
+        elif self.view == _FEATURES:
+            if not self._lacks():
+                self.show_plot(features_plot(state))
         elif self.view == "regression":
             self.found = regression(self.seed, self.bandwidth)
             self.show_plot(regression_plot(self.found))

@@ -11,7 +11,7 @@ from simulator.base.matmul import matmul
 from simulator.study.smoothing.regression import BANDWIDTHS, EXAMPLES, Regression
 from simulator.study.smoothing.repeated import RANKED, TIMES
 from ui.look.units import count_text, number_text
-from ui.panels.kernel.state import KernelState
+from ui.panels.kernel.state import DRAWS, FEATURES, HOT, KernelState
 from ui.plots.model import Axis, Curve, Level, Mark, PlotModel
 
 _LABELLED = 6
@@ -184,6 +184,60 @@ def again_plot(state: KernelState) -> PlotModel:
         note=note,
         x_range=(0.0, float(TIMES)),
         y_range=(max(_FLOOR, min(float(c) for c in (*spread[spread >= _FLOOR], 1e-3))), 1.2),
+        summary=note,
+    )
+
+
+def features_plot(state: KernelState) -> PlotModel:
+    """Return how far random features are from the softmax, over their number."""
+    x = Axis(
+        "random features", lambda value: count_text(round(value)), log=True, base=2, whole=True
+    )
+    y = Axis("distance of O from the softmax's", lambda value: f"{100 * value:.3g} %", log=True)
+    found, name = state.estimates, f"Random features for {state.head_name}"
+    ends = float(FEATURES[0]), float(FEATURES[-1])
+    if found is None:
+        note = f"No estimates here: {state.unfit}."
+        return PlotModel(name, x, y, note=note, x_range=ends, y_range=(0.01, 1.0), summary=note)
+    curves = []
+    for errors, words, short, role, marker in (
+        (found.own, "as captured", "captured", "S", "circle"),
+        (found.hot, f"temperature {HOT:g} ×", f"T {HOT:g} ×", "O", "square"),
+    ):
+        if state.workload.file is None:
+            words = words.replace("as captured", "as drawn")
+        xs = tuple(float(each) for each in errors.features)
+        means, spreads = errors.means.tolist(), errors.spreads.tolist()
+        lines = tuple(
+            (f"{count_text(count)} features, {words}", f"{100 * mean:.3g} % away, in the mean",
+             f"± {100 * spread:.2g} % over {DRAWS} draws")
+            for count, mean, spread in zip(errors.features, means, spreads, strict=True)
+        )  # fmt: skip
+        curves.append(
+            Curve(f"{words}: r to the {_plain(round(errors.exponent, 2))}", short, role, xs,
+                  tuple(means), "solid", marker, details=lines)  # type: ignore[arg-type]
+        )  # fmt: skip
+        for sign in (-1, 1):
+            edge = [max(m + sign * s, 0.05 * m) for m, s in zip(means, spreads, strict=True)]
+            curves.append(Curve("", "", role, xs, tuple(edge), "dot", None, 1.0))
+    elu1 = found.own.elu1
+    values = [value for curve in curves for value in curve.ys]
+    slow, fast = (_plain(round(each.exponent, 2)) for each in (found.own, found.hot))
+    note = (
+        f"O of {state.head_name} with random features (Performer) against the softmax: mean and "
+        f"spread of {DRAWS} draws. The error goes as r to the {slow}; at {HOT:g} times the "
+        f"temperature to the {fast}. It is 1/√r where queries and keys are short, as those of "
+        f"trained heads are not (Choromanski et al. 2021)."
+    )
+    return PlotModel(
+        name=name,
+        x=x,
+        y=y,
+        curves=tuple(curves),
+        levels=(Level(elu1, f"elu + 1: {100 * elu1:.3g} %", "elu + 1", "muted"),),
+        note=note,
+        x_range=ends,
+        y_range=(0.8 * min(values), 1.3 * max(*values, elu1)),
         summary=note,
     )
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from simulator.base.errors import InputError
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
+from simulator.study.features import FeatureErrors, Progress, feature_errors
 from simulator.study.smoothing.kernel_smoother import (
     Factors,
     HeadPoints,
@@ -28,6 +29,31 @@ from simulator.study.smoothing.repeated import Repeated, repeated
 from ui.look.units import count_text, plural
 
 F64 = NDArray[np.float64]
+
+FEATURES = tuple(2**n for n in range(4, 12))
+"""Numbers of random features that are tried."""
+DRAWS = 8
+"""Draws of each number."""
+HOT = 4.0
+"""A temperature at which queries and keys are short, and estimates good."""
+_MOST_KEYS = 1024
+"""Keys of a head up to which estimates take no longer than a second or two."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """How far random features are from the softmax of a head.
+
+    Attributes
+    ----------
+    own : FeatureErrors
+        With the run's temperature.
+    hot : FeatureErrors
+        At `HOT` times that.
+    """
+
+    own: FeatureErrors
+    hot: FeatureErrors
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +97,10 @@ class KernelState:
         Attention done again and again; None: `why` not, or nobody has asked for it.
     why : str
         Why it cannot be done again.
+    estimates : Estimates or None
+        Random features in place of the softmax; None: `unfit` says why not, or nobody has asked.
+    unfit : str
+        Why there are none.
     moved : MovedQuery or None
         What the row would read with its query elsewhere; None: it is where it is.
     softmax : bool
@@ -87,6 +117,8 @@ class KernelState:
     why: str
     moved: MovedQuery | None = None
     softmax: bool = True
+    estimates: Estimates | None = None
+    unfit: str = ""
 
     @property
     def at(self) -> int:
@@ -160,6 +192,24 @@ def with_again(state: KernelState) -> KernelState:
         return replace(state, again=repeated(state.points.weights, state.points.v))
     except InputError as error:
         return replace(state, why=str(error))
+
+
+def with_estimates(state: KernelState, inputs: Inputs, progress: Progress) -> KernelState:
+    """Return the same with random features tried in place of the softmax."""
+    w, head = state.workload, state.points.head
+    if max(w.seqlen_q, w.seqlen_k) > _MOST_KEYS:
+        return replace(
+            state, unfit=f"it takes too long for more than {count_text(_MOST_KEYS)} keys"
+        )
+    if w.changes_scores:
+        return replace(state, unfit="random features estimate the softmax of q·k alone")
+    seeds = range(DRAWS)
+    own = feature_errors(w, inputs, head, FEATURES, seeds, lambda share: progress(share / 2))
+    hotter = replace(w, temperature=HOT * w.temperature)
+    hot = feature_errors(
+        hotter, inputs, head, FEATURES, seeds, lambda share: progress(0.5 + share / 2)
+    )
+    return replace(state, estimates=Estimates(own, hot))
 
 
 def at_row(state: KernelState, row: int) -> KernelState | None:

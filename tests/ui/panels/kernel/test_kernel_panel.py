@@ -1,5 +1,6 @@
 """The kernel dock in the window: keys, factors, regression, repeated attention, other scores."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import parse_scenario
+from simulator.study.features import feature_errors
 from simulator.study.smoothing.kernel_smoother import factors, head_points, key_plane, moved_query
 from simulator.study.smoothing.other_scores import score_kinds
 from simulator.study.smoothing.regression import BANDWIDTHS, regression
@@ -19,7 +21,7 @@ from ui.look.theme import THEMES, Style
 from ui.look.units import number_text
 from ui.panels.kernel.maps import paint_factors
 from ui.panels.kernel.scores import paint_scores
-from ui.panels.kernel.state import kernel_state
+from ui.panels.kernel.state import DRAWS, FEATURES, HOT, kernel_state
 
 
 @pytest.fixture
@@ -232,6 +234,43 @@ def test_attention_again_and_again(window):
     assert f"rank is {expected.ranks[-1]} of 18" in panel.plot.model.note
 
 
+def test_random_features_over_their_number(window):
+    panel = panel_of(window)
+    press(panel, "features")
+    w, inputs = window.session.trace.single_heads
+    own = feature_errors(w, inputs, 0, FEATURES, range(DRAWS))
+    hot = feature_errors(replace(w, temperature=HOT), inputs, 0, FEATURES, range(DRAWS))
+    model = panel.plot.model
+    shown = [curve for curve in model.curves if curve.name]
+    for curve, errors in zip(shown, (own, hot), strict=True):
+        assert curve.ys == tuple(errors.means.tolist())
+        assert f"{errors.exponent:.2f}".replace("-", "−").rstrip("0") in model.note
+    edges = [curve for curve in model.curves if not curve.name]
+    assert edges[1].ys == tuple((own.means + own.spreads).tolist())
+    assert model.levels[0].value == own.elu1
+    assert hot.errors.mean() < own.errors.mean()
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ({"attention": {"seqlen_q": 1025, "head_dim": 4}}, "it takes too long for more than 1"),
+        (
+            {"attention": {"seqlen_q": 9, "head_dim": 4}, "scores": {"softcap": 2.0}},
+            "the softmax of q·k alone",
+        ),
+    ],
+    ids=str,
+)
+def test_where_features_estimate_nothing_it_is_said(window, tables, words):
+    session, panel = window.session, panel_of(window)
+    press(panel, "features")
+    session.start(parse_scenario(tables), None)
+    session.settle()
+    assert words in panel.plot.model.note
+    assert not panel.plot.model.curves
+
+
 def test_a_lesson_chooses_what_is_shown(window):
     panel = panel_of(window)
     panel.take_choices(ChooseTable(kernel="again"))
@@ -283,7 +322,7 @@ def test_rows_that_see_nothing_can_be_shown(window, mask):
     attention = {"seqlen_q": 9, "seqlen_k": 4, "head_dim": 4}
     session.start(parse_scenario({"attention": attention, "mask": mask}), None)
     session.settle()
-    for view in ("keys", "factors", "again", "scores", "regression"):
+    for view in ("keys", "factors", "again", "features", "scores", "regression"):
         press(panel, view)
         assert panel.accessibleDescription()
         assert not panel.grab().isNull()

@@ -272,10 +272,10 @@ def test_menus_that_pages_name_exist():
 
 def test_counts_that_pages_tell():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "Sixteen lessons" in text
-    assert len(list(LESSONS.glob("*.md"))) == 16
-    assert "has sixteen scenarios" in text
-    assert len(list(SCENARIOS.glob("*.toml"))) == 16
+    assert "Seventeen lessons" in text
+    assert len(list(LESSONS.glob("*.md"))) == 17
+    assert "has seventeen scenarios" in text
+    assert len(list(SCENARIOS.glob("*.toml"))) == 17
 
 
 # --- the notebook --------------------------------------------------------------------------

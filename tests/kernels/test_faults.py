@@ -230,7 +230,12 @@ FAULTS = (
     ),
     Fault("naive", "m is recorded as l", "trace.m[row] = m;", "trace.m[row] = l;"),
     # Splits, packed rows and what is left in HBM between two launches.
-    Fault("split-kv", "rows see as if no heads were packed", "row % of_head.seqlen_q", "row"),
+    Fault(
+        "split-kv",
+        "rows see as if no heads were packed",
+        "sees(row % of_head.seqlen_q",
+        "sees(row",
+    ),
     Fault(
         "split-kv",
         "a split leaves out its first column block",

@@ -48,7 +48,7 @@ def number_font(values: F32, style: Style, box: QRectF) -> QFont | None:
         return None
     width, height = box.width() / cols - style.px(2), box.height() / rows
     longest = max((cell_words(float(value)) for value in values.flat), key=len)
-    largest = int(min(0.62 * height, style.px(_MOST)))
+    largest = int(min(0.68 * height, style.px(_MOST)))
     for pixels in range(largest, round(style.px(LABEL)) - 2, -1):
         font = style.code_font(pixels / style.scale)
         if text_width(font, longest) <= width:

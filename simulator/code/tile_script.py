@@ -231,11 +231,15 @@ def save_tile(snapshot: Snapshot, path: Path) -> tuple[Path, Path]:
     Raises
     ------
     InputError
-        `path` does not end in .npz, a file cannot be written (what was there is as it was), or a
-        fault is on: the script recomputes the update as it should be.
+        `path` does not end in .npz, a file cannot be written (what was there is as it was), the run
+        has no softmax, or a fault is on: the script recomputes the update as it should be.
     """
     if snapshot.program.workload.faults.on:
         raise refuse("values", "faults", "on", "a scenario without faults for the script to agree")
+    algorithm = algorithm_of(snapshot.program.workload)
+    if not algorithm.softmax:
+        expected = "a run with a softmax, whose tiles the script recomputes"
+        raise refuse("values", "algorithm", algorithm.in_a_sentence, expected)
     if path.suffix != ".npz":
         raise refuse("values", "file", str(path), "a file that ends in .npz")
     script = path.with_suffix(".py")

@@ -51,8 +51,8 @@ class Place:
     panels : tuple of str
         Names of the panels whose models are on show.
     board : tuple or None
-        Theme, text scale and size of the board, and whether it shows weights P / l; None while it
-        is hidden.
+        Theme, text scale and least letters, size of the board, and whether it shows weights P / l;
+        None while it is hidden.
     cell, points
         What is selected and pointed at there.
     pinned : tuple of Cell
@@ -64,7 +64,7 @@ class Place:
     cursor: Cursor
     row: int
     panels: tuple[str, ...]
-    board: tuple[str, float, tuple[int, int], bool] | None
+    board: tuple[str, tuple[float, float], tuple[int, int], bool] | None
     cell: Cell | None
     points: tuple[Pointer, ...]
     pinned: tuple[Cell, ...]
@@ -118,7 +118,7 @@ def differences(window: MainWindow, fresh: FreshSessions) -> list[str] | None:
     QApplication.processEvents()
     # A board that is hidden takes the size of its picture only as that is painted.
     style, size = window.style_now, window.board.size().toTuple()
-    board = (style.theme.name, style.scale, size, window.board.divides)
+    board = (style.theme.name, (style.scale, style.least), size, window.board.divides)
     if not window.board.isVisible():
         board = None
     values = window.docks.panel("values")
@@ -161,7 +161,7 @@ def prints_at(place: Place) -> Prints:
             theme, scale, size, divides = place.board
             board = BoardPanel()
             board.divides = divides
-            board.set_style(Style(THEMES[theme], scale))
+            board.set_style(Style(THEMES[theme], *scale))
             board.resize(*size)
             board.show_snapshot(view.snapshot, view.report.row, place.cell, place.points)
             out["the board"] = _seen(board)

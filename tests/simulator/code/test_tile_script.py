@@ -154,3 +154,12 @@ def test_indices_of_a_tile_name_its_head_block_and_first_row_and_key() -> None:
     assert (arrays["keys"], arrays["scale"]) == (7, 0.5)
     assert arrays["largest_v"] == np.abs(now.v).max()
     assert arrays["largest_qk"] == pytest.approx((np.abs(now.q[8:]) @ np.abs(now.k).T).max())
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_run_without_a_softmax_is_refused(tmp_path: Path, causal: bool) -> None:
+    trace = trace_of(scenario("linear", nq=8, mask={"causal": causal}))
+    for visit in range(len(trace)):
+        with pytest.raises(InputError, match="a run with a softmax"):
+            save_tile(trace.snapshot(visit, 0), tmp_path / "tile.npz")
+    assert list(tmp_path.iterdir()) == []

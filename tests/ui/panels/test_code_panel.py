@@ -85,6 +85,18 @@ def test_texts_are_those_of_the_files(open_window, qapp):
         assert text == (file[number - 1] if number else "")
 
 
+def test_a_text_that_is_seen_before_the_first_view_is_empty(open_window, qapp):
+    window = open_window("flash2")
+    window.desk.take("algorithm")
+    panel = window.docks.panel("code")
+    panel.show_tab(Tab.NUMPY)  # before its view is there, which is made beside the window
+    assert panel.numpy.blocks_in_sight() == []
+    panel.grab()
+    qapp.processEvents()
+    window.session.settle()
+    assert panel.numpy.blocks_in_sight()
+
+
 def test_it_scrolls_only_when_needed(open_window, qapp):
     window, panel = opened(open_window, qapp, "flash2", (1920, 1080), Tab.CUDA)
     names = [op.name for op in window.session.trace.program.ops(1)]

@@ -140,7 +140,10 @@ class CodeView(QPlainTextEdit):
 
     def blocks_in_sight(self) -> list[tuple[int, QRectF]]:
         """Return the number and the box of each line in sight; 0 for a gap."""
-        out, block = [], self.firstVisibleBlock()
+        out: list[tuple[int, QRectF]] = []
+        if not self.numbers:  # Qt's document has one line before there is a text
+            return out
+        block = self.firstVisibleBlock()
         while block.isValid():
             box = self._box(block)
             if box.top() > self.viewport().height():

@@ -13,7 +13,7 @@ import pytest
 from pytest_archon import archrule
 
 from simulator.program.algorithms import TENSORS
-from simulator.program.ops import Op
+from simulator.program.op import Op
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDER = {

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from simulator.program.ops import Op
+from simulator.program.op import Op
 
 FOLDER = Path(__file__).parents[1] / "cuda"
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)

@@ -16,7 +16,7 @@ from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.problem.scenario import parse_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
-from simulator.program.ops import Op
+from simulator.program.op import Op
 from simulator.program.tile_program import TileProgram
 from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Condition
 
@@ -36,13 +36,16 @@ class CodeLine:
     Attributes
     ----------
     number : int
-        Its number in the file, from 1; 0 for a gap between two parts of it.
+        What it is named by, from 1; 0 for a gap between two parts of a text.
     text : str
         The text of the line.
+    shown : int
+        Its number in its file.
     """
 
     number: int
     text: str
+    shown: int
 
 
 @cache
@@ -83,8 +86,8 @@ def forms(algorithm: str, changes: bool = False) -> tuple[Op, ...]:
 class CodeLines:
     """The lines of an algorithm in its three texts.
 
-    A line is named by a number: in the paper its place in `PAPERS`, from 0; in NumPy and CUDA its
-    number in the file.
+    A line is named by a number: in the paper its place in `PAPERS`, from 0; in CUDA its number in
+    the file; in NumPy one that `numpy_lines.own_number` turns into that.
 
     Parameters
     ----------
@@ -111,7 +114,7 @@ class CodeLines:
         self.algorithm = algorithm
         self.forms = forms(algorithm, changes)
         self.paper = PAPERS[algorithm]
-        self._files = {Tab.NUMPY: numpy_lines.SOURCE.name, Tab.CUDA: cuda_name}
+        self._cuda_name = cuda_name
         self._cuda_lines = cuda_lines
         self._cuda = tuple(cuda_source.splitlines())
         self._anchored = {n for op in self.forms for n in cuda_lines(op)}
@@ -133,11 +136,11 @@ class CodeLines:
     def texts(self, tab: Tab) -> tuple[CodeLine, ...]:
         """Return the text of NumPy or CUDA; for NumPy only the parts that the algorithm uses."""
         if tab is Tab.CUDA:
-            return tuple(CodeLine(n, text) for n, text in enumerate(self._cuda, start=1))
+            return tuple(CodeLine(n, text, n) for n, text in enumerate(self._cuda, start=1))
         source, out = numpy_lines.source(), []
         for section in self.sections:
-            out += [CodeLine(n, source[n - 1]) for n in section.lines]
-            out.append(CodeLine(0, ""))
+            out += [CodeLine(n, source[n - 1], numpy_lines.own_number(n)) for n in section.lines]
+            out.append(CodeLine(0, "", 0))
         return tuple(out[:-1])
 
     # --- from a line to where it runs -------------------------------------------------------
@@ -190,7 +193,7 @@ class CodeLines:
             if label == "chunk":
                 return "The paper's line on chunks"
             return "The paper's line on masking"
-        return f"{self._files[tab]}:{line}"
+        return numpy_lines.place(line) if tab is Tab.NUMPY else f"{self._cuda_name}:{line}"
 
     def _runs(self, tab: Tab, line: int, op: Op) -> bool:
         """Return whether an op runs a line: its own, its class's head, or one that it calls."""

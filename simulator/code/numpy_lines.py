@@ -1,7 +1,8 @@
-"""The lines of `simulator/program/ops.py` that an op runs, from the file's text.
+"""The lines of the files of ops that an op runs, from their text.
 
-The text is parsed, not imported: the panel shows the lines of the file, also in a packaged program,
-which contains the file as data.
+The text is parsed, not imported: the panel shows the lines of the files, also in a packaged
+program, which contains them as data. A line has its number in its file and `APART` more for each
+file before: so one number names a line of all of them.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from simulator.program.ops import Op
+from simulator.program.op import Op
 
 _STATE = "state"
 """The argument of ``apply``."""
-SOURCE = Path(__file__).parents[1] / "program" / "ops.py"
+SOURCES = tuple(Path(__file__).parents[1] / "program" / name for name in ("ops.py", "state_ops.py"))
+APART = 1000
+"""Between the first lines of two files, none of which is as long."""
 HELPERS = (
     "exp_shift", "over", "log_sum_exp", "elu_plus_one", "positive_features", "with_ones",
 )  # fmt: skip
@@ -32,7 +35,7 @@ class Section:
     name : str
         Its name.
     lines : range
-        Its lines in the file, counted from 1.
+        Its lines.
     body : range
         Those lines that run: the body of ``apply``, or of the function.
     """
@@ -44,13 +47,24 @@ class Section:
 
 @cache
 def source() -> tuple[str, ...]:
-    """Return the lines of the file."""
-    return tuple(SOURCE.read_text(encoding="utf-8").splitlines())
+    """Return the lines of the files, each filled up to `APART` lines."""
+    files = [path.read_text(encoding="utf-8").splitlines() for path in SOURCES]
+    return tuple(line for lines in files for line in lines + [""] * (APART - len(lines)))
+
+
+def own_number(line: int) -> int:
+    """Return the number of a line in its file."""
+    return (line - 1) % APART + 1
+
+
+def place(line: int) -> str:
+    """Return a line in words: ``ops.py:84``."""
+    return f"{SOURCES[(line - 1) // APART].name}:{own_number(line)}"
 
 
 @cache
 def sections() -> dict[str, Section]:
-    """Return the classes and the functions of the file by name."""
+    """Return the classes and the functions of the files by name."""
     found = {}
     for node in _tree().body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -62,7 +76,7 @@ def sections() -> dict[str, Section]:
 
 
 def lines_run(op: Op) -> tuple[int, ...]:
-    """Return the lines of the op's ``apply`` that it runs, counted from 1.
+    """Return the lines of the op's ``apply`` that it runs.
 
     Of an ``if`` only the branch that the op's attribute chooses counts.
     """
@@ -126,7 +140,7 @@ def _holds(op: Op, test: ast.expr) -> bool:
     """Return whether a condition of ``apply`` holds: it is an attribute of the op."""
     if isinstance(test, ast.Attribute):
         return bool(getattr(op, test.attr))
-    raise ValueError(f"{SOURCE.name}, line {test.lineno}: expected a condition on the op alone")
+    raise ValueError(f"{place(test.lineno)}: expected a condition on the op alone")
 
 
 def _lines_of(node: ast.stmt) -> range:

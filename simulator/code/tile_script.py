@@ -16,7 +16,8 @@ from simulator.code import numpy_lines
 from simulator.problem.scenario import scenario_toml
 from simulator.problem.tiling import TileKind
 from simulator.program.algorithms import algorithm_of
-from simulator.program.ops import Normalise, Op
+from simulator.program.op import Op
+from simulator.program.ops import Normalise
 from simulator.run.snapshot import Snapshot
 
 _HEAD = '''"""Recomputes one tile in float64 and holds the recorded numbers against it.

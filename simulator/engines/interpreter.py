@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from simulator.base.dtypes import F64
 from simulator.problem.workload import Inputs
-from simulator.program.ops import Op
+from simulator.program.op import Op
 from simulator.program.state import State
 from simulator.program.tile_program import TileProgram, Visit
 

@@ -21,7 +21,8 @@ from simulator.engines.protocol import RowBlock, Tile, blank, tile_of
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.program.faults import apply_with_faults, late_op
-from simulator.program.ops import Op, StoreConstants, log_sum_exp
+from simulator.program.op import Op
+from simulator.program.ops import StoreConstants, log_sum_exp
 from simulator.program.state import State, Values
 from simulator.program.tile_program import Visit
 

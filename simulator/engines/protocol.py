@@ -14,7 +14,7 @@ from simulator.base.cache import ARRAY, TABLE
 from simulator.base.dtypes import F32, frozen
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
-from simulator.program.ops import Op
+from simulator.program.op import Op
 from simulator.program.state import Move, Numbers, State, Values
 from simulator.program.tensors import TensorSpec
 from simulator.program.tile_program import Visit

@@ -14,22 +14,20 @@ from simulator.base.matmul import matmul
 from simulator.problem.scenario import Faults
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
+from simulator.program.op import Op
 from simulator.program.ops import (
     Accumulate,
     ApplyMask,
     Combine,
     Exponentials,
-    HidePairs,
     Normalise,
-    Op,
     Rescale,
     RowMax,
     RowSum,
     Scores,
-    SumWeights,
-    UpdateState,
 )
 from simulator.program.state import State, Values
+from simulator.program.state_ops import HidePairs, SumWeights, UpdateState
 from simulator.program.tile_program import Visit
 
 Made = Callable[[Values, Mapping[str, Values], Workload], Values]

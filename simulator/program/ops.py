@@ -8,7 +8,6 @@ every engine is held against, and in float32 the NumPy engine.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -17,7 +16,8 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
 from simulator.problem.scores import DistanceBias
-from simulator.program.state import ChipTile, Move, State, Values
+from simulator.program.op import Gesture, Op
+from simulator.program.state import State, Values
 
 
 def exp_shift(high: Values, low: Values) -> Values:
@@ -25,91 +25,6 @@ def exp_shift(high: Values, low: Values) -> Values:
     floor: Values = np.where(np.isneginf(low), low.dtype.type(0), low)
     weights: Values = np.exp(high - floor)
     return weights
-
-
-class Gesture(Enum):
-    """How an op is seen to happen."""
-
-    STATE = auto()
-    """Nothing moves: its result is there at the end."""
-    CARRY = auto()
-    """Tiles fly between HBM and the chip."""
-    SUM_DEPTH = auto()
-    """A product grows over the depth of its rows and columns."""
-    WIPE = auto()
-    """What is hidden is wiped out."""
-    PICK = auto()
-    """The largest of each row flies to its maximum."""
-    TURN = auto()
-    """Every cell turns into another number."""
-    SHRINK = auto()
-    """A factor runs back over the row, and what was summed shrinks by it."""
-    GATHER = auto()
-    """The cells of each row slide onto their sum."""
-    SUM_KEYS = auto()
-    """Rows are added up, one for each key, each with its weight."""
-    SETTLE = auto()
-    """Sums are divided."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Op:
-    """One elementary move inside a visit.
-
-    Attributes
-    ----------
-    cites : str
-        Paper, algorithm and line.
-    flops : int
-        Matmul FLOPs; other arithmetic is not counted (docs/conventions.md, "Bytes").
-    moves : tuple of Move
-        Tiles that cross between HBM and the chip.
-    allocates : tuple of ChipTile
-        Tiles that are on chip from here on.
-    frees : tuple of str
-        Names that are not on chip any more.
-    """
-
-    name: ClassVar[str]
-    """The op's word, as in docs/conventions.md; also its anchor in the kernel sources."""
-    loads: ClassVar[bool] = False
-    stores: ClassVar[bool] = False
-    starts: ClassVar[bool] = False
-    """Whether it gives tensors the numbers of rows that have seen nothing."""
-    hides: ClassVar[bool] = False
-    """Whether it is the mask."""
-    recorded: ClassVar[tuple[str, ...]] = ()
-    """Numbers that an engine may have recorded once the op was done; checked against float64."""
-    changed: ClassVar[tuple[str, ...]] = ()
-    """Others that are checked, though no engine records them."""
-    gesture: ClassVar[Gesture] = Gesture.STATE
-    lands: ClassVar[float] = 1.0
-    """The share of its motion after which its result is shown."""
-
-    cites: str
-    flops: int = 0
-    moves: tuple[Move, ...] = ()
-    allocates: tuple[ChipTile, ...] = ()
-    frees: tuple[str, ...] = ()
-
-    @property
-    def makes(self) -> tuple[str, ...]:
-        """Those of `recorded` that it makes in its algorithm."""
-        return self.recorded
-
-    @property
-    def read_bytes(self) -> int:
-        """Bytes requested from HBM."""
-        return sum(move.bytes for move in self.moves) if self.loads else 0
-
-    @property
-    def write_bytes(self) -> int:
-        """Bytes stored to HBM."""
-        return sum(move.bytes for move in self.moves) if self.stores else 0
-
-    def apply(self, state: State) -> None:
-        """Do it, in what the state computes in."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,150 +346,6 @@ class MergeOutputs(Op):
     def apply(self, state: State) -> None:
         chip = state.chip
         chip["O"] = (chip["w"][:, :, None] * chip["O_partial"]).sum(axis=0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartState(Op):
-    """Start the state of a head on chip: no key has been added."""
-
-    name: ClassVar[str] = "start state"
-    starts: ClassVar[bool] = True
-    features: int
-    value_dim: int
-
-    def apply(self, state: State) -> None:
-        chip, number = state.chip, state.number
-        chip["state"] = np.zeros((self.features, self.value_dim + 1), number)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapFeatures(Op):
-    """``φ(Q)`` and ``φ(K)`` of what is on chip, ``φ(x) = elu(x) + 1``."""
-
-    name: ClassVar[str] = "features"
-    recorded: ClassVar[tuple[str, ...]] = ("phi_Q", "phi_K")
-    queries: bool = True
-    keys: bool = True
-
-    @property
-    def makes(self) -> tuple[str, ...]:
-        """Those of the tiles that are on chip."""
-        return ("phi_Q",) * self.queries + ("phi_K",) * self.keys
-
-    def apply(self, state: State) -> None:
-        chip = state.chip
-        if self.queries:
-            chip["phi_Q"] = elu_plus_one(chip["Q"])
-        if self.keys:
-            chip["phi_K"] = elu_plus_one(chip["K"])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapRandomFeatures(MapFeatures):
-    """``φ(Q)`` and ``φ(K)`` with Performer's positive random features."""
-
-    def apply(self, state: State) -> None:
-        chip = state.chip
-        if self.queries:
-            chip["phi_Q"] = positive_features(chip["Q"], chip["projection"])
-        if self.keys:
-            chip["phi_K"] = positive_features(chip["K"], chip["projection"])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadState(Op):
-    """``[O, l] = φ(Q) · state``: of all keys that have been added; `whole` if no others follow."""
-
-    name: ClassVar[str] = "read state"
-    recorded: ClassVar[tuple[str, ...]] = ("l", "O")
-    whole: bool = False
-
-    @property
-    def makes(self) -> tuple[str, ...]:
-        """Nothing that is whole, if keys of the chunk follow."""
-        return self.recorded if self.whole else ()
-
-    def apply(self, state: State) -> None:
-        chip = state.chip
-        found = matmul(chip["phi_Q"], chip["state"])
-        chip["O"] = found[:, :-1]
-        chip["l"] = found[:, -1]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Similarities(Op):
-    """``S = φ(Q) φ(K)ᵀ`` of the rows and keys of a chunk: positive, no softmax follows."""
-
-    name: ClassVar[str] = "similarities"
-    gesture: ClassVar[Gesture] = Gesture.SUM_DEPTH
-    recorded: ClassVar[tuple[str, ...]] = ("S",)
-
-    def apply(self, state: State) -> None:
-        chip = state.chip
-        chip["S"] = matmul(chip["phi_Q"], chip["phi_K"].T)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HidePairs(Op):
-    """P: the similarities that a row sees, 0 for keys after it."""
-
-    name: ClassVar[str] = "mask"
-    hides: ClassVar[bool] = True
-    gesture: ClassVar[Gesture] = Gesture.WIPE
-    recorded: ClassVar[tuple[str, ...]] = ("P",)
-    mask: Mask = field(repr=False)
-    rows: range
-    cols: range
-
-    def apply(self, state: State) -> None:
-        chip = state.chip
-        seen = self.mask.visible(self.rows, self.cols)
-        chip["P"] = np.where(seen, chip["S"], state.number(0))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SumWeights(Op):
-    """``l += rowsum(P)``: the keys of the chunk, beside those in the state."""
-
-    name: ClassVar[str] = "row sum"
-    gesture: ClassVar[Gesture] = Gesture.GATHER
-    recorded: ClassVar[tuple[str, ...]] = ("l_tile", "l")
-
-    def apply(self, state: State) -> None:
-        chip = state.chip
-        chip["l_tile"] = chip["P"].sum(axis=1)
-        chip["l"] = chip["l"] + chip["l_tile"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateState(Op):
-    """``state += φ(K)ᵀ [V, 1]``: every key of the tile adds a matrix of rank one."""
-
-    name: ClassVar[str] = "update state"
-    recorded: ClassVar[tuple[str, ...]] = ("state",)
-
-    def apply(self, state: State) -> None:
-        chip = state.chip
-        chip["state"] = chip["state"] + matmul(chip["phi_K"].T, with_ones(chip["V"]))
-
-
-def elu_plus_one(x: Values) -> Values:
-    """Return ``elu(x) + 1``: x + 1 above 0, exp(x) below."""
-    mapped: Values = np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
-    return mapped
-
-
-def positive_features(x: Values, projection: Values) -> Values:
-    """Return ``exp(w·y - |y|²/2) / sqrt(r)`` for the r rows w of `projection`, y = x / d^(1/4)."""
-    y = x * x.dtype.type(x.shape[1] ** -0.25)
-    half = (y * y).sum(axis=1)[:, None] / 2
-    mapped: Values = np.exp(matmul(y, projection.T) - half) / x.dtype.type(len(projection) ** 0.5)
-    return mapped
-
-
-def with_ones(v: Values) -> Values:
-    """Return ``[v, 1]``: the last column adds up the weights."""
-    return np.concatenate([v, np.ones_like(v[:, :1])], axis=1)
 
 
 def over(numerator: Values, denominator: Values) -> Values:

@@ -21,7 +21,7 @@ from simulator.problem.intervals import I64, Intervals, sums
 from simulator.problem.scenario import Algorithm
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
-from simulator.program.ops import Op
+from simulator.program.op import Op
 from simulator.program.state import ChipTile, Move, Numbers
 from simulator.program.tensors import TensorSpec
 

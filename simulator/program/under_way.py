@@ -13,21 +13,10 @@ from typing import Any
 import numpy as np
 
 from simulator.base.matmul import matmul
-from simulator.program.ops import (
-    Accumulate,
-    MergeOutputs,
-    MergeSum,
-    Op,
-    Rescale,
-    RowSum,
-    Scores,
-    Similarities,
-    SumWeights,
-    UpdateState,
-    over,
-    with_ones,
-)
+from simulator.program.op import Op
+from simulator.program.ops import Accumulate, MergeOutputs, MergeSum, Rescale, RowSum, Scores, over
 from simulator.program.state import Numbers, State, Values
+from simulator.program.state_ops import Similarities, SumWeights, UpdateState, with_ones
 
 
 @dataclass(frozen=True, slots=True)

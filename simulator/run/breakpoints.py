@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.problem.intervals import I64
-from simulator.program.ops import Op
+from simulator.program.op import Op
 from simulator.program.playback import Cursor, end_of_visit, last_cursor
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.run.trace import Trace

@@ -10,7 +10,7 @@ import numpy as np
 from simulator.base.dtypes import F32, F64
 from simulator.base.tolerance import allowed, shares
 from simulator.engines.interpreter import Interpreter
-from simulator.program.ops import Op
+from simulator.program.op import Op
 from simulator.program.state import Numbers
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.run.trace import Trace

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.base.matmul import matmul
-from simulator.program.ops import with_ones
 from simulator.program.state import Values
+from simulator.program.state_ops import with_ones
 from simulator.run.cell_values import CellValue, cell_name
 from simulator.run.explanation import Explanation, Number, Part, beside
 from simulator.run.snapshot import Cell, Snapshot

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from simulator.base.dtypes import F32, frozen
-from simulator.program.ops import Gesture
+from simulator.program.op import Gesture
 from simulator.program.playback import MOVING, Granularity, Playhead, eased, seconds_of, step
 from simulator.program.state import ChipTile, Move, Numbers
 from simulator.program.tile_program import Counters, TileProgram

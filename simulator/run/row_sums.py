@@ -13,7 +13,8 @@ from simulator.base.dtypes import F32, F64
 from simulator.base.matmul import matmul
 from simulator.problem.features import FeatureMap
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.ops import Accumulate, Exponentials, Op, Rescale, RowMax, RowSum
+from simulator.program.op import Op
+from simulator.program.ops import Accumulate, Exponentials, Rescale, RowMax, RowSum
 from simulator.program.state import State
 
 

@@ -12,7 +12,8 @@ from simulator.base.dtypes import F32
 from simulator.engines.protocol import Tile
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.program.algorithms import TENSORS
-from simulator.program.ops import Normalise, Op
+from simulator.program.op import Op
+from simulator.program.ops import Normalise
 from simulator.program.playback import Cursor
 from simulator.program.state import ChipTile, Numbers
 from simulator.program.tensors import Axis, TensorSpec

@@ -162,10 +162,11 @@ def _assets() -> str:
 
 def _texts() -> str:
     from kernels.build.sources import anchors
-    from simulator.code.numpy_lines import SOURCE
+    from simulator.code.numpy_lines import SOURCES
     from simulator.program.algorithms import ALGORITHMS
 
-    _need("class" in SOURCE.read_text(encoding="utf-8"), f"{SOURCE} is not the text of the ops")
+    for path in SOURCES:
+        _need("class" in path.read_text(encoding="utf-8"), f"{path} is not the text of the ops")
     marked = sum(len(anchors(name)) for name in ALGORITHMS)
     _need(marked > 0, "no line of the kernels is marked")
     return f"the ops in NumPy and {len(ALGORITHMS)} kernels, {marked} ops marked"

@@ -14,7 +14,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QLinearGradient, QPainter, QPainterPath, QPen
 
 from simulator.program.algorithms import TENSORS
-from simulator.program.ops import Gesture, Rescale
+from simulator.program.op import Gesture
+from simulator.program.ops import Rescale
 from simulator.program.playback import eased
 from simulator.run.motion import Motion
 from ui.board.corner import inset_box

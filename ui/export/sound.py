@@ -16,7 +16,7 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.lesson.numbers import program_of
 from simulator.lesson.steps import Lesson
-from simulator.program.ops import Op
+from simulator.program.op import Op
 from simulator.program.playback import MOVING
 from simulator.run.motion import flights_of
 from ui.export.storyboard import Storyboard

@@ -10,32 +10,34 @@ from PySide6.QtGui import QFont
 
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
+from simulator.program.op import Op
 from simulator.program.ops import (
     Accumulate,
     ApplyMask,
     Bias,
     Combine,
     Exponentials,
-    HidePairs,
-    MapFeatures,
-    MapRandomFeatures,
     MergeMax,
     MergeOutputs,
     MergeSum,
     MergeWeights,
     Normalise,
-    Op,
-    ReadState,
     Rescale,
     RowMax,
     RowSum,
     Scores,
-    Similarities,
     SoftCap,
+)
+from simulator.program.state import ChipTile, Move
+from simulator.program.state_ops import (
+    HidePairs,
+    MapFeatures,
+    MapRandomFeatures,
+    ReadState,
+    Similarities,
     SumWeights,
     UpdateState,
 )
-from simulator.program.state import ChipTile, Move
 from simulator.program.tensors import symbol
 from simulator.program.tile_program import TileProgram, Visit
 from ui.look.draw import text_width
@@ -121,7 +123,7 @@ def chip_name(tile: ChipTile, visit: Visit, *, whole_rows: bool) -> str:
 
 def op_label(op: Op, w: Workload) -> str:
     """Return the words on an op's chip: ``load K₁ V₁``, ``O += PV``."""
-    chip = _CHIPS.get(type(op))
+    chip = _chip(op)
     if isinstance(op, MapFeatures):
         return " ".join(symbol(name) for name in op.makes)
     if chip is not None:
@@ -133,9 +135,15 @@ def op_label(op: Op, w: Workload) -> str:
     return " ".join(["start", *(symbol(tile.name) for tile in op.allocates)])
 
 
+def _chip(op: Op) -> _Chip | None:
+    """Return the words of an op that computes; its own where it brings some."""
+    own = _Chip(op.label, short=op.short_label) if op.label else None
+    return own or _CHIPS.get(type(op))
+
+
 def short_op_label(op: Op, w: Workload) -> str:
     """Return as few letters as still name the op, for narrow chips."""
-    chip = _CHIPS.get(type(op))
+    chip = _chip(op)
     if chip is not None and chip.short:
         return chip.short
     label = op_label(op, w)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.op import Op
 from simulator.program.ops import (
     Accumulate,
     Combine,
     Exponentials,
     LoadTiles,
-    Op,
     Rescale,
     RowMax,
     RowSum,

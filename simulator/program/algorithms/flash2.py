@@ -11,7 +11,8 @@ from __future__ import annotations
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
-from simulator.program.ops import Normalise, Op, StoreConstants, StoreTiles, statistics
+from simulator.program.op import Op
+from simulator.program.ops import Normalise, StoreConstants, StoreTiles, statistics
 from simulator.program.state import Move
 from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
 

@@ -28,23 +28,19 @@ from simulator.problem.features import FeatureMap
 from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
-from simulator.program.ops import (
-    Accumulate,
+from simulator.program.op import Op
+from simulator.program.ops import Accumulate, LoadTiles, Normalise, StoreTiles, statistics
+from simulator.program.state import ChipTile, Move, Numbers
+from simulator.program.state_ops import (
     HidePairs,
-    LoadTiles,
     MapFeatures,
     MapRandomFeatures,
-    Normalise,
-    Op,
     ReadState,
     Similarities,
     StartState,
-    StoreTiles,
     SumWeights,
     UpdateState,
-    statistics,
 )
-from simulator.program.state import ChipTile, Move, Numbers
 from simulator.program.tensors import TensorSpec
 from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
 

@@ -11,13 +11,13 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.op import Op
 from simulator.program.ops import (
     Accumulate,
     Exponentials,
     Initialise,
     LoadTiles,
     Normalise,
-    Op,
     RowMax,
     RowSum,
     StoreTiles,

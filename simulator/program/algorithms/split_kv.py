@@ -21,6 +21,7 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.op import Op
 from simulator.program.ops import (
     LoadTiles,
     MergeMax,
@@ -28,7 +29,6 @@ from simulator.program.ops import (
     MergeSum,
     MergeWeights,
     Normalise,
-    Op,
     StoreConstants,
     StorePartials,
     StoreTiles,

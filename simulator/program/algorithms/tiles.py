@@ -6,6 +6,7 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.scores import ALIBI, SOFTCAP
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
+from simulator.program.op import Op
 from simulator.program.ops import (
     Accumulate,
     ApplyMask,
@@ -13,7 +14,6 @@ from simulator.program.ops import (
     Exponentials,
     Initialise,
     LoadTiles,
-    Op,
     Rescale,
     RowMax,
     RowSum,

@@ -13,15 +13,18 @@ from simulator.code.code_lines import CodeLines, Tab, exemplars, forms
 from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.workload import read_inputs
-from simulator.program import ops
+from simulator.program import ops, state_ops
 from simulator.program.algorithms import ALGORITHMS
-from simulator.program.ops import MapFeatures, Op, StoreTiles
+from simulator.program.op import Op
+from simulator.program.ops import StoreTiles
 from simulator.program.playback import Cursor, last_cursor
 from simulator.program.state import State
+from simulator.program.state_ops import MapFeatures
 from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Finder
 from simulator.run.trace import Trace
 from tests.helpers.runs import program_of, scenario, scenarios, trace_of
 
+FILES = (ops.__file__, state_ops.__file__)
 PAGES = {
     # Number of lines on the page, and those that begin or end a loop.
     "naive": (4, {}),
@@ -158,7 +161,7 @@ def test_a_move_stands_on_the_lines_of_cuda_that_move_its_tensors(algorithm, op,
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_lines_of_numpy_are_those_that_run(algorithm):
-    """Run every op under a tracer, and see which lines of ops.py it goes through."""
+    """Run every op under a tracer, and see which lines of its file it goes through."""
     for trace in traces(algorithm):
         check_lines_that_run(algorithm, trace)
 
@@ -188,11 +191,12 @@ def lines_gone_through(op, machine) -> tuple[set[int], set[str]]:
     lines, called = set(), set()
 
     def trace(frame, event, arg):
-        if frame.f_code.co_filename != ops.__file__:
+        name = frame.f_code.co_filename
+        if name not in FILES:
             return None
         if frame.f_code is body:
             if event == "line":
-                lines.add(frame.f_lineno)
+                lines.add(FILES.index(name) * numpy_lines.APART + frame.f_lineno)
         elif frame.f_code.co_name in numpy_lines.HELPERS:
             called.add(frame.f_code.co_name)
         return trace
@@ -349,7 +353,7 @@ def test_why_a_line_never_runs_is_told_of_each_text():
     first = next(n for n, line in enumerate(code.paper.lines) if line.label == "1")
     assert code.why_never(Tab.PAPER, first) == "Line 1 of the paper is done before the first step."
     assert code.why_never(Tab.CUDA, 3) == "flash2.cu:3: no op stands at it or below it."
-    numpy = f"{numpy_lines.SOURCE.name}:3"
+    numpy = "ops.py:3"
     assert code.why_never(Tab.NUMPY, 3) == f"{numpy}: no step of this algorithm runs it."
     mask = next(n for n, line in enumerate(code.paper.lines) if not line.label.isdigit())
     assert code.place(Tab.PAPER, mask) == "The paper's line on masking"
@@ -376,7 +380,7 @@ def test_a_line_of_numpy_is_run_by_its_own_class_and_by_those_that_call_it(algor
                 op in runs for op in forms(algorithm)
             ]
             assert (condition.tab, condition.line, condition.once) == ("numpy", line, False)
-            assert condition.words == f"ops.py:{line}"
+            assert condition.words == numpy_lines.place(line)
             waited.add(section.name)
     assert waited == {section.name for section in code.sections}
 
@@ -390,7 +394,7 @@ def other_ops(tmp_path, monkeypatch):
         for each in cached:
             each.cache_clear()
         (tmp_path / "ops.py").write_text(text, encoding="utf-8")
-        monkeypatch.setattr(numpy_lines, "SOURCE", tmp_path / "ops.py")
+        monkeypatch.setattr(numpy_lines, "SOURCES", (tmp_path / "ops.py",))
 
     yield write
     for each in cached:

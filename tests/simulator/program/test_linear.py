@@ -16,7 +16,7 @@ from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import beside, tile_program
 from simulator.program.faults import FAULTS, Fault, without_effect
-from simulator.program.ops import elu_plus_one, positive_features
+from simulator.program.state_ops import elu_plus_one, positive_features
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.cosimulation import verify
 from simulator.run.exactness import exactness

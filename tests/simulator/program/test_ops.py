@@ -5,7 +5,8 @@ import pytest
 
 from simulator.engines.interpreter import Interpreter
 from simulator.problem.workload import read_inputs
-from simulator.program.ops import Op, exp_shift, statistics
+from simulator.program.op import Op
+from simulator.program.ops import exp_shift, statistics
 from simulator.program.state import Move, State
 from tests.helpers.runs import ALGORITHMS, pairs_of, program_of, scenario, textbook
 

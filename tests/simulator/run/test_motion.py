@@ -10,16 +10,9 @@ import pytest
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.program.algorithms import ALGORITHMS
-from simulator.program.ops import (
-    Accumulate,
-    MergeOutputs,
-    Rescale,
-    RowSum,
-    Scores,
-    Similarities,
-    UpdateState,
-)
+from simulator.program.ops import Accumulate, MergeOutputs, Rescale, RowSum, Scores
 from simulator.program.playback import Cursor, first_cursor, last_cursor, path_between
+from simulator.program.state_ops import Similarities, UpdateState
 from simulator.program.under_way import terms, under_way
 from simulator.run.motion import Motion, flights_of
 from simulator.run.trace import Trace

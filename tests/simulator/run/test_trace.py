@@ -17,7 +17,7 @@ from simulator.base.errors import SCENARIO, InputError
 from simulator.engines.interpreter import Interpreter
 from simulator.problem.scenario import Scenario, save_scenario
 from simulator.problem.workload import Inputs
-from simulator.program.ops import Op
+from simulator.program.op import Op
 from simulator.program.tile_program import TileProgram
 from simulator.run.row_report import row_report
 from tests.helpers.op_by_op import run_op_by_op

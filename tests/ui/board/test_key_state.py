@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QRectF
 
 from simulator.problem.scenario import Scenario
-from simulator.program.ops import with_ones
+from simulator.program.state_ops import with_ones
 from simulator.run.linear_state import added_to_state
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell, Snapshot

@@ -10,7 +10,7 @@ from PySide6.QtGui import QImage, QPainter
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.program.algorithms import ALGORITHMS
-from simulator.program.ops import Gesture
+from simulator.program.op import Gesture
 from simulator.program.playback import Granularity, first_cursor, last_cursor, step
 from simulator.run.motion import Motion
 from simulator.run.row_report import row_report

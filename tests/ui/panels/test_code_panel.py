@@ -78,7 +78,7 @@ def test_the_lines_of_every_op_are_framed_and_in_sight(open_window, qapp, algori
 def test_texts_are_those_of_the_files(open_window, qapp):
     _, panel = opened(open_window, qapp, "flash1")
     assert panel.cuda.toPlainText() == source("flash1").rstrip("\n")
-    file = numpy_lines.SOURCE.read_text(encoding="utf-8").splitlines()
+    file = numpy_lines.SOURCES[0].read_text(encoding="utf-8").splitlines()
     for number, text in zip(
         panel.numpy.numbers, panel.numpy.toPlainText().split("\n"), strict=True
     ):

@@ -32,7 +32,7 @@ _TITLES = {
     Tab.PAPER: ("Paper", "The algorithm as its paper numbers it, in our words."),
     Tab.NUMPY: (
         "NumPy",
-        "What each op does, in float64: simulator/program/ops.py, the lines themselves.",
+        "What each op does, in float64: the very lines of simulator/program.",
     ),
     Tab.CUDA: ("CUDA", "The kernel as it is shipped: kernels/cuda, with the lines marked."),
 }

@@ -182,7 +182,7 @@ class CodeView(QPlainTextEdit):
     def margin_width(self) -> int:
         """Width of the column of marks and numbers, in pixels."""
         font = self.style_now.code_font(_LETTERS)
-        digits = "0" * len(str(max(self.numbers, default=0)))
+        digits = "0" * len(str(max((line.shown for line in self._shown), default=0)))
         return round(self.style_now.px(28) + text_width(font, digits))
 
     def _make_room(self) -> None:
@@ -208,11 +208,12 @@ class CodeView(QPlainTextEdit):
         theme = self.style_now.theme
         painter.fillRect(self.margin.rect(), QColor(theme.panel))
         ascent = QFontMetricsF(self.font()).ascent()
+        shown = {line.number: line.shown for line in self._shown}
         for number, box in self.blocks_in_sight():
             if number:
                 place = QRectF(0, box.top(), self.margin.width(), box.height())
                 paint_margin(
-                    painter, self.style_now, place, str(number), box.top() + ascent,
+                    painter, self.style_now, place, str(shown[number]), box.top() + ascent,
                     current=number in self.current, marked=number in self.marked,
                 )  # fmt: skip
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import TENSORS
-from simulator.program.ops import ApplyMask, Bias, Op, SoftCap
+from simulator.program.op import Op
+from simulator.program.ops import ApplyMask, Bias, SoftCap
 from simulator.program.tensors import symbol
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum
 from simulator.run.provenance import explain

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import worked_columns
-from simulator.program.ops import Op
+from simulator.program.op import Op
 from simulator.program.playback import eased
 from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport

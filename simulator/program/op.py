@@ -1,0 +1,97 @@
+"""What every op is: its cost, its citation, and how it is seen to happen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import ClassVar
+
+from simulator.program.state import ChipTile, Move, State
+
+
+class Gesture(Enum):
+    """How an op is seen to happen."""
+
+    STATE = auto()
+    """Nothing moves: its result is there at the end."""
+    CARRY = auto()
+    """Tiles fly between HBM and the chip."""
+    SUM_DEPTH = auto()
+    """A product grows over the depth of its rows and columns."""
+    WIPE = auto()
+    """What is hidden is wiped out."""
+    PICK = auto()
+    """The largest of each row flies to its maximum."""
+    TURN = auto()
+    """Every cell turns into another number."""
+    SHRINK = auto()
+    """A factor runs back over the row, and what was summed shrinks by it."""
+    GATHER = auto()
+    """The cells of each row slide onto their sum."""
+    SUM_KEYS = auto()
+    """Rows are added up, one for each key, each with its weight."""
+    SETTLE = auto()
+    """Sums are divided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """One elementary move inside a visit.
+
+    Attributes
+    ----------
+    cites : str
+        Paper, algorithm and line.
+    flops : int
+        Matmul FLOPs; other arithmetic is not counted (docs/conventions.md, "Bytes").
+    moves : tuple of Move
+        Tiles that cross between HBM and the chip.
+    allocates : tuple of ChipTile
+        Tiles that are on chip from here on.
+    frees : tuple of str
+        Names that are not on chip any more.
+    """
+
+    name: ClassVar[str]
+    """The op's word, as in docs/conventions.md; also its anchor in the kernel sources."""
+    loads: ClassVar[bool] = False
+    stores: ClassVar[bool] = False
+    starts: ClassVar[bool] = False
+    """Whether it gives tensors the numbers of rows that have seen nothing."""
+    hides: ClassVar[bool] = False
+    """Whether it is the mask."""
+    recorded: ClassVar[tuple[str, ...]] = ()
+    """Numbers that an engine may have recorded once the op was done; checked against float64."""
+    changed: ClassVar[tuple[str, ...]] = ()
+    """Others that are checked, though no engine records them."""
+    gesture: ClassVar[Gesture] = Gesture.STATE
+    lands: ClassVar[float] = 1.0
+    """The share of its motion after which its result is shown."""
+    label: ClassVar[str] = ""
+    short_label: ClassVar[str] = ""
+    """The words on its chip, and as few as still name it; `ui.look.names` has those of most ops."""
+
+    cites: str
+    flops: int = 0
+    moves: tuple[Move, ...] = ()
+    allocates: tuple[ChipTile, ...] = ()
+    frees: tuple[str, ...] = ()
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """Those of `recorded` that it makes in its algorithm."""
+        return self.recorded
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes requested from HBM."""
+        return sum(move.bytes for move in self.moves) if self.loads else 0
+
+    @property
+    def write_bytes(self) -> int:
+        """Bytes stored to HBM."""
+        return sum(move.bytes for move in self.moves) if self.stores else 0
+
+    def apply(self, state: State) -> None:
+        """Do it, in what the state computes in."""
+        raise NotImplementedError

@@ -115,6 +115,7 @@ struct Mask {
     int seqlen_q, seqlen_k;
     int causal, window, sinks;
 
+    __device__ int last_key() const { return seqlen_k - 1; }
     // A query row's place among the keys: aligned at the bottom right.
     __device__ int shifted(int row) const { return row + seqlen_k - seqlen_q; }
     // Which query head a row is of; `first` is that of the block, here the only one.
@@ -133,11 +134,14 @@ struct Mask {
 
 // What a kernel takes to turn q k into a score, and how: `const Score score = SCORE;`
 // simulator/problem/scores.py says the same to the CPU. Only a run that has a soft-cap or a bias is
-// compiled with -DSOFTCAP or -DALIBI: to others they cost nothing, not even a parameter.
-#if defined(SOFTCAP) || defined(ALIBI)
+// compiled with -DSOFTCAP, -DALIBI or -DBIAS: to others they cost nothing, not even a parameter.
+#if defined(SOFTCAP) || defined(ALIBI) || defined(BIAS)
+#define CHANGES_SCORES
 #define SCORE_PARAMETERS                                                                        \
-    float scale, float softcap, const float* __restrict__ slopes  /* [query heads] */
-#define SCORE {scale, softcap, slopes}
+    float scale, float softcap, const float* __restrict__ slopes  /* [query heads] */           \
+    , const float* __restrict__ biases  /* [query heads, bias_span]: of key - place, ascending */ \
+    , int bias_span                     /* queries of a head + seqlen_k - 1 */
+#define SCORE {scale, softcap, slopes, biases, bias_span}
 #else
 #define SCORE_PARAMETERS float scale
 #define SCORE {scale}
@@ -145,14 +149,16 @@ struct Mask {
 
 struct Score {
     float scale;
-#if defined(SOFTCAP) || defined(ALIBI)
+#ifdef CHANGES_SCORES
     float softcap;
     const float* slopes;
+    const float* biases;
+    int bias_span;
 #endif
 
     __device__ __forceinline__ float of(float product) const { return scale * product; }
 
-    // A scaled product with the soft-cap and less what it loses with distance.
+    // A scaled product with the soft-cap, less what it loses and with what it gains with distance.
     template <class AnyMask>
     __device__ __forceinline__ float changed(float s, const AnyMask& mask, int first_head,
                                              int row, int key) const
@@ -163,6 +169,10 @@ struct Score {
 #ifdef ALIBI
         const int away = mask.shifted(row) - key;
         s -= slopes[mask.query_head(first_head, row)] * (float)(away < 0 ? -away : away);
+#endif
+#ifdef BIAS
+        const Index head = mask.query_head(first_head, row);
+        s += biases[head * bias_span + key - mask.shifted(row) + mask.last_key()];
 #endif
         return s;
     }
@@ -472,7 +482,7 @@ __device__ __forceinline__ void change_scores(
     float* S_shared,  // [TILE_ROWS, BC]
     const Score& score, const AnyMask& mask, int first_head, int first_row, int first_key, int keys)
 {
-#if defined(SOFTCAP) || defined(ALIBI)
+#ifdef CHANGES_SCORES
     for (int r = 0; r < ROWS; ++r)
         for (int key = lane(); key < keys; key += WARP) {
             float* S = S_shared + own_row(r) * BC + key;

@@ -368,6 +368,7 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
         run_offsets=device.upload(visits.offsets),
         runs=device.upload(visits.runs),
         slopes=device.upload(np.array(w.slopes, dtype=np.float32)) if w.slopes else None,
+        biases=None if w.biases is None else device.upload(w.biases.values),
         projection=None if inputs.projection is None else device.upload(inputs.projection),
         state=device.filled(state, np.float32, 0xFF) if "state" in taken else None,
         **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},

@@ -147,7 +147,9 @@ class Tensors:
     run_offsets, runs : Buffer or None
         Which tiles are visited: `kernels.cuda.runs.Runs`.
     slopes : Buffer or None
-        (query heads,) float32, ALiBi's; None without a bias.
+        (query heads,) float32, ALiBi's; None without them.
+    biases : Buffer or None
+        (query heads, bias_span) float32, what scores gain at each distance; None for nothing.
     projection, state : Buffer or None
         (f, d) and (kv_heads, f, dv + 1) float32 for linear attention: the directions of a feature
         map that has some, and what the keys add up to.
@@ -168,6 +170,7 @@ class Tensors:
     run_offsets: Buffer | None = None
     runs: Buffer | None = None
     slopes: Buffer | None = None
+    biases: Buffer | None = None
     projection: Buffer | None = None
     state: Buffer | None = None
 
@@ -184,7 +187,8 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
     }
     if w.feature_map:
         values |= {"FEATURES": w.feature_map.features, "PROJECTS": int(w.feature_map.projects)}
-    defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "TRACE": trace}
+    defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "BIAS": w.biases is not None,
+               "TRACE": trace}  # fmt: skip
     return (
         *(f"-D{name}={value}" for name, value in values.items()),
         *(f"-D{name}" for name, on in defined.items() if on),

@@ -162,7 +162,7 @@ VISITS = ("run_offsets", "runs")
 _SIZES = ("seqlen_q", "seqlen_k")
 MASK = (*_SIZES, "causal", "window", "sinks")
 """`MASK_PARAMETERS` of common.cuh."""
-CHANGES = ("softcap", "slopes")
+CHANGES = ("softcap", "slopes", "biases", "bias_span")
 SCORE = ("scale", *CHANGES)
 """`SCORE_PARAMETERS` of common.cuh; `CHANGES` only where scores are changed."""
 OPERANDS = ("q", "k", "v", "kv_head_of", "o")
@@ -267,6 +267,7 @@ def scalars(w: Workload, part: Part) -> dict[str, Any]:
         "seqlen_k": np.int32(w.seqlen_k),
         "queries": np.int32(w.queries),
         "splits": np.int32(w.splits),
+        "bias_span": np.int32(w.queries + w.seqlen_k - 1),
         **{name: np.float32(number) for name, number in w.scoring.arguments.items()},
         "first_head": np.int32(part.heads.start),
         "first_block": np.int32(part.blocks.start),

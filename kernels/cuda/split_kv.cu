@@ -23,6 +23,7 @@
 struct PackedMask {
     Mask of_head;  // its seqlen_q are the queries of one head
 
+    __device__ int last_key() const { return of_head.last_key(); }
     __device__ int shifted(int row) const { return of_head.shifted(row % of_head.seqlen_q); }
     __device__ int query_head(int first, int row) const { return first + row / of_head.seqlen_q; }
 

@@ -143,6 +143,7 @@ def check(w: Workload, device: Device, capability: int | None = None) -> None:
         (w.mask.window, f"window {w.mask.window}: it takes causal or no mask"),
         (w.scoring.softcap, "a soft-cap: it takes scaled scores alone"),
         (w.slopes, "ALiBi: it takes scaled scores alone"),
+        (w.biases is not None, "a position bias: it takes scaled scores alone"),
         (
             capability is not None and capability < CAPABILITY,
             f"sm_{capability}: its instructions came with sm_{CAPABILITY}",

@@ -339,6 +339,9 @@ def _change_lines(w: Workload) -> Sequence[str]:
         slopes = [float(slope) for slope in w.slopes]
         out.append("i = np.arange(rows.start, rows.stop)[:, None] + NK - NQ")
         out.append(f"s = s - {slopes}[head] * np.abs(i - np.arange(NK))  # ALiBi")
+    if w.biases is not None:
+        out.append("later = np.arange(NK) - (np.arange(rows.start, rows.stop)[:, None] + NK - NQ)")
+        out.append(f's = s + tensor("bias")[{list(w.picked)}[head]][later + NK - 1]')
     return out
 
 

@@ -36,7 +36,7 @@ import numpy as np
 matmul, number = np.matmul, np.float64
 t = np.load(Path(__file__).with_name("{arrays}"))
 mask = t["mask"]  # True where the row sees the key
-bias = t["bias"]  # what a score loses with distance
+bias = t["bias"]  # what a score loses, or gains, with distance
 found = {{
 {given}
 }}

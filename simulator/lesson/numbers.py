@@ -15,9 +15,10 @@ from simulator.base.errors import refuse
 from simulator.base.limits import RUN_SCORES
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
+from simulator.problem.filling import MAX_BLOCKS
 from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.scenario import Scenario
-from simulator.problem.workload import MAX_BLOCKS, Workload, read_inputs, resolve
+from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS, algorithm_of, tile_program
 from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram

@@ -9,11 +9,10 @@ from __future__ import annotations
 import io
 import json
 import math
-import re
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -28,9 +27,9 @@ from simulator.base.limits import (
     HEADER_BYTES,
     INFLATED_BYTES,
     INFLATED_TIMES,
-    TITLE_LETTERS,
     TOKEN_BYTES,
 )
+from simulator.problem.file_texts import NAMES, Said, read_texts
 
 _SAFETENSORS_DTYPES: dict[str, DType] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _STORED: dict[DType, np.dtype[np.generic]] = {
@@ -41,11 +40,11 @@ _STORED: dict[DType, np.dtype[np.generic]] = {
 _WANTED = "float32, float16 or bfloat16"
 PROJECTION = "projection"
 """The directions of a feature map that projects; a file need not have them."""
-_TENSORS, _TEXTS = ("q", "k", "v"), ("tokens", "model", "layer", "scale", "causal")
+BIAS = "bias"
+"""What scores gain at each distance; a file need not have it."""
+_TENSORS = ("q", "k", "v")
 _AT_ONCE = 2**20
 """Bytes that are inflated at a time."""
-_HALF = re.compile("[\ud800-\udfff]")
-"""Half a letter: JSON can contain one, but a text that is shown may not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +89,8 @@ class InputFile:
     q, k, v : StoredTensor
         Shapes ``(H, Nq, d)``, ``(Hkv, Nk, d)``, ``(Hkv, Nk, dv)``, without a leading batch axis of
         1.
-    tokens : tuple of str
-        One for each key, or empty.
-    model, layer : str
-        Where the numbers come from; empty when the file does not say.
-    scale : float or None
-        Softmax scale; None when the file does not say.
-    causal : bool or None
-        Whether the layer is causal; None when the file does not say.
+    said : Said
+        What its texts say.
     stored : tuple of (str, StoredTensor)
         What else is in it, if q, k and v are made of that: x and the weights of a layer.
     extra : tuple of (str, StoredTensor)
@@ -108,13 +101,34 @@ class InputFile:
     q: StoredTensor
     k: StoredTensor
     v: StoredTensor
-    tokens: tuple[str, ...] = ()
-    model: str = ""
-    layer: str = ""
-    scale: float | None = None
-    causal: bool | None = None
+    said: Said = field(default_factory=Said)
     stored: tuple[tuple[str, StoredTensor], ...] = ()
     extra: tuple[tuple[str, StoredTensor], ...] = ()
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """One for each key, or empty."""
+        return self.said.tokens
+
+    @property
+    def model(self) -> str:
+        """Where the numbers come from; empty when the file does not say."""
+        return self.said.model
+
+    @property
+    def layer(self) -> str:
+        """The layer of the model; empty when the file does not say."""
+        return self.said.layer
+
+    @property
+    def scale(self) -> float | None:
+        """Softmax scale; None when the file does not say."""
+        return self.said.scale
+
+    @property
+    def causal(self) -> bool | None:
+        """Whether the layer is causal; None when the file does not say."""
+        return self.said.causal
 
 
 def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
@@ -133,7 +147,7 @@ def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
         The file is missing, truncated, of another kind, or lacks a tensor; or its shapes do
         not fit together.
     """
-    tensors, meta = stored_tensors(path, (*_TENSORS, PROJECTION), bounds)
+    tensors, meta = stored_tensors(path, (*_TENSORS, PROJECTION, BIAS), bounds)
     for name in _TENSORS:
         if name not in tensors:
             have = ", ".join(sorted(tensors)) or "none"
@@ -142,10 +156,14 @@ def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
             )
     q, k, v = (_without_batch(path, name, tensors[name]) for name in _TENSORS)
     _check_shapes(path, q, k, v)
-    extra = tuple((name, tensors[name]) for name in (PROJECTION,) if name in tensors)
+    extra = tuple((name, tensors[name]) for name in (PROJECTION, BIAS) if name in tensors)
+    distances = q.shape[0], q.shape[1] + k.shape[1] - 1
     for name, tensor in extra:
         if len(tensor.shape) != 2 or 0 in tensor.shape:
             raise refuse(str(path), f"shape of {name}", tensor.shape, "two axes, neither empty")
+        if name == BIAS and tensor.shape != distances:
+            expected = f"{distances}: of each query head, a number for each distance of row and key"
+            raise refuse(str(path), f"shape of {name}", tensor.shape, expected)
     return replace(described(path, meta, q, k, v), extra=extra)
 
 
@@ -182,16 +200,7 @@ def described(
         One of them cannot be used.
     """
     return InputFile(
-        path,
-        q,
-        k,
-        v,
-        tokens=_tokens(path, meta, k.shape[1]),
-        model=_name(path, meta, "model"),
-        layer=_name(path, meta, "layer"),
-        scale=_scale(path, meta),
-        causal=_causal(path, meta),
-        stored=stored,
+        path, q, k, v, read_texts(path, meta, q.shape[0], q.shape[1], k.shape[1]), stored
     )
 
 
@@ -278,50 +287,6 @@ def _check_shapes(path: Path, q: StoredTensor, k: StoredTensor, v: StoredTensor)
             raise refuse(str(path), f"tensor {name}", tensor.dtype, f"{q.dtype} as in q")
 
 
-def _tokens(path: Path, meta: Mapping[str, str], keys: int) -> tuple[str, ...]:
-    if "tokens" not in meta:
-        return ()
-    try:
-        tokens = json.loads(meta["tokens"])
-    except (ValueError, RecursionError):
-        tokens = None
-    if not isinstance(tokens, list) or len(tokens) != keys:
-        raise refuse(str(path), "tokens", meta["tokens"], f"a JSON list of {keys} texts")
-    return tuple(_shown_name(path, "tokens", str(token)) for token in tokens)
-
-
-def _name(path: Path, meta: Mapping[str, str], key: str) -> str:
-    return _shown_name(path, key, meta.get(key, ""))
-
-
-def _shown_name(path: Path, key: str, text: str) -> str:
-    """Return a text that is painted in one line."""
-    if len(text) > TITLE_LETTERS:
-        raise refuse(str(path), f"characters of {key}", len(text), f"at most {TITLE_LETTERS}")
-    return _HALF.sub("\ufffd", text)
-
-
-def _scale(path: Path, meta: Mapping[str, str]) -> float | None:
-    if "scale" not in meta:
-        return None
-    try:
-        scale = float(meta["scale"])
-    except ValueError:
-        scale = math.nan
-    if not (math.isfinite(scale) and scale > 0):
-        raise refuse(str(path), "scale", meta["scale"], "a number above 0")
-    return scale
-
-
-def _causal(path: Path, meta: Mapping[str, str]) -> bool | None:
-    if "causal" not in meta:
-        return None
-    causal = {"true": True, "1": True, "false": False, "0": False}.get(meta["causal"].lower())
-    if causal is None:
-        raise refuse(str(path), "causal", meta["causal"], "true or false")
-    return causal
-
-
 @contextmanager
 def _reading(path: Path, kind: str) -> Iterator[None]:
     """Turn any error while reading a file into one line that names the file."""
@@ -351,7 +316,7 @@ def _safetensors_header(
             slices = {name: file.get_slice(name) for name in wanted if name in names}
             shapes = {name: (tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
             said = file.metadata() or {}
-            meta = {name: said[name] for name in _TEXTS if name in said}
+            meta = {name: said[name] for name in NAMES if name in said}
     tensors = {}
     for name, (shape, dtype) in shapes.items():
         if dtype not in _SAFETENSORS_DTYPES:
@@ -406,7 +371,7 @@ def _archive(
     ):
         file.bounded = False
         members = {info.filename: info for info in archive.infolist()}
-        wanted = {name: members[f"{name}.npy"] for name in (*tensors, *_TEXTS)
+        wanted = {name: members[f"{name}.npy"] for name in (*tensors, *NAMES)
                   if f"{name}.npy" in members}  # fmt: skip
         for name, info in wanted.items():
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -432,7 +397,7 @@ def _npz_header(
         }
         meta = {
             name: _npy_text(path, archive, members[name], bounds.text)
-            for name in _TEXTS
+            for name in NAMES
             if name in members
         }
     return tensors, meta

@@ -30,7 +30,11 @@ def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | 
         if factor != usual:
             expected = f"no {key}: linear attention has no softmax that it could scale"
             raise refuse(SCENARIO, f"attention.{key}", factor, expected)
-    for key, changes in (("softcap", scores.softcap), ("alibi", scores.alibi)):
+    for key, changes in (
+        ("softcap", scores.softcap),
+        ("alibi", scores.alibi),
+        ("bias", scores.bias),
+    ):
         if changes:
             value = "set" if isinstance(changes, tuple) else changes
             expected = "none: linear attention has no scores that it could change"

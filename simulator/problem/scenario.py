@@ -55,7 +55,7 @@ def _head_list(value: object) -> object:
 
 def _slopes(value: object) -> object:
     """Accept true, false or slopes: a union would name each of its types in an error."""
-    if isinstance(value, bool):
+    if value is None or isinstance(value, bool):
         return value
     if isinstance(value, list | tuple) and value:
         numbers = [float(each) for each in value if isinstance(each, int | float)]
@@ -102,17 +102,18 @@ class Attention(Table):
 
 
 class ScoresTable(Table):
-    """What is done to a scaled score before the mask."""
+    """What is done to a scaled score before the mask. What is not said is as the file says."""
 
-    softcap: Positive | None = None
-    alibi: Annotated[bool | tuple[float, ...], BeforeValidator(_slopes)] = False
+    softcap: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    alibi: Annotated[bool | tuple[float, ...] | None, BeforeValidator(_slopes)] = None
+    bias: bool | None = None
 
 
 class MaskTable(Table):
-    """Which pairs are visible. `causal` None: as the input file says, otherwise false."""
+    """Which pairs are visible. What is not said of causal and window is as the input file says."""
 
     causal: bool | None = None
-    window: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
+    window: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] | None = None
     sinks: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
 
 

@@ -1,12 +1,15 @@
 """How q·k becomes a score, for all code that computes scores.
 
-A score is scaled, then soft-capped, then lowered with the distance of query and key (ALiBi); the
-mask comes last. `Score` of kernels/cuda/common.cuh does the same on a GPU.
+A score is scaled, then soft-capped, then changed with the distance of query and key (ALiBi, or a
+learned bias of each distance); the mask comes last. `Score` of kernels/cuda/common.cuh does the
+same on a GPU.
 
 References
 ----------
 Gemma Team 2024, "Gemma 2", section 2 (soft-cap). Press, Smith, Lewis 2022, "Train Short, Test
-Long: Attention with Linear Biases Enables Input Length Extrapolation", section 3 (ALiBi).
+Long: Attention with Linear Biases Enables Input Length Extrapolation", section 3 (ALiBi). Raffel
+et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
+section 2.1 (a learned bias of each distance).
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.base.dtypes import F32
 from simulator.problem.masks import Mask
 
 SOFTCAP = "Gemma Team 2024, section 2, logit soft-capping"
 ALIBI = "Press, Smith, Lewis 2022, section 3"
+RELATIVE = "Raffel et al. 2020, section 2.1"
 T = TypeVar("T", bound=np.floating[Any])
 
 
@@ -77,6 +82,25 @@ class Scoring:
         return s_capped
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BiasTable:
+    """What scores gain at each distance of query and key, for some query heads.
+
+    Attributes
+    ----------
+    values : ndarray
+        (heads, Nq + Nk - 1) float32, read-only: entry n is for ``j - i' = n - (Nk - 1)``.
+    """
+
+    values: F32
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BiasTable) and np.array_equal(self.values, other.values)
+
+    def __hash__(self) -> int:
+        return hash(self.values.tobytes())
+
+
 @dataclass(frozen=True, slots=True)
 class DistanceBias:
     """What the scores of a head lose with the distance of query and key.
@@ -86,22 +110,38 @@ class DistanceBias:
     mask : Mask
         Where the rows stand among the keys.
     slopes : tuple of float
-        Of the query heads whose rows these are, one after the other.
+        Of the query heads whose rows these are, one after the other; empty for none.
     queries : int
         Rows of each of them.
+    table : ndarray or None
+        The rows of a `BiasTable` that are of these heads.
     """
 
     mask: Mask
     slopes: tuple[float, ...]
     queries: int
+    table: F32 | None = None
+
+    @property
+    def cites(self) -> str:
+        """The paper that the bias is of."""
+        return ALIBI if self.table is None else RELATIVE
+
+    @property
+    def latex(self) -> str:
+        """What is done to S, after S, as a formula."""
+        slopes = r"- \mathrm{slope} \cdot | i' - j |" if self.slopes else ""
+        return slopes if self.table is None else f"{slopes} + b_{{\\,j - i'}}".strip()
 
     def of(self, rows: range, keys: range) -> NDArray[np.float64]:
-        """Return ``slope · |i' - j|``, (rows, keys)."""
-        places = self.mask.positions(rows)
-        away = np.abs(places[:, None] - np.arange(keys.start, keys.stop)[None, :])
+        """Return ``slope · |i' - j|`` less what the table has for ``j - i'``, (rows, keys)."""
+        later = np.arange(keys.start, keys.stop)[None, :] - self.mask.positions(rows)[:, None]
         own = np.arange(rows.start, rows.stop) // self.queries
-        slopes: NDArray[np.float64] = np.asarray(self.slopes)[own]
-        bias: NDArray[np.float64] = slopes[:, None] * away
+        bias: NDArray[np.float64] = np.zeros(later.shape)
+        if self.slopes:
+            bias = np.asarray(self.slopes)[own][:, None] * np.abs(later)
+        if self.table is not None:
+            bias = bias - self.table[own[:, None], later + self.mask.seqlen_k - 1]
         return bias
 
 

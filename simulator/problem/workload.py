@@ -13,10 +13,24 @@ from numpy.typing import NDArray
 
 from simulator.base.assets import CAPTURES
 from simulator.base.dtypes import F32, WIDTH, DType, round_to
-from simulator.base.errors import SCENARIO, InputError, Mistake, refuse, shown
+from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.features import FeatureMap, FeatureName
+from simulator.problem.filling import (
+    biases,
+    check_agreement,
+    file_shapes,
+    picked_heads,
+    random_shapes,
+    slopes,
+    tiles,
+)
 from simulator.problem.hardware import Gpu, gpus
-from simulator.problem.input_files import InputFile, check_finite, read_header, read_tensors
+from simulator.problem.input_files import (
+    InputFile,
+    check_finite,
+    read_header,
+    read_tensors,
+)
 from simulator.problem.layer import Layer, read_layer, read_layer_header
 from simulator.problem.linear import check_linear, check_mask, read_projection
 from simulator.problem.masks import Mask
@@ -27,15 +41,11 @@ from simulator.problem.scenario import (
     PACKED,
     USUAL,
     Algorithm,
-    Attention,
     Faults,
     Scenario,
 )
-from simulator.problem.scores import DistanceBias, Scoring, T, alibi_slopes
-from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
-
-MAX_BLOCKS = 2**18
-"""Most row blocks and most column blocks: tables of the tile program grow with them."""
+from simulator.problem.scores import BiasTable, DistanceBias, Scoring, T
+from simulator.problem.tiling import TileGrid
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,11 @@ class Workload:
     group : int
         How many query heads are packed into one.
     slopes : tuple of float
-        ALiBi's slopes of the chosen query heads; empty for no bias.
+        ALiBi's slopes of the chosen query heads; empty for none.
+    softcap : float
+        The cap of scaled scores; 0 for none.
+    biases : BiasTable or None
+        What scores of the chosen query heads gain at each distance.
     """
 
     scenario: Scenario
@@ -100,6 +114,8 @@ class Workload:
     input_heads: tuple[int, int]
     group: int = 1
     slopes: tuple[float, ...] = ()
+    softcap: float = 0.0
+    biases: BiasTable | None = None
 
     def __post_init__(self) -> None:
         """Let row blocks be the chunks of keys where a state goes from each to the next."""
@@ -136,8 +152,7 @@ class Workload:
     @property
     def scoring(self) -> Scoring:
         """How q·k becomes a score."""
-        softcap = self.scenario.scores.softcap or 0.0
-        return Scoring(self.scale, self.temperature, softcap, self.slopes)
+        return Scoring(self.scale, self.temperature, self.softcap, self.slopes)
 
     @property
     def logit_scale(self) -> float:
@@ -166,14 +181,20 @@ class Workload:
     @property
     def changes_scores(self) -> bool:
         """Whether a scaled product is not the score yet."""
-        return bool(self.scoring.softcap or self.slopes)
+        return bool(self.softcap or self.biased)
+
+    @property
+    def biased(self) -> bool:
+        """Whether scores change with the distance of query and key."""
+        return bool(self.slopes) or self.biases is not None
 
     def bias(self, head: int) -> DistanceBias | None:
         """Return what the scores of a head lose with distance; None for nothing."""
-        if not self.slopes:
+        if not self.biased:
             return None
-        own = self.slopes[head * self.group : (head + 1) * self.group]
-        return DistanceBias(self.mask, own, self.queries)
+        own = slice(head * self.group, (head + 1) * self.group)
+        table = None if self.biases is None else self.biases.values[own]
+        return DistanceBias(self.mask, self.slopes[own], self.queries, table)
 
     def changed(self, head: int, rows: range, keys: range, s: NDArray[T]) -> NDArray[T]:
         """Return the scores that belong to scaled products (rows, keys), of the same type."""
@@ -282,8 +303,18 @@ class Workload:
         """One text for each key, or empty."""
         return self.file.tokens if self.file else ()
 
+    @property
+    def query_tokens(self) -> tuple[str, ...]:
+        """One text for each query if queries are of another text than keys, or empty."""
+        return self.file.said.query_tokens if self.file else ()
+
     def query_token(self, row: int) -> str:
-        """Return the token of a query row, aligned at the end like the mask; "" if unknown."""
+        """Return the token of a query row; "" if unknown.
+
+        If queries have no tokens of their own, rows are aligned with keys like the mask.
+        """
+        if self.query_tokens:
+            return self.query_tokens[row % self.queries]
         place = int(self.mask.positions(range(row, row + 1))[0])
         return self.tokens[place] if 0 <= place < len(self.tokens) else ""
 
@@ -325,26 +356,31 @@ def resolve(scenario: Scenario) -> Workload:
     file = _input_file(scenario)
     said = scenario.attention
     source = str(file.path) if file else SCENARIO
-    shapes = _file_shapes(file) if file else _random_shapes(said)
-    picked, kv_picked = _picked_heads(scenario, shapes["heads"], shapes["kv_heads"])
+    shapes = file_shapes(file) if file else random_shapes(said)
+    picked, kv_picked = picked_heads(scenario, shapes["heads"], shapes["kv_heads"])
     if file:
-        _check_agreement(scenario, file, shapes, len(picked), len(set(kv_picked)))
+        check_agreement(scenario, file, shapes, len(picked), len(set(kv_picked)))
     dtype: DType = (file.q.dtype if file else said.dtype) or "float32"
     scale = said.scale or (file.scale if file else None) or 1 / math.sqrt(shapes["head_dim"])
     causal = scenario.mask.causal
     if causal is None:
         causal = bool(file and file.causal)
+    softmax = said.algorithm not in LINEAR
+    window, softcap = scenario.mask.window, scenario.scores.softcap
+    if file and softmax:
+        window = file.said.window if window is None else window
+        softcap = file.said.softcap if softcap is None else softcap
     mask = Mask(
         shapes["seqlen_q"],
         shapes["seqlen_k"],
         causal,
-        scenario.mask.window,
+        window or 0,
         scenario.mask.sinks,
     )
     group = group_of(picked, kv_picked) if said.algorithm in PACKED else 1
     gpu = gpus()[scenario.hardware.preset]
     packed_shapes = {**shapes, "seqlen_q": shapes["seqlen_q"] * group}
-    rows, cols = _tiles(scenario, packed_shapes, dtype, causal, gpu)
+    rows, cols = tiles(scenario, packed_shapes, dtype, mask, gpu)
     distinct = sorted(set(kv_picked))
     workload = Workload(
         scenario=scenario,
@@ -366,13 +402,16 @@ def resolve(scenario: Scenario) -> Workload:
         file=file,
         picked=picked,
         input_heads=(shapes["heads"], shapes["kv_heads"]),
-        slopes=_slopes(scenario, shapes["heads"], picked),
+        slopes=slopes(scenario, file if softmax else None, shapes["heads"], picked),
+        softcap=softcap or 0.0,
     ).as_algorithm(said.algorithm)
     _check_scale(workload)
     _check_position(workload)
     if workload.feature_map:
         check_linear(workload.feature_map, workload.mask, scenario, file)
     _check_memory(workload, source)
+    if softmax:
+        return replace(workload, biases=biases(scenario, file, picked))
     return workload
 
 
@@ -442,115 +481,6 @@ def _input_file(scenario: Scenario) -> InputFile | None:
     if said.name not in capture_names():
         raise refuse(SCENARIO, "input.name", said.name, f"one of {', '.join(capture_names())}")
     return read_header(CAPTURES / f"{said.name}.safetensors")
-
-
-def _file_shapes(file: InputFile) -> dict[str, int]:
-    heads, seqlen_q, head_dim = file.q.shape
-    kv_heads, seqlen_k, value_dim = file.v.shape
-    return {
-        "heads": heads,
-        "kv_heads": kv_heads,
-        "seqlen_q": seqlen_q,
-        "seqlen_k": seqlen_k,
-        "head_dim": head_dim,
-        "value_dim": value_dim,
-    }
-
-
-def _random_shapes(said: Attention) -> dict[str, int]:
-    missing = [name for name in ("seqlen_q", "head_dim") if getattr(said, name) is None]
-    if missing:
-        expected = 'a whole number: input.source = "random" brings no shapes'
-        raise InputError(SCENARIO, [Mistake(f"attention.{n}", "", expected) for n in missing])
-    assert said.seqlen_q is not None
-    assert said.head_dim is not None
-    heads = said.heads or said.kv_heads or 1
-    return {
-        "heads": heads,
-        "kv_heads": said.kv_heads or heads,
-        "seqlen_q": said.seqlen_q,
-        "seqlen_k": said.seqlen_k or said.seqlen_q,
-        "head_dim": said.head_dim,
-        "value_dim": said.value_dim or said.head_dim,
-    }
-
-
-def _picked_heads(
-    scenario: Scenario, heads: int, kv_heads: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    said = scenario.input.head
-    picked = tuple(range(heads)) if said == "all" else said
-    if max(picked) >= heads:
-        raise refuse(SCENARIO, "input.head", list(picked), f"numbers from 0 to {heads - 1}")
-    return picked, tuple(head * kv_heads // heads for head in picked)
-
-
-def _slopes(scenario: Scenario, heads: int, picked: tuple[int, ...]) -> tuple[float, ...]:
-    """Return ALiBi's slopes of the picked heads; empty if the scenario asks for none."""
-    said = scenario.scores.alibi
-    if not said:
-        return ()
-    of_all = said if isinstance(said, tuple) else alibi_slopes(heads)
-    if len(of_all) != heads:
-        expected = f"{heads} slopes, one for each query head"
-        raise refuse(SCENARIO, "scores.alibi", list(of_all), expected)
-    return tuple(of_all[head] for head in picked)
-
-
-def _check_agreement(
-    scenario: Scenario, file: InputFile, shapes: dict[str, int], heads: int, kv_heads: int
-) -> None:
-    """Refuse a file that disagrees with the scenario, and name both values."""
-    said = scenario.attention
-    # If only some heads are picked, a scenario may count those that run or those of the file.
-    allowed = {name: {size} for name, size in shapes.items()}
-    allowed["heads"].add(heads)
-    allowed["kv_heads"].add(kv_heads)
-    mistakes = []
-
-    def disagree(key: str, value: object, theirs: object) -> None:
-        expected = f"{shown(theirs)} as in {file.path.name}"
-        mistakes.append(Mistake(key, shown(value), expected))
-
-    for name, sizes in allowed.items():
-        value = getattr(said, name)
-        if value is not None and value not in sizes:
-            disagree(f"attention.{name}", value, shapes[name])
-    if said.dtype is not None and said.dtype != file.q.dtype:
-        disagree("attention.dtype", said.dtype, file.q.dtype)
-    if said.scale and file.scale and not math.isclose(said.scale, file.scale, rel_tol=1e-6):
-        disagree("attention.scale", said.scale, file.scale)
-    causal = scenario.mask.causal
-    if causal is not None and file.causal is not None and causal != file.causal:
-        disagree("mask.causal", causal, file.causal)
-    if mistakes:
-        raise InputError(SCENARIO, mistakes)
-
-
-def _tiles(
-    scenario: Scenario, shapes: dict[str, int], dtype: DType, causal: bool, gpu: Gpu
-) -> tuple[int, int]:
-    said = scenario.tiling
-    if said.rows and said.cols:
-        rows, cols, key = said.rows, said.cols, "rows"
-    else:
-        key, window = "rule", scenario.mask.window > 0
-        if said.rule == "paper":
-            rows, cols = paper_tiles(shapes["head_dim"], dtype, gpu)
-        elif said.rule == "fa3":
-            rows, cols = fa3_tiles(shapes["head_dim"], shapes["value_dim"], causal, window)
-        else:
-            rows, cols = fa2_tiles(shapes["head_dim"], causal, window, gpu)
-    for name, size, length in (("rows", rows, "seqlen_q"), ("cols", cols, "seqlen_k")):
-        blocks = math.ceil(shapes[length] / size)
-        if blocks > MAX_BLOCKS:
-            raise refuse(
-                SCENARIO,
-                f"tiling.{name if key == 'rows' else key}",
-                size,
-                f"tiles that cut {length} = {shapes[length]} into at most {MAX_BLOCKS} blocks",
-            )
-    return rows, cols
 
 
 def input_bytes(w: Workload) -> int:

@@ -115,7 +115,7 @@ class SoftCap(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bias(Op):
-    """``S = S - slope · |i' - j|``: a score is the lower, the further away its key is."""
+    """``S = S - bias(i', j)``: a score loses, or gains, with the distance of row and key."""
 
     name: ClassVar[str] = "bias"
     gesture: ClassVar[Gesture] = Gesture.WIPE

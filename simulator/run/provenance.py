@@ -145,10 +145,14 @@ def _explain_changes(snapshot: Snapshot, cell: Cell, scaled: float) -> list[tupl
     if bias is not None:
         rows, keys = range(cell.row, cell.row + 1), range(cell.col, cell.col + 1)
         lost, was = float(bias.of(rows, keys)[0, 0]), now
-        away = abs(int(w.mask.positions(rows)[0]) - cell.col)
-        slope = f"{lost / away:.4g} · {away}" if away else "0"
-        lines.append((f"bias: slope · |i′ − j| = {slope}, ", Number(was, cell, "before it"),
-                      " − ", Number(lost, cell, "the bias"), " = ",
+        later = cell.col - int(w.mask.positions(rows)[0])
+        if bias.table is None:
+            slope = f"{lost / abs(later):.4g} · {abs(later)}" if later else "0"
+            words, sign, change = f"bias: slope · |i′ − j| = {slope}, ", " − ", lost
+        else:
+            words, sign, change = f"bias of distance j − i′ = {later}: ", " + ", -lost
+        lines.append((words, Number(was, cell, "before it"), sign,
+                      Number(change, cell, "the bias"), " = ",
                       Number(was - lost, cell, cell_name(cell))))  # fmt: skip
     return lines
 

@@ -55,6 +55,8 @@ def signature(w: Workload) -> dict[str, Any]:
     """
     mask = w.mask
     changed = {"softcap": w.scoring.softcap, "alibi": bool(w.slopes)}
+    if w.biases is not None:
+        changed["bias"] = True
     return ({"scores": changed} if w.changes_scores else {}) | {
         "algorithm": w.algorithm,
         "heads": w.heads,

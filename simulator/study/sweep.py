@@ -15,11 +15,12 @@ import numpy as np
 
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.base.matmul import matmul
+from simulator.problem.filling import MAX_BLOCKS
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.intervals import I64, Intervals
 from simulator.problem.scenario import MAX_SEQLEN, Algorithm, Scenario, TilingRule, with_values
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
-from simulator.problem.workload import MAX_BLOCKS, Workload
+from simulator.problem.workload import Workload
 from simulator.program.algorithms import BASELINE, algorithm_of, beside, tile_program
 from simulator.program.tile_program import Cost
 from simulator.program.traffic import bytes_touching, compulsory_bytes, stored_bytes, touched

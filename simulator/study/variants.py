@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simulator.base.errors import refuse
+from simulator.problem.filling import MAX_BLOCKS
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import MAX_SEQLEN, Algorithm
-from simulator.problem.workload import MAX_BLOCKS, Workload
+from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, BASELINE, USUAL, algorithm_of
 from simulator.program.traffic import stored_bytes
 from simulator.study.head_sharing import kv_head_counts

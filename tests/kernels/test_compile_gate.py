@@ -83,7 +83,11 @@ GATES = [
     *(Gate(s, b, SMALL, ("sm_75",)) for s in SOURCES for b in BUILDS),
     *(Gate(s, b, TIMED, ("sm_80", "sm_90")) for s in SOURCES for b in BUILDS),
     Gate("naive", "fast", USUAL, ("sm_75", "sm_120"), ("-DSCORES_AS_ELEMENT",)),
-    *(Gate(s, b, USUAL, ("sm_90a",), ("-DSOFTCAP", "-DALIBI")) for s in SOURCES for b in BUILDS),
+    *(
+        Gate(s, b, USUAL, ("sm_90a",), ("-DSOFTCAP", "-DALIBI", "-DBIAS"))
+        for s in SOURCES
+        for b in BUILDS
+    ),
     Gate("flash2_mma", "fast", TENSOR_64, AMPERE),
     Gate("flash2_mma", "fast", TENSOR_128, ("sm_80", "sm_90", "sm_120")),
     Gate("flash2_mma", "fast", TENSOR_8_WARPS, ("sm_80", "sm_90")),

@@ -163,7 +163,7 @@ def formula(w: Workload) -> str:
     if w.feature_map:
         return f"weights φ(q)·φ(k), φ: {w.feature_map.words}"
     capped = f", soft-capped at {w.scoring.softcap:g}" if w.scoring.softcap else ""
-    biased = ", less slope · |i′ − j|" if w.slopes else ""
+    biased = f", {bias_words(w)}" if w.biased else ""
     if w.faults.late_scale:
         return f"S = QKᵀ, not scaled before the softmax{capped}{biased}"
     if w.temperature != 1:
@@ -175,7 +175,14 @@ def formula(w: Workload) -> str:
 def change_words(w: Workload) -> str:
     """Return what is done to a scaled product before the mask."""
     done = ["soft-capped"] * bool(w.scoring.softcap) + ["less its bias"] * bool(w.slopes)
+    done += ["with its bias"] * (w.biases is not None)
     return " and ".join(done)
+
+
+def bias_words(w: Workload) -> str:
+    """Return what scores lose or gain with distance."""
+    lost = ["less slope · |i′ − j|"] * bool(w.slopes)
+    return " ".join([*lost, *["plus b(j − i′)"] * (w.biases is not None)])
 
 
 def _usual_scale(w: Workload) -> bool:

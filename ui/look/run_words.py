@@ -29,6 +29,8 @@ def scenario_words(w: Workload) -> list[str]:
         words.append(f"soft-cap {w.scoring.softcap:g}")
     if w.slopes:
         words.append("ALiBi")
+    if w.biases is not None:
+        words.append("position bias")
     if w.temperature != 1:
         words.append(f"temperature {w.temperature:g}")
     words.append(input_words(w))

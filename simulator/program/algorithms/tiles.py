@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.base.dtypes import STATISTIC_WIDTH
-from simulator.problem.scores import ALIBI, SOFTCAP
+from simulator.problem.scores import SOFTCAP
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.op import Op
@@ -92,7 +92,9 @@ def score_ops(w: Workload, visit: Visit, cites: str, mask_cites: str) -> list[Op
     if w.scoring.softcap:
         out.append(SoftCap(cites=f"{cites}, {SOFTCAP}", cap=w.scoring.softcap))
     if (bias := w.bias(visit.head)) is not None:
-        out.append(Bias(cites=f"{cites}, {ALIBI}", bias=bias, rows=visit.rows, cols=visit.cols))
+        out.append(
+            Bias(cites=f"{cites}, {bias.cites}", bias=bias, rows=visit.rows, cols=visit.cols)
+        )
     if visit.kind is TileKind.PARTIAL:
         out.append(ApplyMask(cites=mask_cites, mask=w.mask, rows=visit.rows, cols=visit.cols))
     return out

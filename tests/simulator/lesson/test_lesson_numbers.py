@@ -19,9 +19,9 @@ from simulator.lesson.record import (
     filled,
 )
 from simulator.lesson.tables import PlaceTable, StepTable
+from simulator.problem.filling import MAX_BLOCKS
 from simulator.problem.hardware import gpus
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, with_values
-from simulator.problem.workload import MAX_BLOCKS
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, first_cursor, last_cursor
 from simulator.run.trace import simulate

@@ -253,7 +253,7 @@ def test_what_is_not_said_is_as_the_page_has_it() -> None:
     chosen = parse_scenario({})
     assert (chosen.title, chosen.attention.algorithm) == ("", "flash2")
     assert chosen.attention.temperature == 1
-    assert (chosen.mask.causal, chosen.mask.window, chosen.mask.sinks) == (None, 0, 0)
+    assert (chosen.mask.causal, chosen.mask.window, chosen.mask.sinks) == (None, None, 0)
     assert (chosen.input.source, chosen.input.seed, chosen.input.head) == ("random", 0, "all")
     assert chosen.hardware.preset == "H100-SXM"
     assert chosen.faults.on == ()

@@ -79,7 +79,7 @@ def test_a_cap_keeps_scores_below_it_in_their_order(score: float, cap: float) ->
 @pytest.mark.parametrize(
     ("table", "line"),
     [
-        ({"softcap": 0}, "scores.softcap = 0: expected"),
+        ({"softcap": -1}, "scores.softcap = -1: expected"),
         ({"softcap": float("inf")}, "scores.softcap"),
         ({"alibi": [1.0]}, "scores.alibi = [1.0]: expected 2 slopes, one for each query head"),
         ({"alibi": [1.0, -1.0]}, "scores.alibi"),

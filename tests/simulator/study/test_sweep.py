@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.problem.filling import MAX_BLOCKS
 from simulator.problem.hardware import time_estimate
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
-from simulator.problem.workload import MAX_BLOCKS, Workload, resolve
+from simulator.problem.workload import Workload, resolve
 from simulator.program.algorithms import tile_program
 from simulator.program.traffic import compulsory_bytes
 from simulator.study.sweep import (

@@ -32,7 +32,6 @@ from ui.panels.update_lines import (
 _SCORES = r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}"
 _CHANGES: dict[type[Op], str] = {
     SoftCap: r"S \leftarrow c\, \tanh(S / c)",
-    Bias: r"S \leftarrow S - \mathrm{slope} \cdot | i' - j |",
     ApplyMask: r"S \leftarrow -\infty \;\;\mathrm{where\;hidden}",
 }
 _LSE = r"\mathrm{LSE} \leftarrow m + \ln \ell"
@@ -116,8 +115,15 @@ def _change_lines(snapshot: Snapshot, row: int, r: int) -> list[UpdateLine]:
     return [
         line(snapshot, op.name, latex, *_some_scores(snapshot, row, state["S"][r]))
         for op, state in zip(snapshot.ops, states, strict=True)
-        if (latex := _CHANGES.get(type(op)))
+        if (latex := _change(op))
     ]
+
+
+def _change(op: Op) -> str | None:
+    """Return the formula of an op that changes S after the product; None for others."""
+    if isinstance(op, Bias):
+        return rf"S \leftarrow S {op.bias.latex}"
+    return _CHANGES.get(type(op))
 
 
 def _lse_line(snapshot: Snapshot, row: int, r: int) -> UpdateLine:

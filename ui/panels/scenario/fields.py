@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_args
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
-from simulator.problem.input_files import InputFile
+from simulator.problem.input_files import BIAS, InputFile
 from simulator.problem.scenario import (
     MAX_SEQLEN,
     InputSource,
@@ -197,12 +197,17 @@ FIELDS = (
     ),
     FieldSpec(
         "scores", "softcap", "softcap", Kind.NUMBER, _SCORES,
-        "No score is larger: S = softcap · tanh(S / softcap), before the mask. Blank: none.",
+        "No score is larger: S = softcap · tanh(S / softcap), before the mask. 0: none.",
     ),
     FieldSpec(
         "scores", "alibi", "alibi", Kind.SLOPES, _SCORES,
         "A score loses slope · |i' − j| with distance. yes: ALiBi's slopes; or a slope for each "
         "head.",
+    ),
+    FieldSpec(
+        "scores", "bias", "bias", Kind.TRI_STATE, _SCORES,
+        "A score gains what the input file has for its distance (T5). Blank: if it has that.",
+        choices=_switch,
     ),
     FieldSpec(
         "mask", "causal", "causal", Kind.TRI_STATE, _MASK,
@@ -494,6 +499,7 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "attention.temperature": _blank(1, "by default"),
         "scores.softcap": Blank("", "none"),
         "scores.alibi": Blank("no", "no"),
+        "scores.bias": Blank("false", "off, without a bias in the input"),
         "mask.causal": Blank("false", "no, by default"),
         "mask.window": Blank("0", "0: no window"),
         "mask.sinks": Blank("0", "0: none"),
@@ -559,6 +565,14 @@ def _file_blanks(file: InputFile) -> dict[str, Blank]:
     if file.causal is not None:
         word = "yes" if file.causal else "no"
         out["mask.causal"] = Blank(_text(file.causal), f"{word}, {brought}")
+    if file.said.window:
+        out["mask.window"] = _blank(file.said.window, brought)
+    if file.said.softcap:
+        out["scores.softcap"] = _blank(f"{file.said.softcap:g}", brought)
+    if file.said.alibi:
+        out["scores.alibi"] = Blank("yes", f"slopes {brought}")
+    if BIAS in dict(file.extra):
+        out["scores.bias"] = Blank("true", f"on, {brought}")
     return out
 
 

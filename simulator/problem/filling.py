@@ -1,0 +1,173 @@
+"""Where what a scenario leaves out is taken from: its input file, or a rule."""
+
+from __future__ import annotations
+
+import math
+
+from simulator.base.dtypes import DType
+from simulator.base.errors import SCENARIO, InputError, Mistake, refuse, shown
+from simulator.problem.hardware import Gpu
+from simulator.problem.input_files import BIAS, InputFile, check_finite, read_tensor
+from simulator.problem.masks import Mask
+from simulator.problem.scenario import Attention, Scenario
+from simulator.problem.scores import BiasTable, alibi_slopes
+from simulator.problem.tiling import fa2_tiles, fa3_tiles, paper_tiles
+
+MAX_BLOCKS = 2**18
+"""Most row blocks and most column blocks: tables of the tile program grow with them."""
+
+
+def file_shapes(file: InputFile) -> dict[str, int]:
+    """Return the sizes of a file's tensors by the keys of a scenario."""
+    heads, seqlen_q, head_dim = file.q.shape
+    kv_heads, seqlen_k, value_dim = file.v.shape
+    return {
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "seqlen_q": seqlen_q,
+        "seqlen_k": seqlen_k,
+        "head_dim": head_dim,
+        "value_dim": value_dim,
+    }
+
+
+def random_shapes(said: Attention) -> dict[str, int]:
+    """Return the sizes of random input by the keys of a scenario, which must say them.
+
+    Raises
+    ------
+    InputError
+        It does not.
+    """
+    missing = [name for name in ("seqlen_q", "head_dim") if getattr(said, name) is None]
+    if missing:
+        expected = 'a whole number: input.source = "random" brings no shapes'
+        raise InputError(SCENARIO, [Mistake(f"attention.{n}", "", expected) for n in missing])
+    assert said.seqlen_q is not None
+    assert said.head_dim is not None
+    heads = said.heads or said.kv_heads or 1
+    return {
+        "heads": heads,
+        "kv_heads": said.kv_heads or heads,
+        "seqlen_q": said.seqlen_q,
+        "seqlen_k": said.seqlen_k or said.seqlen_q,
+        "head_dim": said.head_dim,
+        "value_dim": said.value_dim or said.head_dim,
+    }
+
+
+def picked_heads(
+    scenario: Scenario, heads: int, kv_heads: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the chosen query heads and the KV head of each.
+
+    Raises
+    ------
+    InputError
+        There is no such head.
+    """
+    said = scenario.input.head
+    picked = tuple(range(heads)) if said == "all" else said
+    if max(picked) >= heads:
+        raise refuse(SCENARIO, "input.head", list(picked), f"numbers from 0 to {heads - 1}")
+    return picked, tuple(head * kv_heads // heads for head in picked)
+
+
+def slopes(
+    scenario: Scenario, file: InputFile | None, heads: int, picked: tuple[int, ...]
+) -> tuple[float, ...]:
+    """Return ALiBi's slopes of the picked heads; empty if neither scenario nor file has any."""
+    said = scenario.scores.alibi
+    if said is None and file:
+        said = file.said.alibi
+    if not said:
+        return ()
+    of_all = said if isinstance(said, tuple) else alibi_slopes(heads)
+    if len(of_all) != heads:
+        expected = f"{heads} slopes, one for each query head"
+        raise refuse(SCENARIO, "scores.alibi", list(of_all), expected)
+    return tuple(of_all[head] for head in picked)
+
+
+def biases(scenario: Scenario, file: InputFile | None, picked: tuple[int, ...]) -> BiasTable | None:
+    """Return what scores gain at each distance, if the file has it and the scenario wants it.
+
+    Raises
+    ------
+    InputError
+        The scenario wants it and the file has none; or it cannot be read, or is not finite.
+    """
+    said = scenario.scores.bias
+    stored = dict(file.extra).get(BIAS) if file else None
+    if said is False or (said is None and stored is None):
+        return None
+    if file is None or stored is None:
+        raise refuse(SCENARIO, "scores.bias", said, f"an input file with a tensor {BIAS}")
+    table = read_tensor(file.path, BIAS, stored)
+    check_finite(str(file.path), BIAS, table)
+    table = table[list(picked)]
+    table.flags.writeable = False
+    return BiasTable(table)
+
+
+def check_agreement(
+    scenario: Scenario, file: InputFile, shapes: dict[str, int], heads: int, kv_heads: int
+) -> None:
+    """Refuse a file that disagrees with the scenario, and name both values."""
+    said = scenario.attention
+    # If only some heads are picked, a scenario may count those that run or those of the file.
+    allowed = {name: {size} for name, size in shapes.items()}
+    allowed["heads"].add(heads)
+    allowed["kv_heads"].add(kv_heads)
+    mistakes = []
+
+    def disagree(key: str, value: object, theirs: object) -> None:
+        expected = f"{shown(theirs)} as in {file.path.name}"
+        mistakes.append(Mistake(key, shown(value), expected))
+
+    for name, sizes in allowed.items():
+        value = getattr(said, name)
+        if value is not None and value not in sizes:
+            disagree(f"attention.{name}", value, shapes[name])
+    if said.dtype is not None and said.dtype != file.q.dtype:
+        disagree("attention.dtype", said.dtype, file.q.dtype)
+    if said.scale and file.scale and not math.isclose(said.scale, file.scale, rel_tol=1e-6):
+        disagree("attention.scale", said.scale, file.scale)
+    causal = scenario.mask.causal
+    if causal is not None and file.causal is not None and causal != file.causal:
+        disagree("mask.causal", causal, file.causal)
+    if mistakes:
+        raise InputError(SCENARIO, mistakes)
+
+
+def tiles(
+    scenario: Scenario, shapes: dict[str, int], dtype: DType, mask: Mask, gpu: Gpu
+) -> tuple[int, int]:
+    """Return Br and Bc.
+
+    Raises
+    ------
+    InputError
+        They make too many blocks.
+    """
+    said = scenario.tiling
+    if said.rows and said.cols:
+        rows, cols, key = said.rows, said.cols, "rows"
+    else:
+        key, causal, window = "rule", mask.causal, mask.window > 0
+        if said.rule == "paper":
+            rows, cols = paper_tiles(shapes["head_dim"], dtype, gpu)
+        elif said.rule == "fa3":
+            rows, cols = fa3_tiles(shapes["head_dim"], shapes["value_dim"], causal, window)
+        else:
+            rows, cols = fa2_tiles(shapes["head_dim"], causal, window, gpu)
+    for name, size, length in (("rows", rows, "seqlen_q"), ("cols", cols, "seqlen_k")):
+        blocks = math.ceil(shapes[length] / size)
+        if blocks > MAX_BLOCKS:
+            raise refuse(
+                SCENARIO,
+                f"tiling.{name if key == 'rows' else key}",
+                size,
+                f"tiles that cut {length} = {shapes[length]} into at most {MAX_BLOCKS} blocks",
+            )
+    return rows, cols

@@ -1,0 +1,160 @@
+"""What an input file says of scores: a bias of each distance, soft-cap, slopes and a window."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from simulator.base.errors import InputError
+from simulator.code.run_script import run_script
+from simulator.problem.scenario import parse_scenario
+from simulator.run.cosimulation import verify
+from simulator.run.trace import Trace, simulate
+from tests.kernels.helpers import host_trace, needs_compiler, workload_of
+
+HEADS, KV_HEADS, NQ, NK, D = 4, 2, 9, 13, 8
+
+
+def tensors(seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    shapes = {"q": (HEADS, NQ, D), "k": (KV_HEADS, NK, D), "v": (KV_HEADS, NK, D),
+              "bias": (HEADS, NQ + NK - 1)}  # fmt: skip
+    return {name: rng.standard_normal(s).astype(np.float32) for name, s in shapes.items()}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    """Write a file and return its path."""
+
+    def write(**texts: str) -> Path:
+        path = tmp_path / "mine.safetensors"
+        save_file(tensors(), path, texts)
+        return path
+
+    return write
+
+
+def opened(path: Path, algorithm: str = "flash2", engine: str = "numpy", **tables: Any) -> Trace:
+    said = {"attention": {"algorithm": algorithm, **tables.pop("attention", {})},
+            "input": {"source": "file", "path": str(path), **tables.pop("input", {})},
+            "tiling": {"rows": 4, "cols": 5}, **tables}  # fmt: skip
+    if engine == "host":
+        return host_trace(*workload_of(parse_scenario(said)))[0]
+    return simulate(parse_scenario(said))
+
+
+def by_loops(cap: float = 0.0, causal: bool = True, window: int = 0, bias: bool = True,
+             slopes: tuple[float, ...] = (0.0,) * HEADS) -> np.ndarray:  # fmt: skip
+    """Return O, (H, Nq, d), pair by pair in float64."""
+    t = {name: values.astype(np.float64) for name, values in tensors().items()}
+    out = np.zeros((HEADS, NQ, D))
+    for h in range(HEADS):
+        kv = h * KV_HEADS // HEADS
+        for i in range(NQ):
+            place, total = i + NK - NQ, 0.0
+            for j in range(NK):
+                if (causal and j > place) or (window and place - j >= window):
+                    continue
+                s = t["q"][h, i] @ t["k"][kv, j] / np.sqrt(D)
+                s = cap * np.tanh(s / cap) if cap else s
+                s += t["bias"][h, j - place + NK - 1] if bias else 0.0
+                weight = np.exp(s - slopes[h] * abs(place - j))
+                total += weight
+                out[h, i] += weight * t["v"][kv, j]
+            out[h, i] /= total
+    return out
+
+
+ALGORITHMS = ("naive", "flash1", "flash2", "split-kv")
+
+
+@pytest.mark.parametrize("engine", ["numpy", pytest.param("host", marks=needs_compiler)])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_bias_of_the_file_is_added_by_distance(algorithm: str, engine: str, file: Any) -> None:
+    trace = opened(file(causal="true"), algorithm, engine)
+    assert trace.engine.name == engine
+    verdict = verify(trace)  # the ops in float64 say the same
+    assert verdict.difference is None
+    assert trace.workload.mask.causal
+    got = trace.workload.unpacked(trace.output)
+    np.testing.assert_allclose(got, by_loops(), atol=3e-6)
+    assert np.abs(by_loops(bias=False) - by_loops()).max() > 0.1
+
+
+def test_of_picked_heads_each_has_its_own_bias(file: Any) -> None:
+    trace = opened(file(causal="true"), input={"head": [3, 1]})
+    np.testing.assert_allclose(trace.output, by_loops()[[3, 1]], atol=3e-6)
+
+
+def test_what_a_file_says_of_scores_is_taken_unless_the_scenario_speaks(file: Any) -> None:
+    slopes = (0.5, 0.25, 0.0, 1.0)
+    path = file(causal="true", window="6", softcap="1.5", alibi=json.dumps(slopes))
+    trace = opened(path)
+    want = by_loops(cap=1.5, window=6, slopes=slopes)
+    np.testing.assert_allclose(trace.output, want, atol=3e-6)
+    assert (trace.workload.mask.window, trace.workload.scoring.softcap) == (6, 1.5)
+    own = {"mask": {"window": 0}, "scores": {"softcap": 0, "alibi": False, "bias": False}}
+    np.testing.assert_allclose(opened(path, **own).output, by_loops(bias=False), atol=3e-6)
+
+
+def test_linear_attention_takes_nothing_of_it(file: Any) -> None:
+    path = file(window="6", softcap="1.5", alibi="[1, 1, 1, 1]")
+    w = opened(path, "linear").workload
+    assert not w.changes_scores
+    assert not w.mask.window
+
+
+def test_every_op_of_a_biased_tile_is_the_engines(file: Any) -> None:
+    trace = opened(file(causal="true"))
+    shot = trace.snapshot(visit=3)
+    names = [op.name for op in shot.ops]
+    assert "bias" in names
+    cites = next(op.cites for op in shot.ops if op.name == "bias")
+    assert "Raffel et al. 2020" in cites
+
+
+def test_the_script_of_a_run_has_the_bias(file: Any, tmp_path: Path) -> None:
+    trace = opened(file(causal="true"), input={"head": [2, 0]})
+    script = tmp_path / "run.py"
+    script.write_text(run_script(trace, 0, 3), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("texts", "line"),
+    [
+        ({"window": "-1"}, 'window = "-1": expected a whole number from 0'),
+        ({"window": "9" * 5000}, "window"),
+        ({"softcap": "no"}, 'softcap = "no": expected a number above 0'),
+        ({"alibi": "[1]"}, 'alibi = "[1]": expected a JSON list of 4 slopes'),
+        ({"alibi": "[1, 2, -3, 4]"}, "alibi"),
+        ({"query_tokens": '["a"]'}, 'query_tokens = "["a"]": expected a JSON list of 9 texts'),
+    ],
+)
+def test_a_text_that_cannot_be_used_is_named(texts: dict[str, str], line: str, file: Any) -> None:
+    with pytest.raises(InputError) as error:
+        opened(file(**texts))
+    assert line in str(error.value)
+
+
+def test_a_bias_of_another_shape_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.safetensors"
+    all_of_it = tensors()
+    save_file(all_of_it | {"bias": np.zeros((HEADS, NQ), np.float32)}, path)
+    with pytest.raises(InputError, match=r"shape of bias = \(4, 9\): expected \(4, 21\)"):
+        opened(path)
+    save_file(all_of_it | {"bias": np.full((HEADS, NQ + NK - 1), np.nan, np.float32)}, path)
+    with pytest.raises(InputError, match="tensor bias, row 0, column 0"):
+        opened(path)
+    del all_of_it["bias"]
+    save_file(all_of_it, path)
+    with pytest.raises(InputError, match=r"scores\.bias = true: expected an input file with"):
+        opened(path, scores={"bias": True})

@@ -133,12 +133,13 @@ def _moving(size: tuple[int, int], words: str, scenario: Scenario) -> Measuremen
 def _open_window() -> Iterator[tuple[MainWindow, BareWindow]]:
     """Open a window on the benchmark scenario, N = 4096, d = 128, and a bare one as large."""
     from ui.app.bench_floors import BareWindow
+    from ui.safety.collector import collect_here
     from ui.safety.settings import Settings
     from ui.session.session import Session
     from ui.widgets.application import application
     from ui.window.main_window import MainWindow
 
-    application()
+    collect_here(application())  # as the program does
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(Path(folder) / "settings.ini")
         settings.motion = False

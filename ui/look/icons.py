@@ -13,7 +13,7 @@ from simulator.base.assets import ASSETS
 _SIZES = (16, 24, 32, 48, 64)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)  # those of three themes
 def icon(name: str, colour: str) -> QIcon:
     """Return an icon of ``assets/icons`` drawn in `colour` (``#rrggbb``)."""
     svg = (ASSETS / "icons" / f"{name}.svg").read_text(encoding="utf-8")

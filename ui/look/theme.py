@@ -369,6 +369,8 @@ def stylesheet(style: Style, *, stage: bool = False) -> str:
     #layout:hover {{ color: {t.text}; }}
     #layout[ring="true"] {{ border: 1px solid {t.text}; }}
     #layout:checked {{ background: {t.accent}; color: {t.text}; border: 1px solid {t.current}; }}
+    #dock_title QToolButton {{ border: none; border-radius: {px(4)}; }}
+    #dock_title QToolButton:hover {{ background: {t.accent}; }}
     QTabBar::tab {{
         background: {t.window}; color: {t.muted}; padding: {px(4)} {px(12)};
         border: 1px solid {t.border}; border-bottom: none;

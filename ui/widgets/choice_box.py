@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QFrame, QWidget
+from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPalette, QWheelEvent
+from PySide6.QtWidgets import QComboBox, QWidget
 
 from ui.look.draw import card, draw_text, text_width
 from ui.look.icons import icon
@@ -17,8 +17,41 @@ _PAD, _ARROW, _HIGH, _RADIUS = 8.0, 14.0, 24.0, 4.0
 
 
 @guarded
-class ChoiceBox(QComboBox):
+class LateList(QComboBox):
     """A list whose choice does not change when one scrolls over it.
+
+    What opens consists of nine widgets, and Qt styles them again with all others of a window. So
+    they are none of the window's until the list is first opened.
+
+    Parameters
+    ----------
+    parent : QWidget, optional
+        Where it is.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._popup = self.view().window()
+        self._popup.setParent(None)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+    def showPopup(self) -> None:
+        """Open the list, as wide as its longest choice; it may be wider than the dock."""
+        if self._popup.parent() is None:
+            self._popup.setParent(self, Qt.WindowType.Popup)
+        colours, frame = self.palette(), QPalette.ColorRole.Window
+        colours.setColor(frame, colours.color(frame))  # Qt takes over what has been set, no more
+        self._popup.setPalette(colours)
+        self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + 2 * self.height())
+        super().showPopup()
+
+
+@guarded
+class ChoiceBox(LateList):
+    """A list in a bar.
 
     Fusion's list has a frame that high contrast does not show, and an arrow that does not grow with
     the text.
@@ -32,8 +65,6 @@ class ChoiceBox(QComboBox):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.style_now = Style(DARK)
-        self.view().setFrameStyle(QFrame.Shape.Box | QFrame.Shadow.Plain)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
@@ -54,14 +85,6 @@ class ChoiceBox(QComboBox):
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
-
-    def showPopup(self) -> None:
-        """Open the list, as wide as its longest choice."""
-        self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + 2 * self.height())
-        super().showPopup()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:

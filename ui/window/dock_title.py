@@ -14,7 +14,6 @@ from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.choice_bar import PlotBar
-from ui.widgets.sheet import set_sheet
 
 _HIGH, _PAD, _BUTTON, _ICON = 26.0, 10.0, 20.0, 14.0
 _BAR = 0.92
@@ -94,11 +93,6 @@ class DockTitle(QWidget):
             button.setIcon(icon(button.objectName(), theme.muted))
             button.setIconSize(QSize(glyph, glyph))
             button.setFixedSize(side, side)
-        set_sheet(
-            self,
-            f"QToolButton {{ border: none; border-radius: {round(px(4))}px; }}"
-            f"QToolButton:hover {{ background: {theme.accent}; }}",
-        )
         self.updateGeometry()
         self.update()
 

@@ -1,7 +1,9 @@
 """Panels are made when they are first seen, and are then as if they had always been there."""
 
-from PySide6.QtGui import QCursor
-from PySide6.QtWidgets import QLineEdit
+import pytest
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtGui import QCursor, QPalette
+from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import Scenario, with_values
@@ -237,3 +239,52 @@ def test_a_dock_that_opens_before_the_first_view_of_a_run_shows_nothing_of_the_r
     session.open(SCENARIOS / "flash2.toml")
     session.settle()
     assert not failed
+
+
+class Restyled(QObject):
+    """Counts the widgets that Qt styles again."""
+
+    count = 0
+
+    def eventFilter(self, watched, event):
+        self.count += event.type() is QEvent.Type.StyleChange
+        return False
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_theme_does_not_reach_what_is_closed_before_it_opens(open_window, qapp, opened):
+    window = open_window()
+    dock, panel = window.docks["cache"], window.docks.panel("cache")
+    dock.setVisible(opened)
+    window.next_theme()
+    watch = Restyled()
+    for widget in panel.findChildren(QWidget):
+        widget.installEventFilter(watch)
+    window.next_theme()
+    qapp.processEvents()
+    assert (watch.count > 0) is opened
+    window.docks.open("cache")
+    assert watch.count > 0
+    assert dock.widget() is panel
+    assert panel.isVisible()
+    assert panel.style_now == window.style_now
+
+
+def test_lists_are_no_part_of_the_window_before_they_open(open_window, qapp):
+    window = open_window()
+    window.docks.open("scenario")
+    boxes = window.docks.panel("scenario").findChildren(QComboBox)
+    window.next_theme()
+    box = next(box for box in boxes if box.isVisible())
+    popup = box.view().window()
+    assert popup not in window.findChildren(QWidget)
+    box.showPopup()
+    qapp.processEvents()
+    assert popup in window.findChildren(QWidget)
+    assert popup.isVisible()
+    frame = QPalette.ColorRole.Window
+    assert (
+        popup.palette().color(frame) == box.palette().color(frame) != window.palette().color(frame)
+    )
+    box.hidePopup()
+    assert len(boxes) > 5

@@ -16,8 +16,6 @@ from PySide6.QtGui import (
     QWheelEvent,
 )
 from PySide6.QtWidgets import (
-    QComboBox,
-    QFrame,
     QGridLayout,
     QHBoxLayout,
     QLabel,
@@ -37,6 +35,7 @@ from ui.panels.scenario.fields import (
 )
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.widgets.choice_box import LateList
 
 FRAME = 2
 """Width of the frame around an editor that has the focus or is wrong; others have half of it."""
@@ -158,7 +157,7 @@ class WholeEditor(LineEditor):
 
 
 @guarded
-class ChoiceEditor(QComboBox):
+class ChoiceEditor(LateList):
     """One of some texts, emitted at once."""
 
     committed = Signal(str)
@@ -171,8 +170,6 @@ class ChoiceEditor(QComboBox):
         for text, words in spec.choices():
             self.addItem(words, text)
         self.setCurrentIndex(-1)
-        self.view().setFrameStyle(QFrame.Shape.Box | QFrame.Shadow.Plain)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.activated.connect(self.commit)
 
     def set_style(self, style: Style) -> None:
@@ -215,14 +212,6 @@ class ChoiceEditor(QComboBox):
                 self.width() - arrow - side / 2, (self.height() - arrow) / 2, arrow, arrow
             )
             icon("chevron-down", theme.muted).paint(painter, place.toRect())
-
-    def showPopup(self) -> None:
-        # The list may be wider than the dock.
-        self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + 2 * self.height())
-        super().showPopup()
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()  # scrolling over a field changes nothing
 
 
 class Message(QWidget):

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from simulator.base.assets import SCENARIOS
+from simulator.program.algorithms import ALGORITHMS
 from ui.export.options import picture_size
 
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
@@ -49,22 +51,19 @@ class Shot:
         return "-".join([self.scenario, self.layout, *self.raised])
 
 
+OWN = [name for name in ALGORITHMS if (SCENARIOS / f"{name}.toml").is_file()]
+"""Algorithms with a demo of their own."""
 SHOTS = (
-    Shot("flash2", 0.55, 2),
-    Shot("naive", 0.45, 0),
-    Shot("flash1", 0.6, 0),
+    *(Shot(name, 0.55, 2) for name in OWN),
+    *(Shot(name, 1.0, 2, "algorithm") for name in OWN),
+    *(Shot(name, 0.5, 3, "compare") for name in OWN),
     Shot("causal", 0.55, 2),
     Shot("grouped-heads", 0.4, 3),
     Shot("window-sinks", 0.7, 4),
     Shot("large-logits", 0.5, 1),
     Shot("real-scale", 0.5, 1),
-    Shot("split-kv", 0.3, 2),
-    Shot("split-kv", 1.0, 2, "algorithm"),
-    Shot("linear", 0.5, 3),
-    Shot("linear", 0.5, 3, "compare"),
     Shot("causal", 0.55, 2, "algorithm"),
-    Shot("flash1", 0.6, 1, "algorithm", ("values",)),
-    Shot("naive", 0.45, 0, "algorithm"),
+    Shot("causal", 0.6, 1, "algorithm", ("values",)),
     Shot("causal", 0.55, 2, "memory"),
     Shot("real-scale", 0.5, 1, "memory", ("roofline",)),
     Shot("causal", 0.55, 2, "compare"),
@@ -163,7 +162,6 @@ def draw_window(shot: Shot, theme: str, size: tuple[int, int], path: Path) -> No
     """
     from PySide6.QtCore import QEvent
 
-    from simulator.base.assets import SCENARIOS
     from simulator.program.playback import Cursor, clamped, end_of_visit
     from ui.app.start import make_window
     from ui.safety.faults import raising

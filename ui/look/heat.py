@@ -355,5 +355,5 @@ def prefers_white(words: U32) -> NDArray[np.bool_]:
 def luminance(words: U32) -> NDArray[np.float64]:
     """Return how bright colours look, 0 (black) to 1 (white), as sRGB defines it."""
     parts = np.stack([words >> 16 & 255, words >> 8 & 255, words & 255]) / 255
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    return np.asarray(np.tensordot([0.2126, 0.7152, 0.0722], linear, 1))
+    light = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return np.asarray(np.tensordot([0.2126, 0.7152, 0.0722], light, 1))

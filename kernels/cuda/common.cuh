@@ -108,12 +108,32 @@ __device__ __forceinline__ float over(float numerator, float denominator)
 
 // What a kernel takes to know its mask, and how it makes one of it: `const Mask mask = MASK;`
 // simulator/problem/masks.py says the same to the CPU.
+// Only a run with more than causal, window and sinks is compiled with -DPATTERN: to others it costs
+// nothing, not even a parameter.
+#ifdef PATTERN
+#define MASK_PARAMETERS                                                                         \
+    int seqlen_q, int seqlen_k, int causal, int window, int sinks, int dilation,                \
+    int global_tokens, int block, int blocks_across  /* 0: none */                              \
+    , const int* __restrict__ document_of            /* [keys], or null */                      \
+    , const unsigned char* __restrict__ block_mask   /* [row blocks, blocks_across], or null */
+#define MASK MASK_OF(seqlen_q)
+#define MASK_OF(queries)                                                                        \
+    {queries, seqlen_k, causal, window, sinks, dilation, global_tokens, block, blocks_across,   \
+     document_of, block_mask}
+#else
 #define MASK_PARAMETERS int seqlen_q, int seqlen_k, int causal, int window, int sinks  // 0: none
-#define MASK {seqlen_q, seqlen_k, causal, window, sinks}
+#define MASK MASK_OF(seqlen_q)
+#define MASK_OF(queries) {queries, seqlen_k, causal, window, sinks}
+#endif
 
 struct Mask {
     int seqlen_q, seqlen_k;
     int causal, window, sinks;
+#ifdef PATTERN
+    int dilation, global_tokens, block, blocks_across;
+    const int* document_of;
+    const unsigned char* block_mask;
+#endif
 
     __device__ int last_key() const { return seqlen_k - 1; }
     // A query row's place among the keys: aligned at the bottom right.
@@ -125,6 +145,13 @@ struct Mask {
     {
         const int place = shifted(row);
         if (causal && key > place) return false;
+#ifdef PATTERN
+        if (row >= seqlen_q) return false;  // of a tile's end, which nobody stores
+        if (document_of && (place < 0 || document_of[place] != document_of[key])) return false;
+        if (block && !block_mask[(Index)(row / block) * blocks_across + key / block]) return false;
+        if (key < global_tokens || place < global_tokens) return true;
+        if (window && key >= sinks && (place - key) % dilation != 0) return false;
+#endif
         if (!window || key < sinks) return true;
         return place - key < window && key - place < window;
     }

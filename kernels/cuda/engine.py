@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernels.build.sources import whole_source
 from kernels.cuda.counters import total
-from kernels.cuda.launch import Device, Recording, Tensors, build_options, prepared
+from kernels.cuda.launch import Buffer, Device, Recording, Tensors, build_options, prepared
 from kernels.cuda.records import Details, Joined, carried_on, detail_buffer, detail_type, recording
 from kernels.cuda.runs import tile_runs
 from kernels.cuda.specs import SPECS, Part, joins_splits, kernels_of, most_shared_bytes
@@ -369,10 +369,19 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
         runs=device.upload(visits.runs),
         slopes=device.upload(np.array(w.slopes, dtype=np.float32)) if w.slopes else None,
         biases=None if w.biases is None else device.upload(w.biases.values),
+        document_of=_documents(device, w),
+        block_mask=device.upload(w.mask.blocks.table.view(np.uint8)) if w.mask.blocks else None,
         projection=None if inputs.projection is None else device.upload(inputs.projection),
         state=device.filled(state, np.float32, 0xFF) if "state" in taken else None,
         **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},
     )
+
+
+def _documents(device: Device, w: Workload) -> Buffer | None:
+    """Return which document each key is in; None without documents."""
+    if not w.mask.documents:
+        return None
+    return device.upload(w.mask.document_of(np.arange(w.seqlen_k)).astype(np.int32))
 
 
 def with_scratch(

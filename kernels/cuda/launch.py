@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cuda.specs import CHANGES, SPECS, Part, scalars, warps
+from kernels.cuda.specs import CHANGES, PATTERN, SPECS, Part, scalars, warps
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.workload import Workload
 
@@ -150,6 +150,9 @@ class Tensors:
         (query heads,) float32, ALiBi's; None without them.
     biases : Buffer or None
         (query heads, bias_span) float32, what scores gain at each distance; None for nothing.
+    document_of, block_mask : Buffer or None
+        (Nk,) int32, which document each key is in; (row blocks, key blocks) uint8, which are
+        visible. None if the mask says nothing of them.
     projection, state : Buffer or None
         (f, d) and (kv_heads, f, dv + 1) float32 for linear attention: the directions of a feature
         map that has some, and what the keys add up to.
@@ -171,6 +174,8 @@ class Tensors:
     runs: Buffer | None = None
     slopes: Buffer | None = None
     biases: Buffer | None = None
+    document_of: Buffer | None = None
+    block_mask: Buffer | None = None
     projection: Buffer | None = None
     state: Buffer | None = None
 
@@ -188,7 +193,7 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
     if w.feature_map:
         values |= {"FEATURES": w.feature_map.features, "PROJECTS": int(w.feature_map.projects)}
     defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "BIAS": w.biases is not None,
-               "TRACE": trace}  # fmt: skip
+               "PATTERN": not w.mask.simple, "TRACE": trace}  # fmt: skip
     return (
         *(f"-D{name}={value}" for name, value in values.items()),
         *(f"-D{name}" for name, on in defined.items() if on),
@@ -240,6 +245,7 @@ def prepared(
 def arguments(names: Sequence[str], w: Workload, part: Part, tensors: Tensors) -> list[Any]:
     """Return the argument for each of a kernel's parameters in a launch."""
     known = scalars(w, part)
-    taken = [name for name in names if w.changes_scores or name not in CHANGES]
+    unused = (*(() if w.changes_scores else CHANGES), *(PATTERN if w.mask.simple else ()))
+    taken = [name for name in names if name not in unused]
     given = (known[name] if name in known else getattr(tensors, name) for name in taken)
     return [np.uint64(0) if each is None else each for each in given]

@@ -160,8 +160,11 @@ class KernelSpec:
 VISITS = ("run_offsets", "runs")
 """`VISIT_PARAMETERS` of common.cuh."""
 _SIZES = ("seqlen_q", "seqlen_k")
-MASK = (*_SIZES, "causal", "window", "sinks")
-"""`MASK_PARAMETERS` of common.cuh."""
+PATTERN = (
+    "dilation", "global_tokens", "block", "blocks_across", "document_of", "block_mask",
+)  # fmt: skip
+MASK = (*_SIZES, "causal", "window", "sinks", *PATTERN)
+"""`MASK_PARAMETERS` of common.cuh; `PATTERN` only where a mask is more than the rest says."""
 CHANGES = ("softcap", "slopes", "biases", "bias_span")
 SCORE = ("scale", *CHANGES)
 """`SCORE_PARAMETERS` of common.cuh; `CHANGES` only where scores are changed."""

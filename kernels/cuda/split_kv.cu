@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv(
     element* K_shared = Q_shared + TILE_ROWS * HEAD_DIM;               // [BC, KEY_STRIDE]
     element* V_shared = K_shared + BC * KEY_STRIDE;                    // [BC, VALUE_DIM]
 
-    const PackedMask mask = {{queries, seqlen_k, causal, window, sinks}};
+    const PackedMask mask = {MASK_OF(queries)};
     const Score score = SCORE;
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int splits = gridDim.z, split = blockIdx.z;

@@ -141,6 +141,8 @@ def check(w: Workload, device: Device, capability: int | None = None) -> None:
             f"d = {w.head_dim}, dv = {w.value_dim}: it takes d = dv = 64 or 128",
         ),
         (w.mask.window, f"window {w.mask.window}: it takes causal or no mask"),
+        (w.mask.documents, "documents: it takes causal or no mask"),
+        (w.mask.blocks, "a block mask: it takes causal or no mask"),
         (w.scoring.softcap, "a soft-cap: it takes scaled scores alone"),
         (w.slopes, "ALiBi: it takes scaled scores alone"),
         (w.biases is not None, "a position bias: it takes scaled scores alone"),

@@ -75,7 +75,7 @@ def tensor(name):
         size = int.from_bytes(file.read(8), "little")
         about = json.loads(file.read(size))[name]
         file.seek(8 + size + about["data_offsets"][0])
-        kind = {{"F32": "<f4", "F16": "<f2", "BF16": "<u2"}}[about["dtype"]]
+        kind = {{"F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?"}}[about["dtype"]]
         values = np.fromfile(file, kind, math.prod(about["shape"])).reshape(about["shape"])
     if about["dtype"] == "BF16":
         values = (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -179,7 +179,10 @@ _ASKED = """if "--all" in sys.argv[1:]:  # {scores} scores take long
     """
 
 
-_MASK = ("seqlen_q", "seqlen_k", "queries", "causal", "window", "sinks")
+_MASK = (
+    "seqlen_q", "seqlen_k", "queries", "causal", "window", "sinks", "dilation", "global_tokens",
+    "documents", "blocks",
+)  # fmt: skip
 _SCORING = ("scale", "temperature", "softcap", "slopes")
 """What the script can write of a mask and of scores."""
 
@@ -311,6 +314,8 @@ def _inputs(w: Workload) -> str:
         halves = (f"slice(0, {half})", f"slice({half}, {end})")
         one, other = pairs if turns.interleaved else halves
         out += _TURN.format(width=end, offset=turns.offset, theta=turns.theta, one=one, other=other)
+    if w.mask.blocks is not None:
+        out += '\n\nBLOCKS = tensor("block_mask") != 0  # the visible blocks\n'
     if w.picked != tuple(range(heads)):
         group = heads // kv_heads
         kv_picked = sorted({head // group for head in w.picked})
@@ -354,6 +359,18 @@ def _mask_lines(w: Workload) -> Sequence[str]:
         near = f"(i - j < {mask.window})"
         if not mask.causal:
             near += f" & (j - i < {mask.window})"
-        sinks = f" | (j < {mask.sinks})" if mask.sinks else ""
-        out.append(f"seen &= ({near}){sinks}" if sinks else f"seen &= {near}")
+        if mask.dilation > 1:
+            near += f" & ((i - j) % {mask.dilation} == 0)"
+        free = f" | (j < {mask.sinks})" if mask.sinks else ""
+        if mask.global_tokens:
+            free += f" | (j < {mask.global_tokens}) | (i < {mask.global_tokens})"
+        out.append(f"seen &= ({near}){free}" if free else f"seen &= {near}")
+    if mask.documents:
+        out.append(f"ends = np.cumsum({list(mask.documents)})  # of the packed documents")
+        out.append('of_i, of_j = (np.searchsorted(ends, n, side="right") for n in (i, j))')
+        out.append("seen &= (of_i == of_j) & (i >= 0)")
+    if mask.blocks is not None:
+        size = mask.blocks.size
+        out.append(f"line, place = (i - (NK - NQ)) // {size}, j // {size}")
+        out.append("seen &= BLOCKS[line, place]")
     return out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -147,7 +146,7 @@ def _unmasked(n: Numbers, row: int) -> tuple[Bools, F64, F64]:
     single, inputs = n.trace.single_heads
     part = Part((head,), range(own, own + 1))
     scores = HeadScores(single, inputs, part)
-    open_to_all = replace(settings_of(single), causal=False, window=0, sinks=0)
+    open_to_all = settings_of(single).open
     seen = single.mask.visible(part.rows, range(single.seqlen_k))[0]
     if not seen.any():
         raise refuse("", "row", row, "a row that sees a key")

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -229,6 +229,21 @@ def read_tensor(path: Path, name: str, tensor: StoredTensor) -> F32:
     return _as_float32(read(path, name, tensor), tensor)
 
 
+def read_flags(path: Path, name: str, bounds: Bounds = BOUNDS) -> NDArray[np.bool_]:
+    """Read a tensor of booleans.
+
+    Raises
+    ------
+    InputError
+        The file has no such tensor, or one of numbers, or cannot be read to its end.
+    """
+    read = _safetensors_flags if path.suffix == ".safetensors" else _npz_flags
+    flags = read(path, name, bounds)
+    if flags is None:
+        raise refuse(str(path), f"tensor {name}", "", "a tensor of booleans of this name")
+    return flags
+
+
 def check_finite(source: str, name: str, tensor: F32) -> None:
     """Refuse NaN and Inf, and name the first.
 
@@ -303,20 +318,37 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
 # --- safetensors -------------------------------------------------------------------------
 
 
-def _safetensors_header(
-    path: Path, wanted: Collection[str], bounds: Bounds
-) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+@contextmanager
+def _safetensors(path: Path, bounds: Bounds) -> Iterator[Any]:
+    """Open a safetensors file whose header is not too long."""
     with _reading(path, "safetensors"):
         with path.open("rb") as start:  # the library's own errors do not name the file
             length = int.from_bytes(start.read(8), "little")
         if length > bounds.header:
             raise ValueError(f"a header of at most {bounds.header} bytes")
         with safe_open(path, framework="numpy") as file:
-            names = file.keys()
-            slices = {name: file.get_slice(name) for name in wanted if name in names}
-            shapes = {name: (tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
-            said = file.metadata() or {}
-            meta = {name: said[name] for name in NAMES if name in said}
+            yield file
+
+
+def _safetensors_flags(path: Path, name: str, bounds: Bounds) -> NDArray[np.bool_] | None:
+    with _safetensors(path, bounds) as file:
+        if name not in file.keys():  # noqa: SIM118 - the file is no mapping
+            return None
+        if (kind := file.get_slice(name).get_dtype()) != "BOOL":
+            raise refuse(str(path), f"tensor {name}", kind, "booleans")
+        flags: NDArray[np.bool_] = file.get_tensor(name)
+        return flags
+
+
+def _safetensors_header(
+    path: Path, wanted: Collection[str], bounds: Bounds
+) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+    with _safetensors(path, bounds) as file:
+        names = file.keys()
+        slices = {name: file.get_slice(name) for name in wanted if name in names}
+        shapes = {name: (tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
+        said = file.metadata() or {}
+        meta = {name: said[name] for name in NAMES if name in said}
     tensors = {}
     for name, (shape, dtype) in shapes.items():
         if dtype not in _SAFETENSORS_DTYPES:
@@ -386,6 +418,20 @@ def _archive(
             expected = f"at most {most}: such numbers go into a .safetensors file"
             raise refuse(str(path), "unpacked bytes", size, expected)
         yield archive, wanted
+
+
+def _npz_flags(path: Path, name: str, bounds: Bounds) -> NDArray[np.bool_] | None:
+    with _archive(path, (name,), bounds) as (archive, members):
+        if name not in members:
+            return None
+        shape, dtype = _npy_header(path, archive, members[name])
+        if dtype != np.bool_:
+            raise refuse(str(path), f"tensor {name}", str(dtype), "booleans")
+        with archive.open(members[name]) as file:
+            _npy_start(file)
+            bits = np.frombuffer(file.read(), dtype=np.uint8)
+        flags: NDArray[np.bool_] = _whole(path, name, math.prod(shape), bits) != 0
+        return flags.reshape(shape)
 
 
 def _npz_header(

@@ -75,6 +75,22 @@ class Intervals:
         return Intervals(offsets, out)
 
     @staticmethod
+    def where(table: Bools) -> Intervals:
+        """Return the true places of each row of a table, (blocks, inner) bool."""
+        turns = np.diff(table, axis=1, prepend=False, append=False)
+        block, at = turns.nonzero()
+        counts = np.bincount(block[::2], minlength=len(table))
+        return Intervals(sums(counts), at.reshape(-1, 2))
+
+    @staticmethod
+    def stacked(parts: Sequence[Intervals]) -> Intervals:
+        """Return the blocks of several loops, those of each after those of the one before."""
+        if len(parts) == 1:
+            return parts[0]
+        counts = np.concatenate([np.diff(each.offsets) for each in parts])
+        return Intervals(sums(counts), np.concatenate([each.bounds for each in parts]))
+
+    @staticmethod
     @lru_cache(maxsize=8)
     def every(blocks: int, inner: int) -> Intervals:
         """Return all of `inner` blocks for each of `blocks`."""

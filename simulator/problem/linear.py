@@ -54,9 +54,16 @@ def check_mask(mask: Mask) -> None:
     InputError
         It is neither causal nor absent, or it is causal and there are not as many queries as keys.
     """
-    for key, value in (("window", mask.window), ("sinks", mask.sinks)):
+    for key, value in (
+        ("window", mask.window),
+        ("sinks", mask.sinks),
+        ("global_tokens", mask.global_tokens),
+        ("documents", list(mask.documents)),
+        ("block", mask.blocks and mask.blocks.size),
+    ):
         if value:
-            expected = "0: linear attention is causal or sees every key"
+            nothing = "0" if isinstance(value, int) and key != "block" else "none"
+            expected = f"{nothing}: linear attention is causal or sees every key"
             raise refuse(SCENARIO, f"mask.{key}", value, expected)
     if mask.causal and mask.seqlen_q != mask.seqlen_k:
         expected = (

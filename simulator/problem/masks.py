@@ -7,12 +7,48 @@ GPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.problem.intervals import I64, Intervals
+from simulator.base.errors import SCENARIO, refuse
+from simulator.problem import boxes
+from simulator.problem.intervals import I64, Bools, Intervals, sums
+
+
+class BlockMask:
+    """Any pattern of square blocks of pairs.
+
+    Two are equal if they show the same pairs.
+
+    Parameters
+    ----------
+    size : int
+        Rows and keys of a block.
+    table : ndarray
+        (row blocks, key blocks) bool: which of them are visible.
+    """
+
+    def __init__(self, size: int, table: Bools) -> None:
+        self.size = size
+        self.table = table
+        table.flags.writeable = False
+        self.name = sha256(np.packbits(table).tobytes()).hexdigest()
+        self._same = size, table.shape, self.name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BlockMask) and self._same == other._same
+
+    def __hash__(self) -> int:
+        return hash(self._same)
+
+    @cached_property
+    def open(self) -> Intervals:
+        """The visible blocks of each row of blocks."""
+        return Intervals.where(self.table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +56,10 @@ class Mask:
     """The visible pairs of a score matrix, aligned at the bottom right.
 
     With ``i' = i + (seqlen_k - seqlen_q)``, row `i` sees key `j` if every condition that is set
-    holds. Causal: ``j <= i'``. Window `w`: ``i' - j < w`` (without causal also ``j - i' < w``) or
-    ``j < sinks``.
+    holds. Causal: ``j <= i'``. Window `w`: ``i' - j < w`` (without causal also ``j - i' < w``) and
+    ``(i' - j) mod dilation = 0``, or ``j < sinks``, or ``j < global_tokens``, or
+    ``i' < global_tokens``. Documents: i' and j are in the same one. Blocks: that of i and j is
+    visible.
 
     Attributes
     ----------
@@ -33,10 +71,19 @@ class Mask:
         How far a row sees; 0 for no window.
     sinks : int
         First keys that the window never hides.
+    dilation : int
+        Of the keys in its window a row sees one in so many.
+    global_tokens : int
+        First keys that the window never hides, and whose rows see past it.
+    documents : tuple of int
+        Lengths that add up to seqlen_k; empty for one of any length.
+    blocks : BlockMask or None
+        Blocks of rows (not aligned) and keys; None for no such mask.
 
     References
     ----------
-    FlashAttention 2.1 for the alignment; Beltagy et al. 2020 (window); Xiao et al. 2023 (sinks).
+    FlashAttention 2.1 for the alignment; Beltagy et al. 2020 (window, dilation, global tokens);
+    Xiao et al. 2023 (sinks); Zaheer et al. 2020 (blocks).
     """
 
     seqlen_q: int
@@ -44,6 +91,10 @@ class Mask:
     causal: bool = False
     window: int = 0
     sinks: int = 0
+    dilation: int = 1
+    global_tokens: int = 0
+    documents: tuple[int, ...] = ()
+    blocks: BlockMask | None = None
 
     @property
     def shift(self) -> int:
@@ -53,7 +104,43 @@ class Mask:
     @property
     def hides(self) -> bool:
         """Whether the mask can hide anything at all."""
-        return self.causal or self.window > 0
+        return self.causal or self.window > 0 or bool(self.documents or self.blocks)
+
+    @property
+    def simple(self) -> bool:
+        """Whether it is causal, a window and sinks, or some of these, and nothing else."""
+        local = self.window and (self.dilation > 1 or self.global_tokens)
+        return not (local or self.documents or self.blocks)
+
+    @property
+    def of_these_lengths(self) -> bool:
+        """Whether a part of it says nothing about any other number of rows and keys."""
+        return bool(self.documents or self.blocks)
+
+    @property
+    def document_starts(self) -> I64:
+        """The first key of each document, (documents,) int64."""
+        return _starts(self.documents)
+
+    def of_lengths(self, seqlen_q: int, seqlen_k: int) -> Mask:
+        """Return the same conditions for other lengths.
+
+        Raises
+        ------
+        InputError
+            Documents or blocks say which pairs of these lengths are visible, and no others.
+        """
+        block = self.blocks and self.blocks.size
+        for key, value in (("documents", list(self.documents)), ("block", block)):
+            if value and (seqlen_q, seqlen_k) != (self.seqlen_q, self.seqlen_k):
+                expected = f"none: it is of {self.seqlen_k} keys, and undefined for {seqlen_k}"
+                raise refuse(SCENARIO, f"mask.{key}", value, expected)
+        return replace(self, seqlen_q=seqlen_q, seqlen_k=seqlen_k)
+
+    def of_last_row(self) -> Mask:
+        """Return the mask of the last row alone, which stands at the same key."""
+        blocks = self.blocks and BlockMask(self.blocks.size, self.blocks.table[-1:].copy())
+        return replace(self, seqlen_q=1, blocks=blocks)
 
     def positions(self, rows: range) -> I64:
         """Return ``i'`` of some rows, (rows,): the key with which each row is aligned."""
@@ -68,10 +155,23 @@ class Mask:
             seen = i - j < self.window
             if not self.causal:
                 seen &= j - i < self.window
-            seen |= j < self.sinks
+            if self.dilation > 1:
+                seen &= (i - j) % self.dilation == 0
+            seen |= j < max(self.sinks, self.global_tokens)
+            if self.global_tokens:
+                seen |= i < self.global_tokens
         if self.causal:
             seen &= j <= i
+        if self.documents:
+            seen &= self.document_of(i) == self.document_of(j)
+        if self.blocks is not None:
+            line, place = (i[:, 0] - self.shift) // self.blocks.size, j[0] // self.blocks.size
+            seen &= self.blocks.table[line[:, None], place]
         return seen
+
+    def document_of(self, place: I64) -> I64:
+        """Return which document each place is in, from 1 on; 0 before the first key."""
+        return np.searchsorted(self.document_starts, place, side="right")
 
     @property
     def keys(self) -> Intervals:
@@ -86,7 +186,12 @@ class Mask:
     @property
     def arguments(self) -> dict[str, int]:
         """The mask's arguments of a kernel beside the sizes, by name; 0 for what is not set."""
-        return {"causal": int(self.causal), "window": self.window, "sinks": self.sinks}
+        out = {"causal": int(self.causal), "window": self.window, "sinks": self.sinks}
+        if self.simple:
+            return out
+        size, across = (self.blocks.size, self.blocks.table.shape[1]) if self.blocks else (0, 0)
+        return out | {"dilation": self.dilation, "global_tokens": self.global_tokens,
+                      "block": size, "blocks_across": across}  # fmt: skip
 
     def why_hidden(self, row: int, key: int) -> str:
         """Return in words why a row does not see a key; empty if it does."""
@@ -96,16 +201,31 @@ class Mask:
         place = f"row {row}" + (f", which stands at key {at}," if self.shift else "")
         if self.causal and key > at:
             return f"causal: {place} sees no later key"
-        sinks = f", and key {key} is none of the {self.sinks} sinks" if self.sinks else ""
+        own, other = (int(self.document_of(np.array(n))) for n in (at, key))
+        if self.documents and own != other:
+            where = f"is in document {own}" if own else "is before the first document"
+            return f"documents: row {row} {where}, key {key} in document {other}"
+        if self.blocks is not None:
+            line, across = (at - self.shift) // self.blocks.size, key // self.blocks.size
+            if not self.blocks.table[line, across]:
+                return f"block: block {line}, {across} of the block mask is hidden"
+        free = max(self.sinks, self.global_tokens)
+        name = "sinks" if self.sinks >= self.global_tokens else "global tokens"
+        sinks = f", and key {key} is none of the {free} {name}" if free else ""
         away = f"key {key} is {abs(at - key)} away from {place}"
+        if abs(at - key) < self.window:
+            return f"window: {away}, which is no multiple of {self.dilation}{sinks}"
         return f"window: {away}, the window is {self.window}{sinks}"
 
     @property
     def diagonals(self) -> tuple[tuple[int, int], ...]:
         """Edges between visible and hidden pairs that move one key to the right with each row.
 
-        Each is given by its first row and by the key before which it would be in row 0.
+        Each is given by its first row and by the key before which it would be in row 0. Those of a
+        mask that is not `simple` are not known by arithmetic: none.
         """
+        if not self.simple:
+            return ()
         if self.causal:
             out = [(0, self.shift + 1)]
         else:
@@ -118,7 +238,7 @@ class Mask:
     @property
     def uprights(self) -> tuple[tuple[int, range], ...]:
         """Edges that stay at one key: the key before which each one is, and its rows."""
-        if not (self.window and self.sinks):
+        if not (self.window and self.sinks and self.simple):
             return ()
         before = range(0 if self.causal else min(self._first_past_sinks, self.seqlen_q))
         after = range(max(self.sinks + self.window - self.shift, 0), self.seqlen_q)
@@ -142,7 +262,18 @@ class Mask:
             ``Bc``, or several of them as (n, 1) int64: then the row blocks of the second follow
             those of the first.
         """
+        if not self.simple:
+            return self._visited(rows, cols)
         return self._visited_between(*self._shifted_rows(rows), cols)
+
+    def _parts(self, rows: int) -> tuple[tuple[I64, I64], ...]:
+        """Return ``i'`` of the first and last row of each row block."""
+        return (self._shifted_rows(rows),)
+
+    def _visited(self, rows: int, cols: int | I64) -> Intervals:
+        """Return the visited column blocks, whatever the conditions."""
+        each = [cols] if isinstance(cols, int) else cols.ravel().tolist()
+        return Intervals.stacked([boxes.visited(self, self._parts(rows), n) for n in each])
 
     def _visited_between(self, first: I64, last: I64, cols: int | I64) -> Intervals:
         """Return the same for blocks whose rows are aligned with keys `first` to `last`."""
@@ -171,6 +302,8 @@ class Mask:
 
     def full_columns(self, rows: int, cols: int) -> Intervals:
         """Return the column blocks that every row of each row block sees in full."""
+        if not self.simple:
+            return boxes.full(self, self._parts(rows), cols)
         return self._full_between(*self._shifted_rows(rows), cols)
 
     def _full_between(self, first: I64, last: I64, cols: int) -> Intervals:
@@ -202,6 +335,10 @@ class Mask:
         cols : int
             ``Bc``.
         """
+        if not self.simple:
+            each = [rows] if isinstance(rows, int) else rows.ravel().tolist()
+            Tc = -(-self.seqlen_k // cols)
+            return Intervals.stacked([self._visited(n, cols).turned(Tc) for n in each])
         Tr = -(-self.seqlen_q // rows)
         first = np.arange(-(-self.seqlen_k // cols)) * cols
         end = np.minimum(first + cols, self.seqlen_k)
@@ -222,6 +359,8 @@ class Mask:
 
     def full_rows(self, rows: int, cols: int) -> Intervals:
         """Return the row blocks of which every row sees each column block in full."""
+        if not self.simple:
+            return self.full_columns(rows, cols).turned(-(-self.seqlen_k // cols))
         blocks = -(-self.seqlen_q // rows)
         first = np.arange(-(-self.seqlen_k // cols)) * cols
         end = np.minimum(first + cols, self.seqlen_k)
@@ -250,3 +389,11 @@ class Mask:
         """Return how many column blocks end at or before each `key`."""
         whole = np.clip(key, 0, self.seqlen_k) // cols
         return np.where(key >= self.seqlen_k, -(-self.seqlen_k // cols), whole)
+
+
+@lru_cache(maxsize=8)
+def _starts(lengths: tuple[int, ...]) -> I64:
+    """Return where each of some documents begins."""
+    starts = sums(np.array(lengths, dtype=np.int64))[:-1]
+    starts.flags.writeable = False
+    return starts

@@ -10,11 +10,13 @@ Dao-AILab/flash-attention, hopper/pack_gqa.h.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from simulator.base.errors import SCENARIO, refuse
+from simulator.problem import boxes
 from simulator.problem.hardware import Gpu
 from simulator.problem.intervals import I64, Intervals
 from simulator.problem.masks import Mask
@@ -60,11 +62,15 @@ class PackedMask(Mask):
 
     def visited_columns(self, rows: int, cols: int | I64) -> Intervals:
         """Return the column blocks in which each row block sees anything."""
+        if not self.simple:
+            return self._visited(rows, cols)
         one, other = (self._visited_between(*part, cols) for part in self._parts(rows))
         return one.joined(other)
 
     def full_columns(self, rows: int, cols: int) -> Intervals:
         """Return the column blocks that every row of each row block sees in full."""
+        if not self.simple:
+            return boxes.full(self, self._parts(rows), cols)
         one, other = (self._full_between(*part, cols) for part in self._parts(rows))
         return one.common(other)
 
@@ -76,6 +82,23 @@ class PackedMask(Mask):
     def full_rows(self, rows: int, cols: int) -> Intervals:
         """Return the row blocks of which every row sees each column block in full."""
         return self.full_columns(rows, cols).turned(-(-self.seqlen_k // cols))
+
+
+def packed(mask: Mask, group: int) -> PackedMask:
+    """Return the mask of so many heads' rows in one block."""
+    queries = mask.seqlen_q
+    return PackedMask(**_said(mask) | {"seqlen_q": queries * group}, queries=queries)
+
+
+def unpacked(mask: Mask) -> Mask:
+    """Return the mask of one head's rows."""
+    queries = mask.queries if isinstance(mask, PackedMask) else mask.seqlen_q
+    return Mask(**_said(mask) | {"seqlen_q": queries})
+
+
+def _said(mask: Mask) -> dict[str, Any]:
+    """Return what a mask says, packed or not."""
+    return {field.name: getattr(mask, field.name) for field in fields(Mask)}
 
 
 def group_of(picked: tuple[int, ...], kv_picked: tuple[int, ...]) -> int:

@@ -48,9 +48,18 @@ def _preset_name(name: object) -> object:
     return name
 
 
-def _head_list(value: object) -> object:
+def _as_tuple(value: object) -> object:
     """Accept a TOML list for the frozen tuple."""
     return tuple(value) if isinstance(value, list) else value
+
+
+def _lengths(value: object) -> object:
+    """Accept lengths of documents: errors of a list name a place in it, which no form has."""
+    if isinstance(value, list | tuple):
+        whole = [each for each in value if isinstance(each, int) and not isinstance(each, bool)]
+        if len(whole) == len(value) and all(1 <= each <= MAX_SEQLEN for each in whole):
+            return tuple(whole)
+    raise PydanticCustomError("lengths", "a list of numbers of tokens, each at least 1")
 
 
 def _slopes(value: object) -> object:
@@ -115,6 +124,10 @@ class MaskTable(Table):
     causal: bool | None = None
     window: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] | None = None
     sinks: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
+    dilation: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] = 1
+    global_tokens: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
+    documents: Annotated[tuple[int, ...], BeforeValidator(_lengths)] = ()
+    block: Seqlen | None = None
 
 
 class PositionTable(Table):
@@ -161,7 +174,7 @@ class Input(Table):
     path: str | None = None
     name: str | None = None
     head: Annotated[
-        Literal["all"] | tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_head_list)
+        Literal["all"] | tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_as_tuple)
     ] = "all"
 
     @model_validator(mode="after")
@@ -288,7 +301,7 @@ def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | st
 def scenario_tables(scenario: Scenario) -> dict[str, Any]:
     """Return what the author set, as plain tables ready for TOML."""
     data = scenario.model_dump(exclude_none=True, exclude_unset=True)
-    for table, key in (("input", "head"), ("scores", "alibi")):
+    for table, key in (("input", "head"), ("scores", "alibi"), ("mask", "documents")):
         if isinstance(data.get(table, {}).get(key), tuple):
             data[table][key] = list(data[table][key])
     return {key: value for key, value in data.items() if value not in ({}, "")}

@@ -33,8 +33,9 @@ from simulator.problem.input_files import (
 )
 from simulator.problem.layer import Layer, read_layer, read_layer_header
 from simulator.problem.linear import check_linear, check_mask, read_projection
+from simulator.problem.mask_input import mask_of
 from simulator.problem.masks import Mask
-from simulator.problem.packing import PackedMask, group_of, splits_of
+from simulator.problem.packing import group_of, packed, splits_of, unpacked
 from simulator.problem.positions import Rotary
 from simulator.problem.scenario import (
     LINEAR,
@@ -220,8 +221,7 @@ class Workload:
         packs = name in PACKED
         if packs == (self.algorithm in PACKED):
             return replace(self, algorithm=name)
-        queries, length, m = self.queries, self.seqlen_k, self.mask
-        limits = m.causal, m.window, m.sinks
+        queries = self.queries
         if not packs:
             return replace(
                 self,
@@ -229,7 +229,7 @@ class Workload:
                 heads=len(self.picked),
                 kv_head_of=tuple(kv for kv in self.kv_head_of for _ in range(self.group)),
                 seqlen_q=queries,
-                mask=Mask(queries, length, *limits),
+                mask=unpacked(self.mask),
                 group=1,
             )
         group = group_of(self.picked, self.kv_head_of)
@@ -240,7 +240,7 @@ class Workload:
             heads=self.kv_heads,
             kv_head_of=tuple(range(self.kv_heads)),
             seqlen_q=rows,
-            mask=PackedMask(rows, length, *limits, queries=queries),
+            mask=packed(self.mask, group),
             group=group,
         )
 
@@ -362,21 +362,11 @@ def resolve(scenario: Scenario) -> Workload:
         check_agreement(scenario, file, shapes, len(picked), len(set(kv_picked)))
     dtype: DType = (file.q.dtype if file else said.dtype) or "float32"
     scale = said.scale or (file.scale if file else None) or 1 / math.sqrt(shapes["head_dim"])
-    causal = scenario.mask.causal
-    if causal is None:
-        causal = bool(file and file.causal)
     softmax = said.algorithm not in LINEAR
-    window, softcap = scenario.mask.window, scenario.scores.softcap
+    softcap = scenario.scores.softcap
     if file and softmax:
-        window = file.said.window if window is None else window
         softcap = file.said.softcap if softcap is None else softcap
-    mask = Mask(
-        shapes["seqlen_q"],
-        shapes["seqlen_k"],
-        causal,
-        window or 0,
-        scenario.mask.sinks,
-    )
+    mask = mask_of(scenario, file, shapes["seqlen_q"], shapes["seqlen_k"])
     group = group_of(picked, kv_picked) if said.algorithm in PACKED else 1
     gpu = gpus()[scenario.hardware.preset]
     packed_shapes = {**shapes, "seqlen_q": shapes["seqlen_q"] * group}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from simulator.base.dtypes import F32, frozen
 from simulator.base.errors import refuse
 from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
+from simulator.problem.packing import unpacked
 from simulator.problem.scores import Scoring
 from simulator.problem.workload import Inputs, Workload
 from simulator.study.attention_part import LIMITS, Limits, Part
@@ -45,16 +46,25 @@ class MapSettings:
         How far a row sees; 0 for no window.
     sinks : int
         First keys that the window never hides.
+    rest : Mask or None
+        The other conditions: dilation, global tokens, documents and blocks; None for none.
     """
 
     temperature: float = 1.0
     causal: bool = False
     window: int = 0
     sinks: int = 0
+    rest: Mask | None = None
 
     def mask(self, seqlen_q: int, seqlen_k: int) -> Mask:
         """Return the mask that they make of so many rows and keys."""
-        return Mask(seqlen_q, seqlen_k, self.causal, self.window, self.sinks)
+        mask = (self.rest or Mask(0, 0)).of_lengths(seqlen_q, seqlen_k)
+        return replace(mask, causal=self.causal, window=self.window, sinks=self.sinks)
+
+    @property
+    def open(self) -> MapSettings:
+        """The same without a mask."""
+        return MapSettings(self.temperature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +366,10 @@ class HeadScores:
 
 def settings_of(workload: Workload) -> MapSettings:
     """Return the settings of a workload."""
-    mask = workload.mask
-    return MapSettings(workload.temperature, mask.causal, mask.window, mask.sinks)
+    mask = unpacked(workload.mask)
+    rest = replace(mask, causal=False, window=0, sinks=0)
+    more = None if rest == Mask(mask.seqlen_q, mask.seqlen_k) else rest
+    return MapSettings(workload.temperature, mask.causal, mask.window, mask.sinks, more)
 
 
 def pooled_maps(

@@ -279,8 +279,11 @@ def at_scale(program: TileProgram) -> AtScale | None:
 
 
 def long_workload(w: Workload) -> Workload | None:
-    """Return a shorter workload at `SCALE_N` keys in the tiles of published kernels, else None."""
-    if w.seqlen_k >= SCALE_N:
+    """Return a shorter workload at `SCALE_N` keys in the tiles of published kernels, else None.
+
+    A mask of documents or blocks is not defined for more keys.
+    """
+    if w.seqlen_k >= SCALE_N or w.mask.of_these_lengths:
         return None
     rows, cols = rule_tiles(w)["fa2"]
     return workload_at(replace(w, rows=rows, cols=cols), "N", SCALE_N)

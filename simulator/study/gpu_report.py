@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.base.assets import ASSETS
+from simulator.problem.masks import Mask
 from simulator.problem.workload import Workload
 
 REPORT = ASSETS.parent / "docs" / "gpu" / "report.json"
@@ -71,10 +72,20 @@ def signature(w: Workload) -> dict[str, Any]:
             "causal": mask.causal,
             "window": mask.window,
             "sinks": mask.sinks if mask.window else 0,  # without a window there are no sinks
+            **_pattern(mask),
         },
         "rows": w.rows,
         "cols": w.cols,
     }
+
+
+def _pattern(mask: Mask) -> dict[str, Any]:
+    """Return what else a mask hides; nothing if it is a simple one, as older reports have it."""
+    if mask.simple:
+        return {}
+    blocks = mask.blocks and (mask.blocks.size, mask.blocks.name)
+    return {"dilation": mask.dilation, "global_tokens": mask.global_tokens,
+            "documents": " ".join(map(str, mask.documents)), "blocks": str(blocks)}  # fmt: skip
 
 
 def measured_run(w: Workload, flops: int, report: Report) -> Measured | None:

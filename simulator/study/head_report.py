@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from simulator.base.dtypes import F64
+from simulator.problem.masks import Mask
 from simulator.problem.workload import Inputs, Workload
 from simulator.study.attention_map import HeadScores
 from simulator.study.attention_only import Figures, Head, Model, figures, layer_place, read_model
@@ -98,7 +99,8 @@ def model_place(workload: Workload) -> tuple[Path, int, int] | None:
     if w.file is None or not w.file.stored or w.temperature != 1:
         return None
     same = math.isclose(w.scale, w.head_dim**-0.5, rel_tol=1e-6)
-    plain = w.mask.causal and not w.mask.window and not w.changes_scores and w.position is None
+    plain = w.mask == Mask(w.seqlen_q, w.seqlen_k, causal=True)
+    plain = plain and not w.changes_scores and w.position is None
     return layer_place(w.file.path) if same and plain else None
 
 

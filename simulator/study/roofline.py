@@ -150,7 +150,7 @@ def decode_workload(w: Workload) -> Workload:
     Without a softmax a step has a state, no cache: then it is that of the baseline.
     """
     plain = w.as_algorithm(BASELINE.name)  # each head with its own rows
-    step = replace(plain, seqlen_q=1, mask=replace(plain.mask, seqlen_q=1))
+    step = replace(plain, seqlen_q=1, mask=plain.mask.of_last_row())
     return step.as_algorithm(w.algorithm) if algorithm_of(w).softmax else step
 
 

@@ -279,7 +279,7 @@ def workload_at(w: Workload, axis: Axis, value: int) -> Workload:
     if axis == "N":
         plain = w.as_algorithm(BASELINE.name)  # each head with its own rows
         queries = value if plain.seqlen_q == plain.seqlen_k else plain.seqlen_q
-        mask = replace(plain.mask, seqlen_q=queries, seqlen_k=value)
+        mask = plain.mask.of_lengths(queries, value)
         at = replace(plain, seqlen_q=queries, seqlen_k=value, mask=mask)
         return at.as_algorithm(w.algorithm)
     value_dim = value if w.value_dim == w.head_dim else w.value_dim

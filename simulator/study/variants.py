@@ -14,7 +14,6 @@ import numpy as np
 
 from simulator.base.errors import refuse
 from simulator.problem.filling import MAX_BLOCKS
-from simulator.problem.masks import Mask
 from simulator.problem.scenario import MAX_SEQLEN, Algorithm
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, BASELINE, USUAL, algorithm_of
@@ -197,7 +196,7 @@ def _shared(w: Workload, algorithm: Algorithm, heads: int, kv_heads: int, window
     """Return a workload with other heads and another window, all else as it is."""
     plain = w.as_algorithm(BASELINE.name)  # its heads one by one
     sinks = plain.mask.sinks if window else 0
-    mask = Mask(plain.seqlen_q, plain.seqlen_k, plain.mask.causal, window, sinks)
+    mask = replace(plain.mask, window=window, sinks=sinks)
     return replace(
         plain,
         heads=heads,

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from simulator.engines.numpy_engine import numpy_engine
+from simulator.problem.masks import BlockMask, Mask
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
@@ -30,18 +31,40 @@ class Pairs:
     causal: bool = False
     window: int = 0
     sinks: int = 0
+    dilation: int = 1
+    global_tokens: int = 0
+    documents: tuple[int, ...] = ()
+    block: int = 0
+    blocks: tuple[tuple[bool, ...], ...] = ()
 
     def sees(self, i: int, j: int) -> bool:
         """Return whether query row i sees key j: docs/conventions.md, "Masks", word by word."""
         shifted = i + (self.nk - self.nq)
         if self.causal and j > shifted:
             return False
+        if self.documents:
+            belongs = [n for n, length in enumerate(self.documents) for _ in range(length)]
+            if shifted < 0 or belongs[shifted] != belongs[j]:
+                return False
+        if self.block and not self.blocks[i // self.block][j // self.block]:
+            return False
         if not self.window:
             return True
         near = shifted - j < self.window
         if not self.causal:
             near = near and j - shifted < self.window
-        return near or j < self.sinks
+        near = near and (shifted - j) % self.dilation == 0
+        if self.global_tokens and shifted < self.global_tokens:
+            return True
+        return near or j < self.sinks or j < self.global_tokens
+
+    def mask(self) -> Mask:
+        """Return the same as the program has it."""
+        blocks = BlockMask(self.block, np.array(self.blocks, dtype=bool)) if self.block else None
+        return Mask(
+            self.nq, self.nk, self.causal, self.window, self.sinks,
+            self.dilation, self.global_tokens, self.documents, blocks,
+        )  # fmt: skip
 
     def matrix(self) -> np.ndarray:
         """Return all pairs, (nq, nk) bool."""
@@ -76,7 +99,9 @@ def scenario(
     position: dict[str, Any] | None = None,
     **attention: Any,
 ) -> Scenario:
-    """Return a scenario with random input."""
+    """Return a scenario with random input; documents are made to fit it."""
+    if mask and mask.get("documents"):
+        mask = {**mask, "documents": list(fitting(mask["documents"], nk or nq))}
     table = {
         "algorithm": algorithm,
         "heads": heads,
@@ -110,14 +135,29 @@ def fitted(algorithm: str, **said: Any) -> dict[str, Any]:
 
 
 def masks(longest: int) -> st.SearchStrategy[dict[str, Any]]:
-    """Draw [mask] tables."""
-    return st.fixed_dictionaries(
-        {
-            "causal": st.booleans(),
-            "window": st.one_of(st.just(0), st.integers(1, longest + 5)),
-            "sinks": st.one_of(st.just(0), st.integers(0, longest + 2)),
-        }
-    )
+    """Draw [mask] tables; documents of lengths that `scenario` makes fit."""
+    some = st.one_of(st.just(0), st.integers(0, longest + 2))
+    plain = {
+        "causal": st.booleans(),
+        "window": st.one_of(st.just(0), st.integers(1, longest + 5)),
+        "sinks": some,
+    }
+    more = {
+        "dilation": st.integers(1, 5),
+        "global_tokens": some,
+        "documents": st.lists(st.integers(1, longest), max_size=4),
+    }
+    return st.one_of(st.fixed_dictionaries(plain), st.fixed_dictionaries({**plain, **more}))
+
+
+def fitting(lengths: Sequence[int], keys: int) -> tuple[int, ...]:
+    """Return documents of about these lengths that add up to so many keys; none for none."""
+    out: list[int] = []
+    for length in lengths:
+        out.append(min(length, keys - sum(out)))
+    if out:
+        out.append(keys - sum(out))
+    return tuple(length for length in out if length)
 
 
 def score_tables() -> st.SearchStrategy[dict[str, Any]]:
@@ -174,7 +214,11 @@ def trace_of(chosen: Scenario, inputs: Inputs | None = None) -> Trace:
 def pairs_of(w: Workload) -> Pairs:
     """Return the mask that the scenario's tables describe."""
     said = w.scenario.mask
-    return Pairs(w.seqlen_q, w.seqlen_k, bool(said.causal), said.window, said.sinks)
+    return Pairs(
+        w.seqlen_q, w.seqlen_k, bool(said.causal), said.window or 0, said.sinks,
+        said.dilation, said.global_tokens, said.documents, said.block or 0,
+        tuple(map(tuple, w.mask.blocks.table.tolist())) if w.mask.blocks else (),
+    )  # fmt: skip
 
 
 def visits_in_order(w: Workload) -> Iterator[tuple[int, int, int, int]]:

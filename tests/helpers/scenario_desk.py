@@ -100,8 +100,10 @@ class Desk:
         }
 
 
-def save_npz(folder: Path, heads: int = 2, tokens: int = 9) -> Path:
+def save_npz(folder: Path, heads: int = 2, tokens: int = 9, block: int = 3) -> Path:
     path = folder / "mine.npz"
     rng = np.random.default_rng(0)
-    np.savez(path, **{name: rng.random((heads, tokens, 4), np.float32) for name in "qkv"})
+    tensors = {name: rng.random((heads, tokens, 4), np.float32) for name in "qkv"}
+    blocks = rng.random((-(-tokens // block), -(-tokens // block))) < 0.5
+    np.savez(path, **tensors, block_mask=blocks)
     return path

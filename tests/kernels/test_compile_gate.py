@@ -88,6 +88,7 @@ GATES = [
         for s in SOURCES
         for b in BUILDS
     ),
+    *(Gate(s, b, USUAL, ("sm_90a",), ("-DPATTERN",)) for s in SOURCES for b in BUILDS),
     Gate("flash2_mma", "fast", TENSOR_64, AMPERE),
     Gate("flash2_mma", "fast", TENSOR_128, ("sm_80", "sm_90", "sm_120")),
     Gate("flash2_mma", "fast", TENSOR_8_WARPS, ("sm_80", "sm_90")),

@@ -12,6 +12,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from simulator.base.dtypes import F32
+from simulator.problem.masks import Mask
 from simulator.problem.tiling import TileGrid
 from simulator.program.algorithms import TENSORS
 from simulator.run.linear_state import forms_tile
@@ -37,6 +38,8 @@ from ui.look.units import number_text
 
 MOST_TILES = 1024
 """Blocks along a side that are coloured once for all; more than that, what is visible is."""
+_MOST_EDGES = 8000
+"""Of a mask with more edges of cells none are drawn: the cells themselves show it."""
 FINEST_STAIRS = 2.5
 """Smallest cell, in pixels, along which the mask's edge is drawn step by step."""
 
@@ -292,6 +295,8 @@ def _paint_mask_edges(
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, not stairs)
     colour = mixed(style.theme.empty, style.theme.muted, 0.75)
     painter.setPen(QPen(colour, hairline(style)))
+    if not mask.simple:
+        _paint_all_edges(painter, lay, mask, rows, keys)
     for first, offset in mask.diagonals:
         begin = max(first, rows.start, keys.start - offset)
         along = range(begin, max(begin, min(rows.stop, keys.stop - offset + 1)))
@@ -301,6 +306,27 @@ def _paint_mask_edges(
         top, bottom = max(along.start, rows.start), min(along.stop, rows.stop)
         if keys.start <= key <= keys.stop and top < bottom:
             painter.drawLine(QLineF(x, lay.row_y(top), x, lay.row_y(bottom)))
+
+
+def _paint_all_edges(
+    painter: QPainter, lay: BoardLayout, mask: Mask, rows: range, keys: range
+) -> None:
+    """Draw where visible and hidden pairs meet, if cells can be told apart and are not a weave."""
+    there = lay.visible_keys()
+    keys = range(max(keys.start, there.start), min(keys.stop, there.stop))
+    if min(lay.cell) < 2 or not keys or not rows:
+        return
+    seen = mask.visible(rows, keys)
+    if (seen[:, 1:] != seen[:, :-1]).sum() + (seen[1:] != seen[:-1]).sum() > _MOST_EDGES:
+        return
+    lines = []
+    for row, key in np.argwhere(seen[:, 1:] != seen[:, :-1]).tolist():
+        x, n = round(lay.col_x(keys.start + key + 1)), rows.start + row
+        lines.append(QLineF(x, lay.row_y(n), x, lay.row_y(n + 1)))
+    for row, key in np.argwhere(seen[1:] != seen[:-1]).tolist():
+        y, n = round(lay.row_y(rows.start + row + 1)), keys.start + key
+        lines.append(QLineF(lay.col_x(n), y, lay.col_x(n + 1), y))
+    painter.drawLines(lines)
 
 
 def _edge(lay: BoardLayout, rows: range, offset: int, stairs: bool) -> QPolygonF:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.problem.masks import Mask
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from ui.look.units import count_text, plural
@@ -20,9 +21,7 @@ def scenario_words(w: Workload) -> list[str]:
         sharing_words(w),
         w.dtype,
     ]
-    if mask.window:
-        sinks = f" + {mask.sinks} sink{'s' * (mask.sinks > 1)}" if mask.sinks else ""
-        words.insert(3, f"window {count_text(mask.window)}{sinks}")
+    words[3:3] = pattern_words(mask)
     if w.position is not None:
         words.append("RoPE")
     if w.scoring.softcap:
@@ -34,6 +33,22 @@ def scenario_words(w: Workload) -> list[str]:
     if w.temperature != 1:
         words.append(f"temperature {w.temperature:g}")
     words.append(input_words(w))
+    return words
+
+
+def pattern_words(mask: Mask) -> list[str]:
+    """Return what a mask hides beside the keys to come, a few words each."""
+    words = []
+    if mask.window:
+        parts = [f"window {count_text(mask.window)}"]
+        parts += [f"one key in {count_text(mask.dilation)}"] * (mask.dilation > 1)
+        parts += [plural(mask.sinks, "sink")] * (mask.sinks > 0)
+        parts += [plural(mask.global_tokens, "global token")] * (mask.global_tokens > 0)
+        words.append(" + ".join(parts))
+    if mask.documents:
+        words.append(plural(len(mask.documents), "document"))
+    if mask.blocks:
+        words.append(f"block mask of {count_text(mask.blocks.size)}")
     return words
 
 

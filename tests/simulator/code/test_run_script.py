@@ -42,6 +42,18 @@ SHAPES: dict[str, dict[str, Any]] = {
         "mask": {"causal": True},
         "scores": {"softcap": 5.0, "alibi": True},
     },
+    "pattern": {
+        "nq": 9,
+        "nk": 14,
+        "mask": {
+            "causal": True,
+            "window": 5,
+            "sinks": 1,
+            "dilation": 2,
+            "global_tokens": 2,
+            "documents": [3, 6, 5],
+        },
+    },
     "bfloat16": {"nq": 7, "nk": 12, "d": 5, "dv": 3, "dtype": "bfloat16"},
 }
 

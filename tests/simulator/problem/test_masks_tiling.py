@@ -14,7 +14,7 @@ from simulator.problem.masks import Mask
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.tiling import TileGrid, TileKind, fa2_tiles, fa3_tiles, paper_tiles
 from simulator.problem.workload import resolve
-from tests.helpers.runs import Pairs
+from tests.helpers.runs import Pairs, fitting
 
 
 @st.composite
@@ -24,10 +24,21 @@ def grids(draw: st.DrawFn) -> tuple[Pairs, TileGrid]:
     nq, nk = draw(sizes), draw(sizes)
     causal = draw(st.booleans())
     window = draw(st.one_of(st.just(0), st.integers(1, 45)))
-    sinks = draw(st.one_of(st.just(0), st.integers(1, 45)))
+    some = st.one_of(st.just(0), st.integers(1, 45))
     rows, cols = draw(st.integers(1, 12)), draw(st.integers(1, 12))
-    mask = Mask(nq, nk, causal, window, sinks)
-    return Pairs(nq, nk, causal, window, sinks), TileGrid(mask, rows, cols)
+    pairs = Pairs(nq, nk, causal, window, draw(some))
+    if draw(st.booleans()):
+        lengths = draw(st.lists(st.integers(1, 30), max_size=6))
+        pairs = replace(
+            pairs, dilation=draw(st.integers(1, 6)), global_tokens=draw(some),
+            documents=fitting(lengths, nk),
+        )  # fmt: skip
+    if draw(st.integers(0, 3)) == 0:
+        block = draw(st.integers(1, 12))
+        number, seed = -(-nk // block), draw(st.integers(0, 99))
+        table = np.random.default_rng(seed).random((-(-nq // block), number)) < 0.4
+        pairs = replace(pairs, block=block, blocks=tuple(map(tuple, table.tolist())))
+    return pairs, TileGrid(pairs.mask(), rows, cols)
 
 
 def covered(visits: Intervals, length: int) -> np.ndarray:
@@ -52,7 +63,7 @@ def test_mask_is_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
         rows, cols = grid.row_range(i), grid.col_range(j)
         part = whole[rows.start : rows.stop, cols.start : cols.stop]
         np.testing.assert_array_equal(mask.visible(rows, cols), part)
-    assert mask.hides == (pairs.causal or pairs.window > 0)
+    assert mask.hides == (pairs.causal or pairs.window > 0 or bool(pairs.documents or pairs.block))
     if not mask.hides:
         assert whole.all()
 
@@ -70,6 +81,10 @@ def test_what_a_row_sees(drawn: tuple[Pairs, TileGrid]) -> None:
 @given(grids())
 def test_edges_are_where_visible_pairs_end(drawn: tuple[Pairs, TileGrid]) -> None:
     pairs, mask = drawn[0], drawn[1].mask
+    if not mask.simple:
+        assert not mask.diagonals
+        assert not mask.uprights
+        return
     seen = np.pad(pairs.matrix(), 1, mode="edge")[1:-1]
     for row, line in enumerate(seen):
         drawn_here = {row + offset for first, offset in mask.diagonals if row >= first}

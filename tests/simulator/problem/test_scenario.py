@@ -71,7 +71,9 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
                 ]
             )
         )
-    mask = draw(maybe(causal=st.booleans(), window=st.integers(0, 99), sinks=st.integers(0, 99)))
+    some, lengths = st.integers(0, 99), st.lists(st.integers(1, 99), max_size=3)
+    mask = draw(maybe(causal=st.booleans(), window=some, sinks=some, dilation=st.integers(1, 9),
+                      global_tokens=some, documents=lengths, block=st.integers(1, 9)))  # fmt: skip
     hardware = draw(maybe(preset=st.sampled_from(sorted(gpus()))))
     parts = {"attention": attention, "mask": mask, "tiling": tiling, "input": source}
     out: dict[str, Any] = {name: part for name, part in parts.items() if draw(st.booleans())}
@@ -200,6 +202,11 @@ BAD = [
     ("[tiling]\nrule = 'fa9'", 'tiling.rule = "fa9": expected "paper", "fa2" or "fa3"'),
     ("[mask]\nwindow = -1", "mask.window = -1: expected at least 0"),
     ("[mask]\nsinks = -1", "mask.sinks = -1: expected at least 0"),
+    ("[mask]\ndilation = 0", "mask.dilation = 0: expected at least 1"),
+    ("[mask]\nglobal_tokens = -1", "mask.global_tokens = -1: expected at least 0"),
+    ("[mask]\ndocuments = [3, 0]", "mask.documents = [3, 0]: expected a list of numbers of tokens"),
+    ("[mask]\ndocuments = 3", "mask.documents = 3: expected"),
+    ("[mask]\nblock = 0", "mask.block = 0: expected at least 1"),
     # input and hardware
     ("[input]\nsource = 'file'", 'input.path: expected input.path with source = "file"'),
     ("[input]\nsource = 'capture'", 'input.name: expected input.name with source = "capture"'),
@@ -234,6 +241,9 @@ BAD = [
         ("attention", "value_dim", 1, 4096),
         ("mask", "window", 0, 2**24),
         ("mask", "sinks", 0, 2**24),
+        ("mask", "dilation", 1, 2**24),
+        ("mask", "global_tokens", 0, 2**24),
+        ("mask", "block", 1, 2**24),
         ("tiling", "rows", 1, 2**24),
         ("tiling", "cols", 1, 2**24),
         ("input", "seed", 0, 2**63 - 1),
@@ -254,6 +264,8 @@ def test_what_is_not_said_is_as_the_page_has_it() -> None:
     assert (chosen.title, chosen.attention.algorithm) == ("", "flash2")
     assert chosen.attention.temperature == 1
     assert (chosen.mask.causal, chosen.mask.window, chosen.mask.sinks) == (None, None, 0)
+    assert (chosen.mask.dilation, chosen.mask.global_tokens) == (1, 0)
+    assert (chosen.mask.documents, chosen.mask.block) == ((), None)
     assert (chosen.input.source, chosen.input.seed, chosen.input.head) == ("random", 0, "all")
     assert chosen.hardware.preset == "H100-SXM"
     assert chosen.faults.on == ()

@@ -252,6 +252,8 @@ def test_the_mask_is_named_for_hidden_pairs_alone(chosen: Scenario) -> None:
             if why.startswith("causal"):
                 assert w.mask.causal
                 assert j > i + w.seqlen_k - w.seqlen_q
+            elif why.startswith("documents"):
+                assert w.mask.documents
             elif why:
                 assert why.startswith("window")
                 assert w.mask.window

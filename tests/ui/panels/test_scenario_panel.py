@@ -60,7 +60,8 @@ def test_sections_come_in_order_and_every_field_is_explained() -> None:
                 "temperature": 1e-3,
             },
             "scores": {"softcap": 50.0, "alibi": [0.5, 0.25, 1.0, 0.0]},
-            "mask": {"causal": False, "window": 7, "sinks": 2},
+            "mask": {"causal": False, "window": 7, "sinks": 2, "dilation": 3, "global_tokens": 4,
+                     "documents": [5, 9], "block": 4},
             "position": {"kind": "rope", "theta": 1e6, "interleaved": True, "offset": -2},
             "tiling": {"rule": "paper"},
             "input": {"source": "random", "seed": 2**63 - 1, "head": [3, 0]},
@@ -97,6 +98,10 @@ VALID = {
     "mask.causal": ("true", True),
     "mask.window": ("24", 24),
     "mask.sinks": ("4", 4),
+    "mask.dilation": ("2", 2),
+    "mask.global_tokens": ("3", 3),
+    "mask.documents": ("23, 30, 17", (23, 30, 17)),
+    "mask.block": ("3", 3),
     "position.kind": ("rope", "rope"),
     "position.theta": ("500000", 500000.0),
     "position.interleaved": ("true", True),
@@ -129,7 +134,10 @@ def test_valid_values_are_tried_for_every_field() -> None:
 def test_a_valid_value_is_proposed(
     qtbot: QtBot, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = Desk(qtbot, CAPTURE if name == "input.name" else RANDOM)
+    data = CAPTURE if name == "input.name" else RANDOM
+    if name == "mask.block":
+        data = {"input": {"source": "file", "path": str(save_npz(tmp_path))}}
+    desk = Desk(qtbot, data)
     before = desk.shown.scenario
     text, value = VALID[name]
     if name == "input.path":
@@ -166,6 +174,9 @@ INVALID = {
                      ("1, -1", "none below 0")],
     "mask.window": [("-1", "expected at least 0")],
     "mask.sinks": [("-3", "expected at least 0")],
+    "mask.dilation": [("0", "expected at least 1")],
+    "mask.global_tokens": [("-1", "expected at least 0")],
+    "mask.documents": [("3, x", "expected"), ("3, 0", "each at least 1")],
     "tiling.rows": [("0", "expected at least 1")],
     "tiling.cols": [("", "expected tiling.cols beside it")],
     "input.seed": [("-1", "at least 0"), ("9223372036854775808", "at most")],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont, QWheelEvent
@@ -119,8 +121,8 @@ class InspectorBar(QWidget):
         self.put_pressed.emit()
 
     def _take(self, name: str, value: float) -> None:
-        said = {n: getattr(self.settings, n) for n in ("temperature", "causal", "window", "sinks")}
-        self.settings = MapSettings(**{**said, name: value})
+        said: dict[str, Any] = {name: value}
+        self.settings = replace(self.settings, **said)
         self._write()
         self.changed.emit(self.settings)
 

@@ -28,8 +28,8 @@ from PySide6.QtWidgets import (
 from ui.look.draw import draw_text, outline
 from ui.look.icons import icon
 from ui.look.theme import DARK, Style
+from ui.panels.scenario.blanks import Blank
 from ui.panels.scenario.fields import (
-    Blank,
     FieldSpec,
     Kind,
 )

@@ -7,17 +7,15 @@ A form has one text for each field, which is blank if the author says nothing. T
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
-from simulator.problem.input_files import BIAS, InputFile
 from simulator.problem.scenario import (
     MAX_SEQLEN,
     InputSource,
@@ -27,7 +25,7 @@ from simulator.problem.scenario import (
     scenario_tables,
 )
 from simulator.problem.workload import Workload, capture_names
-from simulator.program.algorithms import ALGORITHMS, USUAL, algorithm_of
+from simulator.program.algorithms import ALGORITHMS, USUAL
 from simulator.program.faults import FAULTS
 
 Choices = tuple[tuple[str, str], ...]
@@ -50,6 +48,8 @@ class Kind(Enum):
     TEXT = auto()
     HEADS = auto()
     """``all`` or a list of head numbers."""
+    LENGTHS = auto()
+    """A list of numbers of tokens."""
     SLOPES = auto()
     """``yes``, ``no`` or a list of numbers."""
     PATH = auto()
@@ -141,9 +141,9 @@ _ALGORITHM, _SHAPES, _SCORES, _MASK, _POSITION, _TILING, _INPUT, _HARDWARE, _FAU
     "Algorithm", "Shapes", "Scores", "Mask", "Position", "Tiling", "Input", "Hardware", "Faults",
 )  # fmt: skip
 
-_SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.splits)
+SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.splits)
 """The algorithms that deal keys out to splits."""
-_MAPPED = ", ".join(name for name, algorithm in ALGORITHMS.items() if not algorithm.softmax)
+MAPPED = ", ".join(name for name, algorithm in ALGORITHMS.items() if not algorithm.softmax)
 """The algorithms with a feature map in the place of the softmax."""
 
 FIELDS = (
@@ -169,7 +169,7 @@ FIELDS = (
     ),
     FieldSpec(
         "attention", "feature_map", "feature map", Kind.CHOICE, _ALGORITHM,
-        f"φ of {_MAPPED}. elu1: elu(x) + 1. performer: random features, on average a softmax.",
+        f"φ of {MAPPED}. elu1: elu(x) + 1. performer: random features, on average a softmax.",
         choices=_same("", *get_args(FeatureName)),
     ),
     FieldSpec(
@@ -223,6 +223,24 @@ FIELDS = (
         "First keys, which the window never hides.", least=0,
     ),
     FieldSpec(
+        "mask", "dilation", "dilation", Kind.WHOLE, _MASK,
+        "Of the keys in its window a query sees one in so many. 1: all.",
+    ),
+    FieldSpec(
+        "mask", "global_tokens", "global tokens", Kind.WHOLE, _MASK,
+        "First keys, which the window never hides, and whose queries see past it.", least=0,
+    ),
+    FieldSpec(
+        "mask", "documents", "documents", Kind.LENGTHS, _MASK,
+        "Lengths of packed documents, such as 13, 30, 17: a query sees the keys of its own. They "
+        "add up to seqlen_k.",
+    ),
+    FieldSpec(
+        "mask", "block", "block", Kind.WHOLE, _MASK,
+        "Rows and keys of a block of the input file's tensor block_mask, which says which blocks "
+        "are visible. Blank: none.", only_for=("file", "layer"),
+    ),
+    FieldSpec(
         "position", "kind", "kind", Kind.CHOICE, _POSITION,
         "rope: Q and K are turned by their positions before everything else.", choices=_positions,
     ),
@@ -253,7 +271,7 @@ FIELDS = (
     FieldSpec("tiling", "cols", "cols (Bc)", Kind.WHOLE, _TILING, "Keys of a tile."),
     FieldSpec(
         "tiling", "splits", "splits", Kind.WHOLE, _TILING,
-        f"Into how many runs {_SPLIT} deals out the keys. Blank: as FlashAttention-3 chooses, "
+        f"Into how many runs {SPLIT} deals out the keys. Blank: as FlashAttention-3 chooses, "
         "so that the thread blocks fill the GPU.",
     ),
     FieldSpec(
@@ -292,15 +310,15 @@ FIELDS = (
 )  # fmt: skip
 """Every key of the scenario file, in the order of the form."""
 
-_SHAPE_KEYS = ("heads", "kv_heads", "seqlen_q", "seqlen_k", "head_dim", "value_dim")
-_BROUGHT = (
-    *(f"attention.{key}" for key in _SHAPE_KEYS),
+SHAPE_KEYS = ("heads", "kv_heads", "seqlen_q", "seqlen_k", "head_dim", "value_dim")
+BROUGHT = (
+    *(f"attention.{key}" for key in SHAPE_KEYS),
     "attention.dtype",
     "attention.scale",
     "mask.causal",
 )
 """What an input determines."""
-_WHICH_INPUT = ("input.source", "input.path", "input.name")
+WHICH_INPUT = ("input.source", "input.path", "input.name")
 
 
 # --- texts and scenarios -----------------------------------------------------------------
@@ -312,7 +330,7 @@ def texts(scenario: Scenario) -> dict[str, str]:
     out = {}
     for spec in FIELDS:
         holder = said.get(spec.table, {}) if spec.table else said
-        text = _text(holder.get(spec.key))
+        text = text_of(holder.get(spec.key))
         out[spec.name] = _YES_NO.get(text, text) if spec.kind is Kind.SLOPES else text
     if out["tiling.rows"]:
         out["tiling.rule"] = out["tiling.rule"] or OWN
@@ -334,7 +352,8 @@ def tables(said: Texts) -> dict[str, Any]:
     return out
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """Return a value of a scenario as the form has it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -358,6 +377,8 @@ def _value(kind: Kind, text: str) -> object:
                 return float(bare)
             case Kind.TRI_STATE:
                 return {"true": True, "false": False}.get(bare, text)
+            case Kind.LENGTHS:
+                return [int(part) for part in text.strip(" []").replace(",", " ").split()]
             case Kind.HEADS if bare != "all":
                 return [int(part) for part in text.strip(" []").replace(",", " ").split()]
             case Kind.HEADS:
@@ -387,7 +408,7 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
     workload : Workload
         The current workload: gives the values that the change needs and nobody said.
     """
-    if name in _WHICH_INPUT:
+    if name in WHICH_INPUT:
         return _with_input(said, {name: text}, workload)
     out = {**said, name: text}
     sizes = {"tiling.rows": str(workload.rows), "tiling.cols": str(workload.cols)}
@@ -423,7 +444,7 @@ def with_input(
     InputError
         The result is not a valid scenario.
     """
-    values = {f"input.{key}": _text(value) for key, value in input_values.items()}
+    values = {f"input.{key}": text_of(value) for key, value in input_values.items()}
     return parse_scenario(tables(_with_input(texts(scenario), values, workload)))
 
 
@@ -438,7 +459,7 @@ def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str
             out[name] = out[name] or text
         return out
     heads = out["attention.heads"]
-    out.update(dict.fromkeys(_BROUGHT, ""))
+    out.update(dict.fromkeys(BROUGHT, ""))
     if source == "layer":  # no shape of its weights says it
         out["attention.heads"] = heads or str(workload.input_heads[0])
     if source == "capture":
@@ -470,118 +491,12 @@ def _resolved(workload: Workload) -> dict[str, str]:
     return out
 
 
-# --- words --------------------------------------------------------------------------------
-
-
-class Blank(NamedTuple):
-    """What a blank field stands for: the value, and the words in the field that say so."""
-
-    value: str
-    hint: str
-
-
-def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
-    """Return what each field stands for when it is blank.
-
-    Parameters
-    ----------
-    workload : Workload
-        The current workload.
-    said : mapping
-        The texts of the fields, which may already be something else.
-    """
-    w, shown = workload, texts(workload.scenario)
-    unscaled = 1 / math.sqrt(w.head_dim)
-    out = {
-        "title": Blank("", "none"),
-        "attention.dtype": _blank("float32", "by default"),
-        "attention.scale": Blank(f"{unscaled:.4g}", f"1/√{w.head_dim} = {unscaled:.4g}"),
-        "attention.temperature": _blank(1, "by default"),
-        "scores.softcap": Blank("", "none"),
-        "scores.alibi": Blank("no", "no"),
-        "scores.bias": Blank("false", "off, without a bias in the input"),
-        "mask.causal": Blank("false", "no, by default"),
-        "mask.window": Blank("0", "0: no window"),
-        "mask.sinks": Blank("0", "0: none"),
-        "position.kind": Blank("", "none"),
-        "position.theta": Blank("", "10000 by default"),
-        "position.interleaved": Blank("false", "off, by default"),
-        "position.fraction": Blank("", "1 by default"),
-        "position.offset": Blank("", "0 by default"),
-        "input.seed": _blank(0, "by default"),
-        "input.path": Blank("", "a file"),
-        "input.head": Blank("all", "all"),
-    }
-    off = Blank("false", "off, by default")
-    out |= dict.fromkeys((f"faults.{fault.name}" for fault in FAULTS), off)
-    rule = said["tiling.rule"] or "fa2"
-    for key, size in (("rows", w.rows), ("cols", w.cols)):
-        by_rule = rule != OWN and rule == (shown["tiling.rule"] or "fa2")
-        out[f"tiling.{key}"] = _blank(size, f"by {rule}") if by_rule else Blank(str(size), "")
-    phi, of = w.feature_map, Blank("", f"of {_MAPPED}")
-    out["attention.feature_map"] = _blank("elu1", "by default") if phi else of
-    random = Blank(str(2 * w.head_dim), f"{2 * w.head_dim}, 2 head_dim")
-    if phi:
-        none = "none: there is no softmax"
-        out |= {f"attention.{key}": Blank("", none) for key in ("scale", "temperature")}
-    out["attention.features"] = random if phi and phi.projects else Blank("", "of performer")
-    deals = algorithm_of(w).splits
-    out["tiling.splits"] = _blank(w.splits, "by auto") if deals else Blank("", f"of {_SPLIT}")
-    if (said["input.source"] or "random") == "random":
-        return out | _random_blanks(w, said)
-    if w.file and all(said[name] == shown[name] for name in _WHICH_INPUT):
-        return out | _file_blanks(w.file)
-    return out | dict.fromkeys(_BROUGHT, Blank("", "from input"))
-
-
-def _blank(value: object, why: str) -> Blank:
-    return Blank(str(value), f"{value} {why}")
-
-
-def _random_blanks(w: Workload, said: Texts) -> dict[str, Blank]:
-    heads, kv_heads = said["attention.heads"], said["attention.kv_heads"]
-    return {
-        "attention.heads": _blank(kv_heads, "as kv_heads") if kv_heads else _blank(1, "by default"),
-        "attention.kv_heads": _blank(heads or 1, "as heads"),
-        "attention.seqlen_q": Blank(str(w.queries), "needed"),
-        "attention.seqlen_k": _blank(said["attention.seqlen_q"] or w.queries, "as seqlen_q"),
-        "attention.head_dim": Blank(str(w.head_dim), "needed"),
-        "attention.value_dim": _blank(said["attention.head_dim"] or w.head_dim, "as head_dim"),
-    }
-
-
-def _file_blanks(file: InputFile) -> dict[str, Blank]:
-    brought = "from input"
-    heads, seqlen_q, head_dim = file.q.shape
-    kv_heads, seqlen_k, value_dim = file.v.shape
-    sizes = (heads, kv_heads, seqlen_q, seqlen_k, head_dim, value_dim)
-    out = {
-        f"attention.{key}": _blank(size, brought)
-        for key, size in zip(_SHAPE_KEYS, sizes, strict=True)
-    }
-    out["attention.dtype"] = _blank(file.q.dtype, brought)
-    if file.scale is not None:
-        out["attention.scale"] = _blank(f"{file.scale:.4g}", brought)
-    if file.causal is not None:
-        word = "yes" if file.causal else "no"
-        out["mask.causal"] = Blank(_text(file.causal), f"{word}, {brought}")
-    if file.said.window:
-        out["mask.window"] = _blank(file.said.window, brought)
-    if file.said.softcap:
-        out["scores.softcap"] = _blank(f"{file.said.softcap:g}", brought)
-    if file.said.alibi:
-        out["scores.alibi"] = Blank("yes", f"slopes {brought}")
-    if BIAS in dict(file.extra):
-        out["scores.bias"] = Blank("true", f"on, {brought}")
-    return out
-
-
 def change_words(before: Scenario, after: Scenario) -> str:
     """Return what was changed, for the undo menu: ``kv_heads 2 → 4``."""
     old, new = texts(before), texts(after)
     changed = [spec for spec in FIELDS if old[spec.name] != new[spec.name]]
     said = after.input
-    if any(spec.name in _WHICH_INPUT for spec in changed):
+    if any(spec.name in WHICH_INPUT for spec in changed):
         return f"input {(said.path and Path(said.path).name) or said.name or said.source}"
     if any(spec.table == "tiling" for spec in changed):
         rows, cols, rule = after.tiling.rows, after.tiling.cols, after.tiling.rule

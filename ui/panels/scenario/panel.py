@@ -36,10 +36,10 @@ from ui.look.draw import text_width
 from ui.look.theme import Style, palette
 from ui.look.units import count_text, plural
 from ui.panels.base import Panel
+from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.editors import EDITOR_WIDTH, FRAME, Field, LineEditor, Message
 from ui.panels.scenario.fields import (
     FIELDS,
-    blanks,
     change_words,
     edited,
     tables,

@@ -14,6 +14,7 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.sweep import Axis as SweepAxis
 from simulator.study.sweep import Figures, Sweep, TilingMap
+from ui.look.run_words import pattern_words
 from ui.look.units import (
     LAUNCH,
     bytes_text,
@@ -345,8 +346,5 @@ def _note(w: Workload, axis: SweepAxis | None) -> str:
 
 def _mask(w: Workload) -> str:
     mask = w.mask
-    words = ["causal"] if mask.causal else []
-    if mask.window:
-        words.append(f"window {count_text(mask.window)}")
-        words += [plural(mask.sinks, "sink")] if mask.sinks else []
+    words = [*(["causal"] if mask.causal else []), *pattern_words(mask)]
     return " + ".join(words) or "no mask"

@@ -1,0 +1,129 @@
+"""What the blank fields of a form stand for, and the words in them that say so."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from simulator.problem.input_files import BIAS, InputFile
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
+from simulator.program.faults import FAULTS
+from ui.panels.scenario.fields import (
+    BROUGHT,
+    MAPPED,
+    OWN,
+    SHAPE_KEYS,
+    SPLIT,
+    WHICH_INPUT,
+    Texts,
+    text_of,
+    texts,
+)
+
+
+class Blank(NamedTuple):
+    """What a blank field stands for: the value, and the words in the field that say so."""
+
+    value: str
+    hint: str
+
+
+def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
+    """Return what each field stands for when it is blank.
+
+    Parameters
+    ----------
+    workload : Workload
+        The current workload.
+    said : mapping
+        The texts of the fields, which may already be something else.
+    """
+    w, shown = workload, texts(workload.scenario)
+    unscaled = 1 / math.sqrt(w.head_dim)
+    out = {
+        "title": Blank("", "none"),
+        "attention.dtype": _blank("float32", "by default"),
+        "attention.scale": Blank(f"{unscaled:.4g}", f"1/√{w.head_dim} = {unscaled:.4g}"),
+        "attention.temperature": _blank(1, "by default"),
+        "scores.softcap": Blank("", "none"),
+        "scores.alibi": Blank("no", "no"),
+        "scores.bias": Blank("false", "off, without a bias in the input"),
+        "mask.causal": Blank("false", "no, by default"),
+        "mask.window": Blank("0", "0: no window"),
+        "mask.sinks": Blank("0", "0: none"),
+        "mask.dilation": Blank("1", "1: every key"),
+        "mask.global_tokens": Blank("0", "0: none"),
+        "mask.documents": Blank("", "none"),
+        "mask.block": Blank("", "none"),
+        "position.kind": Blank("", "none"),
+        "position.theta": Blank("", "10000 by default"),
+        "position.interleaved": Blank("false", "off, by default"),
+        "position.fraction": Blank("", "1 by default"),
+        "position.offset": Blank("", "0 by default"),
+        "input.seed": _blank(0, "by default"),
+        "input.path": Blank("", "a file"),
+        "input.head": Blank("all", "all"),
+    }
+    off = Blank("false", "off, by default")
+    out |= dict.fromkeys((f"faults.{fault.name}" for fault in FAULTS), off)
+    rule = said["tiling.rule"] or "fa2"
+    for key, size in (("rows", w.rows), ("cols", w.cols)):
+        by_rule = rule != OWN and rule == (shown["tiling.rule"] or "fa2")
+        out[f"tiling.{key}"] = _blank(size, f"by {rule}") if by_rule else Blank(str(size), "")
+    phi, of = w.feature_map, Blank("", f"of {MAPPED}")
+    out["attention.feature_map"] = _blank("elu1", "by default") if phi else of
+    random = Blank(str(2 * w.head_dim), f"{2 * w.head_dim}, 2 head_dim")
+    if phi:
+        none = "none: there is no softmax"
+        out |= {f"attention.{key}": Blank("", none) for key in ("scale", "temperature")}
+    out["attention.features"] = random if phi and phi.projects else Blank("", "of performer")
+    deals = algorithm_of(w).splits
+    out["tiling.splits"] = _blank(w.splits, "by auto") if deals else Blank("", f"of {SPLIT}")
+    if (said["input.source"] or "random") == "random":
+        return out | _random_blanks(w, said)
+    if w.file and all(said[name] == shown[name] for name in WHICH_INPUT):
+        return out | _file_blanks(w.file)
+    return out | dict.fromkeys(BROUGHT, Blank("", "from input"))
+
+
+def _blank(value: object, why: str) -> Blank:
+    return Blank(str(value), f"{value} {why}")
+
+
+def _random_blanks(w: Workload, said: Texts) -> dict[str, Blank]:
+    heads, kv_heads = said["attention.heads"], said["attention.kv_heads"]
+    return {
+        "attention.heads": _blank(kv_heads, "as kv_heads") if kv_heads else _blank(1, "by default"),
+        "attention.kv_heads": _blank(heads or 1, "as heads"),
+        "attention.seqlen_q": Blank(str(w.queries), "needed"),
+        "attention.seqlen_k": _blank(said["attention.seqlen_q"] or w.queries, "as seqlen_q"),
+        "attention.head_dim": Blank(str(w.head_dim), "needed"),
+        "attention.value_dim": _blank(said["attention.head_dim"] or w.head_dim, "as head_dim"),
+    }
+
+
+def _file_blanks(file: InputFile) -> dict[str, Blank]:
+    brought = "from input"
+    heads, seqlen_q, head_dim = file.q.shape
+    kv_heads, seqlen_k, value_dim = file.v.shape
+    sizes = (heads, kv_heads, seqlen_q, seqlen_k, head_dim, value_dim)
+    out = {
+        f"attention.{key}": _blank(size, brought)
+        for key, size in zip(SHAPE_KEYS, sizes, strict=True)
+    }
+    out["attention.dtype"] = _blank(file.q.dtype, brought)
+    if file.scale is not None:
+        out["attention.scale"] = _blank(f"{file.scale:.4g}", brought)
+    if file.causal is not None:
+        word = "yes" if file.causal else "no"
+        out["mask.causal"] = Blank(text_of(file.causal), f"{word}, {brought}")
+    if file.said.window:
+        out["mask.window"] = _blank(file.said.window, brought)
+    if file.said.softcap:
+        out["scores.softcap"] = _blank(f"{file.said.softcap:g}", brought)
+    if file.said.alibi:
+        out["scores.alibi"] = Blank("yes", f"slopes {brought}")
+    if BIAS in dict(file.extra):
+        out["scores.bias"] = Blank("true", f"on, {brought}")
+    return out

@@ -81,7 +81,7 @@ def save(script: dict[str, Any], tmp_path: Path) -> Callable[..., Path]:
     def captured(model: Model, ids: Any, layer: int) -> Path:
         from safetensors.torch import save_file
 
-        tensors, said, _ = script["capture"](model, ids, layer)
+        tensors, said = script["capture"](model, [str(layer)], input_ids=ids)[str(layer)]
         path = tmp_path / "mine.safetensors"
         save_file(tensors, path, said)
         return path
@@ -161,7 +161,8 @@ def test_y_of_a_whole_llama_layer_is_transformers(
             if name.endswith("bias"):
                 values.data.normal_()
     ids = token_ids(model)
-    tensors, said, _ = script["capture_weights"](model, ids, layer)
+    captured = script["capture_weights"](model, [str(layer)], input_ids=ids)
+    tensors, said = captured[str(layer)]
     assert {name for name in tensors if name[0] == "b"} == (
         {"bq", "bk", "bv", "bo"} if biased else set()
     )
@@ -182,20 +183,19 @@ def test_y_of_a_whole_llama_layer_is_transformers(
 def test_a_layer_that_is_not_x_and_weights_alone_is_refused(script: dict[str, Any]) -> None:
     model, other = make("Llama"), make("Bert")
     ids = token_ids(model)
-    with pytest.raises(SystemExit, match=r"give another Q, off by .* \(RoPE or a norm"):
-        script["capture_weights"](model, ids, 1)
-    with pytest.raises(SystemExit, match="not captured: no layer 1 has q_proj"):
-        script["capture_weights"](other, ids, 1)
+    with pytest.raises(script["CaptureError"], match=r"give another Q, off by .* \(RoPE or a norm"):
+        script["capture_weights"](model, ["1"], input_ids=ids)
+    with pytest.raises(script["CaptureError"], match="not captured: no layer 1 has q_proj"):
+        script["capture_weights"](other, ["1"], input_ids=ids)
 
 
-def test_a_window_is_told(script: dict[str, Any], save: Callable[..., Path]) -> None:
+def test_a_window_comes_with_the_file(save: Callable[..., Path]) -> None:
     model = make("Mistral", sliding_window=8)
     ids = token_ids(model)
-    assert script["capture"](model, ids, 1)[2] == 8
     own = own_output(model, ids, model.layers[1].self_attn.o_proj)
     path = save(model, ids, 1)
-    assert np.abs(opened(path, mask={"window": 8}).output - own).max() < 1e-5
-    assert np.abs(opened(path).output - own).max() > 1e-3
+    assert np.abs(opened(path).output - own).max() < 1e-5
+    assert np.abs(opened(path, mask={"window": 0}).output - own).max() > 1e-3
 
 
 def test_an_encoder_is_not_causal(save: Callable[..., Path]) -> None:
@@ -222,21 +222,15 @@ def test_the_model_is_left_as_it_was(script: dict[str, Any]) -> None:
     model = make("Llama", attn_implementation="eager")
     ids = token_ids(model)
     before = own_output(model, ids, model.layers[2].self_attn.o_proj)
-    script["capture"](model, ids, 1)
+    script["capture"](model, ["1"], input_ids=ids)
     assert model.config._attn_implementation == "eager"
-    with pytest.raises(SystemExit, match="not captured: the model ran no attention layer 7"):
-        script["capture"](model, ids, 7)
+    with pytest.raises(
+        script["CaptureError"], match=r"ran no attention layer 7 \(it ran 0, 1, 2\)"
+    ):
+        script["capture"](model, ["7"], input_ids=ids)
     assert model.config._attn_implementation == "eager"
     again = own_output(model, ids, model.layers[2].self_attn.o_proj)
     assert again.tolist() == before.tolist()
-
-
-def test_scores_that_are_not_q_k_alone_are_refused(script: dict[str, Any]) -> None:
-    for kind, word in (("Gemma2", "softcap"), ("GptOss", "s_aux")):
-        more = {"num_local_experts": 4, "num_experts_per_tok": 2} if kind == "GptOss" else {}
-        model = make(kind, **more)
-        with pytest.raises(SystemExit, match=f"not captured: {word} changes the scores"):
-            script["capture"](model, token_ids(model), 1)
 
 
 def test_what_gives_another_output_is_refused(script: dict[str, Any]) -> None:
@@ -246,13 +240,16 @@ def test_what_gives_another_output_is_refused(script: dict[str, Any]) -> None:
     out = torch.nn.functional.scaled_dot_product_attention(
         q[None], k[None], v[None], is_causal=True, enable_gqa=True
     )[0]
-    said = {"causal": True, "scale": 8**-0.5, "window": 0}
-    script["check"](q, k, v, out, **said)
-    for wrong in ({"causal": False}, {"scale": 0.3}, {"window": 4}):
-        with pytest.raises(SystemExit, match="Q, K and V give another output, off by"):
-            script["check"](q, k, v, out, **said | wrong)
-    with pytest.raises(SystemExit, match="off by nan"):
-        script["check"](q, k, v, out * float("nan"), **said)
+    said = {"q": q, "k": k, "v": v, "out": out, "causal": True, "scale": 8**-0.5}
+    script["layer_of"](**said)
+    wrong = ({"causal": False}, {"scale": 0.3}, {"window": 4}, {"softcap": 1.0},
+             {"bias": torch.randn(1, 4, 1, 9) * torch.arange(9.0)},
+             {"sinks": torch.zeros(4)})  # fmt: skip
+    for more in wrong:
+        with pytest.raises(script["CaptureError"], match=r"not captured: .*(off by|more than)"):
+            script["layer_of"](**said | more)
+    with pytest.raises(script["CaptureError"], match="off by nan"):
+        script["layer_of"](**said | {"out": out * float("nan")})
 
 
 @pytest.fixture
@@ -289,11 +286,9 @@ def test_from_the_command_line_into_tilescope(folder: Path, tmp_path: Path) -> N
     done = run(folder, 1, path, TEXT)
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
-    assert told == [
-        f"{path} q (4, 19, 16) k (2, 19, 16) v (2, 19, 16)",
-        "The layer has a window: write `window = 6` under [mask] in the scenario.",
-    ]
-    trace = opened(path, mask={"window": 6})
+    assert told == [f"{path} q (4, 19, 16) k (2, 19, 16) v (2, 19, 16)"]
+    trace = opened(path)
+    assert trace.workload.mask.window == 6
     file = trace.workload.file
     assert file is not None
     assert file.tokens == tuple(TEXT.split())
@@ -319,9 +314,35 @@ def test_weights_from_the_command_line(tmp_path: Path, folder: Path) -> None:
     assert trace.run()[0]["layer"]["max_abs_error"] < 1e-4
 
 
-def test_the_command_line_explains_itself() -> None:
-    for arguments in ((), ("model", "first", "out", "text")):
+def test_several_layers_at_once_have_a_file_each(folder: Path, tmp_path: Path) -> None:
+    from ui.app.cli import main
+
+    path = tmp_path / "out.safetensors"
+    assert main(["capture", str(folder), "0,2", str(path), TEXT]) == 0
+    assert sorted(file.name for file in tmp_path.glob("out*")) == [
+        "out-0.safetensors", "out-2.safetensors",
+    ]  # fmt: skip
+    first, last = (opened(tmp_path / f"out-{n}.safetensors") for n in (0, 2))
+    assert np.abs(first.output - last.output).max() > 0.1
+    assert main(["capture", str(folder), "all", str(tmp_path / "every.safetensors"), TEXT]) == 0
+    every = opened(tmp_path / "every-2.safetensors")
+    assert every.output.tolist() == last.output.tolist()
+
+
+def test_the_command_line_explains_itself(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.safetensors"
+    wrong = {
+        (): "capture.py MODEL LAYERS OUT.safetensors",
+        ("model", "1"): "usage: capture.py MODEL LAYERS",
+        ("model", "first", out, "text"): "layers 'first': expected a number",
+        ("model", "1", "out.npz", "text"): "out.npz: expected a name that ends in .safetensors",
+        (tmp_path, "1", out, "text"): "expected a model's folder or its name on the hub",
+        (folder, "9", out, "the cat"): "ran no attention layer 9 (it ran 0, 1, 2)",
+    }
+    for arguments, line in wrong.items():
         done = run(*arguments)
-        assert done.returncode == 1
-        assert "capture.py MODEL LAYER OUT.safetensors" in done.stderr
+        assert done.returncode == 2
+        assert line in done.stderr
         assert "Traceback" not in done.stderr
+        assert not arguments or len(done.stderr.splitlines()) == 1
+    assert not out.exists()

@@ -149,6 +149,10 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         from ui.app.kv_cache_command import add_options
 
         add_options(parser)
+    if name == "capture":
+        from ui.app.capture_command import add_options as add_capture_options
+
+        add_capture_options(parser)
     if name in ("run", "bench", "kv-cache"):
         parser.add_argument("--json", action="store_true", help="print one JSON object only")
     if name == "export":
@@ -265,6 +269,13 @@ def _kv_cache(options: argparse.Namespace) -> int:
     return run(options)
 
 
+def _capture(options: argparse.Namespace) -> int:
+    """Record Q, K and V of layers of a Hugging Face model in files that Tilescope opens."""
+    from ui.app.capture_command import run
+
+    return run(options)
+
+
 def _doctor(options: argparse.Namespace) -> int:
     """Tell what this machine offers, and what to do about what is missing."""
     from ui.app.doctor import examine
@@ -298,6 +309,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "export": _export,
     "verify": _verify,
     "kv-cache": _kv_cache,
+    "capture": _capture,
     "doctor": _doctor,
     "self-test": _self_test,
     "bench": _bench,

@@ -1,0 +1,29 @@
+"""The command `capture` without what it needs; tests/peers has what it does with it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from ui.app.cli import main
+
+
+@pytest.mark.parametrize("missing", ["torch", "transformers"])
+def test_without_its_extra_it_says_which_to_install(missing: str, tmp_path) -> None:
+    path = tmp_path / "out.safetensors"
+    lines = (
+        f"import sys; sys.modules[{missing!r}] = None; from ui.app.cli import main; "
+        f"sys.exit(main(['capture', 'model', '1', {str(path)!r}, 'a text']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", lines], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert "the extra `capture`: make run EXTRAS=capture" in line
+    assert not path.exists()
+
+
+def test_what_cannot_be_a_layer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["capture", "model", "five", "out.safetensors", "text"]) == 2
+    assert "layers 'five': expected a number, a list as 0,3-5, or all" in capsys.readouterr().err

@@ -1,0 +1,42 @@
+"""`capture`: docs/capture.py, started as a command of Tilescope."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+from pathlib import Path
+
+from simulator.base.errors import refuse
+
+SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "capture.py"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("model", metavar="MODEL", help="a folder, or a name on the hub")
+    parser.add_argument(
+        "layers", metavar="LAYERS",
+        help="a number from 0, a list as 0,3-5, or all; of two stacks encoder.N, cross.N ..",
+    )  # fmt: skip
+    parser.add_argument("out", metavar="OUT.safetensors", help="of more layers OUT-N.safetensors")
+    parser.add_argument("text", metavar="TEXT", help="what the model reads")
+    parser.add_argument("decoder", metavar="DECODER_TEXT", nargs="?", help="what its decoder reads")
+    parser.add_argument("--weights", action="store_true", help="record x and the layer's weights")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Capture layers.
+
+    Raises
+    ------
+    InputError
+        There is no script, because this is the desktop binary.
+    """
+    if not SCRIPT.is_file():
+        expected = "a checkout, where make run EXTRAS=capture brings torch and transformers"
+        raise refuse("capture", "", "", expected)
+    words = [options.model, options.layers, options.out, options.text]
+    words += [options.decoder] if options.decoder else []
+    words += ["--weights"] if options.weights else []
+    code: int = runpy.run_path(str(SCRIPT))["main"](words)
+    return code

@@ -75,7 +75,9 @@ class Formula:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.translate(1, ceil(self.ascent) + 1)
             painter.fillPath(self.path, colour)
-        return out
+        # A copy has none of the painter's buffers, which Qt keeps with a picture and which take
+        # three times as much as most of these.
+        return out.copy()
 
 
 class _Pictures:

@@ -24,7 +24,7 @@ def icon(name: str, colour: str) -> QIcon:
         pixmap.fill(Qt.GlobalColor.transparent)
         with QPainter(pixmap) as painter:
             renderer.render(painter, QRectF(0, 0, size, size))
-        out.addPixmap(pixmap)
+        out.addPixmap(pixmap.copy())  # without the painter's buffers, which are larger than it
     return out
 
 

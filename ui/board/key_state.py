@@ -17,7 +17,9 @@ from ui.look.names import first_that_fits
 from ui.look.theme import Style, Theme
 
 _ROOM = (60.0, 44.0)
-"""Least width and height of the two maps, at scale 1; with less there is one without words."""
+"""Least width and height of the two maps, at scale 1; with less there is one below its name."""
+_ROOM_OF_ONE = 38.0
+"""Least height of one map below its name; with less it has no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,14 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
     inner = card.adjusted(pad, pad, -pad, -pad)
     words = inner.height() >= px(_ROOM[1]) + 2 * line and inner.width() >= 2 * px(_ROOM[0])
     if not words:
-        return StatePlaces(card, inner, QRectF(), QRectF(), (QRectF(), QRectF()))
+        room = card.adjusted(px(4), px(1), -px(4), -px(4))
+        if room.height() < px(_ROOM_OF_ONE) + line or room.width() < px(_ROOM[0]):
+            return StatePlaces(card, inner, QRectF(), QRectF(), (QRectF(), QRectF()))
+        inner = room
     title = QRectF(inner.left(), inner.top(), inner.width(), line)
+    if not words:
+        one = inner.adjusted(0, line + px(2), 0, 0)
+        return StatePlaces(card, one, QRectF(), title, (QRectF(), QRectF()))
     maps = inner.adjusted(0, line + px(2), 0, -line - px(2))
     half = (maps.width() - px(10)) / 2
     left = QRectF(maps.left(), maps.top(), half, maps.height())
@@ -90,10 +98,7 @@ def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     outline(painter, places.card, QColor(edge), style.px(2))
     state = snapshot.state.get("state")
     _paint_map(painter, state, style, places.state)
-    added = added_to_state(snapshot)
-    if not places.added.isNull():
-        reads = snapshot.launch.whole_rows
-        _paint_map(painter, added, style, places.added)
+    if not places.title.isNull():
         f, total = w.sizes["feature"], w.sizes["total"]
         held = {tile.name for tile in snapshot.on_chip}.issuperset(snapshot.program.algorithm.left)
         where = "on chip" if held else "in HBM"
@@ -104,6 +109,9 @@ def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         )  # fmt: skip
         font = style.text_font(12, bold=True)
         draw_text(painter, places.title, title, font, theme.tensor("state"), LEFT)
+    if not places.added.isNull():
+        reads = snapshot.launch.whole_rows
+        _paint_map(painter, added_to_state(snapshot), style, places.added)
         done = snapshot.made("state")
         first: tuple[str, ...] = ("of all keys so far", "all keys so far", "so far")
         if w.chunked and not done:

@@ -89,6 +89,12 @@ def number_text(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
+def tick_text(value: float) -> str:
+    """Return a number beside an axis, with as few digits as say it: ``−0.25``, ``1e−6``."""
+    mantissa, e, exponent = f"{value:.6g}".partition("e")
+    return f"{mantissa}{e}{int(exponent) if e else ''}".replace("-", "−")
+
+
 def ulp_text(ulps: float) -> str:
     """Return an error in units of the last place: ``1.5 ulp``, ``4 094 ulp``, ``3.1e7 ulp``."""
     if ulps < 100:

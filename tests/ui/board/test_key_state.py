@@ -62,6 +62,19 @@ def test_it_lies_in_the_place_of_tiles_that_are_never_formed(number: int) -> Non
                     assert min(over.width(), over.height()) <= 1
 
 
+def test_on_the_stage_it_has_a_name_and_as_many_maps_as_there_is_room_for() -> None:
+    """Letters for the last row leave no room for two maps with words: there is one, named."""
+    trace = trace_of(scenario("linear", nq=32, d=8, rows=4, cols=4, mask={"causal": True}))
+    style = Style(DARK, 1.64, 18.0)
+    lay = board_layout(trace.workload, style, QRectF(0, 0, 740, 500))
+    assert lay.boxes["S"].height() < 260  # as beside the memory at 1280 × 720
+    places = state_places(trace.snapshot(5), style, lay)
+    assert places is not None
+    assert not places.title.isNull()
+    assert places.title.bottom() <= places.state.top()
+    assert places.state.height() >= style.px(40)
+
+
 def test_a_magnified_tile_is_not_covered() -> None:
     trace = trace_of(kinds()[0])
     for index in range(4):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ui.look.units import estimate_text, factor_text, plural
+from ui.look.units import estimate_text, factor_text, plural, tick_text
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,11 @@ def test_an_estimate_below_a_launch_says_so(seconds, text):
 )
 def test_a_factor_has_three_digits_and_none_behind_a_hundred(ratio, text):
     assert factor_text(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (-0.25, "−0.25"), (1e-6, "1e−6"), (1e-12, "1e−12"), (2.5e7, "2.5e7"), (1.0, "1")],
+)
+def test_beside_an_axis_no_digit_is_in_vain(value, text):
+    assert tick_text(value) == text

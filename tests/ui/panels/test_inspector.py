@@ -13,10 +13,12 @@ from PySide6.QtWidgets import QApplication
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import parse_scenario
 from simulator.study.attention_map import MapSettings
+from tests.ui.panels.test_memory import record_texts
 from tests.ui.session.test_tasks import endless
 from ui.look.heat import diverging
 from ui.look.theme import THEMES, Style
 from ui.look.units import exact_text, number_text
+from ui.panels.inspector import painter
 from ui.panels.inspector.jacobian import jacobian_of, part_words
 from ui.panels.inspector.layout import inspector_layout, label_step
 from ui.panels.inspector.model import grid_of, peak, reading, shrunk
@@ -225,6 +227,16 @@ def test_causal_is_put_where_no_file_binds_it(open_window):
 
 
 # --- heads ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("heads", "words"), [(1, "the only head"), (2, "both heads"), (3, "all 3 heads")]
+)
+def test_of_two_heads_one_says_both(window, monkeypatch, heads, words):
+    start(window, input={"seed": 1}, attention={"seqlen_q": 8, "head_dim": 4, "heads": heads})
+    drawn = record_texts(monkeypatch, painter)
+    panel_of(window).grab()
+    assert words in [each.text for each in drawn]
 
 
 def test_a_click_on_a_small_map_shows_that_head(window):

@@ -3,20 +3,24 @@
 from itertools import combinations
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtTest import QTest
 
+from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import LAUNCH_SECONDS
-from simulator.problem.scenario import parse_scenario
+from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.study.sweep import Sweep, TilingMap, rule_tiles
 from simulator.study.variants import variant_table
 from tests.helpers.scenario_desk import CAPTURE
-from ui.look.theme import THEMES, Style
+from tests.ui.panels.test_memory import painted, record_texts
+from ui.look.theme import DARK, LABEL, THEMES, Style
 from ui.look.units import bytes_text, count_text
+from ui.panels.sweep import table
 from ui.panels.sweep.plot import CurvePick
+from ui.panels.sweep.table import VariantsShown, paint_variants
 
 
 @pytest.fixture
@@ -199,6 +203,18 @@ def test_the_table_of_variants_is_live_and_says_its_powers(window):
     assert panel.plot.isVisible()
     assert not panel.table.isVisible()
     assert panel.bar.buttons["quantity", "time"].isVisible()
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (3840, 2160)])
+def test_on_the_stage_no_name_in_the_table_is_cut(monkeypatch, size):
+    w = resolve(load_scenario(SCENARIOS / "linear.toml"))
+    drawn = record_texts(monkeypatch, table)
+    label = size[1] / 40
+    rect = QRectF(0, 0, 0.42 * size[0], 0.66 * size[1])
+    shown = VariantsShown(variant_table(w), w)
+    painted(lambda p: paint_variants(p, shown, Style(DARK, label / LABEL, label), rect))
+    assert drawn
+    assert [each.text for each in drawn if each.cut] == []
 
 
 def test_times_above_that_of_a_launch_are_told_alone(open_window, qapp):

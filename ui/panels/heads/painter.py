@@ -329,14 +329,17 @@ def _paint_kv(painter: QPainter, group: int, style: Style, block: QRectF) -> Non
     """Draw the K and V of one KV head, K above V."""
     theme, font = style.theme, style.text_font(11)
     half = QRectF(block.left(), block.top(), block.width(), block.height() / 2)
+    forms = ("{} of KV head {}", "{} of {}", "{} {}")  # one for both, though V is the wider letter
+    form = first_that_fits([form.format("V", group) for form in forms],
+                           block.width() - style.px(4), font)  # fmt: skip
     for tensor, box in (("K", half), ("V", half.translated(0, half.height()))):
         colour = group_colour(theme, tensor, group)
         painter.fillRect(box, mixed(theme.panel, colour, 0.4))
         if block.width() > style.px(3):
             outline(painter, box, colour, style.px(1.5) if block.width() > style.px(10) else 1.0)
-        texts = (f"{tensor} of KV head {group}", f"{tensor} of {group}", f"{tensor} {group}",
-                 str(group))  # fmt: skip
-        text = first_that_fits(texts, block.width() - style.px(4), font)
+        text = first_that_fits(
+            (form.replace("V", tensor, 1), str(group)), block.width() - style.px(4), font
+        )
         if text_width(font, text) <= block.width() - style.px(2) and half.height() >= style.px(13):
             draw_text(painter, box, text, font, theme.text, CENTRE)
 

@@ -249,9 +249,9 @@ def _paint_heads(
         return
     t, font, small = style.theme, style.text_font(LABEL), model.small
     count, shown = model.workload.heads, len(layout.heads)
-    words = f"all {count} heads" if count == shown > 1 else f"{shown} of {count} heads"
-    if count == 1:
-        words = "the only head"
+    words = f"all {count} heads" if count == shown else f"{shown} of {count} heads"
+    if count == shown <= 2:
+        words = ("the only head", "both heads")[count - 1]
     draw_text(painter, layout.heads_title, words, font, t.muted)
     pitch = layout.heads[0][1].width() + style.px(7)
     if shown > 1:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from simulator.base.matmul import matmul
 from simulator.study.smoothing.regression import BANDWIDTHS, EXAMPLES, Regression
 from simulator.study.smoothing.repeated import RANKED, TIMES
-from ui.look.units import count_text, number_text
+from ui.look.units import count_text, number_text, tick_text
 from ui.panels.kernel.state import DRAWS, FEATURES, HOT, KernelState
 from ui.plots.model import Axis, Curve, Level, Mark, PlotModel
 
@@ -21,10 +21,6 @@ _MOST_QUERIES, _MOST_PATH = 96, 32
 """Rows up to which all queries, and the path of the means, are drawn."""
 _FLOOR = 1e-12
 """Spreads below this are rounding."""
-
-
-def _plain(value: float) -> str:
-    return f"{value:.6g}".replace("-", "−")
 
 
 def size_of(vector: NDArray[np.float64]) -> float:
@@ -109,8 +105,8 @@ def keys_plot(state: KernelState, *, moves: bool = True) -> PlotModel:
     said = f"{state.key_name(top)} has most, {number_text(float(weights[top]))}"
     return PlotModel(
         name=f"Keys of {state.head_name} in two dimensions",
-        x=Axis(f"first component, {100 * first:.0f} %", _plain),
-        y=Axis(f"second component, {100 * second:.0f} %", _plain),
+        x=Axis(f"first component, {100 * first:.0f} %", tick_text),
+        y=Axis(f"second component, {100 * second:.0f} %", tick_text),
         curves=tuple(curves),
         marks=tuple(marks),
         note=note,
@@ -124,7 +120,7 @@ def again_plot(state: KernelState) -> PlotModel:
     """Return how far rows still differ after attention was done n times."""
     again = state.again
     x = Axis("times that attention is done", lambda value: count_text(round(value)), whole=True)
-    y = Axis("relative to before the first time", _plain, log=True)
+    y = Axis("relative to before the first time", tick_text, log=True)
     if again is None:
         note = f"It cannot be done again: {state.why}."
         return PlotModel("Attention again and again", x, y, note=note, x_range=(0, TIMES),
@@ -214,7 +210,7 @@ def features_plot(state: KernelState) -> PlotModel:
             for count, mean, spread in zip(errors.features, means, spreads, strict=True)
         )  # fmt: skip
         curves.append(
-            Curve(f"{words}: r to the {_plain(round(errors.exponent, 2))}", short, role, xs,
+            Curve(f"{words}: r to the {tick_text(round(errors.exponent, 2))}", short, role, xs,
                   tuple(means), "solid", marker, details=lines)  # type: ignore[arg-type]
         )  # fmt: skip
         for sign in (-1, 1):
@@ -222,7 +218,7 @@ def features_plot(state: KernelState) -> PlotModel:
             curves.append(Curve("", "", role, xs, tuple(edge), "dot", None, 1.0))
     elu1 = found.own.elu1
     values = [value for curve in curves for value in curve.ys]
-    slow, fast = (_plain(round(each.exponent, 2)) for each in (found.own, found.hot))
+    slow, fast = (tick_text(round(each.exponent, 2)) for each in (found.own, found.hot))
     note = (
         f"O of {state.head_name} with random features (Performer) against the softmax: mean and "
         f"spread of {DRAWS} draws. The error goes as r to the {slow}; at {HOT:g} times the "
@@ -273,8 +269,8 @@ def regression_plot(found: Regression) -> PlotModel:
     )
     return PlotModel(
         name="Regression in context",
-        x=Axis("x", _plain),
-        y=Axis("y", _plain),
+        x=Axis("x", tick_text),
+        y=Axis("y", tick_text),
         curves=curves,
         marks=examples,
         note=note,

@@ -351,7 +351,7 @@ class LayerPanel(Panel[LayerModel]):
             if self.shown == "stage" and self.product is not None:
                 paint_product(painter, self.product, style, place)
             elif self.shown == "row" and self.row_now is not None:
-                paint_row(painter, self.row_now, style, place)
+                paint_row(painter, self.row_now, style, place, choosing=self._controls)
             elif self.shown == "head":
                 if self.circuit is None:
                     self._paint_sentence(painter, [_too_wide(self.run)])

@@ -14,6 +14,7 @@ from ui.look.draw import CENTRE, LEFT, draw_text, outline, text_width
 from ui.look.formula import formula
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import LABEL, Style
+from ui.look.units import tick_text
 from ui.panels.layer.matrices import (
     Part,
     band_of,
@@ -285,7 +286,7 @@ def total_words(state: ProductState) -> list[str]:
     written = sum_text(run, state.stage, state.row, state.col)
     name, value = NAMES[state.stage], float(values[state.row, state.col])
     count = term_count(run, state.stage)
-    short = f"{name}[{state.row}, {state.col}] = {value:.6g}".replace("-", "−")
+    short = f"{name}[{state.row}, {state.col}] = {tick_text(value)}"
     if not count:
         return [f"{short}, from head {state.col // run.shapes['o'][2]}", short, ""]
     biased = " and a bias" if biases_of(run, state.stage) else ""

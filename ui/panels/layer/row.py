@@ -141,8 +141,10 @@ def note_words(state: RowState, dims: int) -> list[str]:
     wide = state.shares.given.shape[1]
     some = f"; dimensions 0 to {dims - 1} of {count_text(wide)}" if dims < wide else ""
     return [
-        "positive pieces upwards, negative ones downwards; the line is their sum, Y; per cent: "
-        f"what a head gives in the direction of the row{some}",
+        "one stack for each dimension: positive pieces upwards, negative ones downwards; the line "
+        f"is their sum, Y; per cent: what a head gives in the direction of the row{some}",
+        "a stack for each dimension, signed; the line is their sum, Y; per cent: in the direction "
+        f"of the row{some}",
         f"signed pieces; the line is their sum; per cent in the direction of the row{some}",
         "signed pieces; the line is their sum",
     ]
@@ -194,7 +196,9 @@ def piece_box(plot: QRectF, ends: tuple[F64, F64], scale: tuple[float, float], d
     return QRectF(plot.x() + dim * wide + gap, min(one, two), wide - 2 * gap, abs(one - two))
 
 
-def paint_row(painter: QPainter, state: RowState, style: Style, rect: QRectF) -> None:
+def paint_row(
+    painter: QPainter, state: RowState, style: Style, rect: QRectF, *, choosing: bool = True
+) -> None:
     """Draw what each head gives to a row of Y.
 
     Parameters
@@ -207,6 +211,8 @@ def paint_row(painter: QPainter, state: RowState, style: Style, rect: QRectF) ->
         Theme and text scale.
     rect : QRectF
         The place.
+    choosing : bool
+        Whether somebody may choose a row: in a film nobody can.
     """
     run = state.model.run
     assert run is not None
@@ -217,7 +223,7 @@ def paint_row(painter: QPainter, state: RowState, style: Style, rect: QRectF) ->
     draw_text(painter, lay.title, title, bold, theme.text)
     note = first_that_fits(note_words(state, lay.dims), lay.notes.width(), font)
     draw_text(painter, lay.notes, note, font, theme.muted)
-    _paint_rows(painter, state, run, style, lay)
+    _paint_rows(painter, state, run, style, lay, choosing=choosing)
     _paint_stacks(painter, state, style, lay)
     named, others = legend_heads(state, len(lay.legend))
     if others:
@@ -231,12 +237,14 @@ def paint_row(painter: QPainter, state: RowState, style: Style, rect: QRectF) ->
 
 
 def _paint_rows(
-    painter: QPainter, state: RowState, run: LayerRun, style: Style, lay: RowLayout
-) -> None:
+    painter: QPainter, state: RowState, run: LayerRun, style: Style, lay: RowLayout, *,
+    choosing: bool,
+) -> None:  # fmt: skip
     """Draw Y with its row marked."""
     theme, box, y = style.theme, lay.rows, matrix(run, "y")
     label = QRectF(box.x(), box.y() - style.px(19), box.width(), style.px(17))
-    words = first_that_fits(["Y: choose a row", "Y"], label.width(), style.text_font(LABEL))
+    said = "Y: choose a row" if choosing else f"Y, row {state.row} framed"
+    words = first_that_fits([said, "Y"], label.width(), style.text_font(LABEL))
     draw_text(painter, label, words, style.text_font(LABEL), theme.muted)
     paint_matrix(painter, y, "y", style, box, Part(state.model.whole))
     mark = rows_box(box, range(state.row, state.row + 1), len(y))

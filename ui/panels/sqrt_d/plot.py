@@ -9,7 +9,7 @@ import numpy as np
 
 from simulator.study.sqrt_d import DIMS, DimPoint, Estimate, OneDraw, Softness, SqrtDResult
 from simulator.study.trained_scores import Spread, TrainedScores
-from ui.look.units import count_text, number_text, plural
+from ui.look.units import count_text, number_text, plural, tick_text
 from ui.plots.model import Axis, Curve, Dash, Level, Mark, Marker, PlotModel
 
 Measured = Literal["variance", "entropy", "gradient"]
@@ -249,7 +249,7 @@ def _curves(
 def _tick(value: float) -> str:
     if value >= 1000:
         return count_text(round(value))
-    return f"{value:.6g}".replace("-", "−")
+    return tick_text(value)
 
 
 def _of(point: DimPoint, which: str, measured: Measured) -> Estimate:

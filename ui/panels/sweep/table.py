@@ -113,7 +113,7 @@ def paint_variants(painter: QPainter, shown: VariantsShown, style: Style, rect: 
     # Where letters may not be smaller, columns are left out, the last ones first.
     figures = [words(cost.here) for row in rows for cost, words in cells_of(row)]
     room = rect.width() - first - px(8)
-    widest = max(text_width(code, words) for words in figures) + px(4)
+    widest = max(text_width(code, words) for words in figures) + px(12)
     columns = len(_HEADINGS) - 1
     if style.least:
         columns = min(max(int(room / widest), 1), columns)
@@ -132,7 +132,7 @@ def paint_variants(painter: QPainter, shown: VariantsShown, style: Style, rect: 
             card(painter, frame, theme.accent, theme.current, px(4), px(1.2))
         box = QRectF(rect.x() + px(6), top, first - px(6), high)
         painter.setPen(Qt.PenStyle.NoPen)
-        draw_text(painter, box, row.name, text, theme.text, LEFT)
+        _paint_name(painter, row.name, box, style, two=two)
         for c, (cost, words_of) in enumerate(cells_of(row)[:columns]):
             cell = QRectF(rect.x() + first + c * wide, top, wide, high)
             _paint_cell(painter, cost, words_of(cost.here), cell, style, (code, small), two=two)
@@ -140,6 +140,18 @@ def paint_variants(painter: QPainter, shown: VariantsShown, style: Style, rect: 
         y = rect.bottom() - px(14) * (len(notes) - n)
         place = QRectF(rect.x(), y, rect.width(), px(14))
         draw_text(painter, place, words, style.text_font(11), theme.muted, LEFT)
+
+
+def _paint_name(painter: QPainter, name: str, box: QRectF, style: Style, *, two: bool) -> None:
+    """Write the name of a variant, on two lines if it is too wide for one."""
+    text, px = style.text_font(12), style.px
+    lines = wrapped(name, text, box.width()) if two else [name]
+    if len(lines) > 2:
+        lines = [name]
+    top = box.center().y() - px(15.5 if len(lines) == 2 else 7.5)
+    for n, words in enumerate(lines):
+        place = QRectF(box.x(), top + n * px(16), box.width(), px(15))
+        draw_text(painter, place, words, text, style.theme.text, LEFT)
 
 
 def _paint_cell(

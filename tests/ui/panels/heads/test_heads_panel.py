@@ -1,7 +1,7 @@
 """The head sharing dock in the window: figures, the slider that changes the scenario, undo."""
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 
@@ -12,13 +12,16 @@ from simulator.program.playback import Cursor
 from simulator.study.head_sharing import all_sharings, head_sharing, kv_head_counts
 from tests.helpers.scenario_desk import CAPTURE
 from tests.ui.panels.test_cache_panel import handle
+from tests.ui.panels.test_memory import painted, record_texts
 from ui.board.words import sharing_choices
-from ui.look.theme import THEMES
+from ui.look.theme import THEMES, Style
 from ui.look.units import bytes_text, count_text
+from ui.panels.heads import painter
 from ui.panels.heads.painter import (
     group_colour,
     model_state,
     notes,
+    paint_heads,
     read_bytes,
     rows,
     scenario_state,
@@ -234,3 +237,17 @@ def test_k_and_v_of_shared_heads_have_their_own_colours(qapp, theme):
         assert one.lightness() != other.lightness()
         for name in "QKV":
             assert (hue_distance(other, name) < 15) == (name == tensor)
+
+
+@pytest.mark.parametrize("width", range(560, 1000, 20))
+def test_k_and_v_of_a_head_are_named_in_the_same_way(monkeypatch, width):
+    drawn = record_texts(monkeypatch, painter)
+    state = model_state(models()["Llama-3-8B"], None, 4096, "float16")
+    room = QRectF(0, 0, width, 800)
+    painted(lambda p: paint_heads(p, state, Style(THEMES["light"], 1.64, 18.0), room))
+    names = {each.text for each in drawn}
+    for n in range(8):
+        forms = ("{} of KV head {}", "{} of {}", "{} {}")
+        assert [f for f in forms if f.format("K", n) in names] == [
+            f for f in forms if f.format("V", n) in names
+        ]

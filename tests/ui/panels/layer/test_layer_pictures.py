@@ -16,8 +16,10 @@ from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, simulate
 from simulator.run.whole_layer import LayerRun
 from tests.helpers.layers import CASE, layer_file
+from tests.ui.panels.test_memory import record_texts
 from ui.look.draw import text_width
 from ui.look.theme import TEXT_SCALES, THEMES, Style
+from ui.panels.layer import row as row_picture
 from ui.panels.layer.circuits import circuit_layout, circuit_state, paint_circuit
 from ui.panels.layer.counts import count_layout, count_state, paint_counts
 from ui.panels.layer.detail import detail_layout
@@ -462,3 +464,15 @@ def test_pieces_of_a_row_stack_up_to_y(qapp: Any, traces: dict[str, Trace]) -> N
         down = sum(box.height() for box in boxes if box.center().y() >= zero)
         value = run.arrays["y"][9, dim] - run.bias[dim]
         assert (up - down) / unit == pytest.approx(value, abs=1e-4)
+
+
+@pytest.mark.parametrize("choosing", [True, False])
+def test_nobody_is_asked_to_choose_a_row_in_a_film(
+    traces: dict[str, Trace], monkeypatch: pytest.MonkeyPatch, choosing: bool
+) -> None:
+    state = row_state(model_at(traces["demo"]), 1)
+    drawn = record_texts(monkeypatch, row_picture)
+    painted(lambda p, s, r: paint_row(p, state, s, r, choosing=choosing), (1264, 538))
+    words = [each.text for each in drawn]
+    assert ("Y: choose a row" in words) is choosing
+    assert ("Y, row 1 framed" in words) is not choosing

@@ -206,7 +206,7 @@ def test_the_table_of_variants_is_live_and_says_its_powers(window):
 
 
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (3840, 2160)])
-def test_on_the_stage_no_name_in_the_table_is_cut(monkeypatch, size):
+def test_on_the_stage_no_name_in_the_table_is_cut(monkeypatch, qapp, size):
     w = resolve(load_scenario(SCENARIOS / "linear.toml"))
     drawn = record_texts(monkeypatch, table)
     label = size[1] / 40

@@ -239,15 +239,15 @@ def test_k_and_v_of_shared_heads_have_their_own_colours(qapp, theme):
             assert (hue_distance(other, name) < 15) == (name == tensor)
 
 
-@pytest.mark.parametrize("width", range(560, 1000, 20))
-def test_k_and_v_of_a_head_are_named_in_the_same_way(monkeypatch, width):
+def test_k_and_v_of_a_head_are_named_in_the_same_way(monkeypatch, qapp):
     drawn = record_texts(monkeypatch, painter)
     state = model_state(models()["Llama-3-8B"], None, 4096, "float16")
-    room = QRectF(0, 0, width, 800)
-    painted(lambda p: paint_heads(p, state, Style(THEMES["light"], 1.64, 18.0), room))
-    names = {each.text for each in drawn}
-    for n in range(8):
-        forms = ("{} of KV head {}", "{} of {}", "{} {}")
-        assert [f for f in forms if f.format("K", n) in names] == [
-            f for f in forms if f.format("V", n) in names
-        ]
+    style = Style(THEMES["light"], 27 / 11, 27.0)
+    forms = ("{} of KV head {}", "{} of {}", "{} {}")
+    for width in range(740, 840, 3):
+        drawn.clear()
+        painted(lambda p, width=width: paint_heads(p, state, style, QRectF(0, 0, width, 800)))
+        names = {each.text for each in drawn}
+        for n in range(8):
+            of_k, of_v = ([f for f in forms if f.format(x, n) in names] for x in "KV")
+            assert of_k == of_v, width

@@ -278,7 +278,7 @@ def job(n: Numbers, name: str, head: int) -> float:
         raise refuse("", "job", head, f"a head of the run, of {w.input_heads[0]}")
     part = Part((w.picked.index(head),), range(w.seqlen_q))
     maps = HeadScores(w, inputs, part).maps()
-    return _score(head_jobs(maps.weights, w.mask, maps.rows, w.tokens), name, 0)
+    return _score(head_jobs(maps.weights, w.mask, maps.rows, w.aligned_tokens), name, 0)
 
 
 @known

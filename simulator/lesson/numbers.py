@@ -449,3 +449,13 @@ def token(n: Numbers, key: int) -> str:
     if not 0 <= key < len(tokens):
         raise refuse("", "token", key, f"a key with a token, of {len(tokens)}")
     return tokens[key]
+
+
+@known
+def query_token(n: Numbers, row: int) -> str:
+    """Text of a query's token, which may be of another text than the keys'."""
+    count = n.workload.queries
+    token = n.workload.query_token(row) if 0 <= row < count else ""
+    if not token:
+        raise refuse("", "query_token", row, f"a query with a token, of {count}")
+    return token

@@ -308,6 +308,20 @@ class Workload:
         """One text for each query if queries are of another text than keys, or empty."""
         return self.file.said.query_tokens if self.file else ()
 
+    @property
+    def has_tokens(self) -> bool:
+        """Whether queries or keys have tokens."""
+        return bool(self.tokens or self.query_tokens)
+
+    @property
+    def aligned_tokens(self) -> tuple[str, ...]:
+        """The tokens of keys, if queries are of the same text; else empty."""
+        return () if self.query_tokens else self.tokens
+
+    def key_token(self, key: int) -> str:
+        """Return the token of a key; "" if unknown."""
+        return self.tokens[key] if 0 <= key < len(self.tokens) else ""
+
     def query_token(self, row: int) -> str:
         """Return the token of a query row; "" if unknown.
 

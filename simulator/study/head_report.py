@@ -135,7 +135,7 @@ def head_report(
         return model_report(read_model(folder), step, layer, off, progress)
     maps = HeadScores(workload, inputs, part).maps()
     progress(0.1)
-    jobs = head_jobs(maps.weights, workload.mask, maps.rows, workload.tokens)
+    jobs = head_jobs(maps.weights, workload.mask, maps.rows, workload.aligned_tokens)
     shares = None
     layer_of = inputs.layer
     if layer_of is not None and len(part.heads) == workload.input_heads[0]:
@@ -145,7 +145,7 @@ def head_report(
         shares = shares_of_y(o, weights["wo"], weights.get("bo", np.zeros(1, np.float32)))
     distances = head_distances(maps.weights, lambda share: progress(0.2 + 0.8 * share))
     heads = tuple((None, workload.picked[head]) for head in part.heads)
-    return HeadReport(heads, jobs, distances, shares, part.reason, bool(workload.tokens))
+    return HeadReport(heads, jobs, distances, shares, part.reason, bool(workload.aligned_tokens))
 
 
 def model_report(

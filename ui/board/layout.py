@@ -223,7 +223,7 @@ def board_layout(
     shape = w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim
     view = clamped(shape, view or View())
     # With margins for tokens the cells are smaller, maybe too small to need them.
-    choices = _WITH_TOKENS if w.tokens else ((Tokens.NONE, True),)
+    choices = _WITH_TOKENS if w.has_tokens else ((Tokens.NONE, True),)
     for tokens, header in choices:
         out = _arranged(w, style, rect, view, tokens, header=header)
         if out.tokens:
@@ -412,7 +412,7 @@ def _arranged(
             left, top, token = min(left, px(side)), min(top, px(side)), side / _SMALL_MARGIN
             token = min(token, TOKEN_SIZE)
         if style.least:  # the last row reads whole words
-            longest = px(room_for(w.tokens, style, token) + LEAD + 6)
+            longest = px(room_for((*w.tokens, *w.query_tokens), style, token) + LEAD + 6)
             left, top = max(left, longest), max(top, longest)
     else:
         left = px((8 + 7 * len(str(w.grid.Tr - 1))) * growth) if numbers else 0.0

@@ -144,7 +144,7 @@ def _paint_tokens(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boar
     keys = [
         (key, lay.col_x(key + 0.5))
         for key in _every(step, lay.visible_keys())
-        if margin.left() <= lay.col_x(key + 0.5) <= margin.right() and key < len(w.tokens)
+        if margin.left() <= lay.col_x(key + 0.5) <= margin.right()
     ]
     middles = [x for _, x in keys]
     if lead:
@@ -156,7 +156,7 @@ def _paint_tokens(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boar
         painter.translate(middle, margin.bottom())
         painter.rotate(-90)
         place = QRectF(lead, -wide / 2, margin.height() - lead, wide)
-        draw_text(painter, place, w.tokens[key], font, colour, LEFT)
+        draw_text(painter, place, w.key_token(key), font, colour, LEFT)
         painter.restore()
         if lead:
             end = QPointF(middle, margin.bottom() - lead + style.px(2))

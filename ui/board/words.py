@@ -254,19 +254,15 @@ def describe(snapshot: Snapshot, hit: Cell) -> str:
     if hit.tensor in snapshot.inputs:
         value = float(snapshot.inputs[hit.tensor][hit.row, hit.col])
         text = f"{hit.tensor}[{hit.row}, {hit.col}] = {number_text(value)}"
-        token = w.query_token(hit.row) if "row" in hit.at else _key_token(w, hit.row)
+        token = w.query_token(hit.row) if "row" in hit.at else w.key_token(hit.row)
         return text + (f"{DOT}“{token}”" if token else "")
     return _result_text(snapshot, hit)
-
-
-def _key_token(w: Workload, key: int) -> str:
-    return w.tokens[key] if key < len(w.tokens) else ""
 
 
 def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
     w, visit = snapshot.program.workload, snapshot.visit
     name = f"S[{row}, {key}]"
-    query, token = w.query_token(row), _key_token(w, key)
+    query, token = w.query_token(row), w.key_token(key)
     tokens = f"{DOT}“{query}” → “{token}”" if query and token else ""
     i, j = row // w.rows, key // w.cols
     unformed = why_not_formed(snapshot, Cell("S", row, key))

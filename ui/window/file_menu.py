@@ -40,6 +40,7 @@ DEMOS = {
     "kv-cache": "Decoding with a KV cache",
     "inspector": "Twelve heads of a real layer",
     "large-logits": "Scores that would overflow",
+    "translation": "Cross attention: words of two texts",
     "layer": "The whole layer, from X to Y",
     "induction-by-hand": "Induction, by hand",
     "induction-early": "A small transformer, early in training",

@@ -81,7 +81,7 @@ class InspectorModel:
     @property
     def tokens(self) -> bool:
         """Whether the input has its tokens."""
-        return bool(self.workload.tokens)
+        return self.workload.has_tokens
 
     def row_label(self, row: int) -> str:
         """Return the label of a row: its token, or its number."""
@@ -89,7 +89,7 @@ class InspectorModel:
 
     def key_label(self, key: int) -> str:
         """Return the label of a column."""
-        return self.workload.tokens[key] if self.tokens else count_text(key)
+        return self.workload.key_token(key) or count_text(key)
 
     def row_name(self, row: int) -> str:
         """Return a row in words: ``row 8 “it”``."""
@@ -98,9 +98,8 @@ class InspectorModel:
 
     def key_name(self, key: int) -> str:
         """Return a key in words."""
-        if self.tokens:
-            return f"key {key} “{self.workload.tokens[key]}”"
-        return f"key {count_text(key)}"
+        token = self.workload.key_token(key)
+        return f"key {key} “{token}”" if token else f"key {count_text(key)}"
 
     def sees(self, row: int, key: int) -> bool:
         """Return whether the mask lets a row see a key."""

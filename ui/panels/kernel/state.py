@@ -137,13 +137,14 @@ class KernelState:
 
     def key_name(self, n: int) -> str:
         """Return the n-th of the keys that were taken in words."""
-        key, tokens = self.points.keys[n], self.workload.tokens
-        return f"key {count_text(key)} “{tokens[key]}”" if tokens else f"key {count_text(key)}"
+        key = self.points.keys[n]
+        token = self.workload.key_token(key)
+        return f"key {count_text(key)} “{token}”" if token else f"key {count_text(key)}"
 
     def key_label(self, n: int) -> str:
         """Return the n-th of the keys in short."""
-        key, tokens = self.points.keys[n], self.workload.tokens
-        return tokens[key] if tokens else f"key {count_text(key)}"
+        key = self.points.keys[n]
+        return self.workload.key_token(key) or f"key {count_text(key)}"
 
     def row_label(self, n: int) -> str:
         """Return the n-th of the rows in one word."""

@@ -50,6 +50,12 @@ class Panel(QWidget, Generic[Model]):
     def show_view(self, view: View, model: Model) -> None:
         """Show a view; a panel that follows the session by itself needs no view."""
 
+    def forget(self) -> None:
+        """Forget a run that is no longer shown: a panel out of sight gets a view when it is seen.
+
+        Panels override this that keep a view or a trace, and with it the inputs of a large run.
+        """
+
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self.style_now = style
@@ -119,6 +125,9 @@ class MovingPanel(Panel[Model]):
         self.motion = None if before is None else Motion(before, snapshot)
         self.phase = 1.0 if before is None else 0.0
         self.update()
+
+    def forget(self) -> None:
+        self.snapshot = self.motion = None
 
     def show_share(self, share: float) -> None:
         if self.motion is not None and share != self.phase:

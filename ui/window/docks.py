@@ -69,6 +69,7 @@ class Docks(QObject):
         """Whether docks are being arranged."""
         self.by_name: dict[str, QDockWidget] = {}
         self.sizes = DockSizes(window, self.by_name)
+        session.trace_changed.connect(self._forget)
         window.setDockNestingEnabled(True)
         window.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
         for corner in (Qt.Corner.BottomRightCorner, Qt.Corner.TopRightCorner):
@@ -156,6 +157,11 @@ class Docks(QObject):
             # A new run is there before its first view, which every panel in sight is given.
             if view is not None and trace is not None and view.snapshot.program is trace.program:
                 self._show(spec, view)
+
+    def _forget(self) -> None:
+        """Let panels out of sight forget the run that was shown."""
+        for name in self._panels.keys() - self._seen:
+            self._panels[name].forget()
 
     def _float(self, spec: PanelSpec[Any], floating: bool) -> None:
         """Show a dock that was behind a tab, where Qt leaves it hidden."""

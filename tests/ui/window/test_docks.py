@@ -1,5 +1,8 @@
 """Panels are made when they are first seen, and are then as if they had always been there."""
 
+import gc
+import weakref
+
 import pytest
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QCursor, QPalette
@@ -8,9 +11,10 @@ from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import Scenario, with_values
 from simulator.program.playback import Cursor
-from simulator.run.snapshot import Cell
+from simulator.run.snapshot import Cell, Snapshot
 from tests.helpers.programs import run
 from ui.app.start import FIRST_LESSON, make_window
+from ui.look.layouts import LAYOUTS
 from ui.panels.values.panel import COLUMNS, value_row
 from ui.window.panel_specs import PANELS
 
@@ -288,3 +292,25 @@ def test_lists_are_no_part_of_the_window_before_they_open(open_window, qapp):
     )
     box.hidePopup()
     assert len(boxes) > 5
+
+
+def test_closed_panels_forget_a_run_that_is_no_longer_shown(open_window, qapp):
+    """With its inputs a large one would keep some hundred megabytes."""
+    window = open_window("inspector", (1920, 1080))
+    session, desk = window.session, window.desk
+    for layout in LAYOUTS:
+        desk.take(layout.name)
+        for spec, dock in window.docks:
+            dock.setVisible(spec.name in window.docks.made or dock.isVisible())
+        session.settle()
+    desk.take(LAYOUTS[0].name)
+    session.settle()
+    trace, program = weakref.ref(session.trace), session.trace.program
+    session.open(SCENARIOS / "causal.toml")
+    session.settle()
+    qapp.processEvents()
+    gc.collect()
+    kept = [each for each in gc.get_objects() if isinstance(each, Snapshot)]
+    assert trace() is None
+    assert program not in [each.program for each in kept]
+    assert len(window.docks.made) > 12

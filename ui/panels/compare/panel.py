@@ -205,6 +205,9 @@ class ComparePanel(Panel[CompareModel]):
         super().set_style(style)
         self._arrange()
 
+    def forget(self) -> None:
+        self.comparison = self._lockstep = self._trace = self._runs = None
+
     def show_view(self, view: View, model: CompareModel) -> None:
         self.comparison, self._lockstep = model
         if self._trace is not self._session.trace:

@@ -213,6 +213,9 @@ class ExactnessPanel(Panel[Exactness]):
 
     # --- what it shows ----------------------------------------------------------------------
 
+    def forget(self) -> None:
+        self.strips.snapshot = self.strips.model = self._searched = self._verdict = None
+
     def show_view(self, view: View, model: Exactness) -> None:
         trace = self._session.trace
         if trace is None:

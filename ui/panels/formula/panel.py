@@ -73,6 +73,9 @@ class FormulaPanel(Panel[FormulaModel]):
         super().set_style(style)
         self._lay_out()
 
+    def forget(self) -> None:
+        self._model = self.laid = None
+
     def show_view(self, view: View, model: FormulaModel) -> None:
         self._model = model
         self._said = None if view.cell is None else explanation_text(view.snapshot, view.cell)

@@ -14,6 +14,7 @@ from simulator.base.dtypes import F32
 from simulator.base.errors import InputError
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
+from simulator.problem.workload import Workload
 from simulator.program.playback import end_of_visit
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
@@ -96,6 +97,8 @@ class InspectorPanel(Panel[None]):
         self._session = session
         self._view: View | None = None
         self.trace: Trace | None = None
+        self._workload: Workload | None = None
+        """That of the last trace."""
         self._made: _Scores | None = None
         self._small: F32 | None = None
         self._small_why = ""
@@ -132,6 +135,13 @@ class InspectorPanel(Panel[None]):
         assert view is not None
         return view.snapshot.program.workload.single(view.snapshot.visit.head, view.report.row)[1]
 
+    def forget(self) -> None:
+        """Forget the run, unless the next has the same scores, which take long to make."""
+        shown = self._session.trace
+        if self._made is None or shown is None or not same_scores(self._made.trace, shown):
+            self.trace = self._made = self._view = None
+            self.model = self.hovered = self._small = None
+
     def show_view(self, view: View, model: None = None) -> None:
         """Show a view: another row or head of the board is followed, the settings stay."""
         trace = self._session.trace
@@ -154,16 +164,14 @@ class InspectorPanel(Panel[None]):
             self.canvas.reveal(self.pointer.row)
 
     def _take_trace(self, trace: Trace) -> None:
-        w, old = trace.single_heads[0], self.trace
-        self.trace = trace
-        if old is None or _shape(old) != _shape(trace):
+        w, old = trace.single_heads[0], self._workload
+        self.trace, self._workload = trace, trace.workload
+        if old is None or _shape(old) != _shape(trace.workload):
             self.canvas.fit()
         said = settings_of(w)
         # Settings that were put into the scenario come back as its own; only causal may differ
         # then.
-        if old is None or (
-            said != settings_of(old.workload) and not same_but_causal(said, self.settings)
-        ):
+        if old is None or (said != settings_of(old) and not same_but_causal(said, self.settings)):
             self.settings = said
         self.head = min(self.head, w.heads - 1)
         if self.other is not None and self.other >= w.heads:
@@ -498,5 +506,5 @@ class InspectorPanel(Panel[None]):
             self.clear(painter)
 
 
-def _shape(trace: Trace) -> tuple[int, int]:
-    return trace.workload.seqlen_q, trace.workload.seqlen_k
+def _shape(w: Workload) -> tuple[int, int]:
+    return w.seqlen_q, w.seqlen_k

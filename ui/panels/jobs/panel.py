@@ -110,6 +110,10 @@ class JobsPanel(PlotPanel[None]):
 
     # --- what is shown --------------------------------------------------------------------
 
+    def forget(self) -> None:
+        self._trace = None
+        self._show_nothing()
+
     def show_view(self, view: View, model: None = None) -> None:
         """Show a view: another run, or another head of it on the board."""
         trace = self._session.trace
@@ -118,7 +122,7 @@ class JobsPanel(PlotPanel[None]):
         head, self._row = trace.workload.single(view.snapshot.visit.head, view.report.row)
         if trace is not self._trace:
             self._trace, self._head = trace, head
-            self._forget()
+            self._show_nothing()
             self._compute()
         elif head != self._head:
             self._head = head
@@ -127,7 +131,7 @@ class JobsPanel(PlotPanel[None]):
             else:
                 self._compute()
 
-    def _forget(self) -> None:
+    def _show_nothing(self) -> None:
         """Show nothing until there is something of this run."""
         self.state = self.table.state = self.distances.state = None
         self._arrange_pictures()

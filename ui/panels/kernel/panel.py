@@ -86,6 +86,9 @@ class KernelPanel(PlotPanel[None]):
 
     # --- what is shown --------------------------------------------------------------------
 
+    def forget(self) -> None:
+        self._trace = self._wanted = None
+
     def show_view(self, view: View, model: None = None) -> None:
         """Show a view: another run, head or row changes what is shown."""
         trace = self._session.trace

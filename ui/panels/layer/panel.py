@@ -183,6 +183,9 @@ class LayerPanel(Panel[LayerModel]):
         self.stage = choices.stage
         self.choose("layer", choices.layer or "flow")
 
+    def forget(self) -> None:
+        self.model = self._flow = None
+
     def show_view(self, view: View, model: LayerModel) -> None:
         before, run = self.run, model.run
         self.model = model

@@ -69,6 +69,9 @@ class RooflinePanel(PlotPanel[RooflineModel]):
         self._program: TileProgram | None = None
         self.bar.show_chosen("bytes", self.kind)
 
+    def forget(self) -> None:
+        self._shown = None
+
     def show_view(self, view: View, model: RooflineModel) -> None:
         program = view.snapshot.program
         before, self._program = self._program, program

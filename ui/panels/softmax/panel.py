@@ -26,6 +26,10 @@ class SoftmaxPanel(MovingPanel[None]):
         super().__init__("softmax_panel", "Online softmax", smallest)
         self.report: RowReport | None = None
 
+    def forget(self) -> None:
+        super().forget()
+        self.report = None
+
     def show_view(self, view: View, model: None = None) -> None:
         self.show_snapshot(view.snapshot, view.report, view.before)
 

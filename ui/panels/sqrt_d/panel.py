@@ -112,6 +112,9 @@ class SqrtDPanel(PlotPanel[None]):
         self.drawn.connect(self._follow)
         session.tasks.rested.connect(self._rest)
 
+    def forget(self) -> None:
+        self._trace = None
+
     def show_view(self, view: View, model: None = None) -> None:
         """Start when the dock is first seen: of the run, only a trained layer is marked."""
         if not self.run:

@@ -62,6 +62,9 @@ class TrafficPanel(Panel[RunTraffic]):
         self._chosen: int | None = None
         self._curves: tuple[object, QPixmap] | None = None
 
+    def forget(self) -> None:
+        self._snapshot = self.traffic = None
+
     def show_view(self, view: View, model: RunTraffic) -> None:
         before = self._snapshot
         if before is None or before.program is not view.snapshot.program:

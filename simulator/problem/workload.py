@@ -446,15 +446,7 @@ def read_inputs(workload: Workload) -> Inputs:
         for name, tensor in (("q", q), ("k", k), ("v", v)):
             check_finite(str(w.file.path), name, tensor)
     else:
-        rng = np.random.default_rng(w.scenario.input.seed)
-        shapes = (
-            (heads, w.queries, w.head_dim),
-            (kv_heads, w.seqlen_k, w.head_dim),
-            (kv_heads, w.seqlen_k, w.value_dim),
-        )
-        q, k, v = (
-            round_to(rng.standard_normal(shape).astype(np.float32), w.dtype) for shape in shapes
-        )
+        q, k, v = drawn(w)
     if w.position is not None and layer is None:
         q = w.position.turned(q, w.seqlen_k - w.queries, w.dtype)
         k = w.position.turned(k, 0, w.dtype)
@@ -467,6 +459,21 @@ def read_inputs(workload: Workload) -> Inputs:
     for tensor in (q, k, v, *([] if projection is None else [projection])):
         tensor.flags.writeable = False
     return Inputs(q, k, v, layer, projection)
+
+
+def drawn(w: Workload) -> tuple[F32, F32, F32]:
+    """Return random Q, K and V of all heads, before positions turn them."""
+    heads, kv_heads = w.input_heads
+    rng = np.random.default_rng(w.scenario.input.seed)
+    q, k, v = (
+        round_to(rng.standard_normal(shape).astype(np.float32), w.dtype)
+        for shape in (
+            (heads, w.queries, w.head_dim),
+            (kv_heads, w.seqlen_k, w.head_dim),
+            (kv_heads, w.seqlen_k, w.value_dim),
+        )
+    )
+    return q, k, v
 
 
 def capture_names() -> tuple[str, ...]:

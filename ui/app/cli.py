@@ -153,7 +153,11 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         from ui.app.capture_command import add_options as add_capture_options
 
         add_capture_options(parser)
-    if name in ("run", "bench", "kv-cache"):
+    if name == "masks":
+        from ui.app.masks_command import add_options as add_mask_options
+
+        add_mask_options(parser)
+    if name in ("run", "bench", "kv-cache", "masks"):
         parser.add_argument("--json", action="store_true", help="print one JSON object only")
     if name == "export":
         from ui.export.command import add_options as add_export_options
@@ -276,6 +280,13 @@ def _capture(options: argparse.Namespace) -> int:
     return run(options)
 
 
+def _masks(options: argparse.Namespace) -> int:
+    """Count what published sparse patterns would cost a run; write one of them."""
+    from ui.app.masks_command import run
+
+    return run(options)
+
+
 def _doctor(options: argparse.Namespace) -> int:
     """Tell what this machine offers, and what to do about what is missing."""
     from ui.app.doctor import examine
@@ -310,6 +321,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "verify": _verify,
     "kv-cache": _kv_cache,
     "capture": _capture,
+    "masks": _masks,
     "doctor": _doctor,
     "self-test": _self_test,
     "bench": _bench,

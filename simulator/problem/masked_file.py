@@ -1,0 +1,133 @@
+"""A scenario with another mask: written into its tables, and blocks into a copy of its input."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32, DType
+from simulator.base.errors import refuse
+from simulator.base.files import write_atomically
+from simulator.problem.input_files import InputFile
+from simulator.problem.intervals import Bools
+from simulator.problem.mask_input import BLOCK_MASK
+from simulator.problem.masks import BlockMask, Mask
+from simulator.problem.scenario import Scenario, with_values
+from simulator.problem.workload import Workload, drawn
+
+_NAMES: dict[DType, str] = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+
+
+def masked_scenario(w: Workload, mask: Mask, path: Path | None = None) -> Scenario:
+    """Return a workload's scenario with another mask.
+
+    Parameters
+    ----------
+    w : Workload
+        The run.
+    mask : Mask
+        Of the rows of one head.
+    path : Path, optional
+        The copy of the input that has the blocks, as `write_masked` has made it.
+
+    Raises
+    ------
+    InputError
+        It has blocks, but there is no such file.
+    """
+    said: dict[str, Any] = {
+        "causal": mask.causal, "window": mask.window, "sinks": mask.sinks or None,
+        "dilation": mask.dilation if mask.dilation > 1 else None,
+        "global_tokens": mask.global_tokens or None,
+        "documents": list(mask.documents) or None,
+        "block": mask.blocks.size if mask.blocks else None,
+    }  # fmt: skip
+    changes: dict[str, Any] = {"mask": said}
+    if mask.blocks:
+        if path is None:
+            expected = f"a file for the tensor {BLOCK_MASK}"
+            raise refuse("mask", "block", mask.blocks.size, expected)
+        stored = w.file is not None and bool(w.file.stored)
+        changes["input"] = {
+            "source": "layer" if stored else "file",
+            "path": str(path.absolute()),
+            "name": None,
+            "seed": None,
+        }
+    return with_values(w.scenario, changes)
+
+
+def write_masked(w: Workload, mask: Mask, path: Path) -> None:
+    """Write a copy of a workload's input with the blocks of a mask, whole or not at all.
+
+    A copy does not say whether it is causal where the mask says otherwise.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written or the input cannot be read.
+    """
+    assert mask.blocks is not None
+    if w.file and w.file.path.suffix == ".npz":
+        raise refuse(str(w.file.path), "input.path", w.file.path.name, "a .safetensors file")
+    header, data = _copied(w.file) if w.file else _made(w)
+    about = header.get("__metadata__", {})
+    if about.get("causal") and w.file and w.file.causal != mask.causal:
+        about.pop("causal")
+    header.pop(BLOCK_MASK, None)
+    table = np.ascontiguousarray(mask.blocks.table)
+    ends = [len(data), len(data) + table.nbytes]
+    header[BLOCK_MASK] = {"dtype": "BOOL", "shape": list(table.shape), "data_offsets": ends}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    length = len(text).to_bytes(8, "little")
+    write_atomically(path, lambda out: out.write(length + text + data + table.tobytes()))
+
+
+def _copied(file: InputFile) -> tuple[dict[str, Any], bytes]:
+    """Return header and tensors of a safetensors file, without blocks that it has."""
+    with file.path.open("rb") as stored:
+        header = json.loads(stored.read(int.from_bytes(stored.read(8), "little")))
+        data = stored.read()
+    own = header.get(BLOCK_MASK)
+    if own is None:
+        return header, data
+    start, stop = own["data_offsets"]
+    for name, each in header.items():
+        if name != "__metadata__" and each["data_offsets"][0] >= stop:
+            each["data_offsets"] = [n - (stop - start) for n in each["data_offsets"]]
+    return header, data[:start] + data[stop:]
+
+
+def _made(w: Workload) -> tuple[dict[str, Any], bytes]:
+    """Return header and tensors of random input, before positions turn it."""
+    out, header = io.BytesIO(), dict[str, Any]()
+    for name, tensor in zip("qkv", drawn(w), strict=True):
+        start = out.tell()
+        out.write(_stored(tensor, w.dtype).tobytes())
+        header[name] = {"dtype": _NAMES[w.dtype], "shape": list(tensor.shape),
+                        "data_offsets": [start, out.tell()]}  # fmt: skip
+    return header, out.getvalue()
+
+
+def _stored(values: F32, dtype: DType) -> NDArray[Any]:
+    if dtype == "bfloat16":
+        return (np.ascontiguousarray(values).view(np.uint32) >> 16).astype(np.uint16)
+    return values.astype(dtype)
+
+
+def block_mask(seen: Bools, most: int = 128) -> BlockMask:
+    """Return a matrix of pairs as the largest blocks that say the same, (rows, keys) bool."""
+    size = most
+    while size > 1:
+        table = seen[::size, ::size]
+        again = np.kron(table, np.ones((size, size), dtype=np.bool_))
+        if np.array_equal(again[: seen.shape[0], : seen.shape[1]], seen):
+            return BlockMask(size, table.copy())
+        size //= 2
+    return BlockMask(1, seen.copy())

@@ -1,0 +1,324 @@
+"""Sparse patterns that are published, as masks of a run, and what each would cost and change.
+
+Every pattern leaves a row about the same number of blocks of keys, so they can be compared. All
+heads share one mask: a choice that depends on scores takes those of all heads together.
+
+References
+----------
+Beltagy et al. 2020 (Longformer); Zaheer et al. 2020 (BigBird); Raffel et al. 2020, section 3.2.1
+(prefix-LM); Yuan et al. 2025, "Native Sparse Attention" (NSA); DeepSeek-AI 2025,
+"DeepSeek-V3.2-Exp" (DSA: the lightning indexer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simulator.base.dtypes import F64
+from simulator.base.matmul import matmul
+from simulator.problem.intervals import I64, Bools
+from simulator.problem.masks import BlockMask, Mask
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import BASELINE, USUAL, algorithm_of
+from simulator.study.sweep import Figures, figures_of
+
+MOST_SCORES = 2**27
+"""Scores of all heads up to which indexers score them and errors of O are computed."""
+MOST_PAIRS = 2**22
+"""Pairs of a head up to which a mask of single pairs is made."""
+SEED = 0
+"""Of random blocks and of the lengths of documents."""
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What patterns are made with.
+
+    Attributes
+    ----------
+    block : int
+        Rows and keys of a block.
+    k : int
+        Blocks of keys that a row of blocks sees, about.
+    """
+
+    block: int
+    k: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A mask with a name.
+
+    Attributes
+    ----------
+    name : str
+        As its paper calls it.
+    words : str
+        What it leaves visible.
+    mask : Mask
+        Of the rows of one head.
+    """
+
+    name: str
+    words: str
+    mask: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A pattern, and what a run with it costs and changes.
+
+    Attributes
+    ----------
+    pattern : Pattern
+        The mask.
+    visited : int
+        Tiles of all heads that are visited.
+    figures : Figures
+        Bytes, FLOPs and time.
+    pairs : float
+        Share of the pairs that are visible without it.
+    error : float or None
+        ``|O − O_dense| / |O_dense|`` over all heads and rows, in float64; None: too long a run.
+    """
+
+    pattern: Pattern
+    visited: int
+    figures: Figures
+    pairs: float
+    error: float | None
+
+
+def usual_knobs(w: Workload) -> Knobs:
+    """Return blocks as wide as a tile, and a quarter of them for each row."""
+    block = max(w.cols, -(-w.seqlen_k // 1024))
+    return Knobs(block, max(2, round(blocks_of(w, block) / 4)))
+
+
+def blocks_of(w: Workload, block: int) -> int:
+    """Return how many blocks of keys there are."""
+    return -(-w.seqlen_k // block)
+
+
+def dense_mask(w: Workload) -> Mask:
+    """Return the mask that all are compared with: causal if the run is, and nothing else."""
+    return Mask(w.queries, w.seqlen_k, w.mask.causal)
+
+
+def patterns(w: Workload, inputs: Inputs, knobs: Knobs) -> tuple[Pattern, ...]:
+    """Return the patterns that fit a run, dense first.
+
+    Parameters
+    ----------
+    w : Workload
+        Lengths, heads and whether it is causal.
+    inputs : Inputs
+        Q and K, which indexers score.
+    knobs : Knobs
+        How much they leave.
+    """
+    single = w.as_algorithm(BASELINE.name)
+    return tuple(_patterns(single, single.posed(inputs), knobs))
+
+
+def _patterns(w: Workload, inputs: Inputs, knobs: Knobs) -> Iterator[Pattern]:
+    dense, keys = dense_mask(w), knobs.k * knobs.block
+    yield Pattern("dense", "every pair" if not dense.causal else "every key so far", dense)
+    window = keys if dense.causal else max(keys // 2, 1)
+    around = f"a window of {window} keys"
+    yield Pattern("window", f"{around}, as NSA's third branch", replace(dense, window=window))
+    yield Pattern(
+        "Longformer", f"{around}, one global token", replace(dense, window=window, global_tokens=1)
+    )
+    yield Pattern(
+        "Longformer, dilated", f"one key in 2 of a window of {2 * window}, one global token",
+        replace(dense, window=2 * window, dilation=2, global_tokens=1),
+    )  # fmt: skip
+    grid = _Blocks(w, knobs)
+    blocks = f"blocks of {knobs.block}"
+    yield grid.pattern("BigBird", f"{blocks}: the first, neighbours, the rest at random",
+                       grid.bigbird())  # fmt: skip
+    lengths = _document_lengths(w.seqlen_k, keys)
+    yield Pattern("packed documents", f"{len(lengths)} documents in one sequence",
+                  replace(dense, documents=lengths))  # fmt: skip
+    if w.queries * w.seqlen_k <= MOST_PAIRS:
+        at, j = dense.positions(range(w.queries))[:, None], np.arange(w.seqlen_k)[None, :]
+        seen = (j <= at) | (j < keys)
+        yield Pattern("prefix-LM", f"the first {keys} keys, and then those so far",
+                      replace(dense, causal=False, blocks=BlockMask(1, seen)))  # fmt: skip
+    if len(w.picked) * w.queries * w.seqlen_k > MOST_SCORES:
+        return
+    chosen = grid.top(_nsa_scores(w, inputs, knobs.block), local=2)
+    yield grid.pattern("NSA, selected", f"{blocks}: the best by their mean keys, its first branch",
+                       chosen)  # fmt: skip
+    yield grid.pattern("NSA, selected + window", f"{blocks}: those and a window as wide",
+                       chosen | grid.near(knobs.k))  # fmt: skip
+    chosen = grid.top(_dsa_scores(w, inputs, knobs.block), local=1, first=False)
+    yield grid.pattern("DSA, top k", f"{blocks}: the best {knobs.k} by Σ ReLU(q·k), own among them",
+                       chosen)  # fmt: skip
+
+
+class _Blocks:
+    """The blocks of a run: which are at and before each row of blocks."""
+
+    def __init__(self, w: Workload, knobs: Knobs) -> None:
+        self.mask, self.k, size = dense_mask(w), knobs.k, knobs.block
+        self.size = size
+        first = np.arange(0, w.queries, size)
+        last = np.minimum(first + size, w.queries) - 1
+        shift = self.mask.shift
+        across = -(-w.seqlen_k // size)
+        self.low = np.clip((first + shift) // size, 0, across - 1)[:, None]
+        self.high = np.clip((last + shift) // size, 0, across - 1)[:, None]
+        self.places = np.arange(across)[None, :]
+        self.open = self.places <= self.high if self.mask.causal else self.places >= 0
+        self.open = np.broadcast_to(self.open, (len(first), across))
+
+    def pattern(self, name: str, words: str, table: Bools) -> Pattern:
+        return Pattern(name, words, replace(self.mask, blocks=BlockMask(self.size, table.copy())))
+
+    def near(self, blocks: int, *, both: bool = False) -> Bools:
+        """Return the blocks of each row's own keys and as many before as make so many."""
+        after = (blocks - 1) // 2 if both and not self.mask.causal else 0
+        before = blocks - 1 - after
+        table: Bools = (self.places >= self.low - before) & (self.places <= self.high + after)
+        table &= self.open
+        return table
+
+    def bigbird(self) -> Bools:
+        """Return the first row and column of blocks, neighbours, and random ones up to k."""
+        fixed = self.near(3, both=True) | (self.places == 0)
+        fixed[0] = True
+        order = np.random.default_rng(SEED).random(self.open.shape)
+        return self._filled(fixed, order)
+
+    def top(self, scores: F64, *, local: int, first: bool = True) -> Bools:
+        """Return the k blocks of each row with the highest scores, some always among them."""
+        fixed = self.near(local)
+        if first:
+            fixed |= self.places == 0
+        return self._filled(fixed, scores)
+
+    def _filled(self, fixed: Bools, scores: F64) -> Bools:
+        """Return what is fixed, and the best others until there are k in a row."""
+        ranked = np.where(fixed, np.inf, np.where(self.open, scores, -np.inf))
+        rank: I64 = np.argsort(np.argsort(-ranked, axis=1, kind="stable"), axis=1, kind="stable")
+        table: Bools = ((rank < self.k) | fixed) & self.open
+        return table
+
+
+def _document_lengths(keys: int, mean: int) -> tuple[int, ...]:
+    """Return lengths around a mean that add up to all keys."""
+    rng, out, left = np.random.default_rng(SEED), list[int](), keys
+    while left:
+        length = min(left, max(1, round(mean * rng.uniform(0.5, 1.5))))
+        out.append(length if left - length >= mean // 4 else left)
+        left -= out[-1]
+    return tuple(out)
+
+
+def _nsa_scores(w: Workload, inputs: Inputs, block: int) -> F64:
+    """Return how much weight the rows of a block give to the mean key of each block, all heads.
+
+    NSA compresses a block with a trained function; the mean is what it starts from here.
+    """
+    mask, starts = dense_mask(w), np.arange(0, w.seqlen_k, block)
+    ends = np.minimum(starts + block, w.seqlen_k)
+    seen = mask.positions(range(w.queries))[:, None] >= ends - 1 if mask.causal else np.True_
+    total = np.zeros((w.queries, len(starts)))
+    for head, kv in enumerate(w.kv_head_of):
+        k = np.add.reduceat(inputs.k[kv].astype(np.float64), starts, axis=0)
+        k /= (ends - starts)[:, None]
+        s = w.scoring.of(matmul(inputs.q[head].astype(np.float64), k.T))
+        s = np.where(seen, s, -np.inf)
+        top = s.max(axis=1, keepdims=True)
+        p = np.exp(s - np.where(np.isneginf(top), 0.0, top))
+        total += p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
+    return np.add.reduceat(total, np.arange(0, w.queries, block), axis=0)
+
+
+def _dsa_scores(w: Workload, inputs: Inputs, block: int) -> F64:
+    """Return the largest ``Σ ReLU(q·k)`` over heads of the visible pairs of each pair of blocks."""
+    mask, starts = dense_mask(w), np.arange(0, w.seqlen_k, block)
+    out = []
+    for first in range(0, w.queries, block):
+        rows = range(first, min(first + block, w.queries))
+        score = np.zeros((len(rows), w.seqlen_k))
+        for head, kv in enumerate(w.kv_head_of):
+            q = inputs.q[head, rows.start : rows.stop].astype(np.float64)
+            score += np.maximum(matmul(q, inputs.k[kv].astype(np.float64).T), 0.0)
+        score = np.where(mask.visible(rows, range(w.seqlen_k)), score, -np.inf)
+        out.append(np.maximum.reduceat(score.max(axis=0), starts))
+    return np.array(out)
+
+
+def priced(
+    w: Workload,
+    inputs: Inputs,
+    found: tuple[Pattern, ...],
+    progress: Progress = lambda share: None,
+) -> tuple[Priced, ...]:
+    """Return what each pattern costs and changes; the first is what they are compared with.
+
+    Parameters
+    ----------
+    w : Workload
+        Heads, tiles, GPU; naive, which visits every tile whatever the mask, counts as the usual
+        algorithm.
+    inputs : Inputs
+        Q, K and V.
+    found : tuple of Pattern
+        Dense first.
+    progress : callable
+        Told the share done; may raise to stop.
+    """
+    own = algorithm_of(w)
+    name = w.algorithm if own.softmax and not own.stores_scores else USUAL.name
+    single = w.as_algorithm(BASELINE.name)
+    numbers = single.posed(inputs)
+    exact = single.heads * single.seqlen_q * single.seqlen_k <= MOST_SCORES
+    errors: list[float | None] = [None] * len(found)
+    if exact:
+        errors = [*_errors(single, numbers, [each.mask for each in found], progress)]
+    out = []
+    for each, error in zip(found, errors, strict=True):
+        run = replace(single, mask=each.mask).as_algorithm(name)
+        out.append(Priced(
+            each, run.heads * int(run.grid.visited_columns.sums[-1]), figures_of(run),
+            each.mask.pairs / max(found[0].mask.pairs, 1), error,
+        ))  # fmt: skip
+    return tuple(out)
+
+
+def _errors(w: Workload, inputs: Inputs, masks: list[Mask], progress: Progress) -> list[float]:
+    """Return how far O with each mask is from O with the first, all heads and rows together."""
+    step, keys = max(1, 2**20 // w.seqlen_k), range(w.seqlen_k)
+    size, apart = 0.0, np.zeros(len(masks))
+    for start in range(0, w.seqlen_q, step):
+        rows = range(start, min(start + step, w.seqlen_q))
+        seen = [mask.visible(rows, keys) for mask in masks]
+        for head, kv in enumerate(w.kv_head_of):
+            q, k, v = (each.astype(np.float64) for each in (
+                inputs.q[head, rows.start : rows.stop], inputs.k[kv], inputs.v[kv]))  # fmt: skip
+            s = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
+            dense = _attended(s, seen[0], v)
+            size += float(np.square(dense).sum())
+            for n, each in enumerate(seen[1:], start=1):
+                apart[n] += float(np.square(_attended(s, each, v) - dense).sum())
+            progress((rows.start + len(rows) * (head + 1) / w.heads) / w.seqlen_q)
+    return [float(each) for each in np.sqrt(apart / max(size, 1e-300))]
+
+
+def _attended(s: F64, seen: Bools, v: F64) -> F64:
+    """Return the softmax of the visible scores times V; 0 for a row that sees nothing."""
+    s = np.where(seen, s, -np.inf)
+    top = s.max(axis=1, keepdims=True)
+    p = np.exp(s - np.where(np.isneginf(top), 0.0, top))
+    o: F64 = matmul(p, v) / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
+    return o

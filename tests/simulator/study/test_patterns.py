@@ -1,0 +1,209 @@
+"""Published patterns as masks: what they leave, and what they cost and change."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator import InputError
+from simulator.base.dtypes import TYPE_NAMES
+from simulator.engines.reference import reference_rows
+from simulator.problem.masked_file import block_mask, masked_scenario, write_masked
+from simulator.problem.masks import Mask
+from simulator.problem.scenario import load_scenario, parse_scenario, save_scenario
+from simulator.problem.workload import Workload, read_inputs, resolve
+from simulator.program.algorithms import tile_program
+from simulator.study.mask_function import function_pattern
+from simulator.study.patterns import Knobs, Pattern, dense_mask, patterns, priced, usual_knobs
+from tests.helpers.runs import scenario
+from tests.helpers.written_files import numbers, write_safetensors
+
+
+def run(**said: Any) -> tuple[Workload, dict[str, Pattern]]:
+    w = resolve(scenario(nq=40, heads=4, kv_heads=2, d=8, rows=4, cols=4, **said))
+    found = patterns(w, read_inputs(w), Knobs(4, 4))
+    return w, {each.name: each for each in found}
+
+
+def seen(w: Workload, mask: Mask) -> np.ndarray:
+    return mask.visible(range(w.queries), range(w.seqlen_k))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("nk", [None, 30, 53])
+def test_patterns_leave_what_their_papers_say(causal: bool, nk: int | None) -> None:
+    w, found = run(nk=nk, mask={"causal": causal})
+    i = np.arange(40)[:, None] + w.seqlen_k - 40
+    j = np.arange(w.seqlen_k)[None, :]
+    dense = (j <= i) if causal else np.ones((40, w.seqlen_k), dtype=bool)
+    np.testing.assert_array_equal(seen(w, found["dense"].mask), dense)
+    reach = 16 if causal else 8
+    near = dense & (np.abs(i - j) < reach)
+    np.testing.assert_array_equal(seen(w, found["window"].mask), near)
+    free = dense & ((j < 1) | (i < 1))
+    np.testing.assert_array_equal(seen(w, found["Longformer"].mask), near | free)
+    wide = dense & (np.abs(i - j) < 2 * reach) & ((i - j) % 2 == 0)
+    np.testing.assert_array_equal(seen(w, found["Longformer, dilated"].mask), wide | free)
+    prefix = (j <= i) | (j < 16)
+    np.testing.assert_array_equal(seen(w, found["prefix-LM"].mask), prefix & (j < w.seqlen_k))
+    lengths = found["packed documents"].mask.documents
+    assert sum(lengths) == w.seqlen_k
+    for name, pattern in found.items():
+        if name not in ("prefix-LM", "dense"):
+            assert not (seen(w, pattern.mask) & ~dense).any(), name
+
+
+def test_blocks_are_as_many_as_asked_and_always_the_own_one() -> None:
+    _, found = run(mask={"causal": True})
+    for name in ("BigBird", "NSA, selected", "DSA, top k"):
+        blocks = found[name].mask.blocks
+        assert blocks is not None
+        number = np.minimum(np.arange(10) + 1, 4)
+        np.testing.assert_array_equal(blocks.table.sum(axis=1), number)
+        assert blocks.table.diagonal().all()
+    both = found["NSA, selected + window"].mask.blocks
+    assert both is not None
+    assert both.table.sum() > 4 * 10 - 6
+
+
+def test_indexers_find_the_block_that_a_row_is_about() -> None:
+    w = resolve(scenario(nq=40, heads=2, d=8, rows=4, cols=4, mask={"causal": True}))
+    inputs = read_inputs(w)
+    q, k = np.zeros_like(inputs.q), np.zeros_like(inputs.k)
+    q[:, 36:, 0], k[:, 12:16, 0] = 9.0, 9.0  # the last rows ask for keys 12 to 15 alone
+    found = patterns(w, replace(inputs, q=q, k=k), Knobs(4, 4))
+    for each in found:
+        if each.name in ("NSA, selected", "DSA, top k"):
+            assert each.mask.blocks is not None
+            assert each.mask.blocks.table[9, 3], each.name
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
+def test_prices_are_those_of_the_run_and_the_reference(algorithm: str) -> None:
+    w, found = run(mask={"causal": True}, scores={"alibi": True})
+    w = w.as_algorithm(algorithm)
+    inputs = read_inputs(resolve(w.scenario))
+    rows = priced(w, w.posed(inputs), tuple(found.values()))
+    assert (rows[0].pairs, rows[0].error) == (1.0, 0.0)
+    single = w.as_algorithm("flash2")
+    for each in rows:
+        name = "flash2" if algorithm == "naive" else algorithm
+        masked = replace(single, mask=each.pattern.mask)
+        program = tile_program(masked.as_algorithm(name))
+        assert each.figures.bytes == program.totals.bytes
+        assert each.figures.flops == program.totals.flops
+        o, dense = (
+            np.array([reference_rows(one, inputs, head, range(40))[0] for head in range(4)])
+            for one in (masked, replace(single, mask=dense_mask(w)))
+        )
+        wrong = np.linalg.norm(o - dense) / np.linalg.norm(dense)
+        assert each.error == pytest.approx(wrong, rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", TYPE_NAMES)
+def test_a_written_mask_is_the_mask_of_the_same_numbers(tmp_path: Path, dtype: str) -> None:
+    w, found = run(dtype=dtype, mask={"causal": True}, position={"kind": "rope"})
+    inputs = read_inputs(w)
+    for n, pattern in enumerate(found.values()):
+        beside = tmp_path / f"{n}.safetensors"
+        if pattern.mask.blocks:
+            write_masked(w, pattern.mask, beside)
+        save_scenario(masked_scenario(w, pattern.mask, beside), tmp_path / f"{n}.toml")
+        again = resolve(load_scenario(tmp_path / f"{n}.toml"))
+        assert again.mask == pattern.mask
+        for name in "qkv":
+            same = getattr(read_inputs(again), name)
+            np.testing.assert_array_equal(same, getattr(inputs, name))
+        # A copy of a copy has one mask.
+        if pattern.mask.blocks:
+            third = replace(pattern.mask, blocks=block_mask(~seen(w, pattern.mask), 2))
+            write_masked(again, third, tmp_path / "c.safetensors")
+            save_scenario(
+                masked_scenario(again, third, tmp_path / "c.safetensors"), tmp_path / "c.toml"
+            )
+            assert resolve(load_scenario(tmp_path / "c.toml")).mask == third
+
+
+def test_a_copy_is_not_causal_where_its_mask_is_not(tmp_path: Path) -> None:
+    path = write_safetensors(
+        tmp_path / "a.safetensors", numbers(), {"causal": "true", "model": "kept"}
+    )
+    w = resolve(parse_scenario({"input": {"source": "file", "path": str(path)}}))
+    mask = Mask(w.queries, w.seqlen_k, blocks=block_mask(np.ones((5, 6), dtype=bool)))
+    write_masked(w, mask, tmp_path / "b.safetensors")
+    again = resolve(masked_scenario(w, mask, tmp_path / "b.safetensors"))
+    assert again.mask == mask
+    assert again.file is not None
+    assert again.file.model == "kept"
+
+
+def test_blocks_are_as_large_as_they_can_be() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.random((5, 7)) < 0.5
+    wide = np.kron(table, np.ones((8, 8), dtype=bool))[:37, :51]
+    found = block_mask(wide)
+    assert found.size == 8
+    np.testing.assert_array_equal(found.table, table)
+    wide[3, 3] ^= True
+    assert block_mask(wide).size == 1
+
+
+def test_usual_knobs_fit_the_run() -> None:
+    w = resolve(scenario(nq=100, rows=8, cols=16))
+    assert usual_knobs(w) == Knobs(16, 2)
+
+
+# --- functions ------------------------------------------------------------------------------
+
+
+def function(folder: Path, text: str) -> Path:
+    path = folder / "mine.py"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def mask(head, i, j):\n    return (j <= i) & (i - j < 5)\n",
+        "def mask(head, i, j):\n    return j <= i and i - j < 5\n",
+        "print('loud')\ndef mask(head, i, j):\n    print(head)\n    return 0 <= i - j < 5\n",
+    ],
+    ids=["arrays", "numbers", "loud"],
+)
+def test_a_function_is_a_mask(tmp_path: Path, text: str) -> None:
+    w = resolve(scenario(nq=9, nk=11, heads=2, d=4))
+    pattern = function_pattern(w, function(tmp_path, text))
+    i, j = np.arange(9)[:, None], np.arange(11)[None, :]
+    np.testing.assert_array_equal(seen(w, pattern.mask), (j <= i) & (i - j < 5))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("while True:\n    pass\n", "an answer within 1 s"),
+        ("def mask(head, i, j):\n    return 1 / 0\n", "ZeroDivisionError: division by zero"),
+        ("def mask(head, i, j:\n", "SyntaxError"),
+        ("masked = 3\n", "expected a function mask(head, i, j)"),
+        ("def mask(i, j):\n    return True\n", "TypeError"),
+        ("def mask(head, i, j):\n    return head == 0\n", "the same of heads 0 and 1"),
+        ("import os\nos._exit(0)\n", "it ended early"),
+    ],
+)
+def test_a_function_that_cannot_be_used(tmp_path: Path, text: str, expected: str) -> None:
+    w = resolve(scenario(nq=9, heads=2, d=4))
+    with pytest.raises(InputError) as error:
+        function_pattern(w, function(tmp_path, text), seconds=1.0 if "while" in text else 20.0)
+    assert expected in str(error.value)
+    assert str(error.value).isprintable()
+
+
+def test_a_function_in_no_file(tmp_path: Path) -> None:
+    w = resolve(scenario(nq=9, d=4))
+    with pytest.raises(InputError, match="a file with a function mask"):
+        function_pattern(w, tmp_path / "none.py")
+    long = resolve(scenario(nq=4096, d=4, rows=64, cols=64))
+    with pytest.raises(InputError, match="at most 4194304 pairs"):
+        function_pattern(long, function(tmp_path, ""))

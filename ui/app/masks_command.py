@@ -1,0 +1,106 @@
+"""`masks`: what published sparse patterns would cost a run and change in it; writes one of them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from simulator.base.errors import InputError, refuse
+from simulator.problem.masked_file import masked_scenario, write_masked
+from simulator.problem.scenario import load_scenario, save_scenario
+from simulator.problem.workload import read_inputs, resolve
+from simulator.study.mask_function import function_pattern
+from simulator.study.patterns import Knobs, Priced, blocks_of, patterns, priced, usual_knobs
+from ui.look.units import bytes_text, count_text, time_text
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options, all but ``--json``."""
+    parser.add_argument("scenario", help="scenario file (.toml)")
+    parser.add_argument("--block", type=int, metavar="N", help="rows and keys of a block")
+    parser.add_argument("--k", type=int, metavar="K", help="blocks of keys that a row sees, about")
+    parser.add_argument(
+        "--function", type=Path, metavar="FILE.py",
+        help="also a mask from its function mask(head, i, j), which is run",
+    )  # fmt: skip
+    parser.add_argument("--write", metavar="NAME", help="write this one, with -o")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="OUT.toml",
+        help="the scenario to write; blocks go into OUT.safetensors beside it",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what each mask costs, or write one.
+
+    Raises
+    ------
+    InputError
+        The scenario, the function or a number cannot be used.
+    """
+    if (options.write is None) != (options.output is None):
+        raise refuse("masks", "--write", options.write or "", "--write NAME with -o OUT.toml")
+    w = resolve(load_scenario(options.scenario))
+    inputs, usual = read_inputs(w), usual_knobs(w)
+    block = usual.block if options.block is None else options.block
+    if block < 1 or blocks_of(w, block) > 4096:
+        expected = "at least 1, and large enough for at most 4096 blocks"
+        raise refuse("masks", "--block", block, expected)
+    k = options.k if options.k is not None else max(2, round(blocks_of(w, block) / 4))
+    if not 1 <= k <= blocks_of(w, block):
+        raise refuse("masks", "--k", k, f"from 1 to the {blocks_of(w, block)} blocks of keys")
+    found = patterns(w, inputs, Knobs(block, k))
+    if options.function is not None:
+        found = (*found, function_pattern(w, options.function))
+    if options.write is not None:
+        named = {each.name: each for each in found}
+        if options.write not in named:
+            raise refuse("masks", "--write", options.write, f"one of {', '.join(named)}")
+        mask = named[options.write].mask
+        beside = options.output.with_suffix(".safetensors")
+        if mask.blocks:
+            write_masked(w, mask, beside)
+        try:
+            save_scenario(masked_scenario(w, mask, beside), options.output)
+        except InputError:
+            if mask.blocks:
+                beside.unlink(missing_ok=True)
+            raise
+        return 0
+    rows = priced(w, inputs, found)
+    if options.json:
+        print(json.dumps({"block": block, "k": k, "masks": [told(each) for each in rows]}))
+    else:
+        print("\n".join(_report(rows)))
+    return 0
+
+
+def told(each: Priced) -> dict[str, Any]:
+    """Return the figures of a pattern as JSON has them."""
+    f = each.figures
+    return {"name": each.pattern.name, "pairs": each.pairs, "tiles": each.visited,
+            "bytes": f.bytes, "flops": f.flops, "seconds": f.time.seconds,
+            "error": each.error}  # fmt: skip
+
+
+def _report(rows: tuple[Priced, ...]) -> list[str]:
+    head = ("mask", "pairs", "tiles", "bytes", "FLOPs", "time", "error of O")
+    table = [head, *(
+        (
+            each.pattern.name, f"{each.pairs:.1%}", count_text(each.visited),
+            bytes_text(each.figures.bytes), count_text(each.figures.flops),
+            time_text(each.figures.time.seconds),
+            "not computed" if each.error is None else f"{each.error:.1%}",
+        )
+        for each in rows
+    )]  # fmt: skip
+    wide = [max(len(line[n]) for line in table) for n in range(len(head))]
+    return [
+        "  ".join(
+            text.rjust(size) if n else text.ljust(size)
+            for n, (text, size) in enumerate(zip(line, wide, strict=True))
+        )
+        for line in table
+    ]

@@ -78,6 +78,11 @@ class Op:
     frees: tuple[str, ...] = ()
 
     @property
+    def says(self) -> str:
+        """What becomes of numbers while it is being done, where no sum or flight shows it."""
+        return ""
+
+    @property
     def makes(self) -> tuple[str, ...]:
         """Those of `recorded` that it makes in its algorithm."""
         return self.recorded

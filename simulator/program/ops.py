@@ -108,6 +108,11 @@ class SoftCap(Op):
     changed: ClassVar[tuple[str, ...]] = ("S",)
     cap: float
 
+    @property
+    def says(self) -> str:
+        """How a score changes."""
+        return f"each score s becomes {self.cap:g} · tanh(s / {self.cap:g})"
+
     def apply(self, state: State) -> None:
         chip = state.chip
         chip["S"] = np.tanh(chip["S"] / state.number(self.cap)) * state.number(self.cap)
@@ -123,6 +128,11 @@ class Bias(Op):
     bias: DistanceBias = field(repr=False)
     rows: range
     cols: range
+
+    @property
+    def says(self) -> str:
+        """How a score changes."""
+        return "each score loses the bias of its distance"
 
     def apply(self, state: State) -> None:
         chip = state.chip

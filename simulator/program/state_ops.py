@@ -37,6 +37,12 @@ class MapFeatures(Op):
     keys: bool = True
 
     @property
+    def says(self) -> str:
+        """What becomes of a row."""
+        rows = " and ".join(("Q",) * self.queries + ("K",) * self.keys)
+        return f"each row of {rows} becomes its features φ"
+
+    @property
     def makes(self) -> tuple[str, ...]:
         """Those of the tiles that are on chip."""
         return ("phi_Q",) * self.queries + ("phi_K",) * self.keys
@@ -68,6 +74,11 @@ class ReadState(Op):
     name: ClassVar[str] = "read state"
     recorded: ClassVar[tuple[str, ...]] = ("l", "O")
     whole: bool = False
+
+    @property
+    def says(self) -> str:
+        """Over what the rows add up."""
+        return "each row reads the state, feature by feature"
 
     @property
     def makes(self) -> tuple[str, ...]:
@@ -132,6 +143,11 @@ class UpdateState(Op):
 
     name: ClassVar[str] = "update state"
     recorded: ClassVar[tuple[str, ...]] = ("state",)
+
+    @property
+    def says(self) -> str:
+        """What a key does."""
+        return "each key adds φ(k)ᵀ [v, 1] to the state"
 
     def apply(self, state: State) -> None:
         chip = state.chip

@@ -16,7 +16,7 @@ from simulator.base.matmul import matmul
 from simulator.program.op import Op
 from simulator.program.ops import Accumulate, MergeOutputs, MergeSum, Rescale, RowSum, Scores, over
 from simulator.program.state import Numbers, State, Values
-from simulator.program.state_ops import Similarities, SumWeights, UpdateState, with_ones
+from simulator.program.state_ops import ReadState, Similarities, SumWeights, UpdateState, with_ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,11 @@ def _similarities(op: Similarities, before: Numbers, n: int) -> dict[str, Values
     return {"S": matmul(q, k.T)}
 
 
+def _read_state(op: ReadState, before: Numbers, n: int) -> dict[str, Values]:
+    found = matmul(_exact(before["phi_Q"][:, :n]), _exact(before["state"][:n]))
+    return {"O": found[:, :-1], "l": found[:, -1]}
+
+
 def _sum_of_weights(op: SumWeights, before: Numbers, n: int) -> dict[str, Values]:
     part = _exact(before["P"][:, :n]).sum(axis=1)
     return {"l": _exact(before["l"]) + part, "l_tile": part}
@@ -127,6 +132,7 @@ _SUMS: dict[type[Op], Sum] = {
     RowSum: Sum(lambda op, before: before["P"].shape[1], _row_sum),
     Accumulate: Sum(lambda op, before: before["P"].shape[1], _accumulated),
     Similarities: Sum(lambda op, before: before["phi_Q"].shape[1], _similarities),
+    ReadState: Sum(lambda op, before: before["phi_Q"].shape[1], _read_state),
     SumWeights: Sum(lambda op, before: before["P"].shape[1], _sum_of_weights),
     UpdateState: Sum(lambda op, before: len(before["phi_K"]), _updated_state),
     MergeSum: Sum(lambda op, before: len(before["w"]), _merged_sum),

@@ -156,6 +156,7 @@ def _wipe(scene: Scene) -> None:
     _outline_again(scene)
     scene.painter.setPen(QPen(QColor(scene.style.theme.current), scene.style.px(2)))
     scene.painter.drawLine(done.topRight(), done.bottomRight())
+    _say_what(scene)
 
 
 def _pick(scene: Scene) -> None:
@@ -404,6 +405,7 @@ def _light_up(scene: Scene) -> None:
             if by_key:
                 band = scene.lay.col_band(name, visit.cols)
             outline(scene.painter, band, glow, scene.style.px(4))
+    _say_what(scene)
 
 
 _FROM_STATE = ("state", "O", "l")
@@ -511,6 +513,24 @@ def _on_arc(start: QPointF, end: QPointF, way: float, lift: float) -> QPointF:
     return QPointF(at.x(), at.y() - lift * 4 * way * (1 - way))
 
 
+def _say_what(scene: Scene) -> None:
+    """Write what the op says of itself: of how many terms, or the score that changes most."""
+    motion, text = scene.motion, scene.motion.after.op.says
+    if not text:
+        return
+    was, now = (each.get("S") for each in (motion.numbers, motion.after.state))
+    if motion.terms:
+        text = f"{text}: {motion.added(scene.share)} of {motion.terms}"
+    elif was is not None and now is not None:
+        row = scene.chosen
+        with np.errstate(invalid="ignore"):  # scores may be infinite
+            most = int(np.argmax(np.abs(was[row] - now[row])))
+        text = (
+            f"{text}: {number_text(float(was[row, most]))} → {number_text(float(now[row, most]))}"
+        )
+    _say(scene, text)
+
+
 def _say(scene: Scene, text: str) -> None:
     """Write what happens under the tile, or above it where there is no room."""
     style, box = scene.style, scene.lay.boxes["S"]
@@ -523,6 +543,9 @@ def _say(scene: Scene, text: str) -> None:
     if y + high > max(box.bottom(), scene.tile.bottom() + 1) + style.px(6):
         y = scene.tile.top() - high - style.px(5)
     place = QRectF(x, y, width, high)
+    places = state_places(scene.motion.after, style, scene.lay)
+    if places is not None and places.card.intersects(place):
+        place.moveBottom(places.card.top() - style.px(5))
     card(scene.painter, place, mixed(style.theme.panel, style.theme.empty, 0.3),
          style.theme.border, style.px(5))  # fmt: skip
     draw_text(scene.painter, place, text, font, style.theme.current, CENTRE)

@@ -12,7 +12,7 @@ from simulator.problem.scenario import load_scenario
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.ops import Accumulate, MergeOutputs, Rescale, RowSum, Scores
 from simulator.program.playback import Cursor, first_cursor, last_cursor, path_between
-from simulator.program.state_ops import Similarities, UpdateState
+from simulator.program.state_ops import ReadState, Similarities, UpdateState
 from simulator.program.under_way import terms, under_way
 from simulator.run.motion import Motion, flights_of
 from simulator.run.trace import Trace
@@ -58,6 +58,8 @@ def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
                 exact = old["O"] + factor[:, None] * (old["P"][:, :n] @ old["V"][:n])
             elif isinstance(op, Similarities):
                 name, exact = "S", old["phi_Q"][:, :n] @ old["phi_K"][:, :n].T
+            elif isinstance(op, ReadState):
+                name, exact = "O", old["phi_Q"][:, :n] @ old["state"][:n, :-1]
             elif isinstance(op, UpdateState):
                 name, ones = "state", np.ones((n, 1))
                 exact = old["state"] + old["phi_K"][:n].T @ np.hstack([old["V"][:n], ones])

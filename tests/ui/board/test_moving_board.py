@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
@@ -14,14 +15,20 @@ from simulator.program.playback import Granularity, first_cursor, last_cursor, s
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
+from tests.ui.panels.test_memory import painted as picture
+from tests.ui.panels.test_memory import record_texts
+from ui.board import gestures
 from ui.board.board import (
     Marks,
     board_layout,
     paint_moving_board,
     paint_still_board,
 )
+from ui.board.gestures import paint_gesture
+from ui.board.key_state import state_places
 from ui.board.layout import BoardLayout, View
 from ui.look.theme import DARK, LIGHT, Style
+from ui.look.units import number_text
 
 pytestmark = pytest.mark.usefixtures("qapp")
 RECT = QRectF(3, 2, 900, 560)
@@ -97,3 +104,43 @@ def test_what_a_lesson_points_at_is_seen_while_it_moves() -> None:
     trace = simulate(load_scenario(SCENARIOS / "flash2.toml"))
     points = Marks(row=9, points=(Pointer(tile=(1, 0)), Pointer(row=9)))
     assert_as_if_painted(trace, Style(DARK), View(), points, Marks(row=9))
+
+
+@pytest.mark.parametrize(
+    ("demo", "tables", "said"),
+    [
+        ("causal", {"scores": {"softcap": 2.0}}, "each score s becomes 2 · tanh(s / 2): "),
+        ("causal", {"scores": {"alibi": True}}, "each score loses the bias of its distance: "),
+        ("linear", {}, "each row of Q and K becomes its features φ"),
+        ("linear", {}, "each row reads the state, feature by feature: 4 of 8"),
+        ("linear", {}, "each key adds φ(k)ᵀ [v, 1] to the state: 2 of 4"),
+    ],
+)
+def test_an_op_without_a_gesture_of_its_own_says_what_it_does(
+    demo: str, tables: dict[str, dict[str, object]], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = simulate(with_values(load_scenario(SCENARIOS / f"{demo}.toml"), tables))
+    drawn = record_texts(monkeypatch, gestures)
+    lay = board_layout(trace.workload, Style(DARK), RECT)
+    for motion in ops_of(trace):
+        picture(lambda p, m=motion: paint_gesture(p, m, 0.5, Style(DARK), lay, 2))
+    words = [each.text for each in drawn]
+    assert any(text.startswith(said) for text in words), words
+    places = state_places(trace.snapshot(0), Style(DARK), lay)
+    assert places is None or not any(places.card.intersects(each.ink) for each in drawn)
+
+
+def test_the_score_that_changes_most_is_the_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = simulate(
+        with_values(load_scenario(SCENARIOS / "causal.toml"), {"scores": {"softcap": 2.0}})
+    )
+    motion = next(each for each in ops_of(trace) if each.after.op.says)
+    visit = motion.after.visit
+    row, q, k = visit.rows.start + 3, motion.after.q, motion.after.k
+    s = (q[row] @ k[visit.cols.start : visit.cols.stop].T) * trace.workload.scale
+    most = int(np.argmax(np.abs(s - 2 * np.tanh(s / 2))))
+    drawn = record_texts(monkeypatch, gestures)
+    lay = board_layout(trace.workload, Style(DARK), RECT)
+    picture(lambda p: paint_gesture(p, motion, 0.5, Style(DARK), lay, row))
+    pair = f"{number_text(float(s[most]))} → {number_text(float(2 * np.tanh(s[most] / 2)))}"
+    assert [each.text for each in drawn] == [f"each score s becomes 2 · tanh(s / 2): {pair}"]

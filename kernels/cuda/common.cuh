@@ -205,6 +205,49 @@ struct Score {
     }
 };
 
+// --- Sink logits -------------------------------------------------------------------------------
+
+// What a kernel takes to know them, and how: `const Sinks sink = SINKS;`. Only a run that has some is
+// compiled with -DSINK.
+#ifdef SINK
+#define SINK_PARAMETERS , const float* __restrict__ sink_hbm  /* [query heads] */
+#define SINKS {sink_hbm}
+// Of a kernel whose thread blocks count their heads from that of the launch, `sink_head`.
+#define LOGIT_PARAMETERS , const float* __restrict__ sink_hbm, int sink_head
+#else
+#define SINK_PARAMETERS
+#define LOGIT_PARAMETERS
+#define SINKS {}
+#endif
+
+struct Visit;
+
+// A sink logit is a key that every row of its head sees first, of value 0.
+struct Sinks {
+#ifdef SINK
+    const float* logits;
+#endif
+
+    // m and l of a row that has seen no other key.
+    template <class AnyMask>
+    __device__ __forceinline__ void start(float& m, float& l, const AnyMask& mask, int first_head,
+                                          int row, bool valid) const
+    {
+        m = minus_infinity();
+        l = 0.0f;
+#ifdef SINK
+        if (!valid) return;
+        m = logits[mask.query_head(first_head, row)];
+        l = 1.0f;
+#endif
+    }
+
+    // Counts the logits of some rows: one for each query head that they are of.
+    template <class AnyMask>
+    __device__ __forceinline__ void count(const Visit& visit, const AnyMask& mask, int first_row,
+                                          int rows) const;
+};
+
 // --- Which tiles are visited -------------------------------------------------------------------
 
 enum { SKIPPED = 0, PARTIAL = 1, FULL = 2 };  // none, some or all pairs of a tile are visible
@@ -263,7 +306,7 @@ struct Walk {
 // Requested bytes by tensor, and matmul FLOPs; kernels/cuda/counters.py has the same order.
 enum Counter {
     READ_Q, READ_K, READ_V, READ_S, READ_P, READ_O, READ_l, READ_m, READ_O_partial,
-    READ_LSE_partial, READ_state,
+    READ_LSE_partial, READ_state, READ_sink,
     WRITE_S, WRITE_P, WRITE_O, WRITE_LSE, WRITE_l, WRITE_m, WRITE_O_partial,
     WRITE_LSE_partial, WRITE_state,
     FLOPS, COUNTERS
@@ -413,6 +456,16 @@ struct Trace {
         return visit;
     }
 };
+
+template <class AnyMask>
+__device__ __forceinline__ void Sinks::count(const Visit& visit, const AnyMask& mask,
+                                             int first_row, int rows) const
+{
+#ifdef SINK
+    const int heads = mask.query_head(1, first_row + rows - 1) - mask.query_head(0, first_row);
+    if (threadIdx.x == 0) visit.count(READ_sink, heads * (int)sizeof(float));
+#endif
+}
 
 // --- Tiles on their way ------------------------------------------------------------------------
 

@@ -286,7 +286,10 @@ class KernelEngine:
             m, l = (np.repeat(x, w.grid.Tc, axis=1) for x in (m, l))
         else:
             visited = run.kinds[0, nth] != 0
-            m, l = carried_on(m, visited, -np.inf), carried_on(l, visited, 0.0)
+            m, l = (
+                carried_on(own, visited, start.astype(np.float32))
+                for own, start in zip((m, l), w.start(head, rows), strict=True)
+            )
         o = widened(on.download(self._tensors.o[head, here]), w.dtype)
         if algorithm_of(w).normalises_last:
             assert self._tensors.lse is not None
@@ -371,6 +374,7 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
         biases=None if w.biases is None else device.upload(w.biases.values),
         document_of=_documents(device, w),
         block_mask=device.upload(w.mask.blocks.table.view(np.uint8)) if w.mask.blocks else None,
+        sink=None if w.sinks is None else device.upload(w.sinks),
         projection=None if inputs.projection is None else device.upload(inputs.projection),
         state=device.filled(state, np.float32, 0xFF) if "state" in taken else None,
         **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},

@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
     float* l_hbm,           // [heads, Nq]
     float* m_hbm,           // [heads, Nq]
     VISIT_PARAMETERS,       // row blocks of each column block
-    MASK_PARAMETERS, SCORE_PARAMETERS,
+    MASK_PARAMETERS, SCORE_PARAMETERS SINK_PARAMETERS,
     int first_head, int first_block, int blocks  // the row blocks of this launch
     TRACE_PARAMETERS)
 {
@@ -84,6 +84,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
 
     const Mask mask = MASK;
     const Score score = SCORE;
+    const Sinks sink = SINKS;
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int head = first_head + blockIdx.y;
     const int top_row = first_block * BR;
@@ -95,13 +96,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
         const Visit visit = trace.visit(i, 0);
         const int rows = all_rows - i * BR < BR ? all_rows - i * BR : BR;
         const Index first = row_of_head + top_row + i * BR;
+        if (first_block + i == 0) sink.count(visit, mask, 0, 1);  // once for each head
         for (int n = threadIdx.x; n < rows * VALUE_DIM; n += THREADS) {
             O_hbm[first * VALUE_DIM + n] = 0.0f;
             visit.count(WRITE_O, (int)sizeof(float));
         }
         for (int row = threadIdx.x; row < rows; row += THREADS) {
-            l_hbm[first + row] = 0.0f;
-            m_hbm[first + row] = minus_infinity();
+            sink.start(m_hbm[first + row], l_hbm[first + row],  // [load] Dao et al. 2022, Algorithm 1, line 2
+                       mask, head, top_row + i * BR + row, true);
             visit.count(WRITE_l, (int)sizeof(float));
             visit.count(WRITE_m, (int)sizeof(float));
         }

@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
     element* O_hbm,         // [heads, Nq, VALUE_DIM]
     float* LSE_hbm,         // [heads, Nq]
     VISIT_PARAMETERS,       // column blocks of each row block
-    MASK_PARAMETERS, SCORE_PARAMETERS,
+    MASK_PARAMETERS, SCORE_PARAMETERS SINK_PARAMETERS,
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
@@ -36,6 +36,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
 
     const Mask mask = MASK;
     const Score score = SCORE;
+    const Sinks sink = SINKS;
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int head = first_head + blockIdx.y, i = first_block + blockIdx.x;
     const int first_row = i * BR;
@@ -46,8 +47,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
     float m[ROWS], l[ROWS], O[ROWS][VALUES];  // [initialise] Dao 2023, Algorithm 1, line 5
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        m[r] = minus_infinity();
-        l[r] = 0.0f;
+        sink.start(m[r], l[r],  // [load] Dao 2023, Algorithm 1, line 5
+                   mask, head, first_row + own_row(r), own_row(r) < rows);
         #pragma unroll
         for (int n = 0; n < VALUES; ++n) O[r][n] = 0.0f;
     }
@@ -65,6 +66,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
         if (!loaded) {  // once, before the first tile that is seen
             load_tile(Q_shared, TILE_ROWS, HEAD_DIM,  // [load] Dao 2023, Algorithm 1, line 4
                       Q_hbm + row_of_head * HEAD_DIM, rows, HEAD_DIM, visit, READ_Q);
+            sink.count(visit, mask, first_row, rows);
             loaded = true;
         }
         __syncthreads();  // every warp is done with the tiles of the visit before
@@ -104,6 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
         visit.output(O, rows);
     }
 
+    if (!loaded) sink.count(visit, mask, first_row, rows);
     int stored = 0;
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {

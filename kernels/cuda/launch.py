@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cuda.specs import CHANGES, PATTERN, SPECS, Part, scalars, warps
+from kernels.cuda.specs import CHANGES, PATTERN, SOFTMAX_SINK, SPECS, Part, scalars, warps
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.workload import Workload
 
@@ -153,6 +153,8 @@ class Tensors:
     document_of, block_mask : Buffer or None
         (Nk,) int32, which document each key is in; (row blocks, key blocks) uint8, which are
         visible. None if the mask says nothing of them.
+    sink : Buffer or None
+        (query heads,) float32, sink logits; None without any.
     projection, state : Buffer or None
         (f, d) and (kv_heads, f, dv + 1) float32 for linear attention: the directions of a feature
         map that has some, and what the keys add up to.
@@ -176,6 +178,7 @@ class Tensors:
     biases: Buffer | None = None
     document_of: Buffer | None = None
     block_mask: Buffer | None = None
+    sink: Buffer | None = None
     projection: Buffer | None = None
     state: Buffer | None = None
 
@@ -193,7 +196,7 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
     if w.feature_map:
         values |= {"FEATURES": w.feature_map.features, "PROJECTS": int(w.feature_map.projects)}
     defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "BIAS": w.biases is not None,
-               "PATTERN": not w.mask.simple, "TRACE": trace}  # fmt: skip
+               "PATTERN": not w.mask.simple, "SINK": w.sink_logits, "TRACE": trace}  # fmt: skip
     return (
         *(f"-D{name}={value}" for name, value in values.items()),
         *(f"-D{name}" for name, on in defined.items() if on),
@@ -245,7 +248,11 @@ def prepared(
 def arguments(names: Sequence[str], w: Workload, part: Part, tensors: Tensors) -> list[Any]:
     """Return the argument for each of a kernel's parameters in a launch."""
     known = scalars(w, part)
-    unused = (*(() if w.changes_scores else CHANGES), *(PATTERN if w.mask.simple else ()))
+    unused = (
+        *(() if w.changes_scores else CHANGES),
+        *(PATTERN if w.mask.simple else ()),
+        *(() if w.sink_logits else SOFTMAX_SINK),
+    )
     taken = [name for name in names if name not in unused]
     given = (known[name] if name in known else getattr(tensors, name) for name in taken)
     return [np.uint64(0) if each is None else each for each in given]

@@ -110,7 +110,7 @@ __device__ __forceinline__ float over_warps(float* of_warp_shared /* [SOFTMAX_WA
 extern "C" __global__ void __launch_bounds__(SOFTMAX_THREADS) naive_softmax(
     const score* S_hbm,  // [heads of the launch, rows of the launch, Nk]
     score* P_hbm,        // likewise
-    int seqlen_k
+    int seqlen_k LOGIT_PARAMETERS
     TRACE_PARAMETERS)
 {
     extern __shared__ __align__(16) unsigned char shared_memory[];
@@ -130,8 +130,13 @@ extern "C" __global__ void __launch_bounds__(SOFTMAX_THREADS) naive_softmax(
         ++passed;
     }
     visit.count(READ_S, passed * (int)sizeof(element));
-    const float m = over_warps<true>(  // [row max] Dao et al. 2022, Algorithm 0, line 2
+    float m = over_warps<true>(  // [row max] Dao et al. 2022, Algorithm 0, line 2
         of_warp_shared, warp_max(top));
+#ifdef SINK
+    const float logit = sink_hbm[sink_head + blockIdx.y];  // [load] Dao et al. 2022, Algorithm 0, line 2
+    if (row % BR == 0 && threadIdx.x == 0) visit.count(READ_sink, (int)sizeof(float));
+    m = larger(m, logit);  // [row max] Dao et al. 2022, Algorithm 0, line 2
+#endif
 
     float sum = 0.0f;
     for (int key = threadIdx.x; key < seqlen_k; key += SOFTMAX_THREADS) {
@@ -142,8 +147,11 @@ extern "C" __global__ void __launch_bounds__(SOFTMAX_THREADS) naive_softmax(
             if (details_hbm && detail_from <= key / BC && key / BC < detail_to)
                 details_hbm[key / BC - detail_from].p[row % BR][key % BC] = p;)
     }
-    const float l = over_warps<false>(  // [row sum] Dao et al. 2022, Algorithm 0, line 2
+    float l = over_warps<false>(  // [row sum] Dao et al. 2022, Algorithm 0, line 2
         of_warp_shared, warp_sum(sum));
+#ifdef SINK
+    l += exp_below(logit, m);  // [row sum] Dao et al. 2022, Algorithm 0, line 2
+#endif
 
     for (int key = threadIdx.x; key < seqlen_k; key += SOFTMAX_THREADS) {
         const float p = over(row_shared[key], l);  // [normalise] Dao et al. 2022, line 2

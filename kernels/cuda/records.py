@@ -144,7 +144,7 @@ class Details:
         return found
 
 
-def carried_on(values: F32, visited: NDArray[np.bool_], start: float) -> F32:
+def carried_on(values: F32, visited: NDArray[np.bool_], start: F32) -> F32:
     """Return statistics after every column block; a skipped tile leaves the last ones.
 
     Parameters
@@ -153,8 +153,8 @@ def carried_on(values: F32, visited: NDArray[np.bool_], start: float) -> F32:
         (rows, columns) float32, NaN in skipped tiles.
     visited : ndarray
         (columns,) bool.
-    start : float
-        The value before the first visit.
+    start : ndarray
+        (rows,) float32, the values before the first visit.
 
     Returns
     -------
@@ -164,5 +164,5 @@ def carried_on(values: F32, visited: NDArray[np.bool_], start: float) -> F32:
     columns = np.arange(visited.size)
     last = np.maximum.accumulate(np.where(visited, columns, -1))
     out = values[:, np.maximum(last, 0)]
-    out[:, last < 0] = start
+    out[:, last < 0] = start[:, None]
     return out

@@ -168,6 +168,10 @@ MASK = (*_SIZES, "causal", "window", "sinks", *PATTERN)
 CHANGES = ("softcap", "slopes", "biases", "bias_span")
 SCORE = ("scale", *CHANGES)
 """`SCORE_PARAMETERS` of common.cuh; `CHANGES` only where scores are changed."""
+SINK = ("sink",)
+"""`SINK_PARAMETERS` of common.cuh; only where there are sink logits."""
+SOFTMAX_SINK = (*SINK, "sink_head")
+"""`LOGIT_PARAMETERS` of common.cuh."""
 OPERANDS = ("q", "k", "v", "kv_head_of", "o")
 PARTIALS = ("o_partial", "lse_partial")
 _FIRST = ("first_head", "first_block")
@@ -182,7 +186,7 @@ SPECS: dict[str, KernelSpec] = {
         ),
         KernelSpec(
             "naive_softmax",
-            ("s", "p", "seqlen_k"),
+            ("s", "p", "seqlen_k", *SOFTMAX_SINK),
             shared=lambda w: 4 * w.seqlen_k,
             grid=lambda w, part: (len(part.rows(w)), len(part.heads)),
             threads=lambda w: SOFTMAX_THREADS,
@@ -197,18 +201,18 @@ SPECS: dict[str, KernelSpec] = {
         ),
         KernelSpec(
             "flash1",
-            (*OPERANDS, "l", "m", *VISITS, *MASK, *SCORE, *_FIRST, "blocks"),
+            (*OPERANDS, "l", "m", *VISITS, *MASK, *SCORE, *SINK, *_FIRST, "blocks"),
             shared=_all_bytes,
             grid=lambda w, part: (1, len(part.heads)),
         ),
         KernelSpec(
             "flash2",
-            (*OPERANDS, "lse", *VISITS, *MASK, *SCORE, *_FIRST),
+            (*OPERANDS, "lse", *VISITS, *MASK, *SCORE, *SINK, *_FIRST),
             shared=_all_bytes,
         ),
         KernelSpec(
             "split_kv",
-            ("q", "k", "v", "kv_head_of", *PARTIALS, *VISITS, *MASK, "queries", *SCORE, *_FIRST),
+            (*OPERANDS[:4], *PARTIALS, *VISITS, *MASK, "queries", *SCORE, *SINK, *_FIRST),
             shared=_all_bytes,
             grid=lambda w, part: (len(part.blocks), len(part.heads), w.splits),
         ),
@@ -273,6 +277,7 @@ def scalars(w: Workload, part: Part) -> dict[str, Any]:
         "bias_span": np.int32(w.queries + w.seqlen_k - 1),
         **{name: np.float32(number) for name, number in w.scoring.arguments.items()},
         "first_head": np.int32(part.heads.start),
+        "sink_head": np.int32(part.heads.start),
         "first_block": np.int32(part.blocks.start),
         "blocks": np.int32(len(part.blocks)),
     }

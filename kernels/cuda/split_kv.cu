@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv(
     float* O_partial_hbm,      // [kv heads, splits, rows, VALUE_DIM] of the launch
     float* LSE_partial_hbm,    // [kv heads, splits, rows] of the launch
     VISIT_PARAMETERS,          // column blocks of each row block, of all its splits
-    MASK_PARAMETERS, int queries, SCORE_PARAMETERS,
+    MASK_PARAMETERS, int queries, SCORE_PARAMETERS SINK_PARAMETERS,
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
@@ -62,6 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv(
 
     const PackedMask mask = {MASK_OF(queries)};
     const Score score = SCORE;
+    const Sinks sink = SINKS;
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int splits = gridDim.z, split = blockIdx.z;
     const int run = (column_blocks + splits - 1) / splits;  // the last may be shorter, or empty
@@ -76,8 +77,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv(
     float m[ROWS], l[ROWS], O[ROWS][VALUES];  // [initialise] Dao 2023, Algorithm 1, line 5
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        m[r] = minus_infinity();
-        l[r] = 0.0f;
+        // Only the first split counts the sink.
+        sink.start(m[r], l[r],  // [load] Dao 2023, Algorithm 1, line 5
+                   mask, head * (seqlen_q / queries), first_row + own_row(r),
+                   own_row(r) < rows && split == 0);
         #pragma unroll
         for (int n = 0; n < VALUES; ++n) O[r][n] = 0.0f;
     }
@@ -95,6 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv(
         if (!loaded) {  // once, before the first tile that is seen
             load_tile(Q_shared, TILE_ROWS, HEAD_DIM,  // [load] Dao 2023, Algorithm 1, line 4
                       Q_hbm + row_of_head * HEAD_DIM, rows, HEAD_DIM, visit, READ_Q);
+            if (split == 0) sink.count(visit, mask, first_row, rows);
             loaded = true;
         }
         __syncthreads();  // every warp is done with the tiles of the visit before
@@ -136,6 +140,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv(
 
     // A split that sees nothing leaves O = 0 and LSE = -inf: it weighs nothing when all are joined.
     const Index place = partial_row(split, splits, launch_rows);
+    if (!loaded && split == 0) sink.count(visit, mask, first_row, rows);
     int stored = 0;
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {

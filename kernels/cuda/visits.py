@@ -44,8 +44,10 @@ def recorded_tile(
         s, p = (_whole_rows(w, visit, details, name) for name in ("s", "p"))
         masked = w.changed(visit.head, visit.rows, visit.cols, s)
         masked = np.where(w.mask.visible(visit.rows, visit.cols), masked, np.float32(-np.inf))
-        tiles = {"m_tile": ends["m"], "l_tile": ends["l"], "P": p}
-        return again(before={}, loads={"S": masked}, recorded={**tiles, **ends}, unmasked=s)
+        # With a sink the ends are not those of the tile alone, which its ops compute.
+        tiles = {} if w.sink_logits else {"m_tile": ends["m"], "l_tile": ends["l"]}
+        found = {**tiles, "P": p, **ends}
+        return again(before={}, loads={"S": masked}, recorded=found, unmasked=s)
     fields = details.visit(visit.j)
     s = fields["s"][:r, :c]
     if algorithm.stores_scores and visit.launch == 0:
@@ -56,7 +58,7 @@ def recorded_tile(
         p = details.p[:, visit.cols.start : visit.cols.stop]
         before = ends if visit.first else {**ends, "O": o_prev}
         return again(before=before, loads={"P": p}, recorded={"O": o}, unmasked=s)
-    m_prev, l_prev = np.full(r, -np.inf, dtype=np.float32), np.zeros(r, dtype=np.float32)
+    m_prev, l_prev = (x.astype(np.float32) for x in w.start(visit.head, visit.rows))
     if visit.j:  # a skipped tile has left m and l as they were
         m_prev, l_prev = block.m[:, visit.j - 1], block.l[:, visit.j - 1]
     starts = visit.first and algorithm.normalises_last

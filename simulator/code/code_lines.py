@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from typing import Any
 
 from simulator.code import numpy_lines
 from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.problem.scenario import parse_scenario, with_values
-from simulator.problem.workload import resolve
+from simulator.problem.workload import Variant, resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.op import Op
 from simulator.program.tile_program import TileProgram
@@ -49,19 +50,20 @@ class CodeLine:
 
 
 @cache
-def exemplars(algorithm: str, changes: bool = False) -> tuple[TileProgram, ...]:
+def exemplars(algorithm: str, variant: frozenset[Variant] = frozenset()) -> tuple[TileProgram, ...]:
     """Return small runs in which every op of an algorithm occurs in all its forms.
 
     Causal with more queries than keys, unless the algorithm says otherwise: row blocks that see
     nothing, skipped, partial and full tiles, several visits of a row block and of a column block.
-    With `changes` its scores have a soft-cap and a bias, if it has scores.
+    If it has a softmax, what a `variant` says: scores with a soft-cap and a bias, sink logits.
     """
     size = {"seqlen_q": 16, "seqlen_k": 9, "head_dim": 2, "heads": 1, "kv_heads": 1}
-    changes = changes and ALGORITHMS[algorithm].softmax
+    scores: dict[str, Any] = {"softcap": 1.0, "alibi": True} if "changes" in variant else {}
+    scores |= {"sink_logits": [0.0]} if "sinks" in variant else {}
     usual = parse_scenario(
         {
             "attention": {"algorithm": algorithm, **size},
-            "scores": {"softcap": 1.0, "alibi": True} if changes else {},
+            "scores": scores if ALGORITHMS[algorithm].softmax else {},
             "mask": {"causal": True},
             "tiling": {"rows": 3, "cols": 2},
             "input": {"source": "random"},
@@ -72,10 +74,13 @@ def exemplars(algorithm: str, changes: bool = False) -> tuple[TileProgram, ...]:
 
 
 @cache
-def forms(algorithm: str, changes: bool = False) -> tuple[Op, ...]:
+def forms(algorithm: str, variant: frozenset[Variant] = frozenset()) -> tuple[Op, ...]:
     """Return one op of each form that the ops of an algorithm have: name, citation, tensors."""
     found: dict[tuple[object, ...], Op] = {}
-    for program in exemplars(algorithm, changes):
+    programs = exemplars(algorithm, variant)
+    if "sinks" in variant and ALGORITHMS[algorithm].splits:  # all splits but the first have none
+        programs += exemplars(algorithm, variant - {"sinks"})
+    for program in programs:
         for index in range(len(program)):
             for op in program.ops(index):
                 key = (op.name, op.cites, tuple(move.tensor for move in op.moves), op.makes)
@@ -99,8 +104,8 @@ class CodeLines:
         Its text.
     cuda_lines : callable
         The lines of an op in that text.
-    changes : bool
-        Whether scores have a soft-cap or a bias.
+    variant : frozenset of str
+        What of its ops is not as the paper has it.
     """
 
     def __init__(
@@ -109,10 +114,10 @@ class CodeLines:
         cuda_name: str,
         cuda_source: str,
         cuda_lines: Callable[[Op], tuple[int, ...]],
-        changes: bool = False,
+        variant: frozenset[Variant] = frozenset(),
     ) -> None:
         self.algorithm = algorithm
-        self.forms = forms(algorithm, changes)
+        self.forms = forms(algorithm, variant)
         self.paper = PAPERS[algorithm]
         self._cuda_name = cuda_name
         self._cuda_lines = cuda_lines

@@ -21,7 +21,8 @@ SOURCES = tuple(Path(__file__).parents[1] / "program" / name for name in ("ops.p
 APART = 1000
 """Between the first lines of two files, none of which is as long."""
 HELPERS = (
-    "exp_shift", "over", "log_sum_exp", "elu_plus_one", "positive_features", "with_ones",
+    "exp_shift", "kept_unless_larger", "over", "log_sum_exp", "elu_plus_one", "positive_features",
+    "with_ones",
 )  # fmt: skip
 """Functions that ops call; they are shown after the ops."""
 

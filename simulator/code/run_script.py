@@ -144,8 +144,8 @@ def attention(head, rows):
     largest = np.abs(s[np.isfinite(s)]).max(initial=1.0)
     m = s.max(axis=1, keepdims=True)
     m = np.where(np.isneginf(m), 0.0, m)  # a row that sees nothing
-    p = np.exp(s - m)
-    l = p.sum(axis=1, keepdims=True)
+{sink}    p = np.exp(s - m)
+    l = p.sum(axis=1, keepdims=True){joins}
     o = np.divide(p @ v[KV[head]], l, out=np.zeros((len(rows), DV)), where=l > 0)
     with np.errstate(divide="ignore"):
         return o, (m + np.log(l))[:, 0], largest
@@ -175,6 +175,10 @@ for (head, row), (lse, o) in SHOWN.items():
 {indent}        O[head, rows.start : rows.stop] = attention(head, rows)[0]
 {indent}print(f"O of all rows: {{O.shape}}, largest {{np.abs(O).max():.6g}}")
 '''
+_SINK = """    sink = {logits}[head]  # one more key, of value 0
+    m = np.maximum(s.max(axis=1, keepdims=True), sink)
+    largest = max(largest, abs(sink))
+"""
 _ASKED = """if "--all" in sys.argv[1:]:  # {scores} scores take long
     """
 
@@ -183,7 +187,7 @@ _MASK = (
     "seqlen_q", "seqlen_k", "queries", "causal", "window", "sinks", "dilation", "global_tokens",
     "documents", "blocks",
 )  # fmt: skip
-_SCORING = ("scale", "temperature", "softcap", "slopes")
+_SCORING = ("scale", "temperature", "softcap", "slopes", "sink_logits")
 """What the script can write of a mask and of scores."""
 
 
@@ -268,11 +272,13 @@ def run_script(trace: Trace, head: int, row: int) -> str:
         kv=list(w.kv_head_of),
         scale=float(w.logit_scale),
         shown=shown,
-        after=", with what is done to scores after the scale" if w.changes_scores else "",
+        after=", with what is done to scores after the scale" if w.variant else "",
     )
     rest = _REST.format(
         mask="".join(f"    {line}\n" for line in _mask_lines(w)),
         changes="".join(f"    {line}\n" for line in _change_lines(w)),
+        sink=_SINK.format(logits=list(w.sink_logits)) if w.sink_logits else "",
+        joins=" + np.exp(sink - m)" if w.sink_logits else "",
         step=STEP,
         unit=_UNIT[w.dtype],
         whole=_ASKED.format(scores=scores) if asks else "",

@@ -64,7 +64,7 @@ def check(name, exact, tolerance):
 
 _KEYS = {
     "Q": "q", "K": "k", "V": "v", "S": "s", "P": "p", "O": "o_prev", "m": "m_prev", "l": "l_prev",
-    "O_partial": "o_partial", "LSE_partial": "lse_partial",
+    "sink": "sink", "O_partial": "o_partial", "LSE_partial": "lse_partial",
 }  # fmt: skip
 """The arrays of what a visit finds."""
 _CHECKED = {"S": "s", "P": "p", "O": "o"}
@@ -91,8 +91,9 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
         for none; ``indices``, int64: head, KV head, i, j, first row, first key; ``scale``,
         ``keys`` (how many there are), ``largest_qk`` (largest sum of ``|q| |k|`` of the rows),
         ``largest_v``, ``engine`` and ``scenario`` (TOML). Where the visit divides by l: ``o_out``
-        (r, dv) or ``p_out`` (r, c). A visit that joins splits has ``o_partial`` (splits, r, dv),
-        ``lse_partial`` and ``w`` (splits, r) in place of ``k``, ``v``, ``s`` and ``p``.
+        (r, dv) or ``p_out`` (r, c); where it loads sink logits, ``sink`` (n,). A
+        visit that joins splits has ``o_partial`` (splits, r, dv), ``lse_partial`` and ``w``
+        (splits, r) in place of ``k``, ``v``, ``s`` and ``p``.
     """
     w, visit, t = snapshot.program.workload, snapshot.visit, snapshot.tile
     rows, cols = (slice(part.start, part.stop) for part in (visit.rows, visit.cols))
@@ -115,6 +116,9 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
         "largest_v": np.abs(snapshot.v).max(),
         "engine": np.str_(snapshot.engine), "scenario": np.str_(scenario_toml(w.scenario)),
     }  # fmt: skip
+    logits = t.last("sink")
+    if logits is not None:
+        arrays["sink"] = logits
     if algorithm_of(w).normalises_last and visit.last:
         arrays["o_out"] = t.last("O")
     if snapshot.in_softmax_launch:

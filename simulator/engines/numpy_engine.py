@@ -99,8 +99,10 @@ class NumpyEngine:
         q, k, v = self._operands(head, i)
         visible = partial(self._visible, i)
         visits = self._visits.pairs(i)
-        change = self._change(head, i)
-        walk = walk_row_block(q, k, v, w.scoring.factor, w.cols, visits, visible, threads, change)
+        walk = walk_row_block(
+            q, k, v, w.scoring.factor, w.cols, visits, visible, threads, self._change(head, i),
+            self._start(head, i) if w.sink_logits else None,
+        )  # fmt: skip
         o = walk.o if algorithm_of(w).normalises_each_tile else round_to(walk.o, w.dtype)
         o.flags.writeable = False
         arrays = (walk.m, walk.l, walk.o, walk.lse, walk.checkpoints)
@@ -113,7 +115,8 @@ class NumpyEngine:
         ends = {"m": block.m[:, -1], "l": block.l[:, -1]}
         if algorithm.stores_scores and visit.launch == 1:
             s, masked = self._scores(visit)
-            tiles = {"m_tile": ends["m"], "l_tile": ends["l"]}
+            # With a sink they are not those of the tile alone, which its ops compute.
+            tiles = {} if w.sink_logits else {"m_tile": ends["m"], "l_tile": ends["l"]}
             return again(before={}, loads={"S": masked}, recorded={**tiles, **ends}, unmasked=s)
         walk = block.extra
         assert isinstance(walk, RowBlockWalk)
@@ -128,8 +131,9 @@ class NumpyEngine:
         m, l = block.m[:, visit.j], block.l[:, visit.j]
         o_prev, o = stretch.sums[place], stretch.sums[place + 1]
         before = self._column_before(visit.i, visit.j)
-        m_prev = np.full_like(m, -np.inf) if before is None else block.m[:, before]
-        l_prev = np.zeros_like(l) if before is None else block.l[:, before]
+        m_prev, l_prev = self._start(visit.head, visit.i)
+        if before is not None:
+            m_prev, l_prev = block.m[:, before], block.l[:, before]
         if algorithm.stores_scores:
             p = over(exp_shift(masked, ends["m"][:, None]), ends["l"][:, None])
             o_prev, o = (
@@ -190,8 +194,7 @@ class NumpyEngine:
         sums = np.empty((stop - first + 1, *walk.checkpoints.shape[1:]), dtype=np.float32)
         sums[0] = walk.checkpoints[number]
         before = self._column_before(i, columns[0])
-        blank = np.full(len(q), -np.inf, dtype=np.float32)
-        m_prev = blank if before is None else walk.m[:, before]
+        m_prev = self._start(head, i)[0] if before is None else walk.m[:, before]
         starts = [0]
         for n, (j, (k0, k1)) in enumerate(zip(columns, ranges, strict=True)):
             at, m = starts[-1], walk.m[:, j]
@@ -207,6 +210,11 @@ class NumpyEngine:
         rows, kv_head = self.workload.grid.row_range(i), self.workload.kv_head_of[head]
         q = self.inputs.q[head, rows.start : rows.stop]
         return q, self.inputs.k[kv_head], self.inputs.v[kv_head]
+
+    def _start(self, head: int, i: int) -> tuple[F32, F32]:
+        """Return m and l of a row block before its first tile."""
+        m, l = self.workload.start(head, self.workload.grid.row_range(i))
+        return m.astype(np.float32), l.astype(np.float32)
 
     def _change(self, head: int, i: int) -> Change | None:
         """Return what makes scores of a row block's scaled products; None if they are scores."""

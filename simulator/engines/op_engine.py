@@ -22,8 +22,8 @@ from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.program.faults import apply_with_faults, late_op
 from simulator.program.op import Op
-from simulator.program.ops import StoreConstants, log_sum_exp
-from simulator.program.state import State, Values
+from simulator.program.ops import LoadSink, StoreConstants, log_sum_exp
+from simulator.program.state import Move, State, Values
 from simulator.program.tile_program import Visit
 
 STRETCH, MOST_STATES = 16, 512
@@ -87,9 +87,8 @@ class OpEngine:
         """Compute the visits of a row block."""
         w, grid = self.workload, self.workload.grid
         rows = grid.row_range(i)
-        nothing = blank(w, rows, self._number)
-        m = np.repeat(nothing["m"][:, None], grid.Tc, axis=1)
-        l = np.zeros_like(m)
+        nothing = blank(w, head, rows, self._number)
+        m, l = (np.repeat(nothing[name][:, None], grid.Tc, axis=1) for name in ("m", "l"))
         visits = np.fromiter(self._program.of_row_block(head, i), np.int64)
         stretch, kept = max(STRETCH, math.ceil(len(visits) / MOST_STATES)), []
         state, last = self._start(head, rows), 0
@@ -159,13 +158,19 @@ class OpEngine:
             q, k, v, self._number, head=head, rows=rows,
             tensors=self._program.algorithm.tensors, splits=self.workload.splits,
             features=self.workload.sizes["feature"], projection=self.inputs.projection,
+            sinks=self.workload.sinks,
         )  # fmt: skip
         for index in self._program.opening(head):
+            visit, w = self._program.visit(index), self.workload
             for op in self._program.ops(index):
                 # Other algorithms clear nothing, and what is not written must stay as it is.
                 if isinstance(op, StoreConstants):
-                    own = tuple(move for move in op.moves if rows.start in move.rows)
+                    own = tuple(_within(move, rows) for move in op.moves if rows.start in move.rows)
                     replace(op, moves=own).apply(state)
+                elif isinstance(op, LoadSink) and w.faults.on:
+                    apply_with_faults(op, state, w, visit, last_use=False)
+                elif isinstance(op, LoadSink):
+                    op.apply(state)
         return state
 
     def _steps(self, state: State, visit: Visit, ops: tuple[Op, ...]) -> Iterator[None]:
@@ -206,7 +211,8 @@ class OpEngine:
         scores = self._program.algorithm.softmax
         scores = scores and not self._program.launches[visit.launch].combines
         unmasked = None if makes_scores or not scores else self._scores(visit)
-        return tile_of(ops, seen, states, blank(w, visit.rows, self._number), unmasked)
+        nothing = blank(w, visit.head, visit.rows, self._number, visit.split)
+        return tile_of(ops, seen, states, nothing, unmasked)
 
     def _scores(self, visit: Visit) -> Values:
         """Return the scores before the mask, for a visit that loads its scores from HBM."""
@@ -222,6 +228,13 @@ class OpEngine:
         if begins and (visit.opens or not launch.carries):
             return found
         return found | _carried(state, self._program.algorithm.left)
+
+
+def _within(move: Move, rows: range) -> Move:
+    """Return the part of a move that some rows are moved by."""
+    return replace(
+        move, rows=range(max(move.rows.start, rows.start), min(move.rows.stop, rows.stop))
+    )
 
 
 def _carried(state: State, names: tuple[str, ...]) -> dict[str, Values]:

@@ -184,10 +184,12 @@ class _Recorded(dict[str, Values]):
 class _Again(State):
     """A state in which a visit is computed again; nothing is stored."""
 
-    def __init__(self, inputs: Inputs, loads: Numbers, tensors: tuple[TensorSpec, ...]) -> None:
+    def __init__(
+        self, w: Workload, inputs: Inputs, loads: Numbers, tensors: tuple[TensorSpec, ...]
+    ) -> None:
         super().__init__(
             inputs.q, inputs.k, inputs.v, np.float32,
-            tensors=tensors, projection=inputs.projection,
+            tensors=tensors, projection=inputs.projection, sinks=w.sinks,
         )  # fmt: skip
         self._loads = loads
 
@@ -199,15 +201,22 @@ class _Again(State):
         """Write nothing: the numbers in HBM are those of the engine."""
 
 
-def blank(w: Workload, rows: range, number: type[np.floating] = np.float32) -> dict[str, Values]:
+def blank(
+    w: Workload,
+    head: int,
+    rows: range,
+    number: type[np.floating] = np.float32,
+    split: int = 0,
+) -> dict[str, Values]:
     """Return m, l and O of some rows that have seen nothing, and factors of 1.
 
     Without a softmax there is no m: it is NaN.
     """
     r = len(rows)
+    m, l = w.start(head, rows, split)
     return {
-        "m": np.full(r, -np.inf if algorithm_of(w).softmax else np.nan, number),
-        "l": np.zeros(r, number),
+        "m": m.astype(number) if algorithm_of(w).softmax else np.full(r, np.nan, number),
+        "l": l.astype(number),
         "O": np.zeros((r, w.value_dim), number),
         "one": np.ones(r, number),
     }
@@ -245,7 +254,7 @@ def gone_through(
     """
     algorithm = algorithm_of(w)
     ops = algorithm.ops(w, visit)
-    state = _Again(inputs, {**before, **loads}, algorithm.tensors)
+    state = _Again(w, inputs, {**before, **loads}, algorithm.tensors)
     state.chip = chip = _Recorded({**state.constants, **before})
     states: list[Numbers] = [dict(chip)]
     for op in ops:
@@ -256,7 +265,8 @@ def gone_through(
             op.apply(state)
         states.append(dict(chip))
     seen = w.mask.visible(visit.rows, visit.cols)
-    return tile_of(ops, seen, states, blank(w, visit.rows), unmasked)
+    nothing = blank(w, visit.head, visit.rows, split=visit.split)
+    return tile_of(ops, seen, states, nothing, unmasked)
 
 
 def tile_of(

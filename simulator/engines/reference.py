@@ -55,6 +55,9 @@ def _softmax_times(
     keys = range(w.seqlen_k)
     scores = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
     scores = np.where(w.mask.visible(rows, keys), scores, -np.inf)
+    if w.sinks is not None:  # one more key, of value 0
+        scores = np.concatenate([w.start(head, rows)[0][:, None], scores], axis=1)
+        v = np.concatenate([np.zeros_like(v[:1]), v])
     top = scores.max(axis=1)
     finite_top = np.where(np.isneginf(top), 0.0, top)
     weights = np.exp(scores - finite_top[:, None])

@@ -92,6 +92,7 @@ def walk_row_block(
     visible: Visible,
     threads: int = 1,
     change: Change | None = None,
+    start: tuple[F32, F32] | None = None,
 ) -> RowBlockWalk:
     """Walk one row block over its visited column blocks [1]_, [2]_.
 
@@ -112,6 +113,8 @@ def walk_row_block(
         None if every pair is visible.  Called from worker threads if ``threads`` > 1.
     change : callable, optional
         Makes scores of scaled products, as `numerics.change_in` takes it.
+    start : tuple of ndarray, optional
+        (rows,) float32 each, m and l before the first tile: a sink is a key that has been seen.
     threads : int
         Threads that share the chunks; more than one pays only with BLAS limited to one thread.
 
@@ -129,6 +132,8 @@ def walk_row_block(
     scaled_q_t = (q * np.float32(scale)).T
     m = np.full((visited.size + 1, rows), -np.inf, dtype=np.float32)  # after 0, 1, ... tiles
     l = np.zeros_like(m)
+    if start is not None:
+        m[0], l[0] = start
     acc = np.zeros((at.size, rows, v.shape[1]), dtype=np.float32)
 
     def work(chunks: Iterator[int]) -> None:
@@ -154,7 +159,7 @@ def walk_row_block(
     else:
         work(todo)
 
-    if at.size > 2:  # a single chunk needs no joining
+    if at.size > 2 or start is not None:  # a single chunk needs no joining, unless with a sink
         _join(m, l, acc, at)
     lse = m[-1] + np.log(l[-1], out=np.zeros_like(l[-1]), where=l[-1] > 0)
     o = np.divide(acc[-1], l[-1][:, None], out=np.zeros_like(acc[-1]), where=l[-1][:, None] > 0)

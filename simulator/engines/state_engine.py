@@ -53,7 +53,7 @@ class StateEngine(OpEngine):
         state = self._before(chain)
         with np.errstate(all="ignore"):
             self._do(state, chain[-1])
-            nothing = blank(w, rows, self._number)
+            nothing = blank(w, head, rows, self._number)
             l = state.chip["l"]
             lse = log_sum_exp(np.zeros_like(l), l)
             o = round_to(state.hbm["O"][0].astype(np.float32), w.dtype)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from simulator.base.dtypes import DType
 from simulator.base.errors import SCENARIO, InputError, Mistake, refuse, shown
 from simulator.problem.hardware import Gpu
-from simulator.problem.input_files import BIAS, InputFile, check_finite, read_tensor
+from simulator.problem.input_files import BIAS, SINKS, InputFile, check_finite, read_tensor
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import Attention, Scenario
 from simulator.problem.scores import BiasTable, alibi_slopes
@@ -87,6 +89,36 @@ def slopes(
         expected = f"{heads} slopes, one for each query head"
         raise refuse(SCENARIO, "scores.alibi", list(of_all), expected)
     return tuple(of_all[head] for head in picked)
+
+
+def sink_logits(
+    scenario: Scenario, file: InputFile | None, heads: int, picked: tuple[int, ...]
+) -> tuple[float, ...]:
+    """Return the sink logits of the picked heads, as float32 has them; empty for none.
+
+    Raises
+    ------
+    InputError
+        The scenario wants those of the file and it has none; they cannot be read or are not finite;
+        or there is not one for each query head.
+    """
+    said, source = scenario.scores.sink_logits, SCENARIO
+    stored = dict(file.extra).get(SINKS) if file else None
+    if said is False or (said is None and stored is None):
+        return ()
+    if isinstance(said, tuple):
+        of_all = np.array(said, dtype=np.float32)
+    elif file is None or stored is None:
+        expected = f"a list, or an input file with a tensor {SINKS}"
+        raise refuse(SCENARIO, "scores.sink_logits", said, expected)
+    else:
+        source = str(file.path)
+        of_all = read_tensor(file.path, SINKS, stored)
+        check_finite(source, SINKS, of_all)
+    if len(of_all) != heads:
+        expected = f"{heads}, one for each query head"
+        raise refuse(source, "number of sink_logits", len(of_all), expected)
+    return tuple(float(of_all[head]) for head in picked)
 
 
 def biases(scenario: Scenario, file: InputFile | None, picked: tuple[int, ...]) -> BiasTable | None:

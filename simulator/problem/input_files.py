@@ -42,6 +42,14 @@ PROJECTION = "projection"
 """The directions of a feature map that projects; a file need not have them."""
 BIAS = "bias"
 """What scores gain at each distance; a file need not have it."""
+SINKS = "sink_logits"
+"""A logit of each query head that joins its softmax; a file need not have them."""
+_MORE = {
+    PROJECTION: ("two axes, neither empty", 2),
+    BIAS: ("two axes, neither empty", 2),
+    SINKS: ("one axis, not empty", 1),
+}
+"""What a file may have in addition to q, k and v, and of which shape."""
 _TENSORS = ("q", "k", "v")
 _AT_ONCE = 2**20
 """Bytes that are inflated at a time."""
@@ -147,7 +155,7 @@ def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
         The file is missing, truncated, of another kind, or lacks a tensor; or its shapes do
         not fit together.
     """
-    tensors, meta = stored_tensors(path, (*_TENSORS, PROJECTION, BIAS), bounds)
+    tensors, meta = stored_tensors(path, (*_TENSORS, *_MORE), bounds)
     for name in _TENSORS:
         if name not in tensors:
             have = ", ".join(sorted(tensors)) or "none"
@@ -156,11 +164,12 @@ def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
             )
     q, k, v = (_without_batch(path, name, tensors[name]) for name in _TENSORS)
     _check_shapes(path, q, k, v)
-    extra = tuple((name, tensors[name]) for name in (PROJECTION, BIAS) if name in tensors)
+    extra = tuple((name, tensors[name]) for name in _MORE if name in tensors)
     distances = q.shape[0], q.shape[1] + k.shape[1] - 1
     for name, tensor in extra:
-        if len(tensor.shape) != 2 or 0 in tensor.shape:
-            raise refuse(str(path), f"shape of {name}", tensor.shape, "two axes, neither empty")
+        expected, axes = _MORE[name]
+        if len(tensor.shape) != axes or 0 in tensor.shape:
+            raise refuse(str(path), f"shape of {name}", tensor.shape, expected)
         if name == BIAS and tensor.shape != distances:
             expected = f"{distances}: of each query head, a number for each distance of row and key"
             raise refuse(str(path), f"shape of {name}", tensor.shape, expected)

@@ -34,6 +34,7 @@ def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | 
         ("softcap", scores.softcap),
         ("alibi", scores.alibi),
         ("bias", scores.bias),
+        ("sink_logits", scores.sink_logits),
     ):
         if changes:
             value = "set" if isinstance(changes, tuple) else changes

@@ -36,6 +36,9 @@ InputSource = Literal["random", "file", "capture", "layer"]
 MAX_SEQLEN = 2**24
 """Longest sequence: with it, the byte counts of 4096 heads fit into 64-bit integers."""
 
+MAX_LOGIT = 1e30
+"""Largest sink logit: float32 holds it and its differences from scores."""
+
 Heads = Annotated[int, Field(ge=1, le=4096)]
 Seqlen = Annotated[int, Field(ge=1, le=MAX_SEQLEN)]
 Dim = Annotated[int, Field(ge=1, le=4096)]
@@ -71,6 +74,17 @@ def _slopes(value: object) -> object:
         if len(numbers) == len(value) and all(0 <= each < math.inf for each in numbers):
             return tuple(numbers)
     raise PydanticCustomError("slopes", "true, false, or a list of slopes, none below 0")
+
+
+def _sink_logits(value: object) -> object:
+    """Accept "file", false or a logit of each head."""
+    if value == "file" or value is False:
+        return value
+    if isinstance(value, list | tuple) and value:
+        numbers = [float(each) for each in value if isinstance(each, int | float)]
+        if len(numbers) == len(value) and all(abs(each) <= MAX_LOGIT for each in numbers):
+            return tuple(numbers)
+    raise PydanticCustomError("sinks", '"file", false, or numbers, one for each query head')
 
 
 class Attention(Table):
@@ -111,11 +125,17 @@ class Attention(Table):
 
 
 class ScoresTable(Table):
-    """What is done to a scaled score before the mask. What is not said is as the file says."""
+    """What is done to a scaled score before the mask, and the logit that joins the softmax.
+
+    What is not said is as the file says.
+    """
 
     softcap: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     alibi: Annotated[bool | tuple[float, ...] | None, BeforeValidator(_slopes)] = None
     bias: bool | None = None
+    sink_logits: Annotated[
+        Literal["file", False] | tuple[float, ...] | None, BeforeValidator(_sink_logits)
+    ] = None
 
 
 class MaskTable(Table):
@@ -301,7 +321,8 @@ def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | st
 def scenario_tables(scenario: Scenario) -> dict[str, Any]:
     """Return what the author set, as plain tables ready for TOML."""
     data = scenario.model_dump(exclude_none=True, exclude_unset=True)
-    for table, key in (("input", "head"), ("scores", "alibi"), ("mask", "documents")):
+    lists = ("input", "head"), ("scores", "alibi"), ("scores", "sink_logits"), ("mask", "documents")
+    for table, key in lists:
         if isinstance(data.get(table, {}).get(key), tuple):
             data[table][key] = list(data[table][key])
     return {key: value for key, value in data.items() if value not in ({}, "")}

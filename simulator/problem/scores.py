@@ -9,7 +9,8 @@ References
 Gemma Team 2024, "Gemma 2", section 2 (soft-cap). Press, Smith, Lewis 2022, "Train Short, Test
 Long: Attention with Linear Biases Enables Input Length Extrapolation", section 3 (ALiBi). Raffel
 et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
-section 2.1 (a learned bias of each distance).
+section 2.1 (a learned bias of each distance). OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card",
+section 2.2 (a learned logit of each head in the softmax's denominator: a sink).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.problem.masks import Mask
 
+SINK = "OpenAI 2025, section 2.2"
 SOFTCAP = "Gemma Team 2024, section 2, logit soft-capping"
 ALIBI = "Press, Smith, Lewis 2022, section 3"
 RELATIVE = "Raffel et al. 2020, section 2.1"
@@ -43,12 +45,16 @@ class Scoring:
         ``s = softcap · tanh(s / softcap)``; 0 for none.
     slopes : tuple of float
         Of each query head: ``s -= slope · |i' - j|``; empty for none.
+    sink_logits : tuple of float
+        Of each query head: a key of this score and of value 0 that every row sees first; empty for
+        none. Not one of the pairs' scores.
     """
 
     scale: float
     temperature: float = 1.0
     softcap: float = 0.0
     slopes: tuple[float, ...] = ()
+    sink_logits: tuple[float, ...] = ()
 
     @property
     def factor(self) -> float:

@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import psutil
 from numpy.typing import NDArray
 
 from simulator.base.assets import CAPTURES
-from simulator.base.dtypes import F32, WIDTH, DType, round_to
+from simulator.base.dtypes import F32, F64, WIDTH, DType, round_to
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.features import FeatureMap, FeatureName
 from simulator.problem.filling import (
@@ -21,6 +22,7 @@ from simulator.problem.filling import (
     file_shapes,
     picked_heads,
     random_shapes,
+    sink_logits,
     slopes,
     tiles,
 )
@@ -47,6 +49,9 @@ from simulator.problem.scenario import (
 )
 from simulator.problem.scores import BiasTable, DistanceBias, Scoring, T
 from simulator.problem.tiling import TileGrid
+
+Variant = Literal["changes", "sinks"]
+"""Scores that are changed, sink logits."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,8 @@ class Workload:
         The cap of scaled scores; 0 for none.
     biases : BiasTable or None
         What scores of the chosen query heads gain at each distance.
+    sink_logits : tuple of float
+        Numbers of float32 that join the softmax of the chosen query heads; empty for none.
     """
 
     scenario: Scenario
@@ -117,6 +124,7 @@ class Workload:
     slopes: tuple[float, ...] = ()
     softcap: float = 0.0
     biases: BiasTable | None = None
+    sink_logits: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Let row blocks be the chunks of keys where a state goes from each to the next."""
@@ -148,12 +156,12 @@ class Workload:
         return {"split": self.splits, "row": self.seqlen_q, "key": self.seqlen_k,
                 "depth": self.head_dim, "value": self.value_dim,
                 "feature": self.feature_map.features if self.feature_map else 0,
-                "total": self.value_dim + 1}  # fmt: skip
+                "total": self.value_dim + 1, "own": self.group}  # fmt: skip
 
     @property
     def scoring(self) -> Scoring:
         """How q·k becomes a score."""
-        return Scoring(self.scale, self.temperature, self.softcap, self.slopes)
+        return Scoring(self.scale, self.temperature, self.softcap, self.slopes, self.sink_logits)
 
     @property
     def logit_scale(self) -> float:
@@ -188,6 +196,30 @@ class Workload:
     def biased(self) -> bool:
         """Whether scores change with the distance of query and key."""
         return bool(self.slopes) or self.biases is not None
+
+    @property
+    def variant(self) -> frozenset[Variant]:
+        """What of its ops is not as papers have it."""
+        on: dict[Variant, bool] = {"changes": self.changes_scores, "sinks": bool(self.sink_logits)}
+        return frozenset(name for name, is_on in on.items() if is_on)
+
+    @property
+    def sinks(self) -> NDArray[np.float32] | None:
+        """The sink logits in HBM, (heads, query heads packed into one); None without any."""
+        if not self.sink_logits:
+            return None
+        return np.array(self.sink_logits, dtype=np.float32).reshape(self.heads, self.group)
+
+    def start(self, head: int, rows: range, split: int = 0) -> tuple[F64, F64]:
+        """Return m and l of some rows before their first key, in one of the splits.
+
+        A sink logit counts as a key that has been seen, in the first split.
+        """
+        sinks = self.sinks
+        if sinks is None or split:
+            return np.full(len(rows), -np.inf), np.zeros(len(rows))
+        own = np.arange(rows.start, rows.stop) // self.queries
+        return sinks[head].astype(np.float64)[own], np.ones(len(rows))
 
     def bias(self, head: int) -> DistanceBias | None:
         """Return what the scores of a head lose with distance; None for nothing."""
@@ -359,7 +391,7 @@ class Inputs:
 
 
 def resolve(scenario: Scenario) -> Workload:
-    """Fill in what a scenario leaves out, reading no more than a file's header.
+    """Fill in what a scenario leaves out, reading no more than a file's header and sink logits.
 
     Raises
     ------
@@ -408,6 +440,7 @@ def resolve(scenario: Scenario) -> Workload:
         input_heads=(shapes["heads"], shapes["kv_heads"]),
         slopes=slopes(scenario, file if softmax else None, shapes["heads"], picked),
         softcap=softcap or 0.0,
+        sink_logits=sink_logits(scenario, file if softmax else None, shapes["heads"], picked),
     ).as_algorithm(said.algorithm)
     _check_scale(workload)
     _check_position(workload)

@@ -27,6 +27,14 @@ def exp_shift(high: Values, low: Values) -> Values:
     return weights
 
 
+def kept_unless_larger(old: Values, new: Values, by: float) -> Values:
+    """Return `old`, but `new` where it is larger by more than `by` or nothing has been seen."""
+    unseen = np.isneginf(old)
+    floor: Values = np.where(unseen, old.dtype.type(0), old)
+    top: Values = np.where(unseen | (new - floor > by), new, old)
+    return top
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadTiles(Op):
     """Copy tiles from HBM to the chip."""
@@ -68,6 +76,33 @@ class StoreConstants(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSink(LoadTiles):
+    """Copy the sink logits of some query heads to the chip."""
+
+    def apply(self, state: State) -> None:
+        for move in self.moves:
+            state.chip["sink"] = state.load(move)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSinks(StoreConstants):
+    """Write O = 0, l = 1 and m or LSE = the sink logit, where no key has been seen.
+
+    `queries`: rows of each query head.
+    """
+
+    queries: int
+
+    def apply(self, state: State) -> None:
+        for move in self.moves:
+            own = np.arange(move.rows.start, move.rows.stop) // self.queries
+            logit = state.chip["sink"][own]
+            spec = state.written[move.tensor]
+            starts = {"logit": logit, "one": np.ones_like(logit)}
+            state.store(move, starts.get(spec.with_sink, spec.empty))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Initialise(Op):
     """Start O of a row block on chip, and with `statistics` its m and l."""
 
@@ -82,6 +117,22 @@ class Initialise(Op):
         if self.statistics:
             chip["m"] = np.full(self.rows, -np.inf, number)
             chip["l"] = np.zeros(self.rows, number)
+        chip["O"] = np.zeros((self.rows, self.value_dim), number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialiseWithSink(Initialise):
+    """Start O, m and l of a row block as if each row had seen its sink: a key of value 0.
+
+    `rows_of`: how many rows each of the loaded logits has.
+    """
+
+    rows_of: tuple[int, ...]
+
+    def apply(self, state: State) -> None:
+        chip, number = state.chip, state.number
+        chip["m"] = np.repeat(chip["sink"], self.rows_of)
+        chip["l"] = np.ones(self.rows, number)
         chip["O"] = np.zeros((self.rows, self.value_dim), number)
 
 
@@ -162,7 +213,7 @@ class RowMax(Op):
     """The maximum of each row.
 
     `running`: over all tiles so far, with ``alpha = exp(m_old - m)``; else of what is on chip
-    alone, kept as ``m_tile``, which is m where that is the `whole` row.
+    alone, kept as ``m_tile``, which is m where that is the `whole` row. A `sink` joins it there.
     """
 
     name: ClassVar[str] = "row max"
@@ -171,6 +222,7 @@ class RowMax(Op):
     recorded: ClassVar[tuple[str, ...]] = ("m", "alpha", "m_tile")
     running: bool = False
     whole: bool = False
+    sink: bool = False
 
     @property
     def makes(self) -> tuple[str, ...]:
@@ -186,6 +238,8 @@ class RowMax(Op):
             chip["alpha"] = exp_shift(chip["m_prev"], chip["m"])
         if self.whole:
             chip["m"] = chip["m_tile"]
+        if self.sink:
+            chip["m"] = np.maximum(chip["m"], chip["sink"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +262,7 @@ class RowSum(Op):
     """The sum of each row's exponentials.
 
     `running`: ``l = alpha l + rowsum(P)``; else of what is on chip alone, kept as ``l_tile``,
-    which is l where that is the `whole` row.
+    which is l where that is the `whole` row. A `sink` joins it there.
     """
 
     name: ClassVar[str] = "row sum"
@@ -216,6 +270,7 @@ class RowSum(Op):
     recorded: ClassVar[tuple[str, ...]] = ("l_tile", "l")
     running: bool = False
     whole: bool = False
+    sink: bool = False
 
     @property
     def makes(self) -> tuple[str, ...]:
@@ -229,6 +284,8 @@ class RowSum(Op):
             chip["l"] = chip["alpha"] * chip["l"] + chip["l_tile"]
         if self.whole:
             chip["l"] = chip["l_tile"]
+        if self.sink:
+            chip["l"] = chip["l"] + exp_shift(chip["sink"], chip["m"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.program.tensors import COMMON, Axis, TensorSpec
+from simulator.program.tensors import COMMON, SINK, Axis, TensorSpec
 
 Place = Literal["shared", "registers"]
 Values = NDArray[Any]
@@ -92,6 +92,8 @@ class State:
         How many numbers a feature map makes of a row.
     projection : ndarray, optional
         (f, d), the directions of a feature map: on chip from the start, and no bytes are counted.
+    sinks : ndarray, optional
+        (heads, query heads packed into one), logits that join the softmax.
 
     Attributes
     ----------
@@ -118,6 +120,7 @@ class State:
         splits: int = 1,
         features: int = 0,
         projection: NDArray[np.floating] | None = None,
+        sinks: NDArray[np.floating] | None = None,
     ) -> None:
         self.number = number
         self.constants: dict[str, Values] = {}
@@ -125,12 +128,14 @@ class State:
             self.constants["projection"] = projection.astype(number, copy=False)
         self.chip = dict(self.constants)
         self.hbm: dict[str, Values] = {"Q": q, "K": k, "V": v}
+        if sinks is not None:
+            self.hbm[SINK.name] = sinks
         self._heads = range(len(q)) if head is None else range(head, head + 1)
         self._rows = range(q.shape[1]) if rows is None else rows
         self.written = {spec.name: spec for spec in (*COMMON, *tensors)}
         self._sizes: dict[Axis, int] = {
             "split": splits, "row": len(self._rows), "key": k.shape[1], "value": v.shape[2],
-            "feature": features, "total": v.shape[2] + 1,
+            "feature": features, "total": v.shape[2] + 1, "own": 1,
         }  # fmt: skip
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import Literal
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 
-Axis = Literal["split", "row", "key", "depth", "value", "feature", "total"]
+Axis = Literal["split", "row", "key", "depth", "value", "feature", "total", "own"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +22,23 @@ class TensorSpec:
         As in docs/conventions.md.
     axes : tuple of str
         Of each head: ``split``, ``row`` for query rows, ``key``, ``depth`` for the head dimension,
-        ``value`` for the value dimension, ``feature`` for what a feature map makes of a row, and
-        ``total`` for the value dimension and one more number, the sum of the weights.
+        ``value`` for the value dimension, ``feature`` for what a feature map makes of a row,
+        ``total`` for the value dimension and one more number, the sum of the weights, and ``own``
+        for the query heads that are packed into one.
     empty : float
         What stands in rows that have seen nothing.
     width : str
         Of its elements: that of the dtype, always that of float32, or that of float32 where every
         tile adds to what HBM holds.
+    with_sink : str
+        What stands in rows that have seen nothing but a sink logit.
     """
 
     name: str
     axes: tuple[Axis, ...]
     empty: float = 0.0
     width: Literal["dtype", "float32", "sum"] = "dtype"
+    with_sink: Literal["empty", "logit", "one"] = "empty"
 
     @property
     def of_pairs(self) -> bool:
@@ -70,13 +74,16 @@ INPUTS = (
 
 COMMON = (
     TensorSpec("O", ("row", "value"), width="sum"),
-    TensorSpec("LSE", ("row",), -inf, "float32"),
-    TensorSpec("m", ("row",), -inf, "float32"),
-    TensorSpec("l", ("row",), width="float32"),
+    TensorSpec("LSE", ("row",), -inf, "float32", "logit"),
+    TensorSpec("m", ("row",), -inf, "float32", "logit"),
+    TensorSpec("l", ("row",), width="float32", with_sink="one"),
     TensorSpec("S", ("row", "key")),
     TensorSpec("P", ("row", "key")),
 )
 """The tensors that every algorithm may write."""
+
+SINK = TensorSpec("sink", ("own",), width="float32")
+"""The logits that join the softmax, where a run has some."""
 
 
 def symbol(name: str) -> str:

@@ -113,7 +113,8 @@ class Cost:
 
     All are in bytes (FLOPs for the entry ``flops``). With `s` the valid size of an outer block and
     `t` that of an inner one: `start` once for each head, ``first · s`` and ``last · s`` for each
-    outer block that is visited, ``(inner + pair · s) · t`` for each visit.
+    outer block that is visited, ``(inner + pair · s) · t`` for each visit. `once` for each sink
+    logit that an outer block loads, if it is visited.
     """
 
     start: int = 0
@@ -121,6 +122,7 @@ class Cost:
     inner: int = 0
     pair: int = 0
     last: int = 0
+    once: int = 0
 
 
 class Launch:
@@ -154,6 +156,8 @@ class Launch:
         For a launch that works on keys alone, once for each KV head: the KV head of each query
         head. Its visits are in the first query head of each KV head, and in row block 0, though
         they have no rows.
+    sinks : ndarray, optional
+        How many sink logits each outer block loads; none without it.
     reads, writes : mapping of str to Cost
         By tensor.
     flops : Cost
@@ -174,6 +178,7 @@ class Launch:
         combines: bool = False,
         carries: bool = False,
         of_keys: Sequence[int] | None = None,
+        sinks: I64 | None = None,
         reads: Mapping[str, Cost],
         writes: Mapping[str, Cost],
         flops: Cost,
@@ -205,6 +210,8 @@ class Launch:
         self._size_before = sums(np.where(count > 0, size, 0))
         self._inner_before = sums(inner_size)
         self._pair_before = sums(inner_size * size)
+        logits = np.zeros_like(count) if sinks is None else sinks
+        self._sinks_before = sums(np.where(count > 0, logits, 0))
         self.per_head = int(visits.sums[-1])
 
     @property
@@ -267,6 +274,7 @@ class Launch:
         block, _, nth = self.visits.locate(rest)
         done, inner, pair = (int(a[block]) for a in self._sums)
         begun = done
+        logits = int(self._sinks_before[block + (nth > 0)]) + head * int(self._sinks_before[-1])
         if nth:  # then the index is inside the block; otherwise it is at a block's start
             size = self.outer_size(block)
             seen = nth * self._inner_block  # none is the last inner block: one follows
@@ -283,6 +291,7 @@ class Launch:
                 + cost.inner * inner
                 + cost.pair * pair
                 + cost.last * done
+                + cost.once * logits
             )
 
         return amount

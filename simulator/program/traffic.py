@@ -29,13 +29,14 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
     """
     b, d, dv = w.width, w.head_dim, w.value_dim
     Nq, Nk, heads = w.seqlen_q, w.seqlen_k, w.heads
+    sinks = STATISTIC_WIDTH * len(w.sink_logits)
     output = heads * Nq * dv
     if algorithm_of(w).stores_scores:
         square = heads * Nq * Nk
         scores = heads * Nq * d + w.kv_heads * Nk * d + square
         weighted = square + w.kv_heads * Nk * dv + output
-        return b * (scores + 2 * square + weighted)
-    operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv))
+        return b * (scores + 2 * square + weighted) + sinks
+    operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv)) + sinks
     if algorithm_of(w).normalises_each_tile:
         return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
     # A state that goes from chunk to chunk stays on chip.

@@ -388,9 +388,9 @@ def _fill_block(
     """Compute one row block at its end, or after `needed` if O is divided at each tile."""
     w, inputs = trace.workload, trace.inputs
     rows = slice(i * w.rows, min((i + 1) * w.rows, w.seqlen_q))
-    columns = _columns(w, i)
+    columns, own = _columns(w, i), w.grid.row_range(i)
     each_tile = algorithm_of(w).normalises_each_tile
-    state, half = blank_sums(w, i), blank_half(w, i)
+    state, half = blank_sums(w, number, own), blank_half(w, number, own)
     wanted: RowSums | None = None
     with np.errstate(all="ignore"):
         for n, j in enumerate(map(int, columns), start=1):
@@ -459,7 +459,7 @@ def _state_at(
     start = next((n for n in range(tiles, max(far, 0) - 1, -1) if (number, i, n) in states), 0)
     if start < far:
         return None
-    state = states.get((number, i, start), lambda: blank_sums(w, i))
+    state = states.get((number, i, start), lambda: blank_sums(w, number, w.grid.row_range(i)))
     for n, j in enumerate(map(int, _columns(w, i)[start:tiles]), start=start + 1):
         s, v = tile_scores(w, trace.inputs, number, i, j)
         state = added(state, s, v)

@@ -235,6 +235,10 @@ def _explain_maximum(snapshot: Snapshot, value: CellValue) -> Explanation:
     if snapshot.stores_scores:
         if snapshot.visit.launch == 2:
             return Explanation(value, (("m = max S over all keys = ", now, ", from launch 2"),))
+        if w.sink_logits:
+            top, sink = maximum_of_tile(snapshot, row), _sink(snapshot, value.cell)
+            line: tuple[Part, ...] = ("m = max(max S, sink) = max(", top, ", ", sink, ") = ", now)
+            return Explanation(value, (line, _SINK_LINE))
         return Explanation(value, (("m = max S = ", now, _held_by(snapshot, row)),))
     top, old = maximum_of_tile(snapshot, row), _before(snapshot, row, "m")
     lines: list[tuple[Part, ...]] = []
@@ -244,12 +248,29 @@ def _explain_maximum(snapshot: Snapshot, value: CellValue) -> Explanation:
         lines.append((*_not_moved(snapshot, "m", now), ": this tile has not been joined in yet"))
         return Explanation(value, tuple(lines))
     lines.append(("m = max(m before, maximum of this tile) = max(", old, ", ", top, ") = ", now))
+    lines += _began_with_sink(snapshot)
     if algorithm_of(w).normalises_last:
         lines.append(("the maximum of this tile is ", top, _held_by(snapshot, row)))
     lines.append(_shift_line(snapshot, row, "α"))
     if algorithm_of(w).normalises_each_tile:
         lines.append(_shift_line(snapshot, row, "β"))
     return Explanation(value, tuple(lines))
+
+
+_SINK_LINE = ("the sink logit: a key of value 0 that every row of the head sees first",)
+
+
+def _sink(snapshot: Snapshot, cell: Cell) -> Number:
+    """Return the sink logit of a row's head."""
+    w, rows = snapshot.program.workload, range(cell.row, cell.row + 1)
+    return Number(float(w.start(snapshot.visit.head, rows)[0][0]), cell, "sink logit")
+
+
+def _began_with_sink(snapshot: Snapshot) -> list[tuple[Part, ...]]:
+    """Return what m and l before the first tile of a row are, if it has a sink."""
+    w, visit = snapshot.program.workload, snapshot.visit
+    before = w.grid.visited_columns.before(visit.i, visit.j)
+    return [_SINK_LINE] if w.sink_logits and not visit.split and not before else []
 
 
 def _held_by(snapshot: Snapshot, row: int) -> str:
@@ -262,7 +283,8 @@ def _held_by(snapshot: Snapshot, row: int) -> str:
 def _not_moved(snapshot: Snapshot, name: str, now: Number) -> tuple[Part, ...]:
     first = snapshot.program.algorithm.normalises_last and snapshot.visit.first
     words = ", as it starts" if first else ", as the tiles before left it"
-    return (f"{symbol(name)} = ", now, words)
+    sink = _began_with_sink(snapshot) and name != "O"
+    return (f"{symbol(name)} = ", now, f"{words}: with a sink logit" if sink else words)
 
 
 def _shift_line(snapshot: Snapshot, row: int, which: str) -> tuple[Part, ...]:
@@ -320,6 +342,16 @@ def _explain_sum(snapshot: Snapshot, value: CellValue) -> Explanation:
     if snapshot.stores_scores and snapshot.visit.launch == 2:
         return Explanation(value, (("ℓ = Σ exp(S − m) over all keys = ", now, ", from launch 2"),))
     added = Number(float(tile.l_tile[r]), value.cell, f"row sum of this tile, row {row}")
+    if snapshot.stores_scores and w.sink_logits:
+        sums, sink = weight_sum(snapshot, row), _sink(snapshot, value.cell)
+        weight = float(np.exp(sink.value - float(tile.m[r])))
+        total = sums.total + weight
+        line: tuple[Part, ...] = (
+            f"ℓ = {sums.name} + exp(sink − m) = ", Number(sums.total, value.cell, "in float64"),
+            " + ", Number(weight, value.cell, "exp(sink − m)"), " = ",
+            Number(total, value.cell, "in float64", full=True),
+        )  # fmt: skip
+        return Explanation(value, (line, beside(snapshot, now, total), _SINK_LINE), sums)
     if snapshot.stores_scores:
         sums = weight_sum(snapshot, row)
         line = (f"ℓ = {sums.name} = ", Number(sums.total, value.cell, "in float64", full=True))
@@ -349,6 +381,7 @@ def _explain_sum(snapshot: Snapshot, value: CellValue) -> Explanation:
         lines.append(("ℓ = α ℓ before + Σ P = ", alpha, " × ", old, " + ", added, " = ",
                       Number(exact, value.cell, "in float64", full=True)))  # fmt: skip
     lines += [beside(snapshot, now, exact), _shift_line(snapshot, row, "α")]
+    lines += _began_with_sink(snapshot)
     return Explanation(value, tuple(lines), sums_now)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, frozen
 from simulator.base.matmul import matmul
 from simulator.program.algorithms import worked_columns
-from simulator.run.row_sums import RowSums, added, pair_scores, similarities
+from simulator.run.row_sums import added, blank_sums, pair_scores, similarities
 from simulator.run.snapshot import Snapshot
 
 _CHUNK = 8192
@@ -145,7 +145,8 @@ def _exact(
     """Return O of the row over some keys in float64, divided by the sum over others."""
     w = snapshot.program.workload
     q, projection = snapshot.q[row].astype(np.float64)[None], snapshot.state.get("projection")
-    sums = RowSums(np.array([-np.inf]), np.zeros(1), np.zeros((1, w.value_dim)))
+    head, split = snapshot.visit.head, snapshot.visit.split
+    sums = blank_sums(w, head, range(row, row + 1), split)
     for start in range(0, w.seqlen_k, _CHUNK):
         part = slice(start, start + _CHUNK)
         if not summed[part].any():
@@ -153,7 +154,7 @@ def _exact(
         k = snapshot.k[part].astype(np.float64)
         inside = range(w.seqlen_k)[part]
         one = range(row, row + 1)
-        scores = pair_scores(w, q, k, projection, snapshot.visit.head, one, inside)
+        scores = pair_scores(w, q, k, projection, head, one, inside)
         scores = np.where(summed[part], scores, -np.inf)
         sums = added(sums, scores, np.where(keys[part, None], snapshot.v[part], 0.0))
     exact: NDArray[np.float64] = sums.o[0] / sums.l[0]

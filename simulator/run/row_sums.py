@@ -81,17 +81,17 @@ def to_half(values: F32) -> F32:
     return values.astype(np.float16).astype(np.float32)
 
 
-def blank_sums(w: Workload, i: int) -> RowSums:
-    """Return the sums of a row block that has seen nothing."""
-    rows = len(w.grid.row_range(i))
-    return RowSums(np.full(rows, -np.inf), np.zeros(rows), np.zeros((rows, w.value_dim)))
+def blank_sums(w: Workload, head: int, rows: range, split: int = 0) -> RowSums:
+    """Return the sums of rows that have seen nothing, or a sink alone."""
+    return RowSums(*w.start(head, rows, split), np.zeros((len(rows), w.value_dim)))
 
 
-def blank_half(w: Workload, i: int) -> HalfSums:
-    """Return the sums of a row block that has seen nothing."""
-    rows = len(w.grid.row_range(i))
-    o = np.zeros((rows, w.value_dim), dtype=np.float32)
-    return HalfSums(np.zeros(rows, dtype=np.float32), o, np.zeros(rows, dtype=np.bool_))
+def blank_half(w: Workload, head: int, rows: range) -> HalfSums:
+    """Return the sums of rows that have seen nothing, or a sink alone."""
+    o = np.zeros((len(rows), w.value_dim), dtype=np.float32)
+    with np.errstate(over="ignore"):
+        l = to_half(np.exp(to_half(w.start(head, rows)[0].astype(np.float32))))
+    return HalfSums(l, o, np.isinf(l))
 
 
 def tile_scores(w: Workload, inputs: Inputs, number: int, i: int, j: int) -> tuple[F64, F32]:

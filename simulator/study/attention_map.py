@@ -82,7 +82,7 @@ class RowWeights:
     strongest : ndarray
         (k,) int, visible keys by descending weight; of equal ones the earlier comes first.
     entropy : float
-        In bits; 0 for a row that sees nothing.
+        In bits; 0 for a row that sees nothing. Of the weights among the keys: without a sink's.
     share : float
         Entropy divided by ``log2(visible)``, its largest value; NaN if fewer than two keys are
         visible.
@@ -340,7 +340,8 @@ class HeadScores:
                 scores[:] = self._workload.changed(head, own, range(keys), scores)
                 if hidden is not None:
                     scores += hidden
-                entropy[at, block] = _softmax_into(weights[at, block], scores)
+                sinks = self._workload.start(head, own)[0] if self._workload.sink_logits else None
+                entropy[at, block] = _softmax_into(weights[at, block], scores, sinks)
         return AttentionMaps(
             settings=settings,
             mask=mask,
@@ -439,8 +440,11 @@ def _largest(values: F32, most: int) -> Ints:
     return np.argsort(-values, kind="stable")[:most]
 
 
-def _softmax_into(out: F32, scores: F64) -> F64:
+def _softmax_into(out: F32, scores: F64, sinks: F64 | None = None) -> F64:
     """Fill `out` with the softmax of each row of `scores`; return the entropies in bits.
+
+    If rows have `sinks`, (rows,), these are a part of its denominator; the entropies are those of
+    the weights among the keys.
 
     Differences from the maximum are computed in float64, so that float32 rounds only small numbers:
     an exponent x is off by at most x 2**-24, and so x exp(x) by less than 1e-7. `scores` is
@@ -457,6 +461,10 @@ def _softmax_into(out: F32, scores: F64) -> F64:
     # log p is the exponent minus the log of the sum; p sums to 1, except if nothing is seen.
     mean = np.einsum("ij,ij->i", out, exponents).astype(np.float64)
     bits: F64 = (np.log(total[:, 0].astype(np.float64)) - mean) / math.log(2)
+    if sinks is not None:
+        with np.errstate(over="ignore"):  # then the keys weigh nothing
+            beside = np.exp(sinks[:, None] - np.where(blind, 0.0, top)) / total
+        out *= (1 / (1 + beside)).astype(np.float32)
     return np.maximum(bits, 0.0)
 
 

@@ -58,7 +58,9 @@ def signature(w: Workload) -> dict[str, Any]:
     changed = {"softcap": w.scoring.softcap, "alibi": bool(w.slopes)}
     if w.biases is not None:
         changed["bias"] = True
-    return ({"scores": changed} if w.changes_scores else {}) | {
+    if w.sink_logits:
+        changed["sink_logits"] = True
+    return ({"scores": changed} if w.changes_scores or w.sink_logits else {}) | {
         "algorithm": w.algorithm,
         "heads": w.heads,
         "kv_heads": w.kv_heads,

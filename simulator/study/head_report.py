@@ -100,7 +100,7 @@ def model_place(workload: Workload) -> tuple[Path, int, int] | None:
         return None
     same = math.isclose(w.scale, w.head_dim**-0.5, rel_tol=1e-6)
     plain = w.mask == Mask(w.seqlen_q, w.seqlen_k, causal=True)
-    plain = plain and not w.changes_scores and w.position is None
+    plain = plain and not w.variant and w.position is None
     return layer_place(w.file.path) if same and plain else None
 
 

@@ -67,13 +67,13 @@ def _between(p: F64, rest: F64) -> F64:
     return out
 
 
-def jacobian_norm(p: ArrayLike) -> float:
-    """Return the Frobenius norm of ``diag(p) - p pᵀ`` without making it.
+def jacobian_norm(p: ArrayLike, beside: float = 0.0) -> float:
+    """Return the Frobenius norm of ``diag(p) - p pᵀ`` without making it; `beside` as in `others`.
 
     Its square is ``sum p^2 (1 - p)^2 + sum_i p_i^2 (sum of the other p^2)``.
     """
     squares = np.asarray(p, dtype=np.float64) ** 2
-    rest = others(p)
+    rest = others(p, beside)
     between = squares.sum() - squares
     # The sum of the others loses its digits where one weight is nearly all.
     top = int(squares.argmax())
@@ -81,16 +81,21 @@ def jacobian_norm(p: ArrayLike) -> float:
     return float(np.sqrt((squares * rest**2).sum() + (squares * between).sum()))
 
 
-def others(p: ArrayLike) -> F64:
-    """Return ``1 - p`` of each weight, of the largest as the sum of the others."""
+def others(p: ArrayLike, beside: float = 0.0) -> F64:
+    """Return ``1 - p`` of each weight, of the largest as the sum of the others.
+
+    `beside`: the weight of what is no key, with which they sum to 1.
+    """
     weights = np.asarray(p, dtype=np.float64)
     out = 1.0 - weights
     top = int(weights.argmax())
-    out[top] = np.delete(weights, top).sum()
+    out[top] = np.delete(weights, top).sum() + beside
     return np.asarray(out)
 
 
-def row_jacobian(weights: ArrayLike, seen: ArrayLike, most: int) -> RowJacobian:
+def row_jacobian(
+    weights: ArrayLike, seen: ArrayLike, most: int, *, sink: bool = False
+) -> RowJacobian:
     """Return the Jacobian of a row of weights.
 
     Parameters
@@ -101,17 +106,20 @@ def row_jacobian(weights: ArrayLike, seen: ArrayLike, most: int) -> RowJacobian:
         (Nk,) bool, keys that the row sees.
     most : int
         Keys that are shown at most: the strongest, of equal ones the first.
+    sink : bool
+        Whether what they lack to 1 is the weight of a sink.
     """
     keys = np.flatnonzero(np.asarray(seen))
     if not keys.size:
         return RowJacobian(frozen(keys), frozen(np.zeros((0, 0))), 0.0, 0.0, 0)
     p = np.asarray(weights, dtype=np.float64)[keys]
-    p = p / p.sum()
+    beside = max(0.0, 1.0 - float(p.sum())) if sink else 0.0
+    p = p * (1.0 - beside) / p.sum() if p.any() else p
     strongest = np.sort(np.argsort(-p, kind="stable")[:most])
     return RowJacobian(
         keys=frozen(keys[strongest]),
-        values=frozen(_between(p[strongest], others(p)[strongest])),
-        norm=jacobian_norm(p),
-        trace=float((p * others(p)).sum()),
+        values=frozen(_between(p[strongest], others(p, beside)[strongest])),
+        norm=jacobian_norm(p, beside),
+        trace=float((p * others(p, beside)).sum()),
         visible=keys.size,
     )

@@ -391,6 +391,7 @@ def _figures(w: Workload, by: _Coefficients, sums: _Sums) -> Figures:
             + cost.inner * sums.inner
             + cost.pair * sums.pair
             + cost.last * w.seqlen_q  # every row once, seen or not: so row blocks are stored
+            + cost.once * -(-w.seqlen_q // w.rows)  # likewise every row block
         )
 
     read, write, flops = amount(by.read), amount(by.write), amount(by.flops)
@@ -431,7 +432,7 @@ def _coefficients(w: Workload) -> _Coefficients:
 
 
 def _added(costs: Sequence[Cost]) -> Cost:
-    fields = ("start", "first", "inner", "pair", "last")
+    fields = ("start", "first", "inner", "pair", "last", "once")
     return Cost(**{field: sum(getattr(cost, field) for cost in costs) for field in fields})
 
 

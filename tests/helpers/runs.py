@@ -160,8 +160,17 @@ def fitting(lengths: Sequence[int], keys: int) -> tuple[int, ...]:
     return tuple(length for length in out if length)
 
 
-def score_tables() -> st.SearchStrategy[dict[str, Any]]:
-    """Draw [scores] tables."""
+def score_tables(heads: int) -> st.SearchStrategy[dict[str, Any]]:
+    """Draw [scores] tables for so many query heads."""
+    logits = st.lists(
+        st.sampled_from([-30.0, -1.0, 0.5, 3.0, 20.0]), min_size=heads, max_size=heads
+    )
+    sinks = st.one_of(st.just({}), st.fixed_dictionaries({"sink_logits": logits}))
+    return st.builds(lambda one, other: {**one, **other}, changed_scores(), sinks)
+
+
+def changed_scores() -> st.SearchStrategy[dict[str, Any]]:
+    """Draw what is done to scores before the mask."""
     caps = st.fixed_dictionaries({"softcap": st.sampled_from([0.5, 3.0, 30.0])})
     return st.one_of(
         st.just({}), caps, st.just({"alibi": True}), st.just({"softcap": 2.0, "alibi": True})
@@ -194,7 +203,7 @@ def scenarios(
         seed=draw(st.integers(0, 99)),
         head=draw(st.one_of(st.none(), chosen)),
         mask=draw(masks(longest)),
-        scores=draw(score_tables()),
+        scores=draw(score_tables(heads)),
         temperature=draw(st.sampled_from([1.0, 0.5, 3.0])),
     )
 
@@ -288,13 +297,18 @@ def textbook(w: Workload, inputs: Inputs, head: int) -> tuple[np.ndarray, np.nda
         q, k = (features(x, inputs.projection) for x in (q, k))
     for row in range(w.seqlen_q):
         keys = [j for j in range(w.seqlen_k) if pairs.sees(row, j)]
+        sink = w.sink_logits[w.single(head, row)[0]] if w.sink_logits else None
+        if not keys and sink is not None:
+            lse[row] = sink
         if keys:
             products = k[keys] @ q[row]
             scores = np.log(products) if linear else products * w.scale / w.temperature
             scores = scored(w, head, [row], keys, scores[None, :])[0]
-            weights = np.exp(scores - scores.max())
-            o[row] = weights @ v[keys] / weights.sum()
-            lse[row] = scores.max() + np.log(weights.sum())
+            top = max(scores.max(), -np.inf if sink is None else sink)
+            weights = np.exp(scores - top)
+            total = weights.sum() + (0 if sink is None else np.exp(sink - top))
+            o[row] = weights @ v[keys] / total
+            lse[row] = top + np.log(total)
     return o, lse
 
 
@@ -311,6 +325,7 @@ def rounding(w: Workload, inputs: Inputs) -> float:
         magnitudes = np.abs(inputs.q[head].astype(float)) @ np.abs(inputs.k[group].astype(float)).T
         largest = max(largest, float(magnitudes.max()) * w.scale / w.temperature)
     largest *= 2 * (w.head_dim + 2)
+    largest += 2 * max((abs(sink) for sink in w.sink_logits), default=0.0)
     largest += 8 * (w.scoring.softcap + max(w.slopes, default=0.0) * max(w.seqlen_q, w.seqlen_k))
     return 2 * (largest + w.seqlen_k + 16) * 2.0**-24
 

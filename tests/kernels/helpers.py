@@ -109,7 +109,15 @@ def kernel_scenarios(draw: st.DrawFn, algorithm: str) -> Scenario:
         seed=draw(st.integers(0, 99)),
         head=draw(st.one_of(st.none(), chosen)),
         mask=draw(masks(longest)),
-        scores=draw(st.sampled_from([{}, {"softcap": 2.0, "alibi": True}])),
+        scores=draw(
+            st.sampled_from(
+                [
+                    {},
+                    {"softcap": 2.0, "alibi": True},
+                    {"sink_logits": [0.5, -2.0, 9.0, 3.0][:heads]},
+                ]
+            )
+        ),
         temperature=draw(st.sampled_from([1.0, 0.25])),
         **tiling,
     )

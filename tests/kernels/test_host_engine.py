@@ -282,8 +282,9 @@ def _bits(workload: Workload, inputs: Inputs) -> bytes:
 
 
 def test_carried_on() -> None:
+    nothing = np.array([-np.inf], dtype=np.float32)
     values = np.array([[np.nan, 1, np.nan, np.nan, 2, np.nan]], dtype=np.float32)
-    out = carried_on(values, np.array([0, 1, 0, 0, 1, 0], dtype=bool), -np.inf)
+    out = carried_on(values, np.array([0, 1, 0, 0, 1, 0], dtype=bool), nothing)
     np.testing.assert_array_equal(out, [[-np.inf, 1, 1, 1, 2, 2]])
 
 

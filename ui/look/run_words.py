@@ -26,6 +26,8 @@ def scenario_words(w: Workload) -> list[str]:
         words.append("RoPE")
     if w.scoring.softcap:
         words.append(f"soft-cap {w.scoring.softcap:g}")
+    if w.sink_logits:
+        words.append("sink logits")
     if w.slopes:
         words.append("ALiBi")
     if w.biases is not None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
+from simulator.program.ops import exp_shift
 from simulator.run.cell_values import cell_name
 from simulator.run.provenance import maximum_of_tile
 from simulator.run.row_report import RowReport
@@ -355,11 +356,21 @@ def _whole_rows_lines(row: _Row) -> list[UpdateLine]:
     add(0, line(snapshot, ("scores", "soft-cap", "bias", "mask"),
                 r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}",
                 *(row.scores(scores, n, "S") for n in (4, 3, 2, 1))))  # fmt: skip
-    add(1, line(snapshot, "row max", r"m \leftarrow \max S",
-                *_equation(row.largest(scores), top)))  # fmt: skip
+    sink = snapshot.tile.last("sink")
+    largest, latex = row.largest(scores), r"m \leftarrow \max S"
+    if sink is not None:
+        logit = number(float(sink[0]), row.m, "sink logit")
+        largest = plain("max(", *largest, ", ", logit, ")")
+        latex = r"m \leftarrow \max(\max S,\, \mathrm{sink})"
+    add(1, line(snapshot, "row max", latex, *_equation(largest, top)))
     add(1, line(snapshot, "exponentials", r"P \leftarrow \exp(S - m)", *row.weights(t.p[r])))
-    add(1, line(snapshot, "row sum", r"\ell \leftarrow \Sigma P",
-                *_equation(("Σ ", *row.scores(t.p[r], 2)), total)))  # fmt: skip
+    summed: Pieces = plain("Σ ", *row.scores(t.p[r], 2))
+    latex = r"\ell \leftarrow \Sigma P"
+    if sink is not None:
+        weight = number(float(exp_shift(sink, t.m[r : r + 1])[0]), row.l, "exp(sink − m)")
+        summed = plain(*summed, " + ", weight)
+        latex = r"\ell \leftarrow \Sigma P + e^{\mathrm{sink} - m}"
+    add(1, line(snapshot, "row sum", latex, *_equation(summed, total)))
     weights = snapshot.weights[r] if snapshot.weights is not None else t.p[r]
     add(1, _normalised(row, r"P \leftarrow P / \ell", t.p_used[r], weights, row.scores, "P"))
     product = row.product()

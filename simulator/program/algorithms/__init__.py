@@ -6,7 +6,7 @@ from simulator.problem.intervals import Intervals
 from simulator.problem.scenario import Algorithm
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import flash1, flash2, linear, naive, split_kv
-from simulator.program.tensors import COMMON, INPUTS
+from simulator.program.tensors import COMMON, INPUTS, SINK
 from simulator.program.tile_program import TileAlgorithm, TileProgram
 
 ALGORITHMS: dict[str, TileAlgorithm] = {
@@ -21,7 +21,12 @@ USUAL = flash2.ALGORITHM
 
 TENSORS = {
     spec.name: spec
-    for spec in (*INPUTS, *COMMON, *(own for each in ALGORITHMS.values() for own in each.tensors))
+    for spec in (
+        *INPUTS,
+        *COMMON,
+        *(own for each in ALGORITHMS.values() for own in each.tensors),
+        SINK,
+    )
 }
 """All tensors, by name."""
 

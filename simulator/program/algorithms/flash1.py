@@ -20,7 +20,6 @@ from simulator.program.ops import (
     Rescale,
     RowMax,
     RowSum,
-    StoreConstants,
     StoreTiles,
     statistics,
 )
@@ -46,7 +45,8 @@ def launches(w: Workload) -> tuple[Launch, ...]:
             "O": Cost(inner=dv * four),
             "l": Cost(inner=four),
             "m": Cost(inner=four),
-        },
+        }
+        | tiles.sink_cost(w, start=1),
         writes={
             "O": Cost(start=w.seqlen_q * dv * four, inner=dv * four),
             "l": Cost(start=statistics(w.seqlen_q), inner=four),
@@ -71,7 +71,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     out: list[Op] = []
     if visit.opens:
         everything = _running(w, visit.head, range(w.seqlen_q))
-        out.append(StoreConstants(cites=f"{_PAPER} 2", moves=everything))
+        out += tiles.store_starts(w, visit, f"{_PAPER} 2", everything, 1, f"{_PAPER} 2")
     if visit.first:
         k, v = tiles.keys(w, visit), tiles.values(w, visit)
         held = (tiles.in_shared(k, stays=True), tiles.in_shared(v, stays=True))

@@ -12,7 +12,7 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
 from simulator.program.op import Op
-from simulator.program.ops import Normalise, StoreConstants, StoreTiles, statistics
+from simulator.program.ops import Normalise, StoreTiles, statistics
 from simulator.program.state import Move
 from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
 
@@ -25,17 +25,24 @@ def _blind_rows(w: Workload) -> range:
     return range(min(int(blind.sum()) * w.rows, w.seqlen_q))
 
 
+def _blind_sinks(w: Workload) -> int:
+    """Return how many sink logits are loaded for them: each row block loads its own."""
+    return int((w.grid.visited_columns.counts == 0).sum())
+
+
 def launches(w: Workload) -> tuple[Launch, ...]:
     """Return the one launch: every row block is a thread block of its own."""
     b, d, dv = w.width, w.head_dim, w.value_dim
-    blind = len(_blind_rows(w))
+    blind, sinks = len(_blind_rows(w)), tiles.sinks_of_blocks(w)
     launch = Launch(
         "attention",
         (w.seqlen_q, w.rows),
         (w.seqlen_k, w.cols),
         w.grid.visited_columns,
         by_rows=True,
-        reads={"Q": Cost(first=d * b), "K": Cost(inner=d * b), "V": Cost(inner=dv * b)},
+        sinks=sinks,
+        reads={"Q": Cost(first=d * b), "K": Cost(inner=d * b), "V": Cost(inner=dv * b)}
+        | tiles.sink_cost(w, _blind_sinks(w), once=1),
         writes={
             "O": Cost(start=blind * dv * b, last=dv * b),
             "LSE": Cost(start=statistics(blind), last=STATISTIC_WIDTH),
@@ -56,7 +63,8 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
             Move("O", visit.head, blind, None, len(blind) * w.value_dim * w.width),
             Move("LSE", visit.head, blind, None, statistics(len(blind))),
         )
-        out.append(StoreConstants(cites=f"{_PAPER}s 14-15, rows that see nothing", moves=cleared))
+        cites = f"{_PAPER}s 14-15, rows that see nothing"
+        out += tiles.store_starts(w, visit, cites, cleared, _blind_sinks(w), f"{_PAPER} 5")
     out += tiles.row_block_ops(w, visit, _PAPER, "Dao 2023, section 3.1")
     if visit.last:
         out.append(Normalise(cites=f"{_PAPER}s 12-13", tensor="O"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.intervals import Intervals
+from simulator.problem.scores import SINK
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
 from simulator.program.op import Op
@@ -51,7 +52,8 @@ def launches(w: Workload) -> tuple[Launch, ...]:
             one_each,
             by_rows=True,
             whole_rows=True,
-            reads={"S": Cost(pair=b)},
+            sinks=tiles.sinks_of_blocks(w),
+            reads={"S": Cost(pair=b)} | tiles.sink_cost(w, once=1),
             writes={"P": Cost(pair=b)},
             flops=Cost(),
         ),
@@ -92,11 +94,17 @@ def _softmax_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     # A thread block works on one row, kept on chip so that S is read once.
     one_row = ChipTile("S", len(visit.cols) * STATISTIC_WIDTH, "shared")
     probabilities = ChipTile("P", one_row.bytes, "shared")
+    sink, cites = bool(w.sink_logits), f"{_PAPER} 2" + (f", {SINK}" if w.sink_logits else "")
+    loads: list[Op] = [
+        LoadTiles(cites=f"{_PAPER} 2", moves=(tiles.square(w, visit, "S"),), allocates=(one_row,))
+    ]
+    if sink:
+        loads.append(tiles.load_sink(visit.head, range(1), 1, f"{_PAPER} 2"))
     return (
-        LoadTiles(cites=f"{_PAPER} 2", moves=(tiles.square(w, visit, "S"),), allocates=(one_row,)),
-        RowMax(cites=f"{_PAPER} 2", whole=True),
+        *loads,
+        RowMax(cites=cites, whole=True, sink=sink),
         Exponentials(cites=f"{_PAPER} 2", running=True, frees=("S",), allocates=(probabilities,)),
-        RowSum(cites=f"{_PAPER} 2", whole=True),
+        RowSum(cites=cites, whole=True, sink=sink, frees=("sink",) if sink else ()),
         Normalise(cites=f"{_PAPER} 2", tensor="P"),
         StoreTiles(cites=f"{_PAPER} 2", moves=(tiles.square(w, visit, "P"),), frees=("P",)),
     )

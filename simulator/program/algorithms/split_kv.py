@@ -29,7 +29,6 @@ from simulator.program.ops import (
     MergeSum,
     MergeWeights,
     Normalise,
-    StoreConstants,
     StorePartials,
     StoreTiles,
     statistics,
@@ -53,6 +52,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
     partial = dv * STATISTIC_WIDTH
     dealt = _dealt(w)
     empty = sum(len(rows) for rows, _ in _unseen(w))
+    needed = np.repeat(tiles.sinks_of_blocks(w), w.splits)
     splits = Launch(
         "splits",
         (w.seqlen_q, w.rows),
@@ -60,7 +60,9 @@ def launches(w: Workload) -> tuple[Launch, ...]:
         dealt,
         by_rows=True,
         splits=w.splits,
-        reads={"Q": Cost(first=d * b), "K": Cost(inner=d * b), "V": Cost(inner=dv * b)},
+        sinks=np.where(np.arange(w.grid.Tr * w.splits) % w.splits == 0, needed, 0),
+        reads={"Q": Cost(first=d * b), "K": Cost(inner=d * b), "V": Cost(inner=dv * b)}
+        | tiles.sink_cost(w, _blind_sinks(w), once=1),
         writes={
             "O_partial": Cost(start=empty * partial, last=partial),
             "LSE_partial": Cost(start=statistics(empty), last=STATISTIC_WIDTH),
@@ -101,6 +103,12 @@ def _unseen(w: Workload) -> list[tuple[range, int]]:
     ]
 
 
+def _blind_sinks(w: Workload) -> int:
+    """Return how many sink logits are loaded for row blocks whose first split sees nothing."""
+    blind = _dealt(w).counts.reshape(w.grid.Tr, w.splits)[:, 0] == 0
+    return int(tiles.sinks_of_blocks(w)[blind].sum())
+
+
 def _partials(w: Workload, head: int, rows: range, split: int | None) -> tuple[Move, Move]:
     """Return the partial O and LSE of some rows, of one split or of all."""
     number = len(rows) * (w.splits if split is None else 1)
@@ -119,10 +127,18 @@ def _split_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     out: list[Op] = []
     unseen = _unseen(w) if visit.opens else []
     if unseen:
-        cleared = tuple(
-            move for rows, split in unseen for move in _partials(w, visit.head, rows, split)
-        )
-        out.append(StoreConstants(cites=f"{_JOIN} 1", moves=cleared))
+        # Only the first split of a row counts its sink.
+        for counts in (True, False):
+            cleared = tuple(
+                move
+                for rows, split in unseen
+                if counts == (bool(w.sink_logits) and split == 0)
+                for move in _partials(w, visit.head, rows, split)
+            )
+            if cleared:
+                sinks = _blind_sinks(w) if counts else None
+                starts = f"{_JOIN} 1", cleared, sinks, f"{_PAPER} 5"
+                out += tiles.store_starts(w, visit, *starts)
     out += tiles.row_block_ops(w, visit, _PAPER, "Dao 2023, section 3.1")
     if visit.last:
         out.append(Normalise(cites=f"{_PAPER}s 12-13", tensor="O"))
@@ -169,6 +185,6 @@ ALGORITHM = TileAlgorithm(
     compared=False,
     tensors=(
         TensorSpec("O_partial", ("split", "row", "value"), width="float32"),
-        TensorSpec("LSE_partial", ("split", "row"), -np.inf, "float32"),
+        TensorSpec("LSE_partial", ("split", "row"), -np.inf, "float32", "logit"),
     ),
 )

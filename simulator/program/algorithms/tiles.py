@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from simulator.base.dtypes import STATISTIC_WIDTH
-from simulator.problem.scores import SOFTCAP
+from simulator.problem.intervals import I64
+from simulator.problem.scores import SINK, SOFTCAP
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.op import Op
@@ -13,16 +16,20 @@ from simulator.program.ops import (
     Bias,
     Exponentials,
     Initialise,
+    InitialiseWithSink,
+    LoadSink,
     LoadTiles,
     Rescale,
     RowMax,
     RowSum,
     Scores,
     SoftCap,
+    StoreConstants,
+    StoreSinks,
     statistics,
 )
 from simulator.program.state import ChipTile, Move
-from simulator.program.tile_program import Visit
+from simulator.program.tile_program import Cost, Visit
 
 
 def queries(w: Workload, visit: Visit) -> Move:
@@ -51,6 +58,65 @@ def square(w: Workload, visit: Visit, tensor: str) -> Move:
 def statistic(visit: Visit, tensor: str) -> Move:
     """Return m, l or LSE of the visit's rows."""
     return Move(tensor, visit.head, visit.rows, None, statistics(len(visit.rows)))
+
+
+def heads_in(w: Workload, rows: range) -> range:
+    """Return which of the query heads that are packed into one have some of these rows."""
+    return range(rows.start // w.queries, (rows.stop - 1) // w.queries + 1)
+
+
+def sinks_of_blocks(w: Workload) -> I64:
+    """Return how many sink logits each row block needs, one for each query head; 0 without any."""
+    blocks = np.arange(w.grid.Tr) * w.rows
+    stops = np.minimum(blocks + w.rows, w.seqlen_q)
+    needed: I64 = (stops - 1) // w.queries - blocks // w.queries + 1
+    return needed if w.sink_logits else np.zeros_like(needed)
+
+
+def sink_cost(w: Workload, start: int = 0, once: int = 0) -> dict[str, Cost]:
+    """Return what a launch reads of the sink logits, as numbers of them; nothing without any."""
+    if not w.sink_logits:
+        return {}
+    return {"sink": Cost(start=start * STATISTIC_WIDTH, once=once * STATISTIC_WIDTH)}
+
+
+def load_sink(head: int, own: range, number: int, cites: str) -> LoadSink:
+    """Return the load of the logits of some packed query heads, some of them maybe repeatedly."""
+    held = ChipTile("sink", statistics(len(own)), "registers")
+    move = Move("sink", head, own, None, statistics(number))
+    return LoadSink(cites=f"{cites}, {SINK}", moves=(move,), allocates=(held,))
+
+
+def store_starts(
+    w: Workload,
+    visit: Visit,
+    cites: str,
+    moves: tuple[Move, ...],
+    sinks: int | None,
+    loads: str,
+) -> list[Op]:
+    """Return the ops that write what rows have that have seen no key.
+
+    Parameters
+    ----------
+    w : Workload
+        Whose rows.
+    visit : Visit
+        The visit that writes it.
+    cites : str
+        The paper's line that writes it.
+    moves : tuple of Move
+        The rows of each tensor.
+    sinks : int or None
+        How many sink logits are loaded for them; None if a sink does not count there.
+    loads : str
+        The paper's line where they are loaded.
+    """
+    if not w.sink_logits or sinks is None:
+        return [StoreConstants(cites=cites, moves=moves)]
+    load = load_sink(visit.head, range(w.group), sinks, loads)
+    stored = StoreSinks(cites=f"{cites}, {SINK}", moves=moves, queries=w.queries, frees=("sink",))
+    return [load, stored]
 
 
 def in_shared(move: Move, *, stays: bool = False) -> ChipTile:
@@ -126,15 +192,27 @@ def row_block_ops(w: Workload, visit: Visit, paper: str, mask_cites: str) -> lis
     out: list[Op] = []
     if visit.first:
         q = queries(w, visit)
-        out += [
-            LoadTiles(cites=f"{paper} 4", moves=(q,), allocates=(in_shared(q, stays=True),)),
-            Initialise(
-                cites=f"{paper} 5",
-                rows=len(visit.rows),
-                value_dim=w.value_dim,
-                allocates=accumulators(w, visit, stays=True),
-            ),
-        ]
+        out.append(LoadTiles(cites=f"{paper} 4", moves=(q,), allocates=(in_shared(q, stays=True),)))
+        held, rows = accumulators(w, visit, stays=True), len(visit.rows)
+        if w.sink_logits and not visit.split:
+            own = heads_in(w, visit.rows)
+            # A row block may begin in the middle of a head.
+            heads = np.arange(visit.rows.start, visit.rows.stop) // w.queries - own.start
+            out += [
+                load_sink(visit.head, own, len(own), f"{paper} 5"),
+                InitialiseWithSink(
+                    cites=f"{paper} 5, {SINK}",
+                    rows=rows,
+                    value_dim=w.value_dim,
+                    rows_of=tuple(np.bincount(heads).tolist()),
+                    allocates=held,
+                    frees=("sink",),
+                ),
+            ]
+        else:
+            out.append(
+                Initialise(cites=f"{paper} 5", rows=rows, value_dim=w.value_dim, allocates=held)
+            )
     k, v = keys(w, visit), values(w, visit)
     loaded = (in_shared(k), in_shared(v))
     out.append(LoadTiles(cites=f"{paper} 7", moves=(k, v), allocates=loaded))

@@ -51,6 +51,8 @@ class HeadPoints:
         Keys that there are.
     added : ndarray
         (n, m) float64, what a soft-cap and a bias add to q·k; zeros where nothing does.
+    sink : float or None
+        The logit that joins the denominator of every row.
     """
 
     head: int
@@ -62,6 +64,7 @@ class HeadPoints:
     seen: NDArray[np.bool_]
     of_keys: int
     added: F64
+    sink: float | None = None
 
     @property
     def changed(self) -> bool:
@@ -77,7 +80,7 @@ class HeadPoints:
     def weights(self) -> F64:
         """The softmax of the scores over visible keys, (n, m); 0 for a row that sees nothing."""
         scores = np.where(self.seen, matmul(self.q, self.k.T) + self.added, -np.inf)
-        return frozen(softmax_rows(scores))
+        return frozen(softmax_rows(scores, self.sink))
 
     @cached_property
     def plain_weights(self) -> F64:
@@ -85,11 +88,15 @@ class HeadPoints:
         return frozen(softmax_rows(np.where(self.seen, matmul(self.q, self.k.T), -np.inf)))
 
 
-def softmax_rows(scores: F64) -> F64:
-    """Return the softmax of each row; 0 for a row of −∞."""
+def softmax_rows(scores: F64, sink: float | None = None) -> F64:
+    """Return the softmax of each row; 0 for a row of −∞. A sink joins its denominator."""
     top = scores.max(axis=1, keepdims=True)
+    if sink is not None:
+        top = np.maximum(top, sink)
     p = np.exp(scores - np.where(np.isneginf(top), 0.0, top))
     total = p.sum(axis=1, keepdims=True)
+    if sink is not None:
+        total = total + np.exp(sink - top)
     return np.asarray(np.divide(p, total, out=np.zeros_like(p), where=total > 0))
 
 
@@ -126,6 +133,7 @@ def head_points(w: Workload, inputs: Inputs, head: int, row: int, most: int = MO
         seen=frozen(seen),
         of_keys=w.seqlen_k,
         added=frozen(_added(w, head, rows, keys, matmul(q, k.T))),
+        sink=w.sink_logits[head] if w.sink_logits else None,
     )
 
 

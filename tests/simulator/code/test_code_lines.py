@@ -3,6 +3,7 @@
 import sys
 from functools import partial
 from types import CodeType
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +13,11 @@ from simulator.code import numpy_lines
 from simulator.code.code_lines import CodeLines, Tab, exemplars, forms
 from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.engines.numpy_engine import numpy_engine
-from simulator.problem.workload import read_inputs
+from simulator.problem.workload import Variant, read_inputs
 from simulator.program import ops, state_ops
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.op import Op
-from simulator.program.ops import StoreTiles
+from simulator.program.ops import Initialise, LoadTiles, StoreConstants, StoreTiles
 from simulator.program.playback import Cursor, last_cursor
 from simulator.program.state import State
 from simulator.program.state_ops import MapFeatures
@@ -66,9 +67,12 @@ CITED = {
 }  # fmt: skip
 
 
-def code_of(algorithm: str, changes: bool = False) -> CodeLines:
+EVERY = frozenset(get_args(Variant))
+
+
+def code_of(algorithm: str, variant: frozenset[Variant] = frozenset()) -> CodeLines:
     return CodeLines(
-        algorithm, file_name(algorithm), source(algorithm), partial(op_lines, algorithm), changes
+        algorithm, file_name(algorithm), source(algorithm), partial(op_lines, algorithm), variant
     )
 
 
@@ -123,9 +127,9 @@ def test_every_op_stands_on_the_lines_that_the_page_gives_it(algorithm):
 def test_every_op_that_occurs_has_a_form_and_lines_in_each_text(chosen):
     program = program_of(chosen)
     algorithm = program.workload.algorithm
-    changes = program.workload.changes_scores
-    known = {(op.name, op.cites, words(op)) for op in forms(algorithm, changes)}
-    code = code_of(algorithm, changes)
+    variant = program.workload.variant
+    known = {(op.name, op.cites, words(op)) for op in forms(algorithm, variant)}
+    code = code_of(algorithm, variant)
     texts = {tab: {line.number for line in code.texts(tab)} for tab in (Tab.NUMPY, Tab.CUDA)}
     for index in range(len(program)):
         for op in program.ops(index):
@@ -212,7 +216,7 @@ def lines_gone_through(op, machine) -> tuple[set[int], set[str]]:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_line_that_can_run_is_reached_by_a_step(algorithm):
-    code = code_of(algorithm, changes=True)
+    code = code_of(algorithm, EVERY)
     reached = {tab: {n for op in code.forms for n in code.lines(tab, op)} for tab in Tab}
     lines = code.paper.lines
     assert reached[Tab.PAPER] == {n for n, line in enumerate(lines) if line.role is Role.OP}
@@ -230,11 +234,12 @@ def test_every_line_that_can_run_is_reached_by_a_step(algorithm):
             "if self.queries:",
             "if self.softmax:",
             "if self.keys:",
+            "if self.sink:",
         )
 
 
 def test_every_line_of_every_op_runs_in_some_algorithm():
-    used = [op for a in ALGORITHMS for op in forms(a, changes=True)]
+    used = [op for a in ALGORITHMS for variant in (frozenset(), EVERY) for op in forms(a, variant)]
     ran = {n for op in used for n in numpy_lines.lines_run(op)}
     called = {name for op in used for name in numpy_lines.helpers_called(op)}
     names = {type(op).__name__ for op in used} | called
@@ -245,7 +250,10 @@ def test_every_line_of_every_op_runs_in_some_algorithm():
         each.__name__
         for each in (
             *Op.__subclasses__(),
+            *LoadTiles.__subclasses__(),
             *StoreTiles.__subclasses__(),
+            *StoreConstants.__subclasses__(),
+            *Initialise.__subclasses__(),
             *MapFeatures.__subclasses__(),
         )
     }

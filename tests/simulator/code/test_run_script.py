@@ -54,6 +54,13 @@ SHAPES: dict[str, dict[str, Any]] = {
             "documents": [3, 6, 5],
         },
     },
+    "logits": {
+        "nq": 9,
+        "nk": 7,
+        "heads": 2,
+        "mask": {"causal": True},
+        "scores": {"sink_logits": [1.0, 30.0]},
+    },
     "bfloat16": {"nq": 7, "nk": 12, "d": 5, "dv": 3, "dtype": "bfloat16"},
 }
 

@@ -20,6 +20,14 @@ SHAPES: dict[str, dict[str, Any]] = {
     "blind": {"nq": 9, "nk": 5, "rows": 4, "cols": 3, "mask": {"causal": True}},
     "window": {"nq": 16, "d": 8, "mask": {"causal": True, "window": 5, "sinks": 2}},
     "changed": {"nq": 9, "mask": {"causal": True}, "scores": {"softcap": 2.0, "alibi": True}},
+    "sinks": {
+        "nq": 9,
+        "nk": 5,
+        "heads": 2,
+        "kv_heads": 1,
+        "mask": {"causal": True},
+        "scores": {"sink_logits": [1.0, -2.0]},
+    },
     "half": {"nq": 9, "heads": 4, "kv_heads": 2, "dtype": "float16", "temperature": 0.5},
 }
 PLANTED = {

@@ -44,7 +44,7 @@ def test_scores_and_values_of_every_tile() -> None:
 def test_sums_of_all_tiles_are_the_output() -> None:
     w, inputs = drawn()
     for head, i in np.ndindex(2, 3):
-        rows, state = slice(i * 4, min(i * 4 + 4, 9)), blank_sums(w, i)
+        rows, state = slice(i * 4, min(i * 4 + 4, 9)), blank_sums(w, head, w.grid.row_range(i))
         assert state.top == -np.inf
         for j in range(4):
             state = added(state, *tile_scores(w, inputs, head, i, j))
@@ -63,7 +63,7 @@ def test_in_float16_every_number_is_rounded() -> None:
     w, inputs = drawn()
     half = np.float16
     for head, i in np.ndindex(2, 3):
-        sums = blank_half(w, i)
+        sums = blank_half(w, head, w.grid.row_range(i))
         s = scores(w, inputs, head)[i * 4 : i * 4 + 4] * 2
         l, o = np.zeros(len(s), dtype=half), np.zeros((len(s), 2), dtype=half)
         for key in range(7):
@@ -80,7 +80,7 @@ def test_in_float16_every_number_is_rounded() -> None:
 
 def test_an_exponential_that_overflows_is_remembered() -> None:
     w, _ = drawn()
-    sums, v = blank_half(w, 0), np.ones((2, 2), dtype=np.float32)
+    sums, v = blank_half(w, 0, w.grid.row_range(0)), np.ones((2, 2), dtype=np.float32)
     # exp(11) is 59 874, exp(11.5) beyond the 65 504 of float16; 40 000 twice is a sum too large.
     high = np.array([[11.0, 0], [0, 11.5], [10.5, 10.5], [0, 0]])
     low = np.zeros((4, 2))
@@ -120,7 +120,7 @@ def test_the_unit_is_that_of_the_rows_largest_number_and_never_below_the_smalles
 def test_sums_start_from_nothing() -> None:
     w, _ = drawn()
     for i, rows in enumerate((4, 4, 1)):
-        blank = blank_sums(w, i)
+        blank = blank_sums(w, 0, w.grid.row_range(i))
         assert isinstance(blank, RowSums)
         assert (blank.m.shape, blank.l.shape, blank.o.shape) == ((rows,), (rows,), (rows, 2))
         assert np.isneginf(blank.m).all()

@@ -103,7 +103,9 @@ def test_what_no_kernel_takes_longer_for_is_the_same_workload(
     assert measured_dram(workload(**changes), report(workload())) == 42
 
 
-@pytest.mark.parametrize("changes", [{"softcap": 30.0}, {"alibi": True}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{"softcap": 30.0}, {"alibi": True}, {"sink_logits": [1.0] * 8}], ids=str
+)
 def test_changed_scores_are_another_workload(changes: dict[str, Any]) -> None:
     assert measured_dram(workload(scores=changes), report(workload())) is None
     assert measured_dram(workload(scores=changes), report(workload(scores=changes))) == 42

@@ -118,7 +118,7 @@ def test_a_capture_has_no_y_and_a_part_says_that_it_is_one() -> None:
 @pytest.mark.parametrize(
     "changes",
     [{"position": {"kind": "rope"}}, {"scores": {"softcap": 3.0}}, {"scores": {"alibi": True}},
-     {"attention": {"temperature": 2.0}}],
+     {"scores": {"sink_logits": [0.0] * 4}}, {"attention": {"temperature": 2.0}}],
     ids=str,
 )  # fmt: skip
 def test_a_run_that_does_something_else_is_no_part_of_the_model(changes) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout
 from kernels.build.sources import file_name, op_lines, source
 from simulator.code.code_lines import CodeLines, Tab
 from simulator.code.paper import PAPERS
+from simulator.problem.workload import Variant
 from simulator.program.algorithms import USUAL
 from simulator.run.breakpoints import AtLine
 from simulator.run.row_report import RowReport
@@ -47,17 +48,17 @@ ROOMY = 170
 
 def code_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
     """Typeset the paper and colour the code while the view is made, not when they are painted."""
-    algorithm, changes = trace.workload.algorithm, trace.workload.changes_scores
+    algorithm, variant = trace.workload.algorithm, trace.workload.variant
     typeset_paper(PAPERS[algorithm])
     for tab, language in _LANGUAGES.items():
-        spans(language, "\n".join(line.text for line in code_lines(algorithm, changes).texts(tab)))
+        spans(language, "\n".join(line.text for line in code_lines(algorithm, variant).texts(tab)))
 
 
 @cache
-def code_lines(algorithm: str, changes: bool = False) -> CodeLines:
+def code_lines(algorithm: str, variant: frozenset[Variant] = frozenset()) -> CodeLines:
     """Return the lines of an algorithm, with those of the CUDA kernel that is shipped."""
     of_op = partial(op_lines, algorithm)
-    return CodeLines(algorithm, file_name(algorithm), source(algorithm), of_op, changes)
+    return CodeLines(algorithm, file_name(algorithm), source(algorithm), of_op, variant)
 
 
 @guarded
@@ -73,7 +74,7 @@ class CodePanel(Panel[None]):
     def __init__(self, session: Session) -> None:
         super().__init__("code_panel", "Code")
         self._session = session
-        self.code = code_lines(USUAL.name, False)
+        self.code = code_lines(USUAL.name)
         self.tabs = QTabBar()
         self.tabs.setAccessibleName("Which code")
         self.tabs.setExpanding(False)
@@ -126,7 +127,7 @@ class CodePanel(Panel[None]):
 
     def show_view(self, view: View, model: None = None) -> None:
         w, op = view.snapshot.program.workload, view.snapshot.op
-        wanted = code_lines(w.algorithm, w.changes_scores)
+        wanted = code_lines(w.algorithm, w.variant)
         if self.code is not wanted or not self.cuda.toPlainText():
             self.code = wanted
             self.paper.show_paper(self.code.paper)

@@ -206,7 +206,7 @@ class RunBar(QWidget):
         w = trace.workload
         for name, most in (("i", w.grid.Tr), ("j", w.grid.Tc), ("row", w.seqlen_q)):
             self.fields[name].setMaximum(most - 1)
-        names = list(dict.fromkeys(op.name for op in forms(w.algorithm, w.changes_scores)))
+        names = list(dict.fromkeys(op.name for op in forms(w.algorithm, w.variant)))
         if names != [self.op.itemText(n) for n in range(self.op.count())]:
             chosen = self.op.currentText()
             self.op.clear()

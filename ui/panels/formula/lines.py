@@ -9,7 +9,7 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import TENSORS
 from simulator.program.op import Op
-from simulator.program.ops import ApplyMask, Bias, SoftCap
+from simulator.program.ops import ApplyMask, Bias, InitialiseWithSink, SoftCap, StoreSinks
 from simulator.program.tensors import symbol
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum
 from simulator.run.provenance import explain
@@ -144,6 +144,7 @@ _LATEX = {
     "l": r"\ell",
     "LSE": r"\mathrm{LSE}",
     "state": r"\mathrm{state}",
+    "sink": r"\mathrm{sink}",
     "O_partial": r"O_{\mathrm{partial}}",
     "LSE_partial": r"\mathrm{LSE}_{\mathrm{partial}}",
 }
@@ -154,10 +155,10 @@ def _moving_line(snapshot: Snapshot, row: int) -> UpdateLine:
     op, w = snapshot.op, snapshot.program.workload
     if op.starts:
         names = dict.fromkeys([tile.name for tile in op.allocates] or [m.tensor for m in op.moves])
-        words = ", ".join(f"{symbol(n)} = {'−∞' if TENSORS[n].empty else 0}" for n in names)
+        starts = {name: _starts_at(op, name) for name in names}
+        words = ", ".join(f"{symbol(n)} = {start[0]}" for n, start in starts.items())
         latex = r",\; ".join(
-            _LATEX.get(n, n) + r" \leftarrow " + (r"-\infty" if TENSORS[n].empty else "0")
-            for n in names
+            _LATEX.get(n, n) + r" \leftarrow " + start[1] for n, start in starts.items()
         )
         return UpdateLine(latex, (plain(words), plain("…")), True, True)
     arrow = r"\;\leftarrow\; \mathrm{HBM}" if op.loads else r"\;\rightarrow\; \mathrm{HBM}"
@@ -177,6 +178,14 @@ def _moving_line(snapshot: Snapshot, row: int) -> UpdateLine:
     return UpdateLine(
         tensors + arrow, (*shown, plain(f"{moved} {verb} HBM"), plain("…")), True, True
     )
+
+
+def _starts_at(op: Op, name: str) -> tuple[str, str]:
+    """Return what rows have that have seen no key, in words and typeset."""
+    spec = TENSORS[name]
+    if isinstance(op, InitialiseWithSink | StoreSinks) and spec.with_sink != "empty":
+        return ("1", "1") if spec.with_sink == "one" else ("sink", r"\mathrm{sink}")
+    return ("−∞", r"-\infty") if spec.empty else ("0", "0")
 
 
 def _input_pieces(tensor: str, at: int, values: F32, count: int) -> Pieces:

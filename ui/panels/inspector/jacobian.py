@@ -24,7 +24,8 @@ def jacobian_of(model: InspectorModel, row: int, most: int = MOST) -> RowJacobia
     """Return the Jacobian of a row of the model's head, of at most so many keys."""
     local = model.rows.index(row)
     seen = model.maps.mask.visible(range(row, row + 1), range(model.keys))[0]
-    return row_jacobian(model.maps.of(model.head)[local], seen, most)
+    sink = bool(model.workload.sink_logits)
+    return row_jacobian(model.maps.of(model.head)[local], seen, most, sink=sink)
 
 
 def jacobian_words(model: InspectorModel, found: RowJacobian, row: int) -> tuple[str, ...]:

@@ -202,7 +202,7 @@ def with_estimates(state: KernelState, inputs: Inputs, progress: Progress) -> Ke
         return replace(
             state, unfit=f"it takes too long for more than {count_text(_MOST_KEYS)} keys"
         )
-    if w.changes_scores:
+    if w.variant:
         return replace(state, unfit="random features estimate the softmax of q·k alone")
     seeds = range(DRAWS)
     own = feature_errors(w, inputs, head, FEATURES, seeds, lambda share: progress(share / 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from simulator.problem.input_files import BIAS, InputFile
+from simulator.problem.input_files import BIAS, SINKS, InputFile
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.faults import FAULTS
@@ -49,6 +49,7 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "scores.softcap": Blank("", "none"),
         "scores.alibi": Blank("no", "no"),
         "scores.bias": Blank("false", "off, without a bias in the input"),
+        "scores.sink_logits": Blank("", "none"),
         "mask.causal": Blank("false", "no, by default"),
         "mask.window": Blank("0", "0: no window"),
         "mask.sinks": Blank("0", "0: none"),
@@ -124,6 +125,8 @@ def _file_blanks(file: InputFile) -> dict[str, Blank]:
         out["scores.softcap"] = _blank(f"{file.said.softcap:g}", brought)
     if file.said.alibi:
         out["scores.alibi"] = Blank("yes", f"slopes {brought}")
+    if SINKS in dict(file.extra):
+        out["scores.sink_logits"] = Blank("file", brought)
     if BIAS in dict(file.extra):
         out["scores.bias"] = Blank("true", f"on, {brought}")
     return out

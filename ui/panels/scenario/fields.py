@@ -52,6 +52,8 @@ class Kind(Enum):
     """A list of numbers of tokens."""
     SLOPES = auto()
     """``yes``, ``no`` or a list of numbers."""
+    LOGITS = auto()
+    """``file``, ``no`` or a list of numbers."""
     PATH = auto()
 
 
@@ -210,6 +212,11 @@ FIELDS = (
         choices=_switch,
     ),
     FieldSpec(
+        "scores", "sink_logits", "sink_logits", Kind.LOGITS, _SCORES,
+        "A logit of each head joins its softmax and has no value, as in gpt-oss: a number for "
+        "each head. file, or blank: as the input has them. no: none.",
+    ),
+    FieldSpec(
         "mask", "causal", "causal", Kind.TRI_STATE, _MASK,
         "A query sees no key after its own place; the last query sits at the last key.",
         choices=_causal,
@@ -331,7 +338,8 @@ def texts(scenario: Scenario) -> dict[str, str]:
     for spec in FIELDS:
         holder = said.get(spec.table, {}) if spec.table else said
         text = text_of(holder.get(spec.key))
-        out[spec.name] = _YES_NO.get(text, text) if spec.kind is Kind.SLOPES else text
+        yes_no = spec.kind in (Kind.SLOPES, Kind.LOGITS)
+        out[spec.name] = _YES_NO.get(text, text) if yes_no else text
     if out["tiling.rows"]:
         out["tiling.rule"] = out["tiling.rule"] or OWN
     return out
@@ -385,7 +393,9 @@ def _value(kind: Kind, text: str) -> object:
                 return bare
             case Kind.SLOPES if bare in _SAID:
                 return _SAID[bare]
-            case Kind.SLOPES:
+            case Kind.LOGITS if bare in ("file", "no", "false"):
+                return bare if bare == "file" else False
+            case Kind.SLOPES | Kind.LOGITS:
                 return [float(part) for part in text.strip(" []").replace(",", " ").split()]
             case _:
                 return text

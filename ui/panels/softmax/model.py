@@ -165,9 +165,12 @@ def sum_bar(snapshot: Snapshot, report: RowReport) -> SumBar | None:
         blocks = blocks[(blocks >= snapshot.begun_at) & (blocks < visit.j + done)]
         # A row may have 100 000 tiles, and this is asked for by the painter.
         parts = np.add.reduceat(terms, np.arange(0, len(terms), w.cols))[blocks]
+        sink, weight = w.start(visit.head, range(report.row, report.row + 1), visit.split)
+        if weight[0]:  # a key that every row sees first
+            parts = np.append(np.exp(sink - top), parts)
         # Without a maximum a sum may be infinite, undefined, or longer than the bar.
         far = abs(parts.sum() - total) / max(total, 1.0)
-    most = float(np.count_nonzero(np.isfinite(report.scores)))
+    most = float(np.count_nonzero(np.isfinite(report.scores)) + weight[0])
     if not len(parts) or not far <= _AS_RECORDED or total > most * (1 + _AS_RECORDED):
         return None
     return SumBar(parts, most)

@@ -1,0 +1,150 @@
+"""Sink logits: a logit of each head joins its softmax and gives no value."""
+
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from simulator.base.errors import InputError
+from simulator.engines.numpy_engine import numpy_engine
+from simulator.problem.scenario import Scenario, parse_scenario, scenario_toml, with_values
+from simulator.problem.workload import read_inputs, resolve
+from simulator.program.algorithms import tile_program
+from simulator.run.cosimulation import verify
+from simulator.run.trace import Trace
+from simulator.study.attention_map import HeadScores
+from tests.helpers.runs import program_of, scenario, trace_of
+
+LOGITS = [0.5, -2.0, 3.0, 9.0]
+MASKS: tuple[dict[str, Any], ...] = ({}, {"causal": True}, {"causal": True, "window": 3})
+
+
+def told(algorithm: str, nq: int = 9, nk: int = 9, **said: Any) -> Scenario:
+    """Return a run of four heads with sinks; split-kv deals its keys out to three."""
+    one = scenario(algorithm, nq=nq, nk=nk, d=4, heads=4, kv_heads=2, rows=4, cols=3,
+                   scores={"sink_logits": LOGITS}, **said)  # fmt: skip
+    return with_values(one, {"tiling": {"splits": 3}}) if algorithm == "split-kv" else one
+
+
+def by_loops(trace: Trace) -> np.ndarray:
+    """Return O by plain loops in Python floats, (H, Nq, dv)."""
+    w = resolve(trace.workload.scenario).as_algorithm("flash2")
+    raw = w.posed(trace.inputs)
+    out = np.zeros((4, w.seqlen_q, w.value_dim))
+    for h in range(4):
+        for i in range(w.seqlen_q):
+            place = i + w.seqlen_k - w.seqlen_q
+            weights = {}
+            for j in range(w.seqlen_k):
+                said = w.scenario.mask
+                if (said.causal and j > place) or (said.window and place - j >= said.window):
+                    continue
+                product = sum(float(a) * float(b) for a, b in zip(raw.q[h, i], raw.k[h // 2, j],
+                                                                  strict=True))  # fmt: skip
+                weights[j] = exp(w.scale * product)
+            total = sum(weights.values()) + exp(LOGITS[h])
+            for j, weight in weights.items():
+                out[h, i] += weight / total * raw.v[h // 2, j].astype(float)
+    return out
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+@pytest.mark.parametrize(("nq", "nk"), [(9, 9), (12, 5), (1, 14)])
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
+def test_a_sink_is_in_the_denominator_alone(algorithm, nq, nk, mask):
+    trace = trace_of(told(algorithm, nq, nk, mask=mask))
+    np.testing.assert_allclose(trace.output, by_loops(trace), atol=3e-6)
+    verdict = verify(trace)
+    assert verdict.difference is None, str(verdict)
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
+def test_a_row_that_sees_no_key_has_the_sink_as_its_lse(algorithm):
+    trace = trace_of(told(algorithm, nq=12, nk=5, mask={"causal": True}))
+    assert not trace.output[:, :7].any()
+    np.testing.assert_allclose(trace.lse[:, :7], np.repeat([LOGITS], 7, axis=0).T)
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+@pytest.mark.parametrize(("nq", "nk"), [(9, 9), (12, 5), (5, 14)])
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
+def test_counters_are_the_sums_of_the_ops(algorithm, nq, nk, mask):
+    program = program_of(told(algorithm, nq, nk, mask=mask))
+    counted = program.counters(0)
+    for index in range(len(program)):
+        assert counted == program.counters(index)
+        counted = counted.after(program.ops(index))
+    assert counted == program.totals
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "loads"),
+    [("naive", 4 * 3), ("flash2", 4 * 3), ("flash1", 4), ("split-kv", 2 * 5 + 2)],
+)
+def test_a_row_block_loads_the_logit_of_each_head_of_its_rows(algorithm, loads):
+    """Nine rows in blocks of four; packed, eighteen rows of two heads, one block with both."""
+    totals = program_of(told(algorithm)).totals
+    assert totals.read["sink"] == 4 * loads
+    assert totals.write["sink"] == 0
+
+
+def test_the_weights_of_a_row_lack_what_the_sink_has():
+    w = resolve(told("flash2", mask={"causal": True}))
+    maps = HeadScores(w, read_inputs(w)).maps()
+    lse = trace_of(told("flash2", mask={"causal": True})).lse
+    for head, logit in enumerate(LOGITS):
+        np.testing.assert_allclose(
+            maps.of(head).sum(axis=1), 1 - np.exp(logit - lse[head]), atol=2e-6
+        )
+
+
+def file_of(folder: Path, **more: np.ndarray) -> Path:
+    rng = np.random.default_rng(0)
+    path = folder / "in.safetensors"
+    one = {name: rng.standard_normal((2, 5, 4)).astype(np.float32) for name in "qkv"}
+    save_file({**one, **more}, path)
+    return path
+
+
+@pytest.mark.parametrize("said", [{}, {"sink_logits": "file"}], ids=str)
+def test_logits_of_a_file_are_used_unless_the_scenario_says_otherwise(tmp_path, said):
+    path = file_of(tmp_path, sink_logits=np.array([1.5, -3.0], dtype=np.float32))
+    tables = {"input": {"source": "file", "path": str(path)}}
+    w = resolve(parse_scenario({**tables, "scores": said}))
+    assert w.sink_logits == (1.5, -3.0)
+    assert not resolve(parse_scenario({**tables, "scores": {"sink_logits": False}})).sink_logits
+    own = parse_scenario({**tables, "scores": {"sink_logits": [4, 2]}, "input": {
+        "source": "file", "path": str(path), "head": [1]}})  # fmt: skip
+    assert resolve(own).sink_logits == (2.0,)
+
+
+@pytest.mark.parametrize(
+    ("more", "said", "expected"),
+    [
+        ({}, "file", 'scores.sink_logits = "file": expected a list, or an input file'),
+        ({}, [1.0], "number of sink_logits = 1: expected 2, one for each query head"),
+        ({"sink_logits": np.zeros(3, np.float32)}, "file", "number of sink_logits = 3"),
+        ({"sink_logits": np.zeros((1, 2), np.float32)}, "file", "expected one axis, not empty"),
+        ({"sink_logits": np.array([0, np.nan], np.float32)}, "file", "tensor sink_logits"),
+        ({}, "always", 'expected "file", false, or numbers'),
+        ({}, [1e40, 0], 'expected "file", false, or numbers'),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_line(tmp_path, more, said, expected):
+    path = file_of(tmp_path, **more)
+    with pytest.raises(InputError) as refused:
+        resolve(parse_scenario({"input": {"source": "file", "path": str(path)},
+                                "scores": {"sink_logits": said}}))  # fmt: skip
+    assert expected in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_scenario_is_written_as_it_was_read():
+    said = told("flash2")
+    assert "sink_logits = [" in scenario_toml(said)
+    assert tile_program(resolve(said)).workload.sink_logits == tuple(LOGITS)
+    w = resolve(said)
+    assert numpy_engine(w, read_inputs(w)).row_block(3, 0).m[0, 0] >= LOGITS[3]

@@ -1,21 +1,9 @@
 """A settings portal on a D-Bus of the test's own."""
 
 import threading
-import time
-from collections.abc import Callable
-
-import pytest
 
 APPEARANCE = "org.freedesktop.appearance", "reduced-motion"
 Known = dict[tuple[str, str], tuple[str, object]]
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    for _ in range(1000):
-        if holds():
-            return
-        time.sleep(0.01)
-    pytest.fail("nothing came of it in 10 s")
 
 
 class Portal(threading.Thread):

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
-from tests.helpers.portal import wait_until
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk
+from tests.helpers.waiting import wait_until
 from ui.app.start import make_window
 from ui.safety.settings import Settings
 from ui.widgets.application import application

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.portal import APPEARANCE, Known, Portal, wait_until
+from tests.helpers.portal import APPEARANCE, Known, Portal
+from tests.helpers.waiting import wait_until
 from ui.safety.system_motion import mac_answer, system_reduces_motion
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a portal is Linux's")

@@ -4,12 +4,12 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.helpers.waiting import wait_until
 from ui.export.sound import Landing, Sound
 from ui.session.speaker import Mixer, NoSoundError, Speaker
 from ui.session.ticks import LENGTH, RATE, tick
@@ -18,14 +18,6 @@ pytest.importorskip("miniaudio")
 
 ELSEWHERE = "ALSA" if sys.platform == "win32" else "WASAPI"
 """A kind of device that another system has."""
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    for _ in range(1000):
-        if holds():
-            return
-        time.sleep(0.01)
-    pytest.fail("nothing came of it in 10 s")
 
 
 def threads() -> int:

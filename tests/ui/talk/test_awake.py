@@ -5,24 +5,16 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import wakepy
 
+from tests.helpers.waiting import wait_until
 from ui.talk.awake import Awake
 
 LINUX = pytest.mark.skipif(os.name != "posix" or not Path("/proc").exists(), reason="needs Linux")
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    for _ in range(1000):
-        if holds():
-            return
-        time.sleep(0.01)
-    pytest.fail("nothing came of it in 10 s")
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from simulator.lesson.reader import load_lesson
 from simulator.program.playback import last_cursor
 from simulator.run.trace import simulate
 from simulator.study.compare import comparison_of
+from tests.helpers.waiting import wait_until
 from ui.app.windows import new_window
 from ui.export.lesson_frames import LessonFrames
 from ui.export.storyboard import handout
@@ -141,12 +142,12 @@ def test_nothing_is_left_of_frames_and_all_of_it_comes_back(talk, qapp) -> None:
             dock.titleBarWidget().height() for dock in docks
         ]
 
-    assert QTest.qWaitFor(lambda: set(frames()) == {0}, 5000), frames()
+    wait_until(lambda: set(frames()) == {0}, QTest.qWait)
     assert talk.stage.title.isVisible()
     assert not talk.header.isVisible()
     assert "NumPy" in talk.stage.title.accessibleName()
     talk.presenter.end()
-    assert QTest.qWaitFor(lambda: min(frames()) > 10, 5000), frames()
+    wait_until(lambda: min(frames(), default=0) > 10, QTest.qWait)
     assert talk.header.isVisible()
     assert not talk.stage.title.isVisible()
     assert talk.transport.isVisible()

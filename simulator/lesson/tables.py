@@ -150,6 +150,7 @@ class ChooseTable(Table):
     layer: Literal["flow", "stage", "row", "head", "heads"] | None = None
     stage: Literal["q", "k", "v", "o", "concat", "y"] | None = None
     kernel: Literal["keys", "factors", "regression", "again", "features", "scores"] | None = None
+    positions: Literal["clocks", "maps", "far"] | None = None
     over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
     jacobian: bool | None = None
     jobs: Literal["jobs", "distances", "training"] | None = None

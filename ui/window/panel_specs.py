@@ -24,6 +24,7 @@ from ui.panels.kernel.panel import KernelPanel
 from ui.panels.layer.model import layer_model
 from ui.panels.layer.panel import LayerPanel
 from ui.panels.memory.panel import MemoryPanel
+from ui.panels.positions.panel import PositionsPanel
 from ui.panels.roofline.panel import RooflinePanel, roofline_model
 from ui.panels.scenario.panel import ScenarioPanel
 from ui.panels.softmax.panel import SoftmaxPanel
@@ -185,5 +186,11 @@ PANELS = (
         "Attention as a kernel smoother: keys as points, regression, and other scores "
         "(Tsai et al. 2019).",
         KernelPanel, nothing, _LARGE,
+    ),
+    PanelSpec(
+        "positions", "Positions", "R",
+        "RoPE as hands of clocks, one vector at all places, and scores beyond the trained length "
+        "(Su et al. 2021).",
+        PositionsPanel, nothing, _LARGE,
     ),
 )  # fmt: skip

@@ -63,7 +63,7 @@ def test_clear_forgets_keys_and_tables():
         step("Two", 'clear = ["mask.window", "tiling"]\nchange.tiling.rule = "paper"'),
     )
     after = lesson.steps[1].scenario
-    assert (after.mask.window, after.mask.sinks, after.tiling.rule) == (0, 4, "paper")
+    assert (after.mask.window, after.mask.sinks, after.tiling.rule) == (None, 4, "paper")
 
 
 @pytest.mark.parametrize(

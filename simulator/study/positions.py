@@ -1,0 +1,271 @@
+"""How positions enter scores: one vector at all places, a shift of them all, and long distances.
+
+References
+----------
+Vaswani et al. 2017, section 3.5 (sinusoids). Su et al. 2021, "RoFormer", section 3.2 (RoPE). Press
+et al. 2022 (ALiBi). Chen et al. 2023, "Extending Context Window of Large Language Models via
+Positional Interpolation". bloc97 2023, "NTK-Aware Scaled RoPE". Peng et al. 2023, "YaRN: Efficient
+Context Window Extension of Large Language Models", sections 3.2 and 3.4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import DType, round_to
+from simulator.base.matmul import matmul
+from simulator.problem.positions import Rotary
+from simulator.problem.scores import alibi_slopes
+from simulator.problem.workload import Workload
+
+F64 = NDArray[np.float64]
+C128 = NDArray[np.complex128]
+
+SLOWEST, FASTEST = 1.0, 32.0
+"""Turns within the trained length below which YaRN stretches a pair whole, and above which not."""
+
+
+def rotary_of(w: Workload) -> Rotary:
+    """Return how the run's rows are turned, or how RoPE as it was published would turn them."""
+    return w.position or Rotary(10000.0, max(2, w.head_dim // 2 * 2))
+
+
+def speeds_of(rotary: Rotary) -> F64:
+    """Return by how much each pair turns from place to place, (pairs,), in radians."""
+    n = np.arange(rotary.width // 2)
+    speeds: F64 = rotary.theta ** (-2.0 * n / rotary.width)
+    return speeds
+
+
+def energies(vector: F64, rotary: Rotary) -> F64:
+    """Return the squared length of each pair of a vector, (pairs,)."""
+    squares: F64 = np.abs(pairs_of(vector[None], rotary)[0]) ** 2
+    return squares
+
+
+def pairs_of(vectors: NDArray[np.floating[Any]], rotary: Rotary) -> C128:
+    """Return the pairs of vectors (rows, d) as complex numbers, (rows, pairs)."""
+    half = rotary.width // 2
+    own = slice(0, rotary.width, 2) if rotary.interleaved else slice(0, half)
+    other = slice(1, rotary.width, 2) if rotary.interleaved else slice(half, rotary.width)
+    wide = vectors.astype(np.float64)
+    pairs: C128 = wide[:, own] + 1j * wide[:, other]
+    return pairs
+
+
+# --- one vector at all places ---------------------------------------------------------------
+
+
+def rope_scores(vector: F64, rotary: Rotary, first: int, count: int, dtype: DType) -> F64:
+    """Return the scores of one vector with itself, turned at places from `first` on and rounded."""
+    rows = np.repeat(vector[None, None].astype(np.float32), count, axis=1)
+    turned = rotary.turned(rows, first, dtype)[0].astype(np.float64)
+    return matmul(turned, turned.T)
+
+
+def sinusoids(places: NDArray[np.int64], width: int) -> F64:
+    """Return the vectors that the first transformer adds to its tokens, (places, width)."""
+    n = np.arange((width + 1) // 2)
+    angles = places[:, None] * 10000.0 ** (-2.0 * n / width)
+    waves = np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(len(places), -1)
+    out: F64 = waves[:, :width]
+    return out
+
+
+def sinusoid_scores(vector: F64, first: int, count: int) -> F64:
+    """Return the scores of one vector to which sinusoids are added."""
+    rows = vector + sinusoids(np.arange(first, first + count), len(vector))
+    return matmul(rows, rows.T)
+
+
+def learned_scores(vector: F64, first: int, count: int) -> F64:
+    """Return the scores of one vector to which a table's rows are added.
+
+    The table is drawn, as it is before training: of standard normal numbers times √(1/2), as long
+    as sinusoids. It has a row for each place, whatever the place is.
+    """
+    table = [
+        np.random.default_rng(place).standard_normal(len(vector)) * math.sqrt(0.5)
+        for place in range(first, first + count)
+    ]
+    rows = vector + np.array(table)
+    return matmul(rows, rows.T)
+
+
+def alibi_scores(vector: F64, scale: float, first: int, count: int) -> F64:
+    """Return the scores of one vector, before their scale, less the bias of the steepest slope."""
+    places = np.arange(first, first + count)
+    away = np.abs(places[:, None] - places[None, :])
+    scores: F64 = float(np.sum(vector**2)) - alibi_slopes(8)[0] / scale * away
+    return scores
+
+
+def off_toeplitz(scores: F64) -> float:
+    """Return by how much the scores of one distance differ at most, over their largest range."""
+    count = len(scores)
+    spreads = [float(np.ptp(np.diagonal(scores, n))) for n in range(1 - count, count)]
+    span = float(np.ptp(scores))
+    return max(spreads) / span if span else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Scores of one vector at all places under one kind of positions; arrays are read-only.
+
+    Attributes
+    ----------
+    name, title : str
+        In figures; in words.
+    scores : ndarray
+        (places, places) float64, scaled.
+    off : float
+        How far they are from depending on the distance alone: `off_toeplitz`.
+    moved : float
+        By how much a shift of all places moves a score at most, over the largest score.
+    """
+
+    name: str
+    title: str
+    scores: F64
+    off: float
+    moved: float
+
+
+def placed(w: Workload, vector: F64, count: int, shift: int) -> tuple[Placed, ...]:
+    """Return the scores of one vector under every kind of positions, and what a shift does.
+
+    Parameters
+    ----------
+    w : Workload
+        Its rotary positions, its scale.
+    vector : ndarray
+        (d,) float64, used as query and as key.
+    count : int
+        How many places.
+    shift : int
+        Added to all of them.
+    """
+    rotary, scale = rotary_of(w), w.logit_scale
+    first = rotary.offset
+    plain = Rotary(rotary.theta, rotary.width, rotary.interleaved)
+    kinds: tuple[tuple[str, str, Callable[[int], F64]], ...] = (
+        ("rope", "RoPE", lambda at: rope_scores(vector, plain, at, count, w.dtype)),
+        ("sinusoids", "sinusoids", lambda at: sinusoid_scores(vector, at, count)),
+        ("learned", "learned", lambda at: learned_scores(vector, at, count)),
+        ("alibi", "ALiBi", lambda at: alibi_scores(vector, scale, at, count)),
+    )
+    out = []
+    for name, title, scores in kinds:
+        here, there = scores(first) * scale, scores(first + shift) * scale
+        moved = float(np.abs(there - here).max() / np.abs(here).max())
+        here.flags.writeable = False
+        out.append(Placed(name, title, here, off_toeplitz(here), moved))
+    return tuple(out)
+
+
+def shift_errors(w: Workload, vector: F64, count: int, shift: int) -> dict[DType, float]:
+    """Return by how much a shift moves scores under RoPE, in each element type.
+
+    In numbers without rounding it is nothing: a score depends on the difference of two angles.
+    """
+    own = rotary_of(w)
+    plain = Rotary(own.theta, own.width, own.interleaved)
+    out: dict[DType, float] = {}
+    dtypes: tuple[DType, ...] = ("float32", "float16", "bfloat16")
+    for dtype in dtypes:
+        held = round_to(vector.astype(np.float32), dtype).astype(np.float64)
+        here = rope_scores(held, plain, own.offset, count, dtype)
+        there = rope_scores(held, plain, own.offset + shift, count, dtype)
+        out[dtype] = float(np.abs(there - here).max() / np.abs(here).max())
+    return out
+
+
+# --- longer than it was trained -------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Stretched:
+    """One way to use RoPE for longer texts than it was trained on.
+
+    Attributes
+    ----------
+    name, title : str
+        In figures; in words.
+    speeds : ndarray
+        (pairs,) float64, radians from place to place.
+    temper : float
+        What scores are multiplied by as well.
+    """
+
+    name: str
+    title: str
+    speeds: F64
+    temper: float = 1.0
+
+    def new_angles(self, trained: int, factor: float, before: F64) -> int:
+        """Return how many pairs reach angles, in the longer text, that training has not seen."""
+        turned = 2 * math.pi
+        seen = np.minimum(before * trained, turned)
+        reached = np.minimum(self.speeds * factor * trained, turned)
+        return int((reached > seen * (1 + 1e-9)).sum())
+
+
+def stretched(rotary: Rotary, trained: int, factor: float) -> tuple[Stretched, ...]:
+    """Return RoPE as it is, with positions interpolated, NTK-aware, and YaRN.
+
+    Parameters
+    ----------
+    rotary : Rotary
+        As it was trained.
+    trained : int
+        The longest text of its training.
+    factor : float
+        How many times as long texts are to be.
+    """
+    speeds, width = speeds_of(rotary), rotary.width
+    n = np.arange(width // 2)
+    base = rotary.theta * factor ** (width / max(width - 2, 1))
+    ntk: F64 = base ** (-2.0 * n / width)
+    turns = trained * speeds / (2 * math.pi)
+    kept = np.clip((turns - SLOWEST) / (FASTEST - SLOWEST), 0.0, 1.0)
+    yarn: F64 = (1 - kept) * speeds / factor + kept * speeds
+    return (
+        Stretched("rope", "RoPE as it is", speeds),
+        Stretched("interpolated", "interpolation", speeds / factor),
+        Stretched("ntk", "NTK-aware", ntk),
+        Stretched("yarn", "YaRN", yarn, (0.1 * math.log(factor) + 1) ** 2),
+    )
+
+
+def far_scores(way: Stretched, squares: F64, longest: int, points: int) -> tuple[F64, F64]:
+    """Return the score of a vector with itself over distance: distances and means, (points,) each.
+
+    Of each stretch of distances it is the mean, weighted with its two neighbours (a triangle),
+    because fast pairs turn many times in one.
+
+    Parameters
+    ----------
+    way : Stretched
+        How fast pairs turn.
+    squares : ndarray
+        (pairs,) `energies` of the vector, times the scale.
+    longest : int
+        The largest distance.
+    points : int
+        How many stretches, as long as each other.
+    """
+    edges = np.unique(np.linspace(0, longest + 1, points + 1).astype(np.int64))
+    starts, counts = edges[:-1], np.diff(edges)
+    half = way.speeds / 2
+    # The mean of cos(ω (a + t)) over t = 0 .. c - 1 has a closed form (Dirichlet's kernel).
+    middles = starts + (counts - 1) / 2
+    ratio = np.sin(counts[:, None] * half) / (counts[:, None] * np.sin(half))
+    waves = np.cos(middles[:, None] * way.speeds) * ratio**2
+    means: F64 = matmul(waves, squares[:, None])[:, 0] * way.temper
+    return middles.astype(np.float64), means

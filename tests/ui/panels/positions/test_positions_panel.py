@@ -1,0 +1,115 @@
+"""The positions dock in the window: clocks, one vector at all places, scores over distance."""
+
+import cmath
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtTest import QTest
+
+from simulator.lesson.tables import ChooseTable
+from simulator.problem.scenario import with_values
+from simulator.problem.workload import read_inputs, resolve
+from ui.look.theme import THEMES, Style
+from ui.panels.positions.clocks import paint_clocks, shown_pairs, shown_rows
+from ui.panels.positions.maps import paint_maps
+from ui.panels.positions.state import Asked, positions_state
+
+
+@pytest.fixture
+def window(open_window, qapp):
+    window = open_window("inspector", (1280, 720))
+    QTest.keyClick(window, Qt.Key.Key_R)
+    qapp.processEvents()
+    window.session.settle()
+    return window
+
+
+def panel_of(window):
+    return window.docks.panel("positions")
+
+
+def press(panel, view) -> None:
+    QTest.mouseClick(panel.bar.buttons["view", view], Qt.MouseButton.LeftButton)
+    panel.window().session.settle()
+
+
+def state_of(row: int = 3, rope: bool = True, **asked):
+    from simulator.base.assets import SCENARIOS
+    from simulator.problem.scenario import load_scenario
+
+    said = load_scenario(SCENARIOS / "inspector.toml")
+    if rope:
+        said = with_values(said, {"position": {"kind": "rope", "offset": 2}})
+    w = resolve(said)
+    return positions_state(w, read_inputs(w), 1, row, Asked(**asked))
+
+
+def test_the_key_opens_it_on_the_row_of_the_board(window, qapp):
+    panel = panel_of(window)
+    assert window.docks["positions"].isVisible()
+    assert panel.state.row == window.session.view.report.row
+    assert "This run has no rotary positions" in panel.accessibleDescription()
+    window.session.choose_row(4)
+    window.session.settle()
+    assert panel.state.row == 4
+
+
+def test_each_view_shows_its_part_and_its_choices(window):
+    panel = panel_of(window)
+    for view, part, choice in (
+        ("maps", panel.maps, "shift"), ("far", panel.plot, "trained"),
+        ("clocks", panel.clocks, "hands"),
+    ):  # fmt: skip
+        press(panel, view)
+        assert part.isVisible()
+        assert sum(each.isVisible() for each in (panel.maps, panel.plot, panel.clocks)) == 1
+        assert panel.bar.lists[choice].isVisible()
+    panel.take_choices(ChooseTable(positions="far"))
+    assert panel.view == "far"
+    panel.choose("factor", "16")
+    window.session.settle()
+    assert panel.plot.model.x_range == (0.0, 16 * 2048)
+    assert len(panel.plot.model.curves) == 4
+    assert "0 of 16 with interpolation" in panel.plot.model.note
+    panel.choose("shift", "16")
+    window.session.settle()
+    press(panel, "maps")
+    assert "shift of all places by 16 " in panel.accessibleDescription()
+
+
+def test_hands_are_the_queries_before_and_after_they_are_turned():
+    plain, turned = state_of(rope=False), state_of(rope=True, hands="turned")
+    before = state_of(rope=True, hands="before")
+    own = np.abs(plain.pairs[3]).max()
+    for pair in range(16):
+        # What was turned when it was read is turned back: float16 rounds it once.
+        raw = complex(plain.pairs[3][pair]) / own
+        assert before.hand(3, pair) == pytest.approx(raw, abs=2e-3)
+        angle = (3 + 2) * 10000 ** (-2 * pair / 32)
+        assert turned.hand(3, pair) == pytest.approx(raw * cmath.exp(1j * angle), abs=2e-3)
+        angles = state_of(rope=True).hand(3, pair)
+        assert angles == pytest.approx(cmath.exp(1j * angle))
+
+
+def test_rows_and_pairs_that_have_clocks():
+    state = state_of(row=17)
+    assert shown_rows(state, 5) == [13, 14, 15, 16, 17]
+    assert shown_rows(state_of(row=0), 3) == [0, 1, 2]
+    assert shown_pairs(state, 99) == list(range(16))
+    assert shown_pairs(state, 4) == [0, 5, 10, 15]
+
+
+@pytest.mark.parametrize("size", [(420, 230), (300, 160), (900, 500), (500, 900)])
+@pytest.mark.parametrize("theme", THEMES)
+def test_pictures_can_be_painted_at_any_size(theme, size, qapp):
+    state = state_of()
+    for paint in (paint_clocks, paint_maps):
+        image = QImage(*size, QImage.Format.Format_ARGB32_Premultiplied)
+        image.fill(0)
+        painter = QPainter(image)
+        paint(painter, state, Style(THEMES[theme]), QRectF(0, 0, *size))
+        painter.end()
+        pixels = np.frombuffer(image.constBits(), np.uint32)
+        assert (pixels != 0).sum() > 2000

@@ -1,0 +1,1 @@
+"""How positions enter scores."""

@@ -39,6 +39,7 @@ def program_of(scenario: Scenario) -> TileProgram:
     return tile_program(resolve(scenario))
 
 
+_WITH_CELLS = ("Q", "K", "V", "S", "m", "l", "O")
 _LARGE = 16 * MIB
 """Bytes of Q, K and V from which a run goes with the step that asks for it."""
 
@@ -328,8 +329,8 @@ def value(n: Numbers, tensor: str, row: int, col: int = 0) -> float:
 
 def cell_of(w: Workload, tensor: str, row: int, col: int) -> Cell:
     """Return a cell that exists, or refuse it."""
-    if tensor not in ("Q", "K", "V", "S", "m", "l", "O"):
-        raise refuse("", "tensor", tensor, "one of Q, K, V, S, m, l, O")
+    if tensor not in _WITH_CELLS:
+        raise refuse("", "tensor", tensor, f"one of {', '.join(_WITH_CELLS)}")
     cell = Cell(tensor, row, col)
     if not exists(w, cell):
         rows, cols = cell_shape(w, tensor)

@@ -88,6 +88,11 @@ class Op:
         return self.recorded
 
     @property
+    def makes_maximum(self) -> bool:
+        """Whether it makes the largest score of each row."""
+        return "m" in self.makes
+
+    @property
     def read_bytes(self) -> int:
         """Bytes requested from HBM."""
         return sum(move.bytes for move in self.moves) if self.loads else 0

@@ -294,7 +294,7 @@ class MaximumChanged(OpCondition):
     def ops(self, program: TileProgram, visit: Visit) -> tuple[int, ...]:
         ops = program.algorithm.ops(program.workload, visit)
         running = not program.launches[visit.launch].whole_rows
-        return tuple(n for n, op in enumerate(ops) if running and "m" in op.makes)
+        return tuple(n for n, op in enumerate(ops) if running and op.makes_maximum)
 
     def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
         by_rows = finder.program.launches[block.launch].by_rows

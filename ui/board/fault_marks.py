@@ -58,7 +58,7 @@ def paint_wrong(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         return
     tile = wrong.tile_p if snapshot.weights is not None else wrong.tile_s
     for area in past_areas(snapshot):
-        marks = wrong.p if area.name == "P" else wrong.s
+        marks: Marks | None = getattr(wrong, area.name.lower())
         if marks is not None:
             rows, cols = area.rows, area.cols
             _paint_marks(painter, marks, style, lay, "S", range(len(marks)), 0, (rows, cols))

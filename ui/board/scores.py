@@ -199,7 +199,7 @@ def _shown_area(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
     if area.dropped and snapshot.so_far is not None:
         whole = _without_hidden(snapshot, snapshot.so_far)
         return Shown(whole, colour_map(theme, area.name), *value_range(snapshot, "P"))
-    values = snapshot.head.p if area.name == "P" else snapshot.head.s
+    values: F32 = getattr(snapshot.head, area.name.lower())
     low, high = value_range(snapshot, area.name)
     if area.name == "P" and snapshot.stores_scores:  # divided by l already, whatever the op
         high = KEPT.get(values, "range", lambda: finite_range(values))[1] or 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
+from simulator.program.algorithms import TENSORS
 from simulator.run.snapshot import Snapshot
 from ui.board.fault_marks import paint_fault_label
 from ui.board.layout import MOST_ROWS, BoardLayout
@@ -25,7 +26,9 @@ def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         titles |= sized
     for name, box in lay.labels.items():
         text = titles[name]
-        align = RIGHT if name in "KVQ" else LEFT if name == "O" else CENTRE
+        align = LEFT if "value" in TENSORS[name].axes else CENTRE
+        if name in snapshot.inputs:
+            align = RIGHT
         own = lay.boxes[name]
         left, right = max(own.left(), box.left()), min(own.right(), box.right())
         if name in sized and text_width(font, text) <= right - left:

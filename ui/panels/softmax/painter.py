@@ -133,7 +133,7 @@ def _paint_moving(
         now = scores_by_now(motion, share, report.row)
 
     grows = now is not None
-    moves = not picture.empty and (grows or "m" in motion.after.op.makes)
+    moves = not picture.empty and (grows or motion.after.op.makes_maximum)
 
     sums = any(line.sums and line.current for line in picture.lines)
 
@@ -318,7 +318,7 @@ def _paint_maximum(painter: QPainter, picture: _Picture, phase: float) -> None:
     theme, px = style.theme, style.px
     colour = theme.tensors["m"]
     label_height = px(13)
-    jumps = "m" in picture.snapshot.op.makes
+    jumps = picture.snapshot.op.makes_maximum
     if not np.isfinite(maximum.now):
         y = plot.bottom() - label_height / 2
         _paint_statistic(painter, "m", maximum.now, y, colour, layout)

@@ -45,7 +45,7 @@ class Rotary:
         angles: F64 = (places + self.offset)[:, None] * speeds
         return angles
 
-    def turned(self, x: F32, first: int, dtype: DType) -> F32:
+    def turned(self, x: F32, first: int, dtype: DType, *, back: bool = False) -> F32:
         """Return rows that stand one after the other, turned in float64 and rounded once.
 
         Parameters
@@ -56,9 +56,11 @@ class Rotary:
             The place of the first row.
         dtype : str
             To what they are rounded.
+        back : bool
+            Turn them back to where they were before.
         """
         angles = self.angles(np.arange(first, first + x.shape[1]))
-        cos, sin = np.cos(angles), np.sin(angles)
+        cos, sin = np.cos(angles), np.sin(-angles if back else angles)
         half = self.width // 2
         own = slice(0, self.width, 2) if self.interleaved else slice(0, half)
         other = slice(1, self.width, 2) if self.interleaved else slice(half, self.width)

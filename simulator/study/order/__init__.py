@@ -1,0 +1,1 @@
+"""What the order of tokens does: shuffling them, and which of them can hear of which."""

@@ -1,0 +1,100 @@
+"""Which token can hear of which after some layers: the boolean product of the layers' masks.
+
+A token hears in a layer of those that its row sees, and keeps what it has (the residual stream). So
+it hears of a token after L layers if there is a way of at most L steps. With windows of w that is
+L (w - 1) tokens back; one layer that sees all is enough for the rest.
+
+References
+----------
+Beltagy et al. 2020, "Longformer", section 3.1; Jiang et al. 2023, "Mistral 7B", section 2; Gemma
+Team 2025, "Gemma 3", section 2 (five local layers to a global one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.problem.intervals import Bools
+from simulator.problem.masks import Mask
+
+MOST_TOKENS = 512
+"""Tokens of a long run that are looked at, the first ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """The layers of a model, as far as masks go.
+
+    Attributes
+    ----------
+    local, everything : ndarray
+        (N, N) bool, what a row sees in a local and in a global layer; read-only.
+    is_global : tuple of bool
+        Of each layer from the first one, at the bottom, whether it is global.
+    """
+
+    local: Bools
+    everything: Bools
+    is_global: tuple[bool, ...]
+
+    @property
+    def tables(self) -> tuple[Bools, ...]:
+        """What rows see in each layer."""
+        return tuple(self.everything if each else self.local for each in self.is_global)
+
+
+def global_layers(layers: int, count: int) -> tuple[bool, ...]:
+    """Return which of some layers are global: `count` of them, evenly spread, the last one too."""
+    return tuple((n + 1) * count // layers > n * count // layers for n in range(layers))
+
+
+def stack(local: Mask, everything: Mask, is_global: Sequence[bool]) -> Stack:
+    """Return layers with two masks of the same tokens, or of the first of them."""
+    tokens = range(min(local.seqlen_k, MOST_TOKENS))
+    tables = [each.visible(tokens, tokens) for each in (local, everything)]
+    for table in tables:
+        table.flags.writeable = False
+    return Stack(tables[0], tables[1], tuple(is_global))
+
+
+def cone(tables: Sequence[Bools], token: int) -> Bools:
+    """Return which tokens a token can hear of, seen from the top.
+
+    Parameters
+    ----------
+    tables : sequence of ndarray
+        (N, N) bool, what rows see in each layer, the first layer first.
+    token : int
+        Whose row at the top it is.
+
+    Returns
+    -------
+    ndarray
+        (layers + 1, N) bool: at [n] those whose numbers before layer n matter to it; at the end the
+        token alone.
+    """
+    now = np.zeros(len(tables[0]), dtype=np.bool_)
+    now[token] = True
+    levels = [now]
+    for table in reversed(tables):
+        now = now | table[now].any(axis=0)
+        levels.append(now)
+    return np.stack(levels[::-1])
+
+
+def product(tables: Sequence[Bools]) -> Bools:
+    """Return the boolean product of the layers, (N, N): row at the top, token at the bottom."""
+    whole = np.eye(len(tables[0]), dtype=np.bool_)
+    for table in tables:
+        kept = (table | np.eye(len(table), dtype=np.bool_)).astype(np.float32)
+        whole = kept @ whole.astype(np.float32) > 0
+    return whole
+
+
+def layers_needed(tables: Sequence[Bools], token: int, key: int) -> int | None:
+    """Return from how many of the last layers on a token can hear of another; None: of none."""
+    seen = cone(tables, token)[::-1, key]
+    return int(seen.argmax()) if seen.any() else None

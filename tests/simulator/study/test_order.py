@@ -1,0 +1,157 @@
+"""Shuffled tokens and the reach of layers, against definitions that share no code with them."""
+
+from itertools import product as pairs_of
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simulator.base.assets import SCENARIOS
+from simulator.base.errors import InputError
+from simulator.problem.masks import Mask
+from simulator.problem.scenario import load_scenario
+from simulator.run.trace import Trace, simulate
+from simulator.study.order.reach import (
+    Stack,
+    cone,
+    global_layers,
+    layers_needed,
+    product,
+    stack,
+)
+from simulator.study.order.shuffle import MOST, order_of, shuffle_why_not, shuffled
+from tests.helpers.runs import scenario, trace_of
+
+ALGORITHMS = ("naive", "flash1", "flash2", "linear")
+
+
+def attention(q, k, v, scale, seen):  # its definition, in float64
+    s = np.where(seen, q.astype(float) @ k.astype(float).T * scale, -np.inf)
+    p = np.exp(s - s.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True) @ v.astype(float)
+
+
+def output(trace: Trace, head: int):  # of the whole run, as it is written to a file
+    return trace.arrays()["o"][head]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(ALGORITHMS), st.integers(2, 17), st.integers(1, 6), st.integers(1, 5),
+    st.integers(1, 4), st.integers(0, 2**20), st.sampled_from(["float32", "float16"]),
+)  # fmt: skip
+def test_without_places_every_row_follows_its_token(algorithm, n, d, rows, cols, seed, dtype):
+    trace = trace_of(scenario(algorithm, nq=n, d=d, rows=rows, cols=cols, seed=seed, dtype=dtype))
+    found = shuffled(trace.workload, trace.inputs, 0, order_of(n, seed), "none")
+    assert sorted(found.order) == list(range(n))
+    assert found.follows, (found.apart.max(), found.bound)
+    assert found.bound < 0.05
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(3, 14), st.integers(2, 6), st.integers(0, 2**20))
+def test_with_a_causal_mask_rows_are_those_of_the_definition(n, d, seed):
+    trace = trace_of(scenario("flash2", nq=n, d=d, rows=4, cols=3, seed=seed))
+    w, inputs, order = trace.workload, trace.inputs, order_of(n, seed)
+    found = shuffled(w, inputs, 0, order, "causal")
+    q, k, v = inputs.q[0], inputs.k[0], inputs.v[0]
+    seen = np.tril(np.ones((n, n), dtype=bool))
+    exact = attention(q[order], k[order], v[order], w.logit_scale, seen)
+    np.testing.assert_allclose(found.after, exact, atol=1e-5)
+    np.testing.assert_allclose(found.before, attention(q, k, v, w.logit_scale, seen), atol=1e-5)
+    if (order != np.arange(n)).any():
+        assert not found.follows
+
+
+@pytest.mark.parametrize("places", ["run", "rope"])
+def test_positions_do_not_let_rows_follow(places):
+    turned = {"position": {"kind": "rope"}} if places == "run" else {}
+    trace = trace_of(scenario("flash2", nq=12, d=8, rows=4, cols=4, **turned))
+    found = shuffled(trace.workload, trace.inputs, 0, order_of(12, 3), places)
+    assert not found.follows
+    assert found.apart.max() > 0.05
+    if places == "run":  # as the run has computed it
+        np.testing.assert_allclose(found.before, output(trace, 0), atol=1e-6)
+        plain = trace_of(scenario("flash2", nq=12, d=8, rows=4, cols=4))
+        same = shuffled(plain.workload, plain.inputs, 0, order_of(12, 3), "rope")
+        np.testing.assert_allclose(found.after, same.after, atol=1e-5)
+
+
+def test_a_head_of_many_is_that_head():
+    trace = simulate(load_scenario(SCENARIOS / "grouped-heads.toml"))
+    w, inputs = trace.single_heads
+    found = shuffled(w, inputs, 5, order_of(w.seqlen_k, 1), "run")
+    np.testing.assert_allclose(found.before, output(trace, 5), atol=1e-6)
+
+
+def test_what_cannot_be_shuffled_says_why():
+    trace = trace_of(scenario("flash2", nq=3, nk=5, d=2, rows=2, cols=2))
+    assert "different tokens" in shuffle_why_not(trace.workload)
+    with pytest.raises(InputError, match="as many as keys"):
+        shuffled(trace.workload, trace.inputs, 0, order_of(3, 0))
+    long = trace_of(scenario("flash2", nq=MOST + 1, d=2, rows=64, cols=64))
+    assert str(MOST) in shuffle_why_not(long.workload)
+
+
+# --- reach --------------------------------------------------------------------------------------
+
+MASKS = st.builds(
+    lambda n, causal, window, sinks, dilation: Mask(
+        n, n, causal=causal, window=window, sinks=sinks * bool(window), dilation=dilation
+    ),
+    st.integers(1, 9), st.booleans(), st.integers(0, 5), st.integers(0, 2), st.integers(1, 3),
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(MASKS, st.lists(st.booleans(), min_size=1, max_size=4), st.integers(0, 2**20))
+def test_a_cone_has_those_to_whom_there_is_a_way(local, is_global, seed):
+    n = local.seqlen_k
+    found = stack(local, Mask(n, n, causal=local.causal), is_global)
+    if seed % 2:  # any pattern: a row need not see its own token
+        some = np.random.default_rng(seed).random((2, n, n)) < 0.25
+        found = Stack(some[0], some[1], tuple(is_global))
+    ways = {(i, i) for i in range(n)}  # of a row at the top and a token
+    levels = [set(ways)]
+    for table in reversed(found.tables):
+        steps = {(i, j) for i, j in pairs_of(range(n), repeat=2) if table[i, j] or i == j}
+        ways = {(top, j) for top, i in ways for k, j in steps if k == i}
+        levels.append(ways)
+    for token in range(n):
+        got = cone(found.tables, token)
+        for level, want in zip(got[::-1], levels, strict=True):
+            assert {int(j) for j in np.flatnonzero(level)} == {j for t, j in want if t == token}
+        for key in range(n):
+            least = next((k for k, level in enumerate(levels) if (token, key) in level), None)
+            assert layers_needed(found.tables, token, key) == least
+    assert {tuple(map(int, p)) for p in np.argwhere(product(found.tables))} == levels[-1]
+
+
+@pytest.mark.parametrize(("layers", "window"), [(1, 4), (3, 4), (5, 2), (4, 1)])
+def test_windows_reach_as_many_tokens_back_as_layers_allow(layers, window):
+    n = 40
+    local = stack(Mask(n, n, causal=True, window=window), Mask(n, n), (False,) * layers)
+    reached = np.flatnonzero(cone(local.tables, n - 1)[0])
+    assert len(reached) == layers * (window - 1) + 1
+    assert reached[-1] == n - 1
+
+
+def test_one_global_layer_is_enough():
+    n = 30
+    causal = Mask(n, n, causal=True)
+    for place in range(4):
+        layers = tuple(k == place for k in range(4))
+        tables = stack(Mask(n, n, causal=True, window=3), causal, layers).tables
+        assert cone(tables, n - 1)[0].all()
+
+
+@given(st.integers(1, 24), st.data())
+def test_global_layers_are_evenly_spread(layers, data):
+    count = data.draw(st.integers(0, layers))
+    found = global_layers(layers, count)
+    assert (len(found), sum(found)) == (layers, count)
+    assert not count or found[-1]
+    places = np.flatnonzero(found)
+    if count > 1:
+        assert np.ptp(np.diff(places)) <= 1

@@ -13,6 +13,8 @@ from pathlib import Path
 
 SCREENS = ((0, 0, 1920, 1080), (1920, 0, 1280, 720))
 """A lecturer's: places and sizes."""
+TOLD = 5
+"""Blocks of which the report says what ran in them."""
 
 
 def _screens(folder: Path) -> Path:
@@ -48,7 +50,8 @@ def main() -> int:
         from PySide6.QtCore import QCoreApplication, Qt
 
         QCoreApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
-        from tests.soak.run import MOST_BLOCK_MS, WARM, soak
+        from tests.soak.run import WARM, soak
+        from tests.soak.watch import LONG_MS
 
         faulthandler.enable()
         os.chdir(name)
@@ -58,9 +61,11 @@ def main() -> int:
     done = report.samples[-1].actions
     print(f"\n{done} actions in {passed:.0f} s ({done / passed:.0f} a second), seed {asked.seed}; "
           f"{report.checks} comparisons with a new session")  # fmt: skip
-    print(f"blocks over {MOST_BLOCK_MS // 2} ms, in the time that the window's thread computed:")
+    print(f"blocks over {LONG_MS} ms, in the time that the window's thread computed:")
     for block in report.blocks:
         print(f"  {block.cpu:5.0f} ms ({block.wall:.0f} passed) at {block.at}: {block.what[:100]}")
+        if block in report.blocks[:TOLD]:
+            print("".join(f"           {line}\n" for line in block.where), end="")
     print(f"medians of the samples around {WARM} actions, and of the last:")
     for name, before, after in report.growth():
         print(f"  {name:8} {before:8.0f} {after:8.0f}  {100 * (after / before - 1):+.1f} %")

@@ -17,7 +17,16 @@ from tests.soak.devices import deliver_deletes
 from tests.soak.fresh import FreshSessions, differences
 from tests.soak.hand import Hand
 from tests.soak.memory import in_words, parts
-from tests.soak.watch import Block, Failures, Sample, Stopwatch, load, sample
+from tests.soak.watch import (
+    LONG_MS,
+    Block,
+    Failures,
+    Sample,
+    Stopwatch,
+    Witness,
+    load,
+    sample,
+)
 from ui.app.start import make_window
 from ui.safety.settings import Settings
 from ui.session.log_lines import follow
@@ -119,7 +128,8 @@ def soak(
     window.session.settle()
     hand, fresh = Hand(window, folder, seed), FreshSessions()
     try:
-        return _use(window, hand, fresh, failures, (actions, seconds, every, check), say)
+        with Witness():
+            return _use(window, hand, fresh, failures, (actions, seconds, every, check), say)
     finally:
         fresh.close()
         hand.close()
@@ -173,10 +183,11 @@ def _use(
             failures.keep(pump)
         done += 1
         watch = max(first, then, key=lambda each: each.cpu)
-        block = Block(watch.cpu, watch.wall, what if watch is first else f"after {what}", done)
+        block = Block(watch.cpu, watch.wall, what if watch is first else f"after {what}", done,
+                      watch.where)  # fmt: skip
         if block.cpu > longest.cpu:
             longest = block
-        if block.cpu > MOST_BLOCK_MS / 2:
+        if block.cpu > LONG_MS:
             report.blocks = sorted([*report.blocks, block], key=lambda b: -b.cpu)[:20]
         if done % check == 0:
             failures.during = f"the comparison after action {done}"

@@ -20,7 +20,7 @@ from tests.soak.devices import press
 from tests.soak.fresh import compare, prints_of
 from tests.soak.memory import MIB, parts
 from tests.soak.run import MOST_BLOCK_MS, WARM, Report, soak
-from tests.soak.watch import Block, Failures, Sample, Stopwatch
+from tests.soak.watch import LONG_MS, Block, Failures, Sample, Stopwatch, Witness
 from ui.widgets.application import application
 
 FIRST = Sample(
@@ -122,6 +122,26 @@ def test_a_block_ends_where_the_window_would_take_input() -> None:
         press(window.windowHandle(), "x")
     window.close()
     assert 60 <= watch.cpu < 110
+
+
+def compute() -> None:
+    until = time.thread_time() + 1.5 * LONG_MS / 1000
+    while time.thread_time() < until:
+        pass
+
+
+def test_of_a_long_block_it_is_told_what_ran() -> None:
+    with Witness():
+        with Stopwatch() as watch:
+            compute()
+        with Stopwatch() as short:
+            pass
+    assert any(line.endswith(f"test_soak.py:{compute.__name__}") for line in watch.where[:3])
+    assert short.where == ()
+    # Nothing looks any more, and what was seen before is not told of another block.
+    with Stopwatch() as later:
+        compute()
+    assert later.where == ()
 
 
 def test_errors_and_warnings_are_told() -> None:

@@ -8,9 +8,10 @@ import sys
 import threading
 import time
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, TypeVar
 
 import psutil
@@ -21,6 +22,10 @@ from ui.safety.heap import give_back
 
 T = TypeVar("T")
 MIB = 2**20
+LONG_MS = 150
+"""Of a block: one that is told with what ran in it."""
+_LOOK_S, _MOST_LOOKS, _TOLD = 0.01, 1000, 12
+_SOURCES = Path(__file__).resolve().parents[2]
 HARMLESS = (
     "This plugin does not support",
     "QStandardPaths: XDG_RUNTIME_DIR not set",
@@ -71,12 +76,15 @@ class Block:
         The action.
     at : int
         Which action it was.
+    where : tuple of str
+        The functions of the program that ran for most of it, if it was long, with their shares.
     """
 
     cpu: float
     wall: float
     what: str
     at: int
+    where: tuple[str, ...] = ()
 
 
 def sample(actions: int, seconds: float, window: QObject) -> Sample:
@@ -141,6 +149,51 @@ class Failures:
             self.add(f"Qt: {text}")
 
 
+class Witness:
+    """Looks every few milliseconds at what a thread does, from another thread.
+
+    Used as a context manager in the thread that it looks at.
+    """
+
+    _now: ClassVar[Witness | None] = None
+
+    def __enter__(self) -> Witness:
+        self._seen: deque[tuple[float, tuple[str, ...]]] = deque(maxlen=_MOST_LOOKS)
+        self._watched = threading.get_ident()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        Witness._now = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Witness._now = None
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(_LOOK_S):
+            frame = sys._current_frames().get(self._watched)
+            names = []
+            while frame is not None:
+                path = Path(frame.f_code.co_filename)
+                if path.is_relative_to(_SOURCES) and "site-packages" not in path.parts:
+                    names.append(f"{path.relative_to(_SOURCES)}:{frame.f_code.co_name}")
+                frame = frame.f_back
+            self._seen.append((time.perf_counter(), tuple(names)))
+
+    @classmethod
+    def since(cls, start: float) -> tuple[str, ...]:
+        """Return what has been seen to run since `start`, a time of `perf_counter`."""
+        if cls._now is None:
+            return ()
+        seen = [names for at, names in list(cls._now._seen) if at >= start]
+        took = Counter(name for names in seen for name in dict.fromkeys(names))
+        return tuple(
+            f"{100 * count / len(seen):3.0f} % {name}" for name, count in took.most_common(_TOLD)
+        )
+
+
 class Stopwatch:
     """Measures the longest stretch in which the window took no input: `lap` ends one.
 
@@ -148,12 +201,15 @@ class Stopwatch:
     ----------
     cpu, wall : float
         Milliseconds that its thread computed, and that passed.
+    where : tuple of str
+        What ran, if it was longer than `LONG_MS` and a `Witness` looked.
     """
 
     _running: ClassVar[list[Stopwatch]] = []
 
     def __enter__(self) -> Stopwatch:
         self.cpu = self.wall = 0.0
+        self.where: tuple[str, ...] = ()
         self.begin()
         self._running.append(self)
         return self
@@ -177,6 +233,8 @@ class Stopwatch:
         """Note what has been counted since."""
         cpu, wall = self._since
         stretch = 1000 * (time.thread_time() - cpu), 1000 * (time.perf_counter() - wall)
+        if stretch[0] > max(self.cpu, LONG_MS):
+            self.where = Witness.since(wall)
         self.cpu, self.wall = max((self.cpu, self.wall), stretch)
 
 

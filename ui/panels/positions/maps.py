@@ -7,7 +7,7 @@ from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QPainter
 
 from simulator.study.positions import Placed
-from ui.look.draw import LEFT, draw_text, outline, wrapped
+from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width, wrapped
 from ui.look.heat import colour_map, heat_image
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import Style
@@ -79,7 +79,14 @@ def paint_maps(painter: QPainter, state: PositionsState, style: Style, rect: QRe
         x = rect.x() + n % across * pitch
         y = rect.y() + n // across * (side + 2 * line + px(4))
         title = QRectF(x, y, pitch - gap, line)
-        draw_text(painter, title, kind.title, style.text_font(_SMALL, bold=True), theme.text, LEFT)
+        bold = style.text_font(_SMALL, bold=True)
+        draw_text(painter, title, kind.title, bold, theme.text, LEFT)
+        span = QRectF(x, y, side, line)
+        ends = number_text(float(kind.scores.min()), 2), number_text(float(kind.scores.max()), 2)
+        words = first_that_fits(
+            (f"{ends[0]} to {ends[1]}", ""), side - text_width(bold, kind.title) - px(8), font
+        )
+        draw_text(painter, span, words, font, theme.muted, RIGHT)
         box = QRectF(x, y + line, side, side)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
         low, high = float(kind.scores.min()), float(kind.scores.max())

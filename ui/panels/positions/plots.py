@@ -26,10 +26,10 @@ def far_plot(state: PositionsState) -> PlotModel:
     temper = state.ways[-1].temper
     stretch = max(1, round(asked.trained * asked.factor / len(curves[0].xs)))
     note = (
-        f"The query of {state.row_name} against itself, further and further away: each point is "
-        f"the mean of some {count_text(2 * stretch)} distances. Beyond the trained length these "
-        f"pairs reach angles that no training has shown: {', '.join(new)}. YaRN also multiplies "
-        f"scores by {number_text(temper, 3)}."
+        f"Beyond the trained length pairs reach angles that no training has shown: "
+        f"{', '.join(new)}. Scores are those of the query of {state.row_name} with itself, means "
+        f"of some {count_text(2 * stretch)} distances; YaRN multiplies them by "
+        f"{number_text(temper, 3)}, too."
     )
     return PlotModel(
         name="Scores over distance",

@@ -29,6 +29,8 @@ MOST_SCORES = 2**27
 """Scores of all heads up to which indexers score them and errors of O are computed."""
 MOST_PAIRS = 2**22
 """Pairs of a head up to which a mask of single pairs is made."""
+_MOST_COUNTED = 2**24
+"""Pairs of a head up to which visible ones are counted: some masks have an interval for each."""
 SEED = 0
 """Of random blocks and of the lengths of documents."""
 
@@ -82,8 +84,8 @@ class Priced:
         Tiles of all heads that are visited.
     figures : Figures
         Bytes, FLOPs and time.
-    pairs : float
-        Share of the pairs that are visible without it.
+    pairs : float or None
+        Share of the pairs that are visible without it; None: too many to count.
     error : float or None
         ``|O − O_dense| / |O_dense|`` over all heads and rows, in float64; None: too long a run.
     """
@@ -91,7 +93,7 @@ class Priced:
     pattern: Pattern
     visited: int
     figures: Figures
-    pairs: float
+    pairs: float | None
     error: float | None
 
 
@@ -263,8 +265,10 @@ def priced(
     inputs: Inputs,
     found: tuple[Pattern, ...],
     progress: Progress = lambda share: None,
+    *,
+    errors: bool = True,
 ) -> tuple[Priced, ...]:
-    """Return what each pattern costs and changes; the first is what they are compared with.
+    """Return what each pattern costs, and how far O is from O without it.
 
     Parameters
     ----------
@@ -274,42 +278,50 @@ def priced(
     inputs : Inputs
         Q, K and V.
     found : tuple of Pattern
-        Dense first.
+        Of this run.
     progress : callable
         Told the share done; may raise to stop.
+    errors : bool
+        Whether the errors are computed, which takes longest.
     """
     own = algorithm_of(w)
     name = w.algorithm if own.softmax and not own.stores_scores else USUAL.name
     single = w.as_algorithm(BASELINE.name)
     numbers = single.posed(inputs)
-    exact = single.heads * single.seqlen_q * single.seqlen_k <= MOST_SCORES
-    errors: list[float | None] = [None] * len(found)
+    dense = dense_mask(w)
+    exact = errors and single.heads * single.seqlen_q * single.seqlen_k <= MOST_SCORES
+    few = single.seqlen_q * single.seqlen_k <= _MOST_COUNTED
+    off: list[float | None] = [None] * len(found)
     if exact:
-        errors = [*_errors(single, numbers, [each.mask for each in found], progress)]
+        off = [*_errors(single, numbers, [each.mask for each in found], progress)]
+    pairs = dense.pairs if few else 0
     out = []
-    for each, error in zip(found, errors, strict=True):
+    for each, error in zip(found, off, strict=True):
         run = replace(single, mask=each.mask).as_algorithm(name)
         out.append(Priced(
             each, run.heads * int(run.grid.visited_columns.sums[-1]), figures_of(run),
-            each.mask.pairs / max(found[0].mask.pairs, 1), error,
+            each.mask.pairs / max(pairs, 1) if few else None, error,
         ))  # fmt: skip
     return tuple(out)
 
 
 def _errors(w: Workload, inputs: Inputs, masks: list[Mask], progress: Progress) -> list[float]:
-    """Return how far O with each mask is from O with the first, all heads and rows together."""
+    """Return how far O with each mask is from O without it, all heads and rows together."""
     step, keys = max(1, 2**20 // w.seqlen_k), range(w.seqlen_k)
     size, apart = 0.0, np.zeros(len(masks))
     for start in range(0, w.seqlen_q, step):
         rows = range(start, min(start + step, w.seqlen_q))
+        open_to = dense_mask(w).visible(rows, keys)
         seen = [mask.visible(rows, keys) for mask in masks]
         for head, kv in enumerate(w.kv_head_of):
             q, k, v = (each.astype(np.float64) for each in (
                 inputs.q[head, rows.start : rows.stop], inputs.k[kv], inputs.v[kv]))  # fmt: skip
             s = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
-            dense = _attended(s, seen[0], v)
+            dense = _attended(s, open_to, v)
             size += float(np.square(dense).sum())
-            for n, each in enumerate(seen[1:], start=1):
+            for n, each in enumerate(seen):
+                if each is open_to or np.array_equal(each, open_to):
+                    continue
                 apart[n] += float(np.square(_attended(s, each, v) - dense).sum())
             progress((rows.start + len(rows) * (head + 1) / w.heads) / w.seqlen_q)
     return [float(each) for each in np.sqrt(apart / max(size, 1e-300))]

@@ -85,14 +85,19 @@ def told(each: Priced) -> dict[str, Any]:
             "error": each.error}  # fmt: skip
 
 
+def share_text(share: float | None) -> str:
+    """Return a share as people read it; a dash for one that was too long to compute."""
+    return "–" if share is None else f"{share:.1%}"
+
+
 def _report(rows: tuple[Priced, ...]) -> list[str]:
     head = ("mask", "pairs", "tiles", "bytes", "FLOPs", "time", "error of O")
     table = [head, *(
         (
-            each.pattern.name, f"{each.pairs:.1%}", count_text(each.visited),
+            each.pattern.name, share_text(each.pairs), count_text(each.visited),
             bytes_text(each.figures.bytes), count_text(each.figures.flops),
             time_text(each.figures.time.seconds),
-            "not computed" if each.error is None else f"{each.error:.1%}",
+            share_text(each.error),
         )
         for each in rows
     )]  # fmt: skip

@@ -23,6 +23,7 @@ from ui.panels.jobs.panel import JobsPanel
 from ui.panels.kernel.panel import KernelPanel
 from ui.panels.layer.model import layer_model
 from ui.panels.layer.panel import LayerPanel
+from ui.panels.masks.panel import MasksPanel
 from ui.panels.memory.panel import MemoryPanel
 from ui.panels.positions.panel import PositionsPanel
 from ui.panels.roofline.panel import RooflinePanel, roofline_model
@@ -180,6 +181,12 @@ PANELS = (
         "From X through Q, K, V and the tiles to Y, and what each head gives "
         "(Vaswani et al. 2017, section 3.2.2).",
         LayerPanel, layer_model, _LARGE,
+    ),
+    PanelSpec(
+        "masks", "Masks", "G",
+        "Longformer, BigBird, packed documents, NSA and DSA: their price and error beside dense, "
+        "and a mask to paint (Beltagy et al. 2020).",
+        MasksPanel, nothing, _LARGE,
     ),
     PanelSpec(
         "kernel", "Kernel", "N",

@@ -1,0 +1,160 @@
+"""The masks dock: prices that follow the slider, a mask painted by hand, and using one."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QRectF, Qt
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtTest import QTest
+
+from simulator.problem.masks import Mask
+from simulator.problem.tiling import TileGrid
+from simulator.study.patterns import Knobs, patterns, priced
+from tests.helpers.by_hand import choosing
+from tests.ui.panels.test_memory import record_texts
+from ui.look.theme import THEMES, Style
+from ui.panels.masks import painter as masks_painter
+from ui.panels.masks.painter import PAINTED, paint_masks, picture_of, places_of
+
+
+@pytest.fixture
+def window(open_window, qapp):
+    window = open_window("causal", (1280, 720))
+    window.desk.take("inspector")
+    qapp.processEvents()
+    window.docks["masks"].raise_()
+    qapp.processEvents()
+    settle(window, qapp)
+    return window
+
+
+def settle(window, qapp) -> None:
+    """Wait for the prices, and then for the errors, whose task follows them."""
+    for _ in range(3):
+        window.session.settle()
+        qapp.processEvents()
+
+
+@pytest.fixture
+def panel(window):
+    return window.docks.panel("masks")
+
+
+def places(panel):
+    return places_of(panel.state, panel.picture.style_now, QRectF(panel.picture.rect()))[1]
+
+
+def at(panel, i: int, j: int) -> QPoint:
+    box, (tall, wide) = places(panel).picture, panel.table_shape
+    x = box.x() + (j + 0.5) * box.width() / wide
+    y = box.y() + (i + 0.5) * box.height() / tall
+    return QPoint(round(x), round(y))
+
+
+def named(panel, name: str):
+    return next(n for n, each in enumerate(panel.state.rows) if each.pattern.name == name)
+
+
+def click_row(panel, name: str) -> None:
+    found = places(panel)
+    y = found.table.y() + (named(panel, name) + 1.5) * found.line
+    QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=QPoint(40, round(y)))
+
+
+def test_the_slider_changes_every_price(window, panel, qapp):
+    trace = window.session.trace
+    for k in (1, 2, 4):
+        panel.slider.setValue(k)
+        settle(window, qapp)
+        knobs = Knobs(panel.knobs.block, k)
+        found = patterns(trace.workload, trace.inputs, knobs)
+        assert panel.state.rows == priced(trace.workload, trace.inputs, found)
+        assert f"k = {k} of " in panel.label.text()
+        assert "dense: tiles 10," in panel.state.summary
+
+
+def test_a_click_shows_a_mask(window, panel):
+    click_row(panel, "window")
+    assert panel.state.chosen.pattern.name == "window"
+    QTest.keyClick(panel.picture, Qt.Key.Key_Down)
+    assert panel.state.chosen.pattern.name == "Longformer"
+    assert panel.button.text() == "Use"
+    click_row(panel, "BigBird")
+    assert panel.button.text() == "Use…"
+
+
+def test_a_mask_without_blocks_is_used_at_once_and_undone(window, panel, qapp):
+    before = window.session.scenario
+    click_row(panel, "packed documents")
+    documents = panel.state.chosen.pattern.mask.documents
+    QTest.mouseClick(panel.button, Qt.MouseButton.LeftButton)
+    settle(window, qapp)
+    assert window.session.trace.workload.mask.documents == documents
+    window.session.undo_stack.undo()
+    window.session.settle()
+    assert window.session.scenario == before
+
+
+def test_a_mask_is_painted_and_saved(window, panel, qapp, tmp_path):
+    panel.slider.setValue(1)
+    settle(window, qapp)
+    click_row(panel, "window")
+    grid = panel.state.chosen.pattern.mask
+    shape = panel.table_shape
+    seen = np.tri(*shape, dtype=bool) & ~np.tri(*shape, k=-2, dtype=bool)  # two blocks of a row
+    np.testing.assert_array_equal(picture_blocks(grid, panel.knobs.block), seen)
+    last = shape[0] - 1
+    QTest.mousePress(panel.picture, Qt.MouseButton.LeftButton, pos=at(panel, last, 0))
+    QTest.mouseMove(panel.picture, at(panel, last, 1))
+    QTest.mouseRelease(panel.picture, Qt.MouseButton.LeftButton, pos=at(panel, last, 1))
+    assert panel.state.chosen.pattern.name == PAINTED
+    settle(window, qapp)
+    seen[last, :2] = True
+    blocks = panel.state.chosen.pattern.mask.blocks
+    np.testing.assert_array_equal(blocks.table, seen)
+    assert panel.state.chosen.error is not None
+    # The next stroke begins on what is painted, and so clears.
+    QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=at(panel, last, 0))
+    seen[last, 0] = False
+    np.testing.assert_array_equal(panel.state.chosen.pattern.mask.blocks.table, seen)
+    settle(window, qapp)
+    choosing(panel.button.click, tmp_path / "mine.safetensors")
+    settle(window, qapp)
+    mask = window.session.trace.workload.mask
+    np.testing.assert_array_equal(mask.blocks.table, seen)
+    assert mask.causal
+    assert window.session.scenario.input.path == str(tmp_path / "mine.safetensors")
+
+
+def test_no_file_is_no_mask(window, panel):
+    before = window.session.scenario
+    click_row(panel, "BigBird")
+    choosing(panel.button.click, None)
+    assert window.session.scenario == before
+
+
+def picture_blocks(mask: Mask, size: int) -> np.ndarray:
+    return TileGrid(mask, size, size).kinds() > 0
+
+
+def test_the_picture_is_the_mask(window, panel):
+    mask = panel.state.chosen.pattern.mask
+    seen = mask.visible(range(mask.seqlen_q), range(mask.seqlen_k))
+    np.testing.assert_array_equal(picture_of(mask), 2 * seen)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", [(320, 150), (500, 240), (760, 520), (420, 700), (1800, 1500)])
+def test_everything_is_written_whole_and_inside(window, panel, monkeypatch, size, theme):
+    texts = record_texts(monkeypatch, masks_painter)
+    image = QImage(*size, QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    rect = QRectF(8, 6, size[0] - 16, size[1] - 12)
+    paint_masks(painter, panel.state, Style(THEMES[theme], max(size[1] / 700, 0.8)), rect)
+    painter.end()
+    assert "Longformer, dilated" in [each.text for each in texts]
+    assert [each.text for each in texts if each.cut] == []
+    assert [each.text for each in texts if not rect.contains(each.ink)] == []
+    for one, other in combinations(texts, 2):
+        assert not one.ink.intersects(other.ink), (one.text, other.text)

@@ -1,0 +1,1 @@
+"""Sparse patterns beside dense attention, and a mask painted by hand."""

@@ -1,0 +1,337 @@
+"""The dock with sparse patterns: their price beside dense, and a mask to paint by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QFileDialog, QLabel, QSlider, QWidget
+
+from simulator.problem.intervals import Bools
+from simulator.problem.masked_file import masked_scenario, write_masked
+from simulator.problem.masks import BlockMask
+from simulator.problem.tiling import TileGrid
+from simulator.run.trace import Trace
+from simulator.study.patterns import (
+    Knobs,
+    Pattern,
+    Priced,
+    blocks_of,
+    dense_mask,
+    patterns,
+    priced,
+    usual_knobs,
+)
+from ui.look.draw import text_width
+from ui.look.names import fitting
+from ui.look.theme import Style
+from ui.panels.base import Panel, StatePicture
+from ui.panels.masks.painter import (
+    PAINTED,
+    MasksState,
+    block_at,
+    knobs_words,
+    paint_masks,
+    picture_of,
+    places_of,
+)
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.session.session import Session
+from ui.session.tasks import Report
+from ui.session.view import View
+from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.sheet import set_sheet
+
+_SIDE = 8
+_ROOM = QSizeF(480, 320)
+_SMALLEST = 0.92
+
+
+@guarded
+class MasksPicture(StatePicture[MasksState]):
+    """The table and the mask: a click chooses a row, dragging in the mask paints blocks."""
+
+    chosen = Signal(int)
+    painted = Signal(int, int, bool)
+    """Row and column of a block, and whether a new stroke begins there."""
+    released = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, "Masks", paint_masks)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._painting = False
+
+    def _block(self, at: QPointF, *, inside: bool) -> tuple[int, int] | None:
+        assert self.state is not None
+        _, places = places_of(self.state, self.style_now, QRectF(self.rect()))
+        if inside and not places.picture.contains(at):
+            return None
+        return block_at(self.state, places.picture, at.x(), at.y())
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if self.state is None or event.button() != Qt.MouseButton.LeftButton:
+            return
+        block = self._block(event.position(), inside=True)
+        if block is not None:
+            self._painting = True
+            self.painted.emit(*block, True)
+            return
+        _, places = places_of(self.state, self.style_now, QRectF(self.rect()))
+        row = places.row_at(event.position().y())
+        if places.table.contains(event.position()) and 0 <= row < len(self.state.rows):
+            self.chosen.emit(row)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if self._painting and self.state is not None:
+            block = self._block(event.position(), inside=False)
+            if block is not None:
+                self.painted.emit(*block, False)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if self._painting:
+            self._painting = False
+            self.released.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+        step = steps.get(Qt.Key(event.key()))
+        if step is None or self.state is None:
+            super().keyPressEvent(event)
+            return
+        row = self.state.at + step
+        if 0 <= row < len(self.state.rows):
+            self.chosen.emit(row)
+
+
+@guarded
+class MasksPanel(Panel[None]):
+    """Longformer, BigBird, packed documents, NSA and DSA beside dense; k as a slider.
+
+    Prices follow the slider at once; how far O is from dense is computed beside the window.
+
+    Parameters
+    ----------
+    session : Session
+        Whose run would have the masks.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("masks_panel", "Masks")
+        self._session = session
+        self._trace: Trace | None = None
+        self.state: MasksState | None = None
+        self.knobs: Knobs | None = None
+        self.table: Bools | None = None
+        """The blocks that are painted; None before the first stroke."""
+        self._colour = True
+        self.label = QLabel(self)
+        self.slider = QSlider(Qt.Orientation.Horizontal, self)
+        self.slider.setObjectName("mask_blocks")
+        self.slider.setAccessibleName("k, blocks of keys that a row sees")
+        tip = "How many blocks of keys a row of blocks sees: all patterns but dense get as many."
+        self.slider.setToolTip(tip)
+        self.slider.valueChanged.connect(self._slid)
+        self.button = Button(self)
+        self.button.setText("Use…")
+        self.button.setObjectName("use_mask")
+        self.button.setAccessibleName("Use this mask")
+        self.button.setToolTip(
+            "Run the scenario with this mask; blocks are saved in a copy of its input."
+        )
+        self.button.clicked.connect(self.use)
+        self.picture = MasksPicture(self)
+        self.picture.chosen.connect(self.choose_row)
+        self.picture.painted.connect(self._stroke)
+        self.picture.released.connect(self._compute)
+
+    # --- what is shown --------------------------------------------------------------------
+
+    def forget(self) -> None:
+        self._trace = None
+
+    def show_view(self, view: View, model: None = None) -> None:
+        """Show a view: only another run changes anything."""
+        trace = self._session.trace
+        if trace is None or trace is self._trace or view.snapshot.program is not trace.program:
+            return
+        before, w = self.state, trace.workload
+        self._trace = trace
+        usual = usual_knobs(w)
+        same = before is not None and (before.workload.queries, before.workload.seqlen_k) == (
+            w.queries,
+            w.seqlen_k,
+        )
+        if not same or self.knobs is None or self.knobs.block != usual.block:
+            self.knobs, self.table = usual, None
+        blocked = self.slider.blockSignals(True)
+        self.slider.setRange(1, blocks_of(w, self.knobs.block))
+        self.slider.setValue(self.knobs.k)
+        self.slider.blockSignals(blocked)
+        self._compute()
+
+    def show_controls(self, on: bool) -> None:
+        for widget in (self.label, self.slider, self.button):
+            widget.setVisible(on)
+        self.arrange()
+
+    @property
+    def table_shape(self) -> tuple[int, int]:
+        """How many blocks of rows and of keys can be painted."""
+        if self.knobs is None or self.state is None:
+            return 0, 0
+        w, size = self.state.workload, self.knobs.block
+        return -(-w.queries // size), -(-w.seqlen_k // size)
+
+    def choose_row(self, at: int) -> None:
+        """Show another mask."""
+        if self.state is not None:
+            kinds = picture_of(self.state.rows[at].pattern.mask)
+            self._take(replace(self.state, at=at, kinds=kinds))
+
+    def _slid(self, k: int) -> None:
+        if self.knobs is not None:
+            self.knobs = replace(self.knobs, k=k)
+            self._compute()
+
+    def _patterns(self, trace: Trace, knobs: Knobs, table: Bools | None) -> tuple[Pattern, ...]:
+        found = patterns(trace.workload, trace.inputs, knobs)
+        if table is None:
+            return found
+        return (*found, self._painted(trace, knobs, table))
+
+    @staticmethod
+    def _painted(trace: Trace, knobs: Knobs, table: Bools) -> Pattern:
+        mask = replace(dense_mask(trace.workload), blocks=BlockMask(knobs.block, table.copy()))
+        return Pattern(PAINTED, f"blocks of {knobs.block}, painted by hand", mask)
+
+    def _compute(self) -> None:
+        """Price all masks, then compute the errors: the second takes seconds."""
+        trace, knobs, table = self._trace, self.knobs, self.table
+        if trace is None or knobs is None:
+            return
+        table = None if table is None else table.copy()
+
+        def quick(report: Report) -> tuple[Priced, ...]:
+            found = self._patterns(trace, knobs, table)
+            return priced(trace.workload, trace.inputs, found, report, errors=False)
+
+        def whole(report: Report) -> tuple[Priced, ...]:
+            found = self._patterns(trace, knobs, table)
+            return priced(trace.workload, trace.inputs, found, report)
+
+        def show(rows: tuple[Priced, ...]) -> None:
+            if trace is self._trace and knobs == self.knobs:
+                self._show(trace, knobs, rows)
+
+        def then(rows: tuple[Priced, ...]) -> None:
+            show(rows)
+            self._session.tasks.start("masks", "errors of sparse masks", whole, show)
+
+        self._session.tasks.start("masks", "prices of masks", quick, then)
+
+    def _show(self, trace: Trace, knobs: Knobs, rows: tuple[Priced, ...]) -> None:
+        old = self.state
+        at = 0
+        if old is not None:
+            name = old.chosen.pattern.name
+            at = next((n for n, each in enumerate(rows) if each.pattern.name == name), 0)
+        kinds = picture_of(rows[at].pattern.mask)
+        self._take(MasksState(trace.workload, knobs, rows, at, kinds))
+
+    def _take(self, state: MasksState) -> None:
+        self.state = self.picture.state = state
+        self.label.setText(knobs_words(state))
+        asks = state.chosen.pattern.mask.blocks is not None
+        self.button.setText("Use…" if asks else "Use")
+        self.setAccessibleDescription(state.summary)
+        self.picture.setAccessibleDescription(state.summary)
+        self.slider.setAccessibleDescription(knobs_words(state))
+        self.picture.update()
+        self.arrange()
+
+    # --- painting and using ---------------------------------------------------------------
+
+    def _stroke(self, row: int, column: int, begins: bool) -> None:
+        """Paint or clear one block; a stroke goes on with what it began with."""
+        trace, knobs, state = self._trace, self.knobs, self.state
+        if trace is None or knobs is None or state is None:
+            return
+        if self.table is None or (begins and state.chosen.pattern.name != PAINTED):
+            grid = TileGrid(state.chosen.pattern.mask, knobs.block, knobs.block)
+            self.table = grid.kinds() > 0
+        if begins:
+            self._colour = not self.table[row, column]
+        elif self.table[row, column] == self._colour:
+            return
+        self.table[row, column] = self._colour
+        pattern = self._painted(trace, knobs, self.table)
+        [new] = priced(trace.workload, trace.inputs, (pattern,), errors=False)
+        rows = (*(each for each in state.rows if each.pattern.name != PAINTED), new)
+        kinds = picture_of(pattern.mask)
+        self._take(replace(state, rows=rows, at=len(rows) - 1, kinds=kinds))
+
+    def use(self) -> None:
+        """Run the scenario with the chosen mask; ask for a file if it has blocks."""
+        trace, state = self._trace, self.state
+        if trace is None or state is None:
+            return
+        name, mask = state.chosen.pattern.name, state.chosen.pattern.mask
+        if mask.blocks is None:
+            self._session.propose(masked_scenario(trace.workload, mask), f"mask: {name}")
+            return
+        said, _ = QFileDialog.getSaveFileName(
+            self, "Save the mask with its input", f"{name.split(',')[0].lower()}.safetensors",
+            "Tensors (*.safetensors)",
+        )  # fmt: skip
+        if not said:
+            return
+        path = Path(said)
+        path = path if path.suffix else path.with_suffix(".safetensors")
+
+        def job(report: Report) -> None:
+            write_masked(trace.workload, mask, path)
+
+        def done(_: None) -> None:
+            self._session.propose(masked_scenario(trace.workload, mask, path), f"mask: {name}")
+
+        self._session.tasks.start("mask file", "writing the mask", job, done)
+
+    # --- where it is ----------------------------------------------------------------------
+
+    def set_style(self, style: Style) -> None:
+        super().set_style(style)
+        self.picture.style_now = style
+        self.arrange()
+        self.picture.update()
+
+    def arrange(self) -> None:
+        """Place the slider between its words and the button, and the picture below."""
+        width = self.width() - 2 * _SIDE
+        if self.slider.isHidden():
+            self.picture.setGeometry(_SIDE, 5, width, max(self.height() - 9, 20))
+            return
+        fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
+        style = replace(fitted, scale=max(fitted.scale, min(self.style_now.scale, _SMALLEST)))
+        font, line = style.text_font(12), round(style.px(24))
+        set_sheet(self.button, bar_sheet(style))
+        self.button.setFont(font)
+        self.label.setFont(font)
+        words = round(text_width(font, self.label.text()) + style.px(10))
+        words = min(words, round(0.55 * width))
+        wide = round(text_width(font, "Use…") + style.px(24))
+        self.label.setGeometry(_SIDE, 5, words, line)
+        self.slider.setGeometry(_SIDE + words, 5, max(width - words - wide - 8, 20), line)
+        self.button.setGeometry(_SIDE + width - wide, 5, wide, line)
+        top = 5 + line + 4
+        self.picture.setGeometry(_SIDE, top, width, max(self.height() - top - 4, 20))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            self.clear(painter)

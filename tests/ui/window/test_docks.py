@@ -14,7 +14,6 @@ from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell, Snapshot
 from tests.helpers.programs import run
 from ui.app.start import FIRST_LESSON, make_window
-from ui.look.layouts import LAYOUTS
 from ui.panels.values.panel import COLUMNS, value_row
 from ui.window.panel_specs import PANELS
 
@@ -296,14 +295,12 @@ def test_lists_are_no_part_of_the_window_before_they_open(open_window, qapp):
 
 def test_closed_panels_forget_a_run_that_is_no_longer_shown(open_window, qapp):
     """With its inputs a large one would keep some hundred megabytes."""
-    window = open_window("inspector", (1920, 1080))
+    window = open_window("grouped-heads", (1920, 1080))
     session, desk = window.session, window.desk
-    for layout in LAYOUTS:
-        desk.take(layout.name)
-        for spec, dock in window.docks:
-            dock.setVisible(spec.name in window.docks.made or dock.isVisible())
+    for spec in PANELS:
+        window.docks.open(spec.name)
         session.settle()
-    desk.take(LAYOUTS[0].name)
+    desk.reset()
     session.settle()
     trace, program = weakref.ref(session.trace), session.trace.program
     session.open(SCENARIOS / "causal.toml")
@@ -313,4 +310,4 @@ def test_closed_panels_forget_a_run_that_is_no_longer_shown(open_window, qapp):
     kept = [each for each in gc.get_objects() if isinstance(each, Snapshot)]
     assert trace() is None
     assert program not in [each.program for each in kept]
-    assert len(window.docks.made) > 12
+    assert len(window.docks.made) == len(PANELS)

@@ -76,6 +76,9 @@ class PositionsPanel(PlotPanel[None]):
             self.bar.show_chosen(name, str(getattr(self.asked, name)))
         self._show_parts()
 
+    def forget(self) -> None:
+        self._wanted = None
+
     def show_view(self, view: View, model: None = None) -> None:
         """Show a view: another run, head or row changes what is shown."""
         trace = self._session.trace

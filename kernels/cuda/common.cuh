@@ -248,6 +248,22 @@ struct Sinks {
                                           int rows) const;
 };
 
+// --- Rescales that are skipped -----------------------------------------------------------------
+
+// A row's new maximum. Only a run with a threshold is compiled with -DTHRESHOLD: there m moves only if
+// it grows by more than that, or if nothing has been seen yet, and a row whose m is kept skips its
+// rescale. P may be above 1, and l and O relative to a smaller maximum: O / l is the same.
+#ifdef THRESHOLD
+#define THRESHOLD_PARAMETERS , float threshold
+#define NEW_MAXIMUM(m, m_tile)                                                                  \
+    ((m) != minus_infinity() && !(larger(m, m_tile) - (m) > threshold) ? (m) : larger(m, m_tile))
+#define IF_RESCALES(alpha) if ((alpha) != 1.0f)
+#else
+#define THRESHOLD_PARAMETERS
+#define NEW_MAXIMUM(m, m_tile) larger(m, m_tile)
+#define IF_RESCALES(alpha)
+#endif
+
 // --- Which tiles are visited -------------------------------------------------------------------
 
 enum { SKIPPED = 0, PARTIAL = 1, FULL = 2 };  // none, some or all pairs of a tile are visible

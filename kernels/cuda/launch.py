@@ -12,7 +12,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cuda.specs import CHANGES, PATTERN, SOFTMAX_SINK, SPECS, Part, scalars, warps
+from kernels.cuda.specs import (
+    CHANGES,
+    PATTERN,
+    SOFTMAX_SINK,
+    SPECS,
+    THRESHOLD,
+    Part,
+    scalars,
+    warps,
+)
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.workload import Workload
 
@@ -196,7 +205,8 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
     if w.feature_map:
         values |= {"FEATURES": w.feature_map.features, "PROJECTS": int(w.feature_map.projects)}
     defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "BIAS": w.biases is not None,
-               "PATTERN": not w.mask.simple, "SINK": w.sink_logits, "TRACE": trace}  # fmt: skip
+               "PATTERN": not w.mask.simple, "SINK": w.sink_logits,
+               "THRESHOLD": w.keeps is not None, "TRACE": trace}  # fmt: skip
     return (
         *(f"-D{name}={value}" for name, value in values.items()),
         *(f"-D{name}" for name, on in defined.items() if on),
@@ -252,6 +262,7 @@ def arguments(names: Sequence[str], w: Workload, part: Part, tensors: Tensors) -
         *(() if w.changes_scores else CHANGES),
         *(PATTERN if w.mask.simple else ()),
         *(() if w.sink_logits else SOFTMAX_SINK),
+        *(() if w.keeps is not None else THRESHOLD),
     )
     taken = [name for name in names if name not in unused]
     given = (known[name] if name in known else getattr(tensors, name) for name in taken)

@@ -170,6 +170,8 @@ SCORE = ("scale", *CHANGES)
 """`SCORE_PARAMETERS` of common.cuh; `CHANGES` only where scores are changed."""
 SINK = ("sink",)
 """`SINK_PARAMETERS` of common.cuh; only where there are sink logits."""
+THRESHOLD = ("threshold",)
+"""`THRESHOLD_PARAMETERS` of common.cuh; only where rescales are skipped."""
 SOFTMAX_SINK = (*SINK, "sink_head")
 """`LOGIT_PARAMETERS` of common.cuh."""
 OPERANDS = ("q", "k", "v", "kv_head_of", "o")
@@ -207,12 +209,22 @@ SPECS: dict[str, KernelSpec] = {
         ),
         KernelSpec(
             "flash2",
-            (*OPERANDS, "lse", *VISITS, *MASK, *SCORE, *SINK, *_FIRST),
+            (*OPERANDS, "lse", *VISITS, *MASK, *SCORE, *SINK, *THRESHOLD, *_FIRST),
             shared=_all_bytes,
         ),
         KernelSpec(
             "split_kv",
-            (*OPERANDS[:4], *PARTIALS, *VISITS, *MASK, "queries", *SCORE, *SINK, *_FIRST),
+            (
+                *OPERANDS[:4],
+                *PARTIALS,
+                *VISITS,
+                *MASK,
+                "queries",
+                *SCORE,
+                *SINK,
+                *THRESHOLD,
+                *_FIRST,
+            ),
             shared=_all_bytes,
             grid=lambda w, part: (len(part.blocks), len(part.heads), w.splits),
         ),
@@ -277,6 +289,7 @@ def scalars(w: Workload, part: Part) -> dict[str, Any]:
         "bias_span": np.int32(w.queries + w.seqlen_k - 1),
         **{name: np.float32(number) for name, number in w.scoring.arguments.items()},
         "first_head": np.int32(part.heads.start),
+        "threshold": np.float32(w.keeps or 0.0),
         "sink_head": np.int32(part.heads.start),
         "first_block": np.int32(part.blocks.start),
         "blocks": np.int32(len(part.blocks)),

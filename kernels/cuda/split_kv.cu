@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv(
     float* O_partial_hbm,      // [kv heads, splits, rows, VALUE_DIM] of the launch
     float* LSE_partial_hbm,    // [kv heads, splits, rows] of the launch
     VISIT_PARAMETERS,          // column blocks of each row block, of all its splits
-    MASK_PARAMETERS, int queries, SCORE_PARAMETERS SINK_PARAMETERS,
+    MASK_PARAMETERS, int queries, SCORE_PARAMETERS SINK_PARAMETERS THRESHOLD_PARAMETERS,
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
@@ -121,12 +121,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv(
         for (int r = 0; r < ROWS; ++r) {
             float* S_row = S_shared + own_row(r) * BC;
             const float m_tile = row_max(S_row, keys);  // [row max] Dao 2023, Algorithm 1, line 9
-            const float m_new = larger(m[r], m_tile);
+            const float m_new = NEW_MAXIMUM(m[r], m_tile);
             const float alpha = exp_below(m[r], m_new);
             exponentials(S_row, m_new, keys);  // [exponentials] Dao 2023, Algorithm 1, line 9
             const float l_tile = row_sum(S_row, keys);  // [row sum] Dao 2023, Algorithm 1, line 9
             l[r] = multiply_add(alpha, l[r], l_tile);
             m[r] = m_new;
+            IF_RESCALES(alpha)
             #pragma unroll
             for (int n = 0; n < VALUES; ++n)
                 O[r][n] *= alpha;  // [rescale] Dao 2023, Algorithm 1, line 10

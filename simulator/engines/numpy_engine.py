@@ -101,7 +101,7 @@ class NumpyEngine:
         visits = self._visits.pairs(i)
         walk = walk_row_block(
             q, k, v, w.scoring.factor, w.cols, visits, visible, threads, self._change(head, i),
-            self._start(head, i) if w.sink_logits else None,
+            self._start(head, i) if w.sink_logits else None, w.keeps,
         )  # fmt: skip
         o = walk.o if algorithm_of(w).normalises_each_tile else round_to(walk.o, w.dtype)
         o.flags.writeable = False

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
 from simulator.engines.numerics import Change, Span, Visible, change_in, mask_into, scores_into
+from simulator.program.ops import kept_unless_larger
 
 CHUNK_KEYS = 2048
 """Keys per chunk: its scores stay in cache, and a checkpoint follows every chunk."""
@@ -93,6 +94,7 @@ def walk_row_block(
     threads: int = 1,
     change: Change | None = None,
     start: tuple[F32, F32] | None = None,
+    keeps: float | None = None,
 ) -> RowBlockWalk:
     """Walk one row block over its visited column blocks [1]_, [2]_.
 
@@ -115,6 +117,8 @@ def walk_row_block(
         Makes scores of scaled products, as `numerics.change_in` takes it.
     start : tuple of ndarray, optional
         (rows,) float32 each, m and l before the first tile: a sink is a key that has been seen.
+    keeps : float, optional
+        By how much m must grow to move; without it, by anything.
     threads : int
         Threads that share the chunks; more than one pays only with BLAS limited to one thread.
 
@@ -161,6 +165,10 @@ def walk_row_block(
 
     if at.size > 2 or start is not None:  # a single chunk needs no joining, unless with a sink
         _join(m, l, acc, at)
+    if keeps is not None:
+        kept = _kept(m, keeps)
+        grown = np.where(np.isneginf(kept), np.float32(1), np.exp(m - _finite(kept)))
+        m, l, acc = kept, l * grown, acc * grown[at][:, :, None]
     lse = m[-1] + np.log(l[-1], out=np.zeros_like(l[-1]), where=l[-1] > 0)
     o = np.divide(acc[-1], l[-1][:, None], out=np.zeros_like(acc[-1]), where=l[-1][:, None] > 0)
     blocks = np.arange(len(range(0, n_keys, cols)))
@@ -230,6 +238,17 @@ def _join(m: F32, l: F32, acc: F32, at: NDArray[np.int64]) -> None:
         acc[c] *= own[b][:, None]
         acc[c] += acc[c - 1] * before[b - 1][:, None]
     m[:] = now
+
+
+def _kept(m: F32, by: float) -> F32:
+    """Return the maxima that are kept in place of those of all tiles so far, (tiles + 1, rows).
+
+    Whenever one moves it becomes the maximum so far, because it was less than `by` below it.
+    """
+    out = m.copy()
+    for n in range(1, len(m)):
+        out[n] = kept_unless_larger(out[n - 1], m[n], by)
+    return out
 
 
 def _finite(m: F32) -> F32:

@@ -30,12 +30,16 @@ PACKED: frozenset[Algorithm] = frozenset({"split-kv"})
 """Algorithms that use the query heads of a KV head as the rows of one block."""
 LINEAR: frozenset[Algorithm] = frozenset({"linear"})
 """Algorithms with feature maps in the place of the softmax; others take no notice of the map."""
+SKIPPING: frozenset[Algorithm] = PACKED | {USUAL}
+"""Algorithms whose O is divided at its end alone, so that they can skip a rescale."""
 TilingRule = Literal["paper", "fa2", "fa3"]
 InputSource = Literal["random", "file", "capture", "layer"]
 
 MAX_SEQLEN = 2**24
 """Longest sequence: with it, the byte counts of 4096 heads fit into 64-bit integers."""
 
+MAX_THRESHOLD = 64.0
+"""Largest rescale threshold, in log2: sums of 2**24 exponentials of 2**64 are far from overflow."""
 MAX_LOGIT = 1e30
 """Largest sink logit: float32 holds it and its differences from scores."""
 
@@ -100,6 +104,7 @@ class Attention(Table):
     dtype: DType | None = None
     scale: Positive | None = None
     temperature: Positive = 1.0
+    rescale_threshold: Annotated[float, Field(ge=0, le=MAX_THRESHOLD)] | None = None
     feature_map: FeatureName | None = None
     features: Annotated[int, Field(ge=1, le=65536)] | None = None
 
@@ -230,6 +235,9 @@ class Faults(Table):
     late_scale: bool = False
     late_mask: bool = False
     half_accumulator: bool = False
+    stale_frame: bool = False
+    fp8_saturation: bool = False
+    unconverted_sink: bool = False
 
     @property
     def on(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.problem.masks import Mask
 
+SKIP = "FlashAttention-4, conditional rescaling"
 SINK = "OpenAI 2025, section 2.2"
 SOFTCAP = "Gemma Team 2024, section 2, logit soft-capping"
 ALIBI = "Press, Smith, Lewis 2022, section 3"

@@ -42,6 +42,7 @@ from simulator.problem.positions import Rotary
 from simulator.problem.scenario import (
     LINEAR,
     PACKED,
+    SKIPPING,
     USUAL,
     Algorithm,
     Faults,
@@ -50,8 +51,8 @@ from simulator.problem.scenario import (
 from simulator.problem.scores import BiasTable, DistanceBias, Scoring, T
 from simulator.problem.tiling import TileGrid
 
-Variant = Literal["changes", "sinks"]
-"""Scores that are changed, sink logits."""
+Variant = Literal["changes", "sinks", "threshold"]
+"""Scores that are changed, sink logits, rescales that are skipped."""
 
 
 @dataclass(frozen=True)
@@ -200,8 +201,23 @@ class Workload:
     @property
     def variant(self) -> frozenset[Variant]:
         """What of its ops is not as papers have it."""
-        on: dict[Variant, bool] = {"changes": self.changes_scores, "sinks": bool(self.sink_logits)}
+        on: dict[Variant, bool] = {
+            "changes": self.changes_scores,
+            "sinks": bool(self.sink_logits),
+            "threshold": self.keeps is not None,
+        }
         return frozenset(name for name, is_on in on.items() if is_on)
+
+    @property
+    def threshold(self) -> float | None:
+        """By how much m must grow to move, in log2, FlashAttention-4's; None: by anything."""
+        said = self.scenario.attention.rescale_threshold
+        return said if self.algorithm in SKIPPING else None
+
+    @property
+    def keeps(self) -> float | None:
+        """The same in the units of scores."""
+        return None if self.threshold is None else self.threshold * math.log(2)
 
     @property
     def sinks(self) -> NDArray[np.float32] | None:

@@ -5,13 +5,15 @@ If a fault is on, the NumPy engine computes op by op; the CUDA kernels cannot ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from simulator.base.matmul import matmul
-from simulator.problem.scenario import Faults
+from simulator.problem.scenario import SKIPPING, Faults
+from simulator.problem.scores import SINK, SKIP
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.op import Op
@@ -20,11 +22,13 @@ from simulator.program.ops import (
     ApplyMask,
     Combine,
     Exponentials,
+    LoadSink,
     Normalise,
     Rescale,
     RowMax,
     RowSum,
     Scores,
+    exp_shift,
 )
 from simulator.program.state import State, Values
 from simulator.program.state_ops import HidePairs, SumWeights, UpdateState
@@ -36,6 +40,7 @@ Wrong = Mapping[type[Op], Mapping[str, Made]]
 """The wrong numbers, by the kind of op and the name of the number that it makes."""
 
 _ALL = tuple(ALGORITHMS)
+_SKIPS = tuple(name for name in _ALL if name in SKIPPING)
 _SOFTMAX = tuple(name for name in _ALL if ALGORITHMS[name].softmax)
 _FLASH = tuple(name for name in _SOFTMAX if not ALGORITHMS[name].stores_scores)
 
@@ -47,6 +52,17 @@ def to_half(values: Values) -> Values:
 
 def _half(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
     return to_half(values)
+
+
+def _of_new_maximum(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+    """Return P relative to the largest score so far, also where m is kept below it."""
+    top = np.maximum(chip["m_prev"], chip["m_tile"])
+    return exp_shift(chip["S"], top[:, None])
+
+
+def _not_converted(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+    logits: Values = values * values.dtype.type(math.log(2))
+    return logits
 
 
 def _half_sum(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
@@ -121,6 +137,18 @@ def _masked_late(p: Values, w: Workload, visit: Visit) -> Values:
     return np.where(w.mask.visible(visit.rows, visit.cols), p, p.dtype.type(0))
 
 
+FP8_LARGEST, FP8_OFFSET = 448.0, 8
+"""Largest number of e4m3, and log2 of what P is multiplied by before it is rounded to it."""
+
+
+def _saturated(p: Values, w: Workload, visit: Visit) -> Values:
+    if not w.threshold:  # P is at most 1, if no other fault is on
+        return p
+    most: Values = np.minimum(p, p.dtype.type(FP8_LARGEST / 2**FP8_OFFSET))
+    return most
+
+
+_AT_EVERY_TILE = "only an O that is divided once, at its end, can skip a rescale"
 _ONE_MAXIMUM = "naive takes one maximum over the whole row"
 
 FAULTS = (
@@ -172,8 +200,35 @@ FAULTS = (
             SumWeights: {"l": _half}, UpdateState: {"state": _half},
         },
     ),
+    Fault(
+        "stale_frame", "stale frame of P",
+        "Where a rescale is skipped m is kept, but P is relative to the new maximum: it counts too "
+        "little.",
+        f"{SKIP}; as repaired in meta-pytorch/MSLK #242",
+        _SKIPS, _AT_EVERY_TILE,
+        made={Exponentials: {"P": _of_new_maximum}},
+    ),
+    Fault(
+        "fp8_saturation", "fp8 saturation",
+        f"P goes to fp8 times 2^{FP8_OFFSET}, where nothing is above {FP8_LARGEST:g}: a threshold "
+        "and this offset add up above it, and what P has more is lost to O, not to ℓ.",
+        f"{SKIP}; as repaired in Dao-AILab/flash-attention #2578",
+        _SKIPS, _AT_EVERY_TILE,
+        late=_saturated,
+    ),
+    Fault(
+        "unconverted_sink", "sink in base e",
+        "Exponentials are powers of 2 and scores are converted, but the sink logit is not: it "
+        "counts as sink · ln 2.",
+        SINK,
+        _SOFTMAX,
+        made={LoadSink: {"sink": _not_converted}},
+    ),
 )  # fmt: skip
 """All faults, in the order of the scenario's keys."""
+
+
+_SKIPPING_FAULTS = ("stale_frame", "fp8_saturation")
 
 
 class _Chip(dict[str, Values]):
@@ -257,6 +312,12 @@ def without_effect(fault: Fault, w: Workload) -> str:
         return "linear attention has no softmax"
     if w.algorithm not in fault.algorithms:
         return fault.instead
+    if fault.name in _SKIPPING_FAULTS and not w.threshold:
+        return "no rescale is skipped here: there is no threshold"
+    if fault.name == "fp8_saturation" and 2 ** (FP8_OFFSET + (w.threshold or 0)) <= FP8_LARGEST:
+        return f"P · 2^{FP8_OFFSET} stays below {FP8_LARGEST:g} here"
+    if fault.name == "unconverted_sink" and not w.sink_logits:
+        return "there is no sink logit here"
     if fault.name == "late_mask" and not w.mask.hides:
         return "there is no mask here"
     if fault.name == "late_scale" and w.logit_scale == 1:

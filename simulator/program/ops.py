@@ -27,11 +27,11 @@ def exp_shift(high: Values, low: Values) -> Values:
     return weights
 
 
-def kept_unless_larger(old: Values, new: Values, by: float) -> Values:
+def kept_unless_larger(old: Values, new: Values, by: float | None) -> Values:
     """Return `old`, but `new` where it is larger by more than `by` or nothing has been seen."""
     unseen = np.isneginf(old)
     floor: Values = np.where(unseen, old.dtype.type(0), old)
-    top: Values = np.where(unseen | (new - floor > by), new, old)
+    top: Values = np.where(unseen | (new - floor > (by or 0.0)), new, old)
     return top
 
 
@@ -212,8 +212,9 @@ class ApplyMask(Op):
 class RowMax(Op):
     """The maximum of each row.
 
-    `running`: over all tiles so far, with ``alpha = exp(m_old - m)``; else of what is on chip
-    alone, kept as ``m_tile``, which is m where that is the `whole` row. A `sink` joins it there.
+    `running`: over all tiles so far, with ``alpha = exp(m_old - m)``. If it keeps m unless that
+    grows by more than `by`, alpha is usually 1, and P may be above 1. Not `running`: of what is on
+    chip alone, kept as ``m_tile``, which is m where that is the `whole` row. A `sink` joins it.
     """
 
     name: ClassVar[str] = "row max"
@@ -223,6 +224,12 @@ class RowMax(Op):
     running: bool = False
     whole: bool = False
     sink: bool = False
+    by: float | None = None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether m moves only if it grows by enough."""
+        return self.by is not None
 
     @property
     def makes(self) -> tuple[str, ...]:
@@ -235,6 +242,8 @@ class RowMax(Op):
         if self.running:
             chip["m_prev"] = chip["m"]
             chip["m"] = np.maximum(chip["m_prev"], chip["m_tile"])
+            if self.keeps:
+                chip["m"] = kept_unless_larger(chip["m_prev"], chip["m"], self.by)
             chip["alpha"] = exp_shift(chip["m_prev"], chip["m"])
         if self.whole:
             chip["m"] = chip["m_tile"]

@@ -6,6 +6,8 @@ beside the engine's result.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from simulator.program.algorithms import algorithm_of
@@ -223,6 +225,13 @@ def maximum_of_tile(snapshot: Snapshot, row: int) -> Number:
     return Number(float(tile.m_tile[r]), cell, f"maximum of this tile, held by key {cell.col}")
 
 
+def growth(snapshot: Snapshot, row: int) -> float:
+    """Return by how much the current tile would raise a row's m, in log2; 0 from -inf."""
+    tile, r = snapshot.tile, row - snapshot.visit.rows.start
+    old, top = float(tile.m_prev[r]), float(tile.m_tile[r])
+    return max(0.0, top - old) / math.log(2) if old > -np.inf else 0.0
+
+
 def _before(snapshot: Snapshot, row: int, name: str) -> Number:
     value = float(snapshot.tile.before(name)[row - snapshot.visit.rows.start])
     return Number(value, Cell(name, row, 0), f"{symbol(name)} before this tile, row {row}")
@@ -247,7 +256,14 @@ def _explain_maximum(snapshot: Snapshot, value: CellValue) -> Explanation:
     if not snapshot.made("m"):
         lines.append((*_not_moved(snapshot, "m", now), ": this tile has not been joined in yet"))
         return Explanation(value, tuple(lines))
-    lines.append(("m = max(m before, maximum of this tile) = max(", old, ", ", top, ") = ", now))
+    if w.threshold is not None and old.value > -np.inf and now.value == old.value < top.value:
+        grown = f"2^{growth(snapshot, row):.3g}"
+        lines.append(("the maximum of this tile, ", top, f", is larger by a factor {grown} only:"))
+        lines.append((f"at most 2^{w.threshold:g}, so m is kept = ", now, ", and P may be above 1"))
+    else:
+        lines.append(
+            ("m = max(m before, maximum of this tile) = max(", old, ", ", top, ") = ", now)
+        )
     lines += _began_with_sink(snapshot)
     if algorithm_of(w).normalises_last:
         lines.append(("the maximum of this tile is ", top, _held_by(snapshot, row)))

@@ -34,6 +34,7 @@ from simulator.program.tile_program import TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.final_weights import with_finale
 from simulator.run.layer_check import output_error
+from simulator.run.rescales import rescaled
 from simulator.run.snapshot import HeadNumbers, Partials, Snapshot
 from simulator.run.wrong import exact_engine, honest, wrong_numbers
 
@@ -235,10 +236,12 @@ class Trace:
         arrays = self._empty_arrays() if keep_arrays else {}
         compare = set(error_rows(w))
         checked: list[tuple[int, range, F32]] = []
-        started = time.perf_counter()
+        rescales, started = 0, time.perf_counter()
         for head in range(w.heads):
             for i, block in enumerate(self.engine.row_blocks(head)):
                 rows = w.grid.row_range(i)
+                if w.threshold is not None:
+                    rescales += len(rescaled(w, head, i, block)[0])
                 for name, array in arrays.items():
                     array[head, rows.start : rows.stop] = getattr(block, name)
                 if i in compare:
@@ -258,6 +261,8 @@ class Trace:
                 # A NaN must not count as a small error.
                 error = float(np.max([error, np.max(np.abs(o - exact))]))
         summary = self._summary(error, sum(len(rows) for _, rows, _ in checked), seconds)
+        if w.threshold is not None:
+            summary["rescales"] = rescales
         if layer is not None:
             single, inputs = self.single_heads
             wrong = output_error(single, inputs, layer, self._by_rows(checked))

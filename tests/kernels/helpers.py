@@ -118,6 +118,7 @@ def kernel_scenarios(draw: st.DrawFn, algorithm: str) -> Scenario:
                 ]
             )
         ),
+        rescale_threshold=draw(st.sampled_from([None, 0.0, 2.0])),
         temperature=draw(st.sampled_from([1.0, 0.25])),
         **tiling,
     )

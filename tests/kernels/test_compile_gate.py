@@ -84,7 +84,7 @@ GATES = [
     *(Gate(s, b, TIMED, ("sm_80", "sm_90")) for s in SOURCES for b in BUILDS),
     Gate("naive", "fast", USUAL, ("sm_75", "sm_120"), ("-DSCORES_AS_ELEMENT",)),
     *(
-        Gate(s, b, USUAL, ("sm_90a",), ("-DSOFTCAP", "-DALIBI", "-DBIAS", "-DSINK"))
+        Gate(s, b, USUAL, ("sm_90a",), ("-DSOFTCAP", "-DALIBI", "-DBIAS", "-DSINK", "-DTHRESHOLD"))
         for s in SOURCES
         for b in BUILDS
     ),

@@ -26,6 +26,8 @@ def scenario_words(w: Workload) -> list[str]:
         words.append("RoPE")
     if w.scoring.softcap:
         words.append(f"soft-cap {w.scoring.softcap:g}")
+    if w.threshold is not None:
+        words.append(f"rescale threshold {w.threshold:g}")
     if w.sink_logits:
         words.append("sink logits")
     if w.slopes:

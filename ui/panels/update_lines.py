@@ -15,7 +15,7 @@ from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
 from simulator.program.ops import exp_shift
 from simulator.run.cell_values import cell_name
-from simulator.run.provenance import maximum_of_tile
+from simulator.run.provenance import growth, maximum_of_tile
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
 from ui.look.units import number_text
@@ -151,6 +151,13 @@ class _Row:
         self.m, self.l = Cell("m", row, 0), Cell("l", row, 0)
 
     @property
+    def skips(self) -> bool:
+        """Whether its rescale is skipped though its maximum has grown."""
+        grown = growth(self.snapshot, self.row)
+        tile = self.snapshot.tile
+        return grown > 0 and tile.m[self.r] == tile.m_prev[self.r]
+
+    @property
     def top(self) -> Cell:
         """The largest score of the row in the current tile."""
         return maximum_of_tile(self.snapshot, self.row).cell
@@ -176,6 +183,10 @@ class _Row:
             return plain("no maximum")
         if faults.drop_previous_maximum:
             return plain(tile_top, ", not ", old)
+        if self.skips:
+            grown = growth(self.snapshot, self.row)
+            by = self.snapshot.program.workload.threshold
+            return plain(old, f", kept: 2^{number_text(grown)} ≤ 2^{number_text(by or 0.0)}")
         return plain("max(", old, ", ", tile_top, ")")
 
     def largest(self, scores: F32) -> Pieces:
@@ -233,6 +244,10 @@ def _sum(
     return (*out, (*short, Piece(" …")), shortest, plain("…"))
 
 
+_LARGER = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)"
+_KEPT = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)\;\;\mathrm{if\;larger\;by\;} \tau"
+
+
 def _at_the_end_lines(row: _Row) -> list[UpdateLine]:
     snapshot, t = row.snapshot, row.snapshot.tile
     old, top = row.number(t.m_prev, row.m, "m before"), row.number(t.m, row.m, "m")
@@ -243,9 +258,10 @@ def _at_the_end_lines(row: _Row) -> list[UpdateLine]:
     if t.m[row.r] > -np.inf:
         shift = ("exp(", old, " − ", row.number(t.m, row.m, "m", minus=True), ")")
     before, added = row.number(t.l_prev, row.l, "ℓ before"), row.number(t.l_tile, row.l, "Σ P")
+    keeps = snapshot.program.workload.threshold is not None
     lines = [
         line(
-            snapshot, "row max", r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)",
+            snapshot, "row max", _KEPT if keeps else _LARGER,
             *_equation(row.joined(old, tile_top), top),
         ),
         line(

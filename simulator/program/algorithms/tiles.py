@@ -6,7 +6,7 @@ import numpy as np
 
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.intervals import I64
-from simulator.problem.scores import SINK, SOFTCAP
+from simulator.problem.scores import SINK, SKIP, SOFTCAP
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.op import Op
@@ -169,7 +169,11 @@ def score_ops(w: Workload, visit: Visit, cites: str, mask_cites: str) -> list[Op
 def online_ops(w: Workload, visit: Visit, paper: str) -> list[Op]:
     """Return the ops that take a tile into m, l and O of the run, which is divided at its end."""
     return [
-        RowMax(cites=f"{paper} 9", running=True),
+        RowMax(
+            cites=f"{paper} 9" if w.keeps is None else f"{paper} 9, {SKIP}",
+            running=True,
+            by=w.keeps,
+        ),
         Exponentials(
             cites=f"{paper} 9",
             running=True,

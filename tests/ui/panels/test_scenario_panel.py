@@ -57,7 +57,7 @@ def test_sections_come_in_order_and_every_field_is_explained() -> None:
             "attention": {
                 "algorithm": "naive", "heads": 4, "kv_heads": 2, "seqlen_q": 3, "seqlen_k": 5,
                 "head_dim": 8, "value_dim": 16, "dtype": "bfloat16", "scale": 0.1767766952966369,
-                "temperature": 1e-3,
+                "temperature": 1e-3, "rescale_threshold": 8.0,
             },
             "scores": {
                 "softcap": 50.0, "alibi": [0.5, 0.25, 1.0, 0.0], "sink_logits": [1.5, -2.0, 0, 8],
@@ -86,6 +86,7 @@ VALID = {
     "attention.dtype": ("float16", "float16"),
     "attention.scale": ("0.25", 0.25),
     "attention.temperature": ("2", 2.0),
+    "attention.rescale_threshold": ("8", 8.0),
     "attention.feature_map": ("performer", "performer"),
     "attention.features": ("24", 24),
     "attention.heads": ("4", 4),
@@ -126,6 +127,9 @@ VALID = {
     "faults.late_scale": ("true", True),
     "faults.late_mask": ("true", True),
     "faults.half_accumulator": ("true", True),
+    "faults.stale_frame": ("true", True),
+    "faults.fp8_saturation": ("true", True),
+    "faults.unconverted_sink": ("true", True),
 }
 
 
@@ -175,6 +179,7 @@ INVALID = {
     "scores.softcap": [("-1", "expected at least 0"), ("high", "expected a number")],
     "scores.alibi": [("steep", "expected true, false, or a list of slopes"),
                      ("1, -1", "none below 0")],
+    "attention.rescale_threshold": [("-1", "at least 0"), ("65", "at most 64")],
     "scores.sink_logits": [("gpt", 'expected "file", false, or numbers')],
     "mask.window": [("-1", "expected at least 0")],
     "mask.sinks": [("-3", "expected at least 0")],

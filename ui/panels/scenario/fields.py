@@ -18,6 +18,7 @@ from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
 from simulator.problem.scenario import (
     MAX_SEQLEN,
+    SKIPPING,
     InputSource,
     Scenario,
     TilingRule,
@@ -127,6 +128,9 @@ _FAULT_LABELS = {
     "late_scale": "late scale",
     "late_mask": "late mask",
     "half_accumulator": "fp16 sums",
+    "stale_frame": "stale P",
+    "fp8_saturation": "fp8 limit",
+    "unconverted_sink": "sink base",
 }
 """The keys are too long to be beside a field."""
 
@@ -148,6 +152,7 @@ SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.sp
 MAPPED = ", ".join(name for name, algorithm in ALGORITHMS.items() if not algorithm.softmax)
 """The algorithms with a feature map in the place of the softmax."""
 
+SKIPS = ", ".join(sorted(SKIPPING))
 FIELDS = (
     FieldSpec("", "title", "title", Kind.TEXT, "", "Shown in the title bar."),
     FieldSpec(
@@ -168,6 +173,11 @@ FIELDS = (
     FieldSpec(
         "attention", "temperature", "temperature", Kind.NUMBER, _ALGORITHM,
         "Divides the scaled scores: below 1 the softmax gets sharper, above 1 flatter.",
+    ),
+    FieldSpec(
+        "attention", "rescale_threshold", "threshold", Kind.NUMBER, _ALGORITHM,
+        f"By how much m must grow to move, in log2, of {SKIPS}: FlashAttention-4 skips rescales "
+        "of smaller steps, at 8. Blank: m moves at every step.",
     ),
     FieldSpec(
         "attention", "feature_map", "feature map", Kind.CHOICE, _ALGORITHM,

@@ -1,0 +1,49 @@
+"""In which tiles the maximum of a row has moved, so that its sums were rescaled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32
+from simulator.engines.protocol import RowBlock
+from simulator.problem.workload import Workload
+
+WARP = 32
+"""Rows of a warp of FlashAttention-4's correction group: each of its lanes has one."""
+
+
+def rescaled(
+    w: Workload, head: int, i: int, block: RowBlock
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows and column blocks at which m has moved though l was above 0.
+
+    Parameters
+    ----------
+    w : Workload
+        Tiles and splits.
+    head, i : int
+        Which row block.
+    block : RowBlock
+        Its m and l after every column block; a skipped tile has left them as they were.
+    """
+    rows = w.grid.row_range(i)
+    m, l = (_with_start(w, head, rows, values, n) for n, values in enumerate((block.m, block.l)))
+    moved = (m[:, 1:] != m[:, :-1]) & (l[:, :-1] > 0)
+    if w.splits > 1:  # each begins with nothing seen
+        visited = w.grid.visited_columns.visited(i)
+        split, first = np.unique(visited // -(-w.grid.Tc // w.splits), return_index=True)
+        moved[:, visited[first[split > 0]]] = False
+    r, j = np.nonzero(moved)
+    return r, j
+
+
+def _with_start(w: Workload, head: int, rows: range, values: F32, which: int) -> F32:
+    start = w.start(head, rows)[which].astype(values.dtype)
+    return np.concatenate([start[:, None], values], axis=1)
+
+
+def warps_that_rescale(moved: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return for each warp of 32 rows whether one of them rescales: then all of its lanes do."""
+    starts = np.arange(0, len(moved), WARP)
+    return np.logical_or.reduceat(moved, starts)

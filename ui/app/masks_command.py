@@ -11,8 +11,8 @@ from simulator.base.errors import InputError, refuse
 from simulator.problem.masked_file import masked_scenario, write_masked
 from simulator.problem.scenario import load_scenario, save_scenario
 from simulator.problem.workload import read_inputs, resolve
-from simulator.study.mask_function import function_pattern
-from simulator.study.patterns import Knobs, Priced, blocks_of, patterns, priced, usual_knobs
+from simulator.study.sparse.mask_function import function_pattern
+from simulator.study.sparse.patterns import Knobs, Priced, blocks_of, patterns, priced, usual_knobs
 from ui.look.units import bytes_text, count_text, time_text
 
 

@@ -15,8 +15,15 @@ from simulator.problem.masks import Mask
 from simulator.problem.scenario import load_scenario, parse_scenario, save_scenario
 from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
-from simulator.study.mask_function import function_pattern
-from simulator.study.patterns import Knobs, Pattern, dense_mask, patterns, priced, usual_knobs
+from simulator.study.sparse.mask_function import function_pattern
+from simulator.study.sparse.patterns import (
+    Knobs,
+    Pattern,
+    dense_mask,
+    patterns,
+    priced,
+    usual_knobs,
+)
 from tests.helpers.runs import scenario
 from tests.helpers.written_files import numbers, write_safetensors
 

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 
 from simulator.problem.masks import Mask
 from simulator.problem.tiling import TileGrid
-from simulator.study.patterns import Knobs, patterns, priced
+from simulator.study.sparse.patterns import Knobs, patterns, priced
 from tests.helpers.by_hand import choosing
 from tests.ui.panels.test_memory import record_texts
 from ui.look.theme import THEMES, Style

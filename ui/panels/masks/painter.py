@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from simulator.problem.masks import Mask
 from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Workload
-from simulator.study.patterns import Knobs, Priced, blocks_of
+from simulator.study.sparse.patterns import Knobs, Priced, blocks_of
 from ui.look.draw import LEFT, RIGHT, card, draw_text, hairline, mixed, outline, text_width, wrapped
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import Style, Theme

@@ -14,7 +14,7 @@ from simulator.problem.masked_file import masked_scenario, write_masked
 from simulator.problem.masks import BlockMask
 from simulator.problem.tiling import TileGrid
 from simulator.run.trace import Trace
-from simulator.study.patterns import (
+from simulator.study.sparse.patterns import (
     Knobs,
     Pattern,
     Priced,

@@ -18,7 +18,7 @@ from simulator.base.errors import refuse, shown
 from simulator.problem.intervals import Bools
 from simulator.problem.masked_file import block_mask
 from simulator.problem.workload import Workload
-from simulator.study.patterns import MOST_PAIRS, Pattern, dense_mask
+from simulator.study.sparse.patterns import MOST_PAIRS, Pattern, dense_mask
 
 SECONDS = 20.0
 """How long a function may take for a whole run."""

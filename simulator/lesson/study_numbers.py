@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache, lru_cache
+
+import numpy as np
 
 from simulator.base.errors import refuse
 from simulator.lesson.numbers import Numbers, known
@@ -10,6 +13,18 @@ from simulator.problem.scenario import Scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import BASELINE
 from simulator.study.jacobian import RowJacobian, row_jacobian
+from simulator.study.positions import (
+    FACTOR,
+    PLACES,
+    SHIFT,
+    TRAINED,
+    Placed,
+    Stretched,
+    placed,
+    rotary_of,
+    speeds_of,
+    stretched,
+)
 from simulator.study.smoothing.kernel_smoother import (
     Factors,
     HeadPoints,
@@ -248,3 +263,64 @@ def _least(value: float, name: str, least: int, most: int) -> int:
     if not isinstance(value, int) or not least <= value <= most:
         raise refuse("", name, value, f"a whole number from {least} to {most}")
     return value
+
+
+# --- positions ----------------------------------------------------------------------------------
+
+_MANY = 100
+"""Places of a turn that are told whole."""
+_SETTINGS = {"places": PLACES, "shift": SHIFT, "trained": TRAINED, "factor": FACTOR}
+
+
+@known
+def position_setting(n: Numbers, name: str) -> int:
+    """What the panel of positions shows first; and ``pairs``, how many hands a token has."""
+    known_ones = {**_SETTINGS, "pairs": rotary_of(n.workload).width // 2}
+    if name not in known_ones:
+        raise refuse("", "position_setting", name, f"one of {', '.join(known_ones)}")
+    return known_ones[name]
+
+
+@known
+def turn_of(n: Numbers, pair: int) -> float:
+    """After how many places a pair has turned once, whole if many; -1 is the slowest pair."""
+    speeds = speeds_of(rotary_of(n.workload))
+    if not -len(speeds) <= pair < len(speeds):
+        raise refuse("", "pair", pair, f"a pair from 0 to {len(speeds) - 1}, or -1 for the last")
+    turn = float(2 * math.pi / speeds[pair])
+    return round(turn) if turn >= _MANY else turn
+
+
+@known
+def diagonals_differ(n: Numbers, kind: str, row: int) -> float:
+    """By how much scores of one distance differ, of a row's query at all places."""
+    return _placed(n, kind, row).off
+
+
+@known
+def shift_moves(n: Numbers, kind: str, row: int) -> float:
+    """By how much a shift of all places moves those scores, over the largest."""
+    return _placed(n, kind, row).moved
+
+
+@known
+def untrained_pairs(n: Numbers, way: str) -> int:
+    """How many pairs reach angles beyond the trained length that training has not shown."""
+    rotary = rotary_of(n.workload)
+    ways = {each.name: each for each in stretched(rotary, TRAINED, FACTOR)}
+    if way not in ways:
+        raise refuse("", "way", way, f"one of {', '.join(ways)}")
+    found: Stretched = ways[way]
+    return found.new_angles(TRAINED, FACTOR, speeds_of(rotary))
+
+
+def _placed(n: Numbers, kind: str, row: int) -> Placed:
+    count = n.workload.queries
+    if not 0 <= row < count:
+        raise refuse("", "row", row, f"a row from 0 to {count - 1}")
+    single, inputs = n.trace.single_heads
+    vector = inputs.q[n.head * n.workload.group, row].astype(np.float64)
+    found = {each.name: each for each in placed(single, vector, PLACES, SHIFT)}
+    if kind not in found:
+        raise refuse("", "kind", kind, f"one of {', '.join(found)}")
+    return found[kind]

@@ -27,6 +27,11 @@ from simulator.problem.workload import Workload
 F64 = NDArray[np.float64]
 C128 = NDArray[np.complex128]
 
+PLACES = 48
+"""Places at which one vector is shown."""
+SHIFT, TRAINED, FACTOR = 1000, 2048, 4
+"""What is shown first: a shift of all places, the longest text of a training, and how many times as
+long texts are to be."""
 SLOWEST, FASTEST = 1.0, 32.0
 """Turns within the trained length below which YaRN stretches a pair whole, and above which not."""
 

@@ -9,7 +9,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.lesson.expressions import fill
 from simulator.lesson.numbers import Numbers
-from simulator.problem.scenario import load_scenario, parse_scenario
+from simulator.problem.scenario import load_scenario, parse_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.study.smoothing.kernel_smoother import factors, head_points, key_plane
 from simulator.study.smoothing.regression import BANDWIDTHS, regression
@@ -114,3 +114,29 @@ def test_the_gradient_that_essays_quote() -> None:
     assert computed("gradient_of(512, 2)") > 1e-2
     assert computed("gradient_median(512)") > 1e-4
     assert math.isfinite(computed("gradient_of(512)"))
+
+
+def test_numbers_of_positions() -> None:
+    turned = {"position": {"kind": "rope", "theta": 100.0}}
+    said = with_values(RANDOM, turned)
+    assert computed("turn_of(0)", said) == pytest.approx(2 * math.pi)
+    pairs = computed('position_setting("pairs")', said)
+    d = run_of(RANDOM).workload.head_dim
+    assert pairs == d // 2
+    assert computed("turn_of(-1)", said) == pytest.approx(2 * math.pi * 100 ** ((d - 2) / d))
+    assert computed("turn_of(-1)") == round(2 * math.pi * 10000 ** (30 / 32))
+    assert computed('diagonals_differ("rope", 1)', said) < 1e-5
+    assert computed('shift_moves("alibi", 1)', said) == 0
+    assert computed('shift_moves("learned", 1)', said) > 0.05
+    # θ = 100: every pair has turned within the trained length.
+    assert computed('untrained_pairs("rope")', said) == 0
+    assert computed('untrained_pairs("rope")') == 5
+    for wrong, word in (
+        ('position_setting("speed")', "one of places, shift, trained, factor, pairs"),
+        ("turn_of(99)", "a pair from 0 to"),
+        ('shift_moves("rope", 99)', "a row from 0 to"),
+        ('shift_moves("random", 0)', "one of rope, sinusoids, learned, alibi"),
+        ('untrained_pairs("linear")', "one of rope, interpolated, ntk, yarn"),
+    ):
+        with pytest.raises(InputError, match=word):
+            computed(wrong, said)

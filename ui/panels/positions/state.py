@@ -12,6 +12,10 @@ from simulator.problem.positions import Rotary
 from simulator.problem.workload import Inputs, Workload
 from simulator.study.positions import (
     C128,
+    FACTOR,
+    PLACES,
+    SHIFT,
+    TRAINED,
     Placed,
     Stretched,
     energies,
@@ -29,8 +33,6 @@ F64 = NDArray[np.float64]
 
 AROUND = 48
 """Rows before and after the one that is explained whose queries are kept."""
-PLACES = 48
-"""Places at which the one vector stands."""
 POINTS = 120
 """Points of a curve over distance."""
 
@@ -53,9 +55,9 @@ class Asked:
     """
 
     hands: str = "angles"
-    shift: int = 1000
-    trained: int = 2048
-    factor: int = 4
+    shift: int = SHIFT
+    trained: int = TRAINED
+    factor: int = FACTOR
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,7 +45,7 @@ def mask_of(scenario: Scenario, file: InputFile | None, seqlen_q: int, seqlen_k:
             expected = f"an input file with a tensor {BLOCK_MASK}: it says which are visible"
             raise refuse(SCENARIO, "mask.block", said.block, expected)
         blocks = read_block_mask(file.path, said.block, seqlen_q, seqlen_k)
-    return Mask(
+    mask = Mask(
         seqlen_q,
         seqlen_k,
         causal,
@@ -56,6 +56,9 @@ def mask_of(scenario: Scenario, file: InputFile | None, seqlen_q: int, seqlen_k:
         said.documents,
         blocks,
     )
+    if blocks and file and not mask.pairs_exist:
+        raise refuse(str(file.path), f"tensor {BLOCK_MASK}", "", "at least one visible pair")
+    return mask
 
 
 def read_block_mask(path: Path, size: int, seqlen_q: int, seqlen_k: int) -> BlockMask:

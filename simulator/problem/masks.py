@@ -184,6 +184,12 @@ class Mask:
         return int(self.keys.sums[-1])
 
     @property
+    def pairs_exist(self) -> bool:
+        """Whether any pair is visible."""
+        size = self.blocks.size if self.blocks else 1
+        return bool(self.visited_columns(size, size).sums[-1])
+
+    @property
     def arguments(self) -> dict[str, int]:
         """The mask's arguments of a kernel beside the sizes, by name; 0 for what is not set."""
         out = {"causal": int(self.causal), "window": self.window, "sinks": self.sinks}

@@ -18,7 +18,7 @@ from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.protocol import Tile
-from simulator.problem.scenario import Scenario, load_scenario
+from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload
 from simulator.run.cosimulation import verify
 from tests.conformance.check import HERE, array_faults, count_faults, find_cases
@@ -295,3 +295,20 @@ def test_a_run_that_is_given_up_launches_no_more(monkeypatch: pytest.MonkeyPatch
     first = next(engine.row_blocks(0))
     assert launched == [("flash2", 2)]
     np.testing.assert_array_equal(first.o, engine.row_block(0, 0).o)
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
+def test_a_block_mask_with_all_that_can_be_beside_it(algorithm: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    shapes = {"q": (4, 21, 5), "k": (2, 26, 5), "v": (2, 26, 3)}
+    tensors = {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+    np.savez(tmp_path / "in.npz", **tensors, block_mask=rng.random((6, 7)) < 0.6)
+    said = {
+        "attention": {"algorithm": algorithm},
+        "mask": {"causal": True, "window": 9, "sinks": 1, "dilation": 2, "global_tokens": 3,
+                 "documents": [9, 10, 7], "block": 4},
+        "scores": {"softcap": 2.0, "alibi": True},
+        "tiling": {"rows": 8, "cols": 6},
+        "input": {"source": "file", "path": str(tmp_path / "in.npz")},
+    }  # fmt: skip
+    assert faults(*workload_of(parse_scenario(said)), SCHEDULES) == []

@@ -50,6 +50,7 @@ def test_a_file_with_blocks_that_nobody_asks_for_is_a_file_without(tmp_path: Pat
     [
         (TABLE[:2], "shape of block_mask = (2, 2): expected (3, 2): blocks of 3 of 7 rows and 6"),
         (TABLE.astype(np.float32), "tensor block_mask = "),
+        (np.zeros_like(TABLE), "tensor block_mask: expected at least one visible pair"),
         (TABLE[0], "shape of block_mask = (2,): expected"),
     ],
 )

@@ -267,6 +267,9 @@ class MasksPanel(Panel[None]):
         elif self.table[row, column] == self._colour:
             return
         self.table[row, column] = self._colour
+        if not self._painted(trace, knobs, self.table).mask.pairs_exist:
+            self.table[row, column] = True  # a run needs a visible pair
+            return
         pattern = self._painted(trace, knobs, self.table)
         [new] = priced(trace.workload, trace.inputs, (pattern,), errors=False)
         rows = (*(each for each in state.rows if each.pattern.name != PAINTED), new)

@@ -123,12 +123,19 @@ def _models(folder: Path) -> None:
     shutil.copy(ASSETS / "models.toml", folder / "model.all.toml")
 
 
+CHANGED = {"bias": (4, 10), "sink_logits": (4,)}
+"""What a file may have beside q, k and v of `numbers`, for its scores; and what it may say."""
+SCORES = {"window": "3", "softcap": "2.5", "alibi": "[0.5, 0.25, 0.125, 0.1]",
+          "query_tokens": json.dumps([*"abcde"])}  # fmt: skip
+
+
 def _npz(folder: Path) -> None:
     said = {"tokens": np.array(["a", "é", "𝄞", "d", "e", "f"]), "model": "m", "layer": "3",
             "scale": 0.5, "causal": True}  # fmt: skip
     np.savez(folder / "npz.plain.npz", **numbers(), **said)
     np.savez_compressed(folder / "npz.packed.npz", **numbers("float16"), **said)
     np.savez(folder / "npz.bfloat16.npz", **numbers("bfloat16"))
+    np.savez(folder / "npz.changed.npz", **numbers(**CHANGED), **SCORES)
 
 
 def _safetensors(folder: Path) -> None:
@@ -136,6 +143,7 @@ def _safetensors(folder: Path) -> None:
             "scale": "0.5", "causal": "true"}  # fmt: skip
     write_safetensors(folder / "safetensors.own.safetensors", numbers("bfloat16"), said)
     write_safetensors(folder / "safetensors.plain.safetensors", numbers())
+    write_safetensors(folder / "safetensors.changed.safetensors", numbers(**CHANGED), SCORES)
     capture = min(CAPTURES.glob("*.safetensors"), key=lambda path: (path.stat().st_size, path.name))
     shutil.copy(capture, folder / "safetensors.capture.safetensors")
 

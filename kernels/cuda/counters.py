@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from simulator.program.tile_program import Counters
 
 _PARTIALS = ("O_partial", "LSE_partial")
-_READ = ("Q", "K", "V", "S", "P", "O", "l", "m", *_PARTIALS, "state", "sink")
+_READ = (
+    "Q", "K", "V", "S", "P", "O", "l", "m", *_PARTIALS, "state", "sink", "decay", "strength",
+)  # fmt: skip
 COUNTERS = (
     *(("read", name) for name in _READ),
     *(("write", name) for name in ("S", "P", "O", "LSE", "l", "m", *_PARTIALS, "state")),

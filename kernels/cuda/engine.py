@@ -378,6 +378,7 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
         projection=None if inputs.projection is None else device.upload(inputs.projection),
         state=device.filled(state, np.float32, 0xFF) if "state" in taken else None,
         **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},
+        **{name: device.upload(gate) for name, gate in inputs.given(w).items()},
     )
 
 

@@ -167,6 +167,8 @@ class Tensors:
     projection, state : Buffer or None
         (f, d) and (kv_heads, f, dv + 1) float32 for linear attention: the directions of a feature
         map that has some, and what the keys add up to.
+    decay, strength : Buffer or None
+        (kv_heads, Nk, f) and (kv_heads, Nk) float32, the gates of what updates a state with one.
     """
 
     q: Buffer
@@ -190,6 +192,8 @@ class Tensors:
     sink: Buffer | None = None
     projection: Buffer | None = None
     state: Buffer | None = None
+    decay: Buffer | None = None
+    strength: Buffer | None = None
 
 
 def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:

@@ -52,9 +52,14 @@ class LinearKernelEngine(KernelEngine):
         w, r, c = self.workload, len(visit.rows), len(visit.cols)
         fields = self._fields.get(visit.index, lambda: self._recorded(visit))[0]
         again = partial(gone_through, w, self._inputs, visit)
-        rows = {name: fields[name][:r] for name in ("l_tile", "l")}
-        made: dict[str, F32] = {"phi_Q": fields["phi_q"][:r], "O": fields["o"][:r], **rows}
-        if not w.chunked and visit.launch:
+        own = {"phi_Q": "phi_q", "O": "o", **{name: name for name in ("l_tile", "l", "v_old", "u")}}
+        has = fields.dtype.names or ()
+        made: dict[str, F32] = {
+            name: fields[field][:r] for name, field in own.items() if field in has
+        }
+        if w.rule and w.rule.tokens:
+            made |= {"phi_K": fields["phi_k"], "state": fields["state"]}
+        elif not w.chunked and visit.launch:
             state = self._on.download(self._tensors.state)[w.kv_head_of[visit.head]]
             again = partial(again, loads={"state": state})
         else:
@@ -76,7 +81,7 @@ class LinearKernelEngine(KernelEngine):
         rows = w.grid.row_range(i)
         s = np.full((len(rows), w.seqlen_k), np.nan, dtype=np.float32)
         p = np.full_like(s, np.nan)
-        if w.chunked:
+        if algorithm_of(w).forms and w.chunked:
             fields = self._fields_of(Part(range(head, head + 1), range(i, i + 1)), 0, 0)[0]
             seen = w.mask.visible(rows, rows)
             for matrix, name, hidden in ((s, "s", -np.inf), (p, "p", 0.0)):
@@ -111,7 +116,8 @@ class LinearKernelEngine(KernelEngine):
         m = np.full_like(l, np.nan)
         o = widened(self._on.download(self._tensors.o[head, rows.start : rows.stop]), w.dtype)
         last = l[:, -1]
-        lse = np.log(last, out=np.full_like(last, -np.inf), where=last > 0)
+        nothing = np.where(np.isnan(last), last, np.float32(-np.inf))
+        lse = np.log(last, out=nothing, where=last > 0)
         return RowBlock(
             frozen(m), frozen(l), frozen(o), frozen(lse), None,
             m.nbytes + l.nbytes + o.nbytes + lse.nbytes,

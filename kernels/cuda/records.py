@@ -17,8 +17,15 @@ from simulator.problem.workload import Workload
 
 
 def detail_type(w: Workload) -> np.dtype[np.void]:
-    """Return the layout of one visit's `Detail`, field by field as in common.cuh or linear.cu."""
+    """Return the layout of one visit's `Detail`, field by field as in the sources."""
     Br, Bc, dv = w.rows, w.cols, w.value_dim
+    if w.rule and w.rule.tokens:
+        f, total = w.sizes["feature"], w.sizes["total"]
+        token: dict[str, tuple[int, ...]] = {
+            "phi_q": (1, f), "phi_k": (1, f), "v_old": (1, dv), "u": (1, dv), "o": (1, dv),
+            "l": (1,), "state_before": (f, total), "state": (f, total),
+        }  # fmt: skip
+        return np.dtype([(name, np.float32, shape) for name, shape in token.items()])
     if w.feature_map:
         f, total = w.sizes["feature"], w.sizes["total"]
         linear: dict[str, tuple[int, ...]] = {

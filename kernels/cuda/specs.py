@@ -107,6 +107,12 @@ def _phi_k_bytes(w: Workload) -> int:
     return w.cols * own
 
 
+def _token_bytes(w: Workload) -> int:
+    """Return the bytes of a token's rows and features, and of the state."""
+    rows = w.width * (2 * w.head_dim + w.value_dim)
+    return rows + 8 * w.sizes["feature"] + _state_bytes(w)
+
+
 def _a_block_a_head(w: Workload, part: Part) -> tuple[int, ...]:
     return 1, len(part.heads)
 
@@ -257,6 +263,20 @@ SPECS: dict[str, KernelSpec] = {
             columns=lambda w: 1,
             when=lambda w: not w.chunked,
         ),
+        *(
+            KernelSpec(
+                name,
+                (*OPERANDS[:4], beside, "o", "seqlen_k", *_FIRST, "blocks"),
+                shared=shared,
+                grid=_a_block_a_head,
+                columns=lambda w: 1,
+            )
+            for name, beside, shared in (
+                ("linear_recurrent", "projection", _token_bytes),
+                ("gla", "decay", lambda w: _token_bytes(w) + 4 * w.sizes["feature"]),
+                ("deltanet", "strength", lambda w: _token_bytes(w) + 4),
+            )
+        ),
     )
 }
 """The kernels by name."""
@@ -267,6 +287,9 @@ KERNELS: dict[str, tuple[str, ...]] = {
     "flash2": ("flash2",),
     "split-kv": ("split_kv", "split_kv_combine"),
     "linear": ("linear_chunks", "linear_state", "linear_rows"),
+    "linear-recurrent": ("linear_recurrent",),
+    "gla": ("gla",),
+    "deltanet": ("deltanet",),
 }
 """The kernels of each algorithm, in the order of its launches."""
 

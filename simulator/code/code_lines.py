@@ -199,7 +199,8 @@ class CodeLines:
                 return f"Equation {label.removeprefix('eq. ')} of the paper"
             if label == "chunk":
                 return "The paper's line on chunks"
-            return "The paper's line on masking"
+            word = "masking" if label.startswith("§") else f"“{label}”"
+            return f"The paper's line on {word}"
         return numpy_lines.place(line) if tab is Tab.NUMPY else f"{self._cuda_name}:{line}"
 
     def _runs(self, tab: Tab, line: int, op: Op) -> bool:

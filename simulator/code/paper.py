@@ -237,6 +237,73 @@ _LINEAR = (
     PaperLine("", 0, r"Return $O$", _END, ""),
 )  # fmt: skip
 
+_TOKEN = PaperLine("", 0, r"For each token $t$, with its rows $q$, $k$ and $v$:", _BLOCK, "")
+_RECURRENT = (
+    PaperLine(
+        "eq. 16", 0, r"On chip, start with the state $S = 0$, $z = 0$",
+        _OP, f"{_LINEAR_PAPER}, equations 16 and 17",
+    ),
+    _TOKEN,
+    PaperLine(
+        "eq. 7", 1, r"$\phi(x) = \mathrm{elu}(x) + 1$ of $q$ and $k$",
+        _OP, f"{_LINEAR_PAPER}, equation 7",
+    ),
+    PaperLine(
+        "lemma 1", 1, r"or Performer's $\phi(x) = e^{\omega x' - |x'|^2 / 2} / \sqrt{r}$,"
+        r" $x' = x\, d^{-1/4}$, for each of $r$ random directions $\omega$",
+        _OP, "Choromanski et al. 2021, lemma 1",
+    ),
+    PaperLine(
+        "eq. 18", 1, r"$S \leftarrow S + \phi(k)^{\top} v$ and $z \leftarrow z + \phi(k)$",
+        _OP, f"{_LINEAR_PAPER}, equations 18 and 19",
+    ),
+    PaperLine(
+        "eq. 20", 1, r"$o = \phi(q)\, S / (\phi(q)\, z)$, stored in HBM",
+        _OP, f"{_LINEAR_PAPER}, equation 20",
+    ),
+    PaperLine("", 0, r"End for", _BLOCK, ""),
+    PaperLine("", 0, r"Return $O$", _END, ""),
+)  # fmt: skip
+
+
+def _gated(rows: str, words: str, *update: PaperLine) -> tuple[PaperLine, ...]:
+    """Return the lines of an update without a sum of the weights."""
+    return (
+        PaperLine(
+            "start", 0, r"On chip, start with the state $S = 0$",
+            _OP, "Yang et al. 2024, initial state",
+        ),
+        _TOKEN,
+        PaperLine("rows", 1, words, _OP, f"Yang et al. 2024, {rows}"),
+        *update,
+        PaperLine("read", 1, r"$o = q\, S$, stored in HBM", _OP, "Yang et al. 2024, readout"),
+        PaperLine("", 0, r"End for", _BLOCK, ""),
+        PaperLine("", 0, r"Return $O$", _END, ""),
+    )  # fmt: skip
+
+
+_GLA = _gated(
+    "rows as they are", r"$q$ and $k$ are as they are; $\alpha$ is in $(0, 1]$ for each feature",
+    PaperLine(
+        "forget", 1, r"$S \leftarrow \mathrm{diag}(\alpha)\, S$", _OP, "Yang et al. 2024, decay"
+    ),
+    PaperLine(
+        "write", 1, r"$S \leftarrow S + k^{\top} v$", _OP, "Yang et al. 2024, outer product"
+    ),
+)  # fmt: skip
+_DELTANET = _gated(
+    "rows of length 1",
+    r"$q \leftarrow q / |q|$ and $k \leftarrow k / |k|$; $\beta$ is in $(0, 1]$",
+    PaperLine(
+        "recall", 1, r"What the state has for the key: $v_{\mathrm{old}} = k\, S$",
+        _OP, "Yang et al. 2024, old value",
+    ),
+    PaperLine("delta", 1, r"$u = \beta\, (v - v_{\mathrm{old}})$", _OP, "Yang et al. 2024, delta"),
+    PaperLine(
+        "write", 1, r"$S \leftarrow S + k^{\top} u$", _OP, "Yang et al. 2024, outer product"
+    ),
+)  # fmt: skip
+
 _SCALE = r"The scale $1/\sqrt{d}$, which these lines leave out, is part of $S$ here."
 _SKIP = r"Tiles that the mask hides whole are passed over."
 
@@ -267,6 +334,23 @@ PAPERS: dict[str, Paper] = {
         r"$S$ and $z$ are one matrix here, the state: $V$ with a column of ones beside it. This is"
         r" another function than attention with a softmax. With chunks of one key it is a recurrent"
         r" network.",
+    ),
+    "linear-recurrent": Paper(
+        "Linear attention as a recurrent network: Katharopoulos et al. 2020, section 3.4",
+        _RECURRENT,
+        r"$S$ and $z$ are one matrix here, the state: $v$ with a one beside it. The chunks of"
+        r" linear attention compute the same.",
+    ),
+    "gla": Paper(
+        "Gated linear attention: Yang et al. 2024, arXiv 2312.06635, section 4.1",
+        _GLA,
+        r"$\alpha$ is an input here, as $K$ and $V$ are. No scale, and no sum of the weights.",
+    ),
+    "deltanet": Paper(
+        "DeltaNet: Yang et al. 2024, arXiv 2406.06484, section 2.2",
+        _DELTANET,
+        r"$\beta$ is an input here, as $K$ and $V$ are. No scale, and no sum of the weights. With"
+        r" $\beta = 1$ the state answers a key with the value that was written with it last.",
     ),
 }
 """The algorithm of each tile program."""

@@ -28,7 +28,7 @@ class Interpreter:
             inputs.q, inputs.k, inputs.v,
             tensors=program.algorithm.tensors, splits=program.workload.splits,
             features=program.workload.sizes["feature"], projection=inputs.projection,
-            sinks=program.workload.sinks,
+            sinks=program.workload.sinks, given=inputs.given(program.workload),
         )  # fmt: skip
 
     def steps(self) -> Iterator[tuple[Visit, int, Op]]:

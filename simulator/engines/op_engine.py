@@ -158,7 +158,7 @@ class OpEngine:
             q, k, v, self._number, head=head, rows=rows,
             tensors=self._program.algorithm.tensors, splits=self.workload.splits,
             features=self.workload.sizes["feature"], projection=self.inputs.projection,
-            sinks=self.workload.sinks,
+            sinks=self.workload.sinks, given=self.inputs.given(self.workload),
         )  # fmt: skip
         for index in self._program.opening(head):
             visit, w = self._program.visit(index), self.workload

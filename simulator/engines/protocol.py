@@ -16,7 +16,6 @@ from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.op import Op
 from simulator.program.state import Move, Numbers, State, Values
-from simulator.program.tensors import TensorSpec
 from simulator.program.tile_program import Visit
 
 
@@ -184,12 +183,11 @@ class _Recorded(dict[str, Values]):
 class _Again(State):
     """A state in which a visit is computed again; nothing is stored."""
 
-    def __init__(
-        self, w: Workload, inputs: Inputs, loads: Numbers, tensors: tuple[TensorSpec, ...]
-    ) -> None:
+    def __init__(self, w: Workload, inputs: Inputs, loads: Numbers) -> None:
         super().__init__(
             inputs.q, inputs.k, inputs.v, np.float32,
-            tensors=tensors, projection=inputs.projection, sinks=w.sinks,
+            tensors=algorithm_of(w).tensors, projection=inputs.projection, sinks=w.sinks,
+            given=inputs.given(w),
         )  # fmt: skip
         self._loads = loads
 
@@ -210,13 +208,13 @@ def blank(
 ) -> dict[str, Values]:
     """Return m, l and O of some rows that have seen nothing, and factors of 1.
 
-    Without a softmax there is no m: it is NaN.
+    Without a softmax there is no m, and without a sum of weights no l: it is NaN.
     """
-    r = len(rows)
+    r, algorithm = len(rows), algorithm_of(w)
     m, l = w.start(head, rows, split)
     return {
-        "m": m.astype(number) if algorithm_of(w).softmax else np.full(r, np.nan, number),
-        "l": l.astype(number),
+        "m": m.astype(number) if algorithm.softmax else np.full(r, np.nan, number),
+        "l": l.astype(number) if algorithm.sums else np.full(r, np.nan, number),
         "O": np.zeros((r, w.value_dim), number),
         "one": np.ones(r, number),
     }
@@ -254,7 +252,7 @@ def gone_through(
     """
     algorithm = algorithm_of(w)
     ops = algorithm.ops(w, visit)
-    state = _Again(w, inputs, {**before, **loads}, algorithm.tensors)
+    state = _Again(w, inputs, {**before, **loads})
     state.chip = chip = _Recorded({**state.constants, **before})
     states: list[Numbers] = [dict(chip)]
     for op in ops:

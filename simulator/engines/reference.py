@@ -51,7 +51,7 @@ def _softmax_times(
 ) -> tuple[F64, F64]:
     q = inputs.q[head, rows.start : rows.stop].astype(np.float64)
     if w.feature_map is not None:
-        return _features_times(w, w.feature_map, inputs, rows, q, k, v)
+        return _state_times(w, w.feature_map, inputs, head, rows, q, k, v)
     keys = range(w.seqlen_k)
     scores = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
     scores = np.where(w.mask.visible(rows, keys), scores, -np.inf)
@@ -68,12 +68,21 @@ def _softmax_times(
     return matmul(weights, v) / total[:, None], lse
 
 
-def _features_times(
-    w: Workload, phi: FeatureMap, inputs: Inputs, rows: range, q: F64, k: F64, v: F64
+def _state_times(
+    w: Workload, phi: FeatureMap, inputs: Inputs, head: int, rows: range, q: F64, k: F64, v: F64
 ) -> tuple[F64, F64]:
-    """Return what linear attention is: weights φ(q)·φ(k) of every pair, divided by their sum."""
-    similar = matmul(phi.of(q, inputs.projection), phi.of(k, inputs.projection).T)
-    weights = np.where(w.mask.visible(rows, range(w.seqlen_k)), similar, 0.0)
+    """Return what a state is to give: weights of every pair, divided by their sum if there is one.
+
+    Without one LSE is NaN.
+    """
+    assert w.rule is not None
+    gate = None if inputs.gate is None else inputs.gate[w.kv_head_of[head]].astype(np.float64)
+    of_pairs = w.rule.weights(
+        phi.of(q, inputs.projection), phi.of(k, inputs.projection), gate, rows
+    )
+    weights = np.where(w.mask.visible(rows, range(w.seqlen_k)), of_pairs, 0.0)
+    if not w.rule.sums:
+        return matmul(weights, v), np.full(len(rows), np.nan)
     total = weights.sum(axis=1)
     blind = total == 0
     lse = np.log(total, out=np.full_like(total, -np.inf), where=~blind)

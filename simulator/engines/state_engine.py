@@ -49,12 +49,12 @@ class StateEngine(OpEngine):
     def row_block(self, head: int, i: int) -> RowBlock:
         """Compute the visits of a row block that have not been computed for another."""
         w, rows = self.workload, self.workload.grid.row_range(i)
-        chain = list(self._program.of_row_block(head, i))
+        chain = self._chain_to(head, i)
         state = self._before(chain)
         with np.errstate(all="ignore"):
             self._do(state, chain[-1])
             nothing = blank(w, head, rows, self._number)
-            l = state.chip["l"]
+            l = state.chip.get("l", nothing["l"])
             lse = log_sum_exp(np.zeros_like(l), l)
             o = round_to(state.hbm["O"][0].astype(np.float32), w.dtype)
         # No row has an m, and its l is the same after every column block: that of its end.
@@ -89,11 +89,19 @@ class StateEngine(OpEngine):
 
     # --- pieces ----------------------------------------------------------------------------
 
-    def _chain(self, visit: Visit) -> list[int]:
+    def _chain(self, visit: Visit) -> Sequence[int]:
         """Return the visits that lead to a visit, itself last."""
-        if self._program.launches[visit.launch].of_keys:
-            return list(range(self._program.head_bounds(visit.index)[0], visit.index + 1))
+        launch = self._program.launches[visit.launch]
+        if launch.of_keys or launch.carries:
+            return range(self._program.head_bounds(visit.index)[0], visit.index + 1)
         return list(self._program.of_row_block(visit.head, visit.i))
+
+    def _chain_to(self, head: int, i: int) -> Sequence[int]:
+        """Return the visits that a row block depends on."""
+        last = self._program.index(head, i, i) if self.workload.chunked else None
+        if last is None:
+            return list(self._program.of_row_block(head, i))
+        return self._chain(self._program.visit(last))
 
     def _before(self, chain: Sequence[int]) -> State:
         """Return the state that the last of some visits finds, after all others of them."""

@@ -19,6 +19,8 @@ from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
 
 FeatureName = Literal["elu1", "performer"]
+"""What a scenario may choose."""
+MapName = Literal["elu1", "performer", "identity", "unit"]
 Floats = NDArray[Any]
 """float32 or float64; results are of the same type."""
 
@@ -30,14 +32,15 @@ class FeatureMap:
     Attributes
     ----------
     name : str
-        ``elu1``, which has a feature for each number of a row, or ``performer``.
+        ``elu1``, ``identity`` and ``unit`` (x over its length), which have a feature for each
+        number of a row, or ``performer``.
     features : int
         ``f``: how many numbers φ makes of a row.
     depth : int
         ``d``: how many numbers a row has.
     """
 
-    name: FeatureName
+    name: MapName
     features: int
     depth: int
 
@@ -54,7 +57,9 @@ class FeatureMap:
     @property
     def words(self) -> str:
         """What it is, for people."""
-        return f"Performer, {self.features} features" if self.projects else "elu(x) + 1"
+        if self.projects:
+            return f"Performer, {self.features} features"
+        return {"identity": "x as it is", "unit": "x / |x|"}.get(self.name, "elu(x) + 1")
 
     def of(self, x: Floats, projection: Floats | None) -> Floats:
         """Return φ of each row, in the type of `x`, from its definition.
@@ -62,6 +67,12 @@ class FeatureMap:
         With Gaussian directions w the mean of the products of Performer's features is
         exp(q·k / sqrt(d)).
         """
+        if self.name == "identity":
+            return x
+        if self.name == "unit":
+            length = np.sqrt(np.square(x).sum(-1, keepdims=True))
+            shorter = np.divide(x, length, out=np.zeros_like(x), where=length > 0)
+            return np.asarray(shorter)
         if not self.projects:
             return np.asarray(np.where(x > 0, x, np.expm1(np.minimum(x, 0))) + 1, dtype=x.dtype)
         assert projection is not None

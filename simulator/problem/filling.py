@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 
+from simulator.base.assets import CAPTURES
 from simulator.base.dtypes import DType
 from simulator.base.errors import SCENARIO, InputError, Mistake, refuse, shown
 from simulator.problem.hardware import Gpu
-from simulator.problem.input_files import BIAS, SINKS, InputFile, check_finite, read_tensor
+from simulator.problem.input_files import (
+    BIAS,
+    SINKS,
+    InputFile,
+    check_finite,
+    read_header,
+    read_tensor,
+)
+from simulator.problem.layer import read_layer_header
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import Attention, Scenario
 from simulator.problem.scores import BiasTable, alibi_slopes
@@ -203,3 +213,28 @@ def tiles(
                 f"tiles that cut {length} = {shapes[length]} into at most {MAX_BLOCKS} blocks",
             )
     return rows, cols
+
+
+def capture_names() -> tuple[str, ...]:
+    """Return the names of the shipped captures."""
+    return tuple(sorted(path.stem for path in CAPTURES.glob("*.safetensors")))
+
+
+def input_file(scenario: Scenario) -> InputFile | None:
+    """Return the header of a scenario's input; None for random input.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or there is no such capture.
+    """
+    said = scenario.input
+    if said.source == "random":
+        return None
+    if said.path is not None and said.source in ("file", "layer"):
+        path = Path(said.path)
+        whole = said.source == "layer"
+        return read_layer_header(path, scenario.attention) if whole else read_header(path)
+    if said.name not in capture_names():
+        raise refuse(SCENARIO, "input.name", said.name, f"one of {', '.join(capture_names())}")
+    return read_header(CAPTURES / f"{said.name}.safetensors")

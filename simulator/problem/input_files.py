@@ -48,6 +48,8 @@ _MORE = {
     PROJECTION: ("two axes, neither empty", 2),
     BIAS: ("two axes, neither empty", 2),
     SINKS: ("one axis, not empty", 1),
+    "decay": ("three axes, none empty", 3),
+    "strength": ("two axes, neither empty", 2),
 }
 """What a file may have in addition to q, k and v, and of which shape."""
 _TENSORS = ("q", "k", "v")

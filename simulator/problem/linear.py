@@ -10,7 +10,8 @@ from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.features import FeatureMap
 from simulator.problem.input_files import PROJECTION, InputFile, check_finite, read_tensor
 from simulator.problem.masks import Mask
-from simulator.problem.scenario import LINEAR, Scenario
+from simulator.problem.recurrence import RULES
+from simulator.problem.scenario import Scenario
 
 
 def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | None) -> None:
@@ -97,9 +98,9 @@ def fitting(tables: Mapping[str, Any]) -> dict[str, Any]:
     The mask is causal or none, a causal mask has a query for each key, and nothing is scaled.
     """
     attention = dict(tables.get("attention", {}))
-    if attention.get("algorithm") not in LINEAR:
+    if attention.get("algorithm") not in RULES:
         return dict(tables)
-    causal = bool(tables.get("mask", {}).get("causal"))
+    causal = RULES[attention["algorithm"]].tokens or bool(tables.get("mask", {}).get("causal"))
     dropped = ("scale", "temperature", *(("seqlen_k",) if causal else ()))
     attention = {key: value for key, value in attention.items() if key not in dropped}
     return {**tables, "attention": attention, "mask": {"causal": causal}, "scores": {}}

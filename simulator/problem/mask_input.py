@@ -7,7 +7,8 @@ from pathlib import Path
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.input_files import InputFile, read_flags
 from simulator.problem.masks import BlockMask, Mask
-from simulator.problem.scenario import LINEAR, Scenario
+from simulator.problem.recurrence import RULES
+from simulator.problem.scenario import Scenario
 
 BLOCK_MASK = "block_mask"
 """The tensor of an input file that says which blocks are visible."""
@@ -37,7 +38,7 @@ def mask_of(scenario: Scenario, file: InputFile | None, seqlen_q: int, seqlen_k:
         expected = f"lengths that add up to seqlen_k = {seqlen_k}, not to {sum(said.documents)}"
         raise refuse(SCENARIO, "mask.documents", list(said.documents), expected)
     window = said.window
-    if window is None and file and scenario.attention.algorithm not in LINEAR:
+    if window is None and file and scenario.attention.algorithm not in RULES:
         window = file.said.window
     blocks = None
     if said.block:

@@ -23,13 +23,13 @@ from simulator.base.tables import Table, input_error, read_toml
 from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
 
-Algorithm = Literal["naive", "flash1", "flash2", "split-kv", "linear"]
+Algorithm = Literal[
+    "naive", "flash1", "flash2", "split-kv", "linear", "linear-recurrent", "gla", "deltanet",
+]  # fmt: skip
 USUAL: Algorithm = "flash2"
 """The algorithm of a scenario that names none."""
 PACKED: frozenset[Algorithm] = frozenset({"split-kv"})
 """Algorithms that use the query heads of a KV head as the rows of one block."""
-LINEAR: frozenset[Algorithm] = frozenset({"linear"})
-"""Algorithms with feature maps in the place of the softmax; others take no notice of the map."""
 SKIPPING: frozenset[Algorithm] = PACKED | {USUAL}
 """Algorithms whose O is divided at its end alone, so that they can skip a rescale."""
 TilingRule = Literal["paper", "fa2", "fa3"]
@@ -47,6 +47,7 @@ Heads = Annotated[int, Field(ge=1, le=4096)]
 Seqlen = Annotated[int, Field(ge=1, le=MAX_SEQLEN)]
 Dim = Annotated[int, Field(ge=1, le=4096)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, le=1)]
 
 
 def _preset_name(name: object) -> object:
@@ -107,6 +108,8 @@ class Attention(Table):
     rescale_threshold: Annotated[float, Field(ge=0, le=MAX_THRESHOLD)] | None = None
     feature_map: FeatureName | None = None
     features: Annotated[int, Field(ge=1, le=65536)] | None = None
+    decay: Share | None = None
+    strength: Share | None = None
 
     @model_validator(mode="after")
     def _features(self) -> Attention:

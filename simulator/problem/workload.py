@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from simulator.base.assets import CAPTURES
 from simulator.base.dtypes import F32, F64, WIDTH, DType, round_to
 from simulator.base.errors import SCENARIO, refuse
-from simulator.problem.features import FeatureMap, FeatureName
+from simulator.problem.features import FeatureMap, MapName
 from simulator.problem.filling import (
+    MAX_BLOCKS,
     biases,
     check_agreement,
     file_shapes,
+    input_file,
     picked_heads,
     random_shapes,
     sink_logits,
@@ -30,17 +30,16 @@ from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.input_files import (
     InputFile,
     check_finite,
-    read_header,
     read_tensors,
 )
-from simulator.problem.layer import Layer, read_layer, read_layer_header
+from simulator.problem.layer import Layer, read_layer
 from simulator.problem.linear import check_linear, check_mask, read_projection
 from simulator.problem.mask_input import mask_of
 from simulator.problem.masks import Mask
 from simulator.problem.packing import group_of, packed, splits_of, unpacked
 from simulator.problem.positions import Rotary
+from simulator.problem.recurrence import RULES, Rule, check_gate, check_tokens, read_gate
 from simulator.problem.scenario import (
-    LINEAR,
     PACKED,
     SKIPPING,
     USUAL,
@@ -81,7 +80,7 @@ class Workload:
     mask : Mask
         Visibility.
     rows, cols : int
-        ``Br`` and ``Bc``; the same where a run is `chunked`.
+        ``Br`` and ``Bc``; the same where a run is `chunked`, and 1 where it goes token by token.
     gpu : Gpu
         Preset whose limits are shown.
     file : InputFile or None
@@ -100,6 +99,8 @@ class Workload:
         What scores of the chosen query heads gain at each distance.
     sink_logits : tuple of float
         Numbers of float32 that join the softmax of the chosen query heads; empty for none.
+    tile : tuple of int
+        Rows and columns of a tile of the same problem for an algorithm that has tiles.
     """
 
     scenario: Scenario
@@ -126,24 +127,35 @@ class Workload:
     softcap: float = 0.0
     biases: BiasTable | None = None
     sink_logits: tuple[float, ...] = ()
+    tile: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         """Let row blocks be the chunks of keys where a state goes from each to the next."""
+        if self.rule and self.rule.tokens:
+            if self.tile == (0, 0) or (self.rows, self.cols) != (1, 1):
+                object.__setattr__(self, "tile", (self.rows, self.cols))
+            object.__setattr__(self, "cols", 1)
         if self.chunked:
             object.__setattr__(self, "rows", self.cols)
 
     @property
+    def rule(self) -> Rule | None:
+        """What an algorithm without a softmax does with its state; None with a softmax."""
+        return RULES.get(self.algorithm)
+
+    @property
     def chunked(self) -> bool:
         """Whether each row block works on its own keys and on a state of those before it."""
-        return self.algorithm in LINEAR and self.mask.causal
+        return self.rule is not None and self.mask.causal
 
     @cached_property
     def feature_map(self) -> FeatureMap | None:
         """φ of linear attention; None with a softmax."""
         said, d = self.scenario.attention, self.head_dim
-        if self.algorithm not in LINEAR:
+        if self.rule is None:
             return None
-        name: FeatureName = said.feature_map or ("performer" if said.features else "elu1")
+        chosen: MapName = said.feature_map or ("performer" if said.features else "elu1")
+        name = self.rule.own_map or chosen
         return FeatureMap(name, (said.features or 2 * d) if name == "performer" else d, d)
 
     @property
@@ -157,7 +169,8 @@ class Workload:
         return {"split": self.splits, "row": self.seqlen_q, "key": self.seqlen_k,
                 "depth": self.head_dim, "value": self.value_dim,
                 "feature": self.feature_map.features if self.feature_map else 0,
-                "total": self.value_dim + 1, "own": self.group}  # fmt: skip
+                "total": self.value_dim + (not self.rule or self.rule.sums),
+                "own": self.group}  # fmt: skip
 
     @property
     def scoring(self) -> Scoring:
@@ -264,8 +277,14 @@ class Workload:
             The heads are to be packed, but not equally many of each KV head were picked; or there
             is no softmax, and the mask is one that a sum over keys cannot have.
         """
-        if name in LINEAR:
+        rule = RULES.get(name)
+        if rule:
             check_mask(self.mask)
+            check_tokens(rule, self.mask.causal, self.seqlen_k, MAX_BLOCKS)
+        if self.rule and self.rule.tokens:
+            rows, cols = self.tile
+            own = replace(self, algorithm=USUAL, rows=rows, cols=cols, tile=(0, 0))
+            return own.as_algorithm(name)
         packs = name in PACKED
         if packs == (self.algorithm in PACKED):
             return replace(self, algorithm=name)
@@ -397,6 +416,8 @@ class Inputs:
         The layer whose x and weights they are made of.
     projection : ndarray or None
         (f, d) float32, the directions of a feature map that projects.
+    gate : ndarray or None
+        (kv_heads, Nk, f) or (kv_heads, Nk) float32, what the update of a state takes of each key.
     """
 
     q: F32
@@ -404,6 +425,12 @@ class Inputs:
     v: F32
     layer: Layer | None = None
     projection: F32 | None = None
+    gate: F32 | None = None
+
+    def given(self, w: Workload) -> dict[str, F32]:
+        """Return what a workload reads beside Q, K and V, by the name of its tensor."""
+        gate = w.rule.gate if w.rule else None
+        return {gate.name: self.gate} if gate and self.gate is not None else {}
 
 
 def resolve(scenario: Scenario) -> Workload:
@@ -415,7 +442,7 @@ def resolve(scenario: Scenario) -> Workload:
         The input cannot be read, disagrees with the scenario, lacks a shape, or is larger
         than the memory that is free.
     """
-    file = _input_file(scenario)
+    file = input_file(scenario)
     said = scenario.attention
     source = str(file.path) if file else SCENARIO
     shapes = file_shapes(file) if file else random_shapes(said)
@@ -424,7 +451,7 @@ def resolve(scenario: Scenario) -> Workload:
         check_agreement(scenario, file, shapes, len(picked), len(set(kv_picked)))
     dtype: DType = (file.q.dtype if file else said.dtype) or "float32"
     scale = said.scale or (file.scale if file else None) or 1 / math.sqrt(shapes["head_dim"])
-    softmax = said.algorithm not in LINEAR
+    softmax = said.algorithm not in RULES
     softcap = scenario.scores.softcap
     if file and softmax:
         softcap = file.said.softcap if softcap is None else softcap
@@ -462,6 +489,8 @@ def resolve(scenario: Scenario) -> Workload:
     _check_position(workload)
     if workload.feature_map:
         check_linear(workload.feature_map, workload.mask, scenario, file)
+    if workload.rule:
+        check_gate(workload.rule, file, workload.sizes["feature"])
     _check_memory(workload, source)
     if softmax:
         return replace(workload, biases=biases(scenario, file, picked))
@@ -499,15 +528,19 @@ def read_inputs(workload: Workload) -> Inputs:
     if w.position is not None and layer is None:
         q = w.position.turned(q, w.seqlen_k - w.queries, w.dtype)
         k = w.position.turned(k, 0, w.dtype)
+    gate_of = kv_heads, w.seqlen_k, w.sizes["feature"]
+    gate = read_gate(w.rule, w.scenario, w.file, gate_of)
     if w.picked != tuple(range(heads)):
         group = heads // kv_heads
         kv_picked = sorted({head // group for head in w.picked})
         q, k, v = q[list(w.picked)], k[kv_picked], v[kv_picked]
+        gate = None if gate is None else gate[kv_picked]
     q = q.reshape(w.heads, w.seqlen_q, w.head_dim)
     projection = read_projection(w.feature_map, w.file, w.scenario.input.seed)
-    for tensor in (q, k, v, *([] if projection is None else [projection])):
-        tensor.flags.writeable = False
-    return Inputs(q, k, v, layer, projection)
+    for each in (q, k, v, projection, gate):
+        if each is not None:
+            each.flags.writeable = False
+    return Inputs(q, k, v, layer, projection, gate)
 
 
 def drawn(w: Workload) -> tuple[F32, F32, F32]:
@@ -523,24 +556,6 @@ def drawn(w: Workload) -> tuple[F32, F32, F32]:
         )
     )
     return q, k, v
-
-
-def capture_names() -> tuple[str, ...]:
-    """Return the names of the shipped captures."""
-    return tuple(sorted(path.stem for path in CAPTURES.glob("*.safetensors")))
-
-
-def _input_file(scenario: Scenario) -> InputFile | None:
-    said = scenario.input
-    if said.source == "random":
-        return None
-    if said.path is not None and said.source in ("file", "layer"):
-        path = Path(said.path)
-        whole = said.source == "layer"
-        return read_layer_header(path, scenario.attention) if whole else read_header(path)
-    if said.name not in capture_names():
-        raise refuse(SCENARIO, "input.name", said.name, f"one of {', '.join(capture_names())}")
-    return read_header(CAPTURES / f"{said.name}.safetensors")
 
 
 def input_bytes(w: Workload) -> int:

@@ -70,6 +70,9 @@ class Op:
     label: ClassVar[str] = ""
     short_label: ClassVar[str] = ""
     """The words on its chip, and as few as still name it; `ui.look.names` has those of most ops."""
+    latex: ClassVar[str] = ""
+    shows: ClassVar[str] = ""
+    """Its line in the update of a state, and the number that is written beside it."""
 
     cites: str
     flops: int = 0

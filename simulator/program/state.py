@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -94,6 +95,8 @@ class State:
         (f, d), the directions of a feature map: on chip from the start, and no bytes are counted.
     sinks : ndarray, optional
         (heads, query heads packed into one), logits that join the softmax.
+    given : mapping of str to ndarray
+        What HBM holds beside Q, K and V: gates, by the name of their tensor.
 
     Attributes
     ----------
@@ -121,13 +124,14 @@ class State:
         features: int = 0,
         projection: NDArray[np.floating] | None = None,
         sinks: NDArray[np.floating] | None = None,
+        given: Numbers = MappingProxyType({}),
     ) -> None:
         self.number = number
         self.constants: dict[str, Values] = {}
         if projection is not None:
             self.constants["projection"] = projection.astype(number, copy=False)
         self.chip = dict(self.constants)
-        self.hbm: dict[str, Values] = {"Q": q, "K": k, "V": v}
+        self.hbm: dict[str, Values] = {"Q": q, "K": k, "V": v, **given}
         if sinks is not None:
             self.hbm[SINK.name] = sinks
         self._heads = range(len(q)) if head is None else range(head, head + 1)

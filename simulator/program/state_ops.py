@@ -10,6 +10,7 @@ import numpy as np
 from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
 from simulator.program.op import Gesture, Op
+from simulator.program.ops import over
 from simulator.program.state import State, Values
 
 
@@ -20,11 +21,11 @@ class StartState(Op):
     name: ClassVar[str] = "start state"
     starts: ClassVar[bool] = True
     features: int
-    value_dim: int
+    totals: int
 
     def apply(self, state: State) -> None:
         chip, number = state.chip, state.number
-        chip["state"] = np.zeros((self.features, self.value_dim + 1), number)
+        chip["state"] = np.zeros((self.features, self.totals), number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,7 @@ class MapFeatures(Op):
     """``φ(Q)`` and ``φ(K)`` of what is on chip, ``φ(x) = elu(x) + 1``."""
 
     name: ClassVar[str] = "features"
+    latex: ClassVar[str] = r"\phi(Q),\, \phi(K)"
     recorded: ClassVar[tuple[str, ...]] = ("phi_Q", "phi_K")
     queries: bool = True
     keys: bool = True
@@ -72,6 +74,8 @@ class ReadState(Op):
     """``[O, l] = φ(Q) · state``: of all keys that have been added; `whole` if no others follow."""
 
     name: ClassVar[str] = "read state"
+    latex: ClassVar[str] = r"[O, \ell] \leftarrow \phi(Q)\, \mathrm{state}"
+    shows: ClassVar[str] = "O"
     recorded: ClassVar[tuple[str, ...]] = ("l", "O")
     whole: bool = False
 
@@ -142,6 +146,7 @@ class UpdateState(Op):
     """``state += φ(K)ᵀ [V, 1]``: every key of the tile adds a matrix of rank one."""
 
     name: ClassVar[str] = "update state"
+    latex: ClassVar[str] = r"\mathrm{state} \leftarrow \mathrm{state} + \phi(K)^{\top} [V, 1]"
     recorded: ClassVar[tuple[str, ...]] = ("state",)
 
     @property
@@ -152,6 +157,120 @@ class UpdateState(Op):
     def apply(self, state: State) -> None:
         chip = state.chip
         chip["state"] = chip["state"] + matmul(chip["phi_K"].T, with_ones(chip["V"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepRows(MapFeatures):
+    """``φ(x) = x``: queries and keys as they are, in float32."""
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["phi_Q"] = chip["Q"]
+        chip["phi_K"] = chip["K"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRows(MapFeatures):
+    """``φ(x) = x / |x|``: so what the state has for a key is what was written with it."""
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["phi_Q"] = over(chip["Q"], lengths(chip["Q"]))
+        chip["phi_K"] = over(chip["K"], lengths(chip["K"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecayState(Op):
+    """``state = diag(α) state``: each feature forgets a share of what it has."""
+
+    name: ClassVar[str] = "decay state"
+    label: ClassVar[str] = "state = α·state"
+    short_label: ClassVar[str] = "α·"
+    latex: ClassVar[str] = r"\mathrm{state} \leftarrow \mathrm{diag}(\alpha)\, \mathrm{state}"
+    shows: ClassVar[str] = "decay"
+    changed: ClassVar[tuple[str, ...]] = ("state",)
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["state"] = chip["decay"].T * chip["state"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall(Op):
+    """``v_old = φ(K) state``: the value that the state has for the key by now."""
+
+    name: ClassVar[str] = "recall"
+    label: ClassVar[str] = "v_old = φ(K) state"
+    short_label: ClassVar[str] = "v_old"
+    latex: ClassVar[str] = r"v_{\mathrm{old}} \leftarrow \phi(K)\, \mathrm{state}"
+    shows: ClassVar[str] = "v_old"
+    recorded: ClassVar[tuple[str, ...]] = ("v_old",)
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["v_old"] = matmul(chip["phi_K"], chip["state"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correct(Op):
+    """``u = β (V - v_old)``: what has to be added so that a share β of the new value is there."""
+
+    name: ClassVar[str] = "correct"
+    label: ClassVar[str] = "u = β (V − v_old)"
+    short_label: ClassVar[str] = "u"
+    latex: ClassVar[str] = r"u \leftarrow \beta\, (V - v_{\mathrm{old}})"
+    shows: ClassVar[str] = "u"
+    recorded: ClassVar[tuple[str, ...]] = ("u",)
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["u"] = chip["strength"][:, None] * (chip["V"] - chip["v_old"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddValues(Op):
+    """``state += φ(K)ᵀ V``, without a sum of the weights."""
+
+    name: ClassVar[str] = "update state"
+    label: ClassVar[str] = "state += φ(K)ᵀV"
+    short_label: ClassVar[str] = "+ φ(K)ᵀV"
+    latex: ClassVar[str] = r"\mathrm{state} \leftarrow \mathrm{state} + \phi(K)^{\top} V"
+    recorded: ClassVar[tuple[str, ...]] = ("state",)
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["state"] = chip["state"] + matmul(chip["phi_K"].T, chip["V"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddCorrection(Op):
+    """``state += φ(K)ᵀ u``: from now on the state has more of the new value for the key."""
+
+    name: ClassVar[str] = "update state"
+    label: ClassVar[str] = "state += φ(K)ᵀu"
+    short_label: ClassVar[str] = "+ φ(K)ᵀu"
+    latex: ClassVar[str] = r"\mathrm{state} \leftarrow \mathrm{state} + \phi(K)^{\top} u"
+    recorded: ClassVar[tuple[str, ...]] = ("state",)
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["state"] = chip["state"] + matmul(chip["phi_K"].T, chip["u"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOutput(Op):
+    """``O = φ(Q) state``, the key of the same token included; nothing is divided."""
+
+    name: ClassVar[str] = "read state"
+    label: ClassVar[str] = "O = φ(Q) state"
+    short_label: ClassVar[str] = "φ(Q)·"
+    latex: ClassVar[str] = r"O \leftarrow \phi(Q)\, \mathrm{state}"
+    shows: ClassVar[str] = "O"
+    recorded: ClassVar[tuple[str, ...]] = ("O",)
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["O"] = matmul(chip["phi_Q"], chip["state"])
 
 
 def elu_plus_one(x: Values) -> Values:
@@ -166,6 +285,12 @@ def positive_features(x: Values, projection: Values) -> Values:
     half = (y * y).sum(axis=1)[:, None] / 2
     mapped: Values = np.exp(matmul(y, projection.T) - half) / x.dtype.type(len(projection) ** 0.5)
     return mapped
+
+
+def lengths(x: Values) -> Values:
+    """Return the length of each row, as a column."""
+    found: Values = np.sqrt((x * x).sum(axis=1))[:, None]
+    return found
 
 
 def with_ones(v: Values) -> Values:

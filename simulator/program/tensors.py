@@ -91,4 +91,6 @@ def symbol(name: str) -> str:
     return _SYMBOLS.get(name, name)
 
 
-_SYMBOLS = {"l": "ℓ", "phi_Q": "φ(Q)", "phi_K": "φ(K)"}
+_SYMBOLS = {
+    "l": "ℓ", "phi_Q": "φ(Q)", "phi_K": "φ(K)", "decay": "α", "strength": "β",
+}  # fmt: skip

@@ -341,8 +341,23 @@ class TileAlgorithm:
         What it writes to HBM in addition to the tensors that every algorithm has.
     left : tuple of str
         What a visit leaves on chip for the next of its row block, or for the next row block.
+    gates : tuple of TensorSpec
+        What it reads beside Q, K and V.
     softmax : bool
         Whether its weights are those of a softmax: there are scores, m and LSE.
+    sums : bool
+        Whether there is an l, the sum of a row's weights, by which O is divided.
+    forms : bool
+        Whether it forms weights of pairs, of some tiles at least.
+    formula : str
+        How its state changes with a token, in a line; empty where a tile is formed.
+    rows : tuple of str
+        Numbers of a token that are as long as a value; what is added to the state is the features
+        of its key times the last of them.
+    row_title : str
+        What the picture of one row is called.
+    near : tuple of str
+        Other algorithms that it is set beside, where they can run.
     error_size : callable, optional
         The size of the terms of a number, to which its rounding errors are relative: from its name,
         what is on chip with it, and the largest magnitude in V. Without it, it is that of scores.
@@ -370,14 +385,21 @@ class TileAlgorithm:
     compared: bool = True
     tensors: tuple[TensorSpec, ...] = ()
     left: tuple[str, ...] = ("m", "l", "O")
+    gates: tuple[TensorSpec, ...] = ()
     softmax: bool = True
+    sums: bool = True
+    forms: bool = True
+    formula: str = ""
+    rows: tuple[str, ...] = ("V",)
+    row_title: str = "Online softmax"
+    near: tuple[Algorithm, ...] = ()
     error_size: Callable[[str, Numbers, float], float] | None = None
     exemplars: tuple[Mapping[str, Mapping[str, Any]], ...] = ({},)
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Numbers of every row of a softmax that it does not have."""
-        return () if self.softmax else ("m", "LSE")
+        return ("m", "LSE") * (not self.softmax) + ("l",) * (not self.sums)
 
     @property
     def splits(self) -> bool:

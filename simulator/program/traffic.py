@@ -43,6 +43,7 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
     tensors = () if w.chunked else algorithm_of(w).tensors
     passed = sum(spec.bytes_in(w) for spec in tensors)
     lse = heads * Nq if algorithm_of(w).softmax else 0
+    operands += sum(spec.bytes_in(w) for spec in algorithm_of(w).gates)
     return operands + 2 * passed + b * output + STATISTIC_WIDTH * lse
 
 

@@ -116,7 +116,8 @@ def in_current_tile(snapshot: Snapshot, cell: Cell) -> bool:
     """Return whether a cell of S lies in the tile that the current visit works on."""
     visit = snapshot.visit
     launch = snapshot.launch
-    forms = not launch.combines and (snapshot.program.algorithm.softmax or launch.carries)
+    algorithm = snapshot.program.algorithm
+    forms = not launch.combines and (algorithm.softmax or launch.carries) and algorithm.forms
     return forms and cell.row in visit.rows and cell.col in visit.cols
 
 
@@ -134,8 +135,9 @@ def _score_value(snapshot: Snapshot, cell: Cell) -> CellValue:
     i, j = cell.row // w.rows, cell.col // w.cols
     if in_current_tile(snapshot, cell):
         return _current_score(snapshot, cell)
-    if not snapshot.program.algorithm.softmax and not (w.chunked and i == j):
-        before = j < i or not w.chunked
+    algorithm = snapshot.program.algorithm
+    if not algorithm.softmax and not (w.chunked and algorithm.forms and i == j):
+        before = j <= i or not w.chunked
         why = "never formed: the key is in the state" if before else "hidden by the mask"
         return CellValue(cell, "S", None, why)
     if not snapshot.stores_scores and w.grid.kind(i, j) is TileKind.SKIPPED:

@@ -30,6 +30,7 @@ from simulator.run.row_sums import (
     added,
     blank_half,
     blank_sums,
+    of_whole_rows,
     over,
     tile_scores,
     to_half,
@@ -392,7 +393,10 @@ def _fill_block(
     each_tile = algorithm_of(w).normalises_each_tile
     state, half = blank_sums(w, number, own), blank_half(w, number, own)
     wanted: RowSums | None = None
+    whole = of_whole_rows(w, inputs, number, i)
     with np.errstate(all="ignore"):
+        if whole is not None:
+            (state, half), columns = whole, columns[:0]
         for n, j in enumerate(map(int, columns), start=1):
             if n % _TOLD == 0:
                 progress(n / len(columns))
@@ -459,6 +463,9 @@ def _state_at(
     start = next((n for n in range(tiles, max(far, 0) - 1, -1) if (number, i, n) in states), 0)
     if start < far:
         return None
+    whole = of_whole_rows(w, trace.inputs, number, i)
+    if whole is not None:
+        return whole[0]
     state = states.get((number, i, start), lambda: blank_sums(w, number, w.grid.row_range(i)))
     for n, j in enumerate(map(int, _columns(w, i)[start:tiles]), start=start + 1):
         s, v = tile_scores(w, trace.inputs, number, i, j)

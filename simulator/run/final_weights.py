@@ -37,6 +37,8 @@ def weights_so_far(now: Snapshot) -> F32 | None:
     head = now.head
     if head is None or now.stores_scores or now.program.algorithm.tensors:
         return None
+    if not now.program.algorithm.forms:
+        return None
     m, l = head.m.copy(), head.l.copy()
     if not now.made("l"):  # m may have risen already, and l has not followed yet
         rows = slice(now.visit.rows.start, now.visit.rows.stop)

@@ -14,14 +14,19 @@ from simulator.run.snapshot import Cell, Snapshot
 
 def forms_tile(snapshot: Snapshot) -> bool:
     """Return whether the current visit forms a tile of S: of a state only a chunk with itself."""
-    return snapshot.program.algorithm.softmax or snapshot.launch.carries
+    return snapshot.program.algorithm.forms and (
+        snapshot.program.algorithm.softmax or snapshot.launch.carries
+    )
 
 
 def added_to_state(snapshot: Snapshot) -> Values | None:
-    """Return ``φ(K)ᵀ [V, 1]`` of the current tile, (f, dv + 1); None where there is no φ(K)."""
+    """Return what the current keys add, ``φ(K)ᵀ [V, 1]`` for one; None where it is not known."""
     phi, cols = snapshot.state.get("phi_K"), snapshot.visit.cols
     if phi is None:
         return None
+    if not snapshot.program.algorithm.sums:
+        row = snapshot.state.get(snapshot.program.algorithm.rows[-1])
+        return None if row is None else matmul(phi.T, row)
     return matmul(phi.T, with_ones(snapshot.v[cols.start : cols.stop]))
 
 
@@ -33,9 +38,9 @@ def why_not_formed(snapshot: Snapshot, cell: Cell) -> str:
     if not w.chunked:
         return "never formed: rows read a state that all keys are added to"
     i, j = cell.row // w.rows, cell.col // w.cols
-    if i == j:
+    if i == j and snapshot.program.algorithm.forms:
         return ""
-    return "never formed: the key is in the state that this row reads" if j < i else "hidden"
+    return "never formed: the key is in the state that this row reads" if j <= i else "hidden"
 
 
 def explain_score(snapshot: Snapshot, value: CellValue, hidden: str) -> Explanation:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, frozen
 from simulator.base.matmul import matmul
 from simulator.program.algorithms import worked_columns
-from simulator.run.row_sums import added, blank_sums, pair_scores, similarities
+from simulator.run.row_sums import added, blank_sums, pair_scores, row_weights, similarities
 from simulator.run.snapshot import Snapshot
 
 _CHUNK = 8192
@@ -26,7 +26,8 @@ class RowReport:
     row : int
         Query row in the whole matrix.
     scores : ndarray
-        (Nk,) float32, scaled scores, or similarities φ(q)·φ(k); -inf where the mask hides the pair.
+        (Nk,) float32, scaled scores, or similarities φ(q)·φ(k), or what later updates of a state
+        have left of them; -inf where the mask hides the pair.
     seen : ndarray
         (Nk,) bool, keys whose tile has been worked on up to the cursor, hidden ones included.
     error : float or None
@@ -90,6 +91,10 @@ def _row_scores(snapshot: Snapshot, row: int) -> F32:
         head, keys = snapshot.visit.head, range(w.seqlen_k)
         return np.asarray(w.changed(head, range(row, row + 1), keys, scores[None, :])[0])
     projection = snapshot.state.get("projection")
+    if snapshot.gate is not None:
+        rows = range(row, row + 1)
+        weights = row_weights(w, q[None], snapshot.k, projection, snapshot.gate, rows)[0]
+        return np.asarray(weights, dtype=np.float32)
     similar = similarities(w.feature_map, q[None], snapshot.k, projection)[0]
     return np.asarray(similar, dtype=np.float32)
 
@@ -128,7 +133,8 @@ def _counted(snapshot: Snapshot, visible: NDArray[np.bool_]) -> NDArray[np.bool_
 def o_weight(snapshot: Snapshot) -> F32:
     """Return the divisor of O as it is now, (r,): m and l may be a step ahead of it."""
     tile = snapshot.tile
-    if snapshot.stores_scores or snapshot.normalised:
+    divides = snapshot.program.algorithm.sums
+    if snapshot.stores_scores or snapshot.normalised or not divides:
         return np.ones_like(tile.l)
     if not snapshot.program.algorithm.softmax:
         return tile.l if snapshot.made("O") else tile.first("l")
@@ -145,15 +151,17 @@ def _exact(
     """Return O of the row over some keys in float64, divided by the sum over others."""
     w = snapshot.program.workload
     q, projection = snapshot.q[row].astype(np.float64)[None], snapshot.state.get("projection")
-    head, split = snapshot.visit.head, snapshot.visit.split
-    sums = blank_sums(w, head, range(row, row + 1), split)
+    head, split, one = snapshot.visit.head, snapshot.visit.split, range(row, row + 1)
+    if w.rule and not w.rule.sums:
+        weights = row_weights(w, q, snapshot.k, projection, snapshot.gate, one)[0]
+        return matmul(np.where(keys, weights, 0.0), snapshot.v.astype(np.float64))
+    sums = blank_sums(w, head, one, split)
     for start in range(0, w.seqlen_k, _CHUNK):
         part = slice(start, start + _CHUNK)
         if not summed[part].any():
             continue
         k = snapshot.k[part].astype(np.float64)
         inside = range(w.seqlen_k)[part]
-        one = range(row, row + 1)
         scores = pair_scores(w, q, k, projection, head, one, inside)
         scores = np.where(summed[part], scores, -np.inf)
         sums = added(sums, scores, np.where(keys[part, None], snapshot.v[part], 0.0))

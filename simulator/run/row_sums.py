@@ -104,6 +104,46 @@ def tile_scores(w: Workload, inputs: Inputs, number: int, i: int, j: int) -> tup
     return s, inputs.v[kv, keys.start : keys.stop]
 
 
+def of_whole_rows(
+    w: Workload, inputs: Inputs, number: int, i: int
+) -> tuple[RowSums, HalfSums] | None:
+    """Return the sums of a row block whose rows are read from a state all at once; else None.
+
+    m is ln of the largest weight; l is 1 where nothing is divided.
+    """
+    if w.rule is None or not w.rule.tokens or w.feature_map is None:
+        return None
+    rows, kv = w.grid.row_range(i), w.kv_head_of[number]
+    q = inputs.q[number, rows.start : rows.stop].astype(np.float64)
+    gate = None if inputs.gate is None else inputs.gate[kv]
+    weights = row_weights(w, q, inputs.k[kv], inputs.projection, gate, rows)
+    o = matmul(weights, inputs.v[kv].astype(np.float64))
+    l = weights.sum(axis=1) if w.rule.sums else np.ones(len(rows))
+    with np.errstate(divide="ignore"):
+        m = np.log(np.abs(weights).max(axis=1))
+    half = blank_half(w, number, rows).weighted(weights.astype(np.float32), inputs.v[kv])
+    half_l = half.l if w.rule.sums else np.ones_like(half.l)
+    return RowSums(m, l, o), HalfSums(half_l, half.o, half.over)
+
+
+def row_weights(
+    w: Workload,
+    q: NDArray[Any],
+    k: NDArray[Any],
+    projection: F32 | None,
+    gate: F32 | None,
+    rows: range,
+) -> F64:
+    """Return by how much each key counts in some rows of linear attention, 0 if it is hidden."""
+    phi, rule = w.feature_map, w.rule
+    assert phi is not None
+    assert rule is not None
+    mapped = [phi.of(x.astype(np.float64), projection) for x in (q, k)]
+    wide = None if gate is None else gate.astype(np.float64)
+    found = rule.weights(mapped[0], mapped[1], wide, rows)
+    return np.where(w.mask.visible(rows, range(w.seqlen_k)), found, 0.0)
+
+
 def pair_scores(
     w: Workload, q: F64, k: F64, projection: F32 | None, head: int, rows: range, keys: range
 ) -> F64:

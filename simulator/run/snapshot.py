@@ -144,6 +144,8 @@ class Snapshot:
         What the splits of the current row block leave behind; None without splits.
     so_far : ndarray or None
         (Nq, Nk) float32, the weights of `weights_so_far`, if they are to be shown.
+    gate : ndarray or None
+        (Nk, f) or (Nk,) float32, what the update of a state takes of each key, if anything.
     """
 
     program: TileProgram
@@ -162,11 +164,16 @@ class Snapshot:
     wrong: WrongNumbers | None = None
     partials: Partials | None = None
     so_far: F32 | None = None
+    gate: F32 | None = None
 
     @property
     def inputs(self) -> dict[str, F32]:
-        """Q, K and V of the current head."""
-        return {"Q": self.q, "K": self.k, "V": self.v}
+        """Q, K and V of the current head, and the gate that its update takes."""
+        found = {"Q": self.q, "K": self.k, "V": self.v}
+        if self.gate is not None:
+            of_keys = self.gate.reshape(len(self.k), -1)
+            found |= {spec.name: of_keys for spec in self.program.algorithm.gates}
+        return found
 
     @property
     def op(self) -> Op:

@@ -147,6 +147,7 @@ class Trace:
             v=self.inputs.v[kv_head],
             engine=self.engine.name,
             device=self.engine.device,
+            gate=None if self.inputs.gate is None else self.inputs.gate[kv_head],
         )
         # Frozen, so what follows from it is put in by making it anew.
         now = replace(
@@ -420,7 +421,7 @@ def tile_counts(program: TileProgram) -> dict[str, int]:
     seen = w.heads * int(w.grid.visited_columns.sums[-1])
     full = w.heads * w.grid.full_tiles
     if not algorithm_of(w).softmax:  # of a state only those of a chunk with itself are formed
-        seen, full = w.heads * w.grid.Tr * w.chunked, 0
+        seen, full = w.heads * w.grid.Tr * (w.chunked and algorithm_of(w).forms), 0
     return {
         "total": total,
         "visited": total if algorithm_of(w).stores_scores else seen,

@@ -196,7 +196,7 @@ def tiling_map(
     """
     Br, Bc = tuple(sorted(set(rows))), tuple(sorted(set(cols)))
     tell = progress or (lambda _: None)
-    if algorithm_of(w).tensors:
+    if algorithm_of(w).tensors or not algorithm_of(w).softmax:
         figures = _each(w, Br, Bc, tell)
     else:
         sums, coefficients = _map_sums(w, Br, Bc, tell), _coefficients(w)
@@ -218,7 +218,8 @@ def tiling_map(
 
 def figures_of(w: Workload) -> Figures:
     """Return the figures of a workload's whole run, as its tile program counts them."""
-    if algorithm_of(w).tensors:  # here there is no closed form for what launches pass to each other
+    # There is no closed form here for what launches pass to each other, or for a state.
+    if algorithm_of(w).tensors or not algorithm_of(w).softmax:
         return _counted(w)
     sums = _map_sums(w, (w.rows,), (w.cols,), lambda _: None)
     return _figures(w, _coefficients(w), sums[0][0])

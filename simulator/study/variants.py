@@ -169,7 +169,9 @@ def variant_table(w: Workload) -> VariantTable:
         chosen.append((f"GQA {heads}:{some}, window {window}", usual, some, window))
     if w.queries == w.seqlen_k or not w.mask.causal:  # there is nothing to choose otherwise
         chosen += [
-            (each.title, each.name, heads, 0) for each in ALGORITHMS.values() if not each.softmax
+            (each.title, each.name, heads, 0)
+            for each in ALGORITHMS.values()
+            if not each.softmax and (each.forms or each is own)
         ]
     lengths = _lengths(w)
     rows = tuple(

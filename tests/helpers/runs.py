@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.masks import BlockMask, Mask
+from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
@@ -81,6 +82,9 @@ class Pairs:
         return out
 
 
+Rows = np.ndarray
+
+
 def scenario(
     algorithm: str = "flash2",
     nq: int = 8,
@@ -127,9 +131,10 @@ def scenario(
 
 def fitted(algorithm: str, **said: Any) -> dict[str, Any]:
     """Return what `scenario` is told, without what linear attention cannot do."""
-    if algorithm != "linear":
+    rule = RULES.get(algorithm)
+    if rule is None:
         return said
-    mask = {"causal": bool((said.get("mask") or {}).get("causal"))}
+    mask = {"causal": rule.tokens or bool((said.get("mask") or {}).get("causal"))}
     dropped = ("temperature", "scale", "scores", *(("nk",) if mask["causal"] else ()))
     return {**{key: value for key, value in said.items() if key not in dropped}, "mask": mask}
 
@@ -286,13 +291,30 @@ def features(x: np.ndarray, directions: np.ndarray | None) -> np.ndarray:
     return np.exp(y @ directions.astype(float).T - (y**2).sum(axis=1)[:, None] / 2)
 
 
+def gated(name: str, q: Rows, k: Rows, v: Rows, gate: Rows) -> Rows:
+    """Return O of an update with a gate, token by token and as its formula has it."""
+    state, rows = np.zeros((q.shape[1], v.shape[1])), []
+    for t in range(len(q)):
+        query, key = q[t], k[t]
+        if name == "gla":
+            state = np.diag(gate[t]) @ state + np.outer(key, v[t])
+        else:
+            query, key = (x / np.sqrt(x @ x) for x in (query, key))
+            forgets = np.eye(len(key)) - gate[t] * np.outer(key, key)
+            state = forgets @ state + gate[t] * np.outer(key, v[t])
+        rows.append(query @ state)
+    return np.array(rows)
+
+
 def textbook(w: Workload, inputs: Inputs, head: int) -> tuple[np.ndarray, np.ndarray]:
     """Return O and lse of a head, one row at a time in float64."""
     pairs = pairs_of(w)
     o, lse = np.zeros((w.seqlen_q, w.value_dim)), np.full(w.seqlen_q, -np.inf)
     group = w.kv_head_of[head]
     q, k, v = (t.astype(np.float64) for t in (inputs.q[head], inputs.k[group], inputs.v[group]))
-    linear = w.algorithm == "linear"
+    if inputs.gate is not None:
+        return gated(w.algorithm, q, k, v, inputs.gate[group].astype(float)), lse
+    linear = w.algorithm in RULES
     if linear:
         q, k = (features(x, inputs.projection) for x in (q, k))
     for row in range(w.seqlen_q):

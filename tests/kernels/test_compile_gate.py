@@ -72,8 +72,11 @@ class Gate:
 
 
 BUILDS: tuple[Build, ...] = ("fast", "trace")
-SOURCES = ("naive", "flash1", "flash2", "split_kv", "linear")
-MAPS = {"linear": ("-DFEATURES=64", "-DPROJECTS=1")}
+SOURCES = (
+    "naive", "flash1", "flash2", "split_kv", "linear", "linear_recurrent", "gla", "deltanet",
+)  # fmt: skip
+_MAP = ("-DFEATURES=64", "-DPROJECTS=1")
+MAPS = dict.fromkeys(("linear", "linear_recurrent", "gla", "deltanet"), _MAP)
 """What a source takes beside its tiles."""
 # One tiling for all architectures; a large and a small one where registers are scarce and on the
 # oldest, and that of the benchmark: a compilation takes most of a second.

@@ -18,6 +18,7 @@ from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.protocol import Tile
+from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload
 from simulator.run.cosimulation import verify
@@ -133,7 +134,7 @@ def test_tiles_mean_what_numpys_mean(algorithm: str, mask: dict[str, int]) -> No
         visit = trace.program.visit(index)
         ours, theirs = (e.row_block(visit.head, visit.i) for e in (host, numpy))
         got, want = (e.tile(visit, b) for e, b in ((host, ours), (numpy, theirs)))
-        if trace.program.launches[visit.launch].combines or algorithm == "linear":
+        if trace.program.launches[visit.launch].combines or algorithm in RULES:
             assert state_faults(got, want) == [], visit
         else:
             assert tile_faults(got, want) == [], visit

@@ -68,7 +68,9 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
     font = style.text_font(11)
     rows: list[_Row] = [("Q K V O", ("Q", "K", "V", "O"), "−", "+")]
     softmax = snapshot.program.algorithm.softmax
-    if not softmax and snapshot.program.workload.chunked:
+    if not snapshot.program.algorithm.forms:
+        pass  # no map of pairs
+    elif not softmax and snapshot.program.workload.chunked:
         rows[:0] = [("φ(q)·φ(k)", ("P",), "0", _short_number(value_range(snapshot, "P")[1]))]
     elif softmax and (snapshot.head is not None or not snapshot.launch.combines):
         low, high = value_range(snapshot, "S")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
 from simulator.base.dtypes import F32
+from simulator.program.tensors import symbol
 from simulator.run.linear_state import added_to_state
 from simulator.run.snapshot import Snapshot
 from ui.board.layout import BoardLayout
@@ -20,6 +22,31 @@ _ROOM = (60.0, 44.0)
 """Least width and height of the two maps, at scale 1; with less there is one below its name."""
 _ROOM_OF_ONE = 38.0
 """Least height of one map below its name; with less it has no name."""
+_STRIP, _COLUMN = 13.0, 22.0
+"""Height of a row of values beside the maps, and width of a column of features, at scale 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A number of the token beside a map: a row over its values, or a column over its features.
+
+    Attributes
+    ----------
+    name : str
+        Which number.
+    colour : str
+        The tensor whose colours it has.
+    upright : bool
+        Whether it is a column.
+    place, label : QRectF
+        Where it is drawn, and its symbol.
+    """
+
+    name: str
+    colour: str
+    upright: bool
+    place: QRectF
+    label: QRectF
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +61,8 @@ class StatePlaces:
         The map of the state, and of what the current keys add; the second may be null.
     title, names : QRectF
         The line above, and the room for the words under both maps; null where there is none.
+    strips : tuple of Strip
+        What the state is changed and read with, token by token.
     """
 
     card: QRectF
@@ -41,6 +70,7 @@ class StatePlaces:
     added: QRectF
     title: QRectF
     names: tuple[QRectF, QRectF]
+    strips: tuple[Strip, ...] = ()
 
 
 def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePlaces | None:
@@ -53,7 +83,10 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
         return None
     box, px = lay.boxes["S"], style.px
     across, down, wide, high = 0.12, 0.2, 0.76, 0.6
-    if w.chunked:
+    forms = snapshot.program.algorithm.forms
+    if not forms:
+        across, down, wide, high = 0.06, 0.14, 0.88, 0.72
+    elif w.chunked:
         if w.grid.Tr == 1:  # one chunk has no keys before it
             return None
         half = w.grid.Tr // 2 * w.rows / w.seqlen_q
@@ -63,7 +96,7 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
         round(wide * box.width()), round(high * box.height()),
     )  # fmt: skip
     tile = lay.tile(snapshot.visit.rows, snapshot.visit.cols)
-    if w.chunked and lay.view.zoom > 1 and card.intersects(tile):
+    if w.chunked and forms and lay.view.zoom > 1 and card.intersects(tile):
         return None  # the magnified tile matters more
     line, pad = px(17), px(6)
     inner = card.adjusted(pad, pad, -pad, -pad)
@@ -78,12 +111,59 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
         one = inner.adjusted(0, line + px(2), 0, 0)
         return StatePlaces(card, one, QRectF(), title, (QRectF(), QRectF()))
     maps = inner.adjusted(0, line + px(2), 0, -line - px(2))
+    if not forms:
+        with_strips = _places_with_strips(snapshot, style, card, title, maps)
+        if with_strips is not None:
+            return with_strips
     half = (maps.width() - px(10)) / 2
     left = QRectF(maps.left(), maps.top(), half, maps.height())
     right = QRectF(maps.right() - half, maps.top(), half, maps.height())
     below = maps.bottom() + px(2)
     names = tuple(QRectF(each.left(), below, half, line) for each in (left, right))
     return StatePlaces(card, left, right, title, (names[0], names[1]))
+
+
+def _places_with_strips(
+    snapshot: Snapshot, style: Style, card: QRectF, title: QRectF, room: QRectF
+) -> StatePlaces | None:
+    """Return where the maps lie with what makes and reads them beside; None without the room.
+
+    The left map is the state: its columns are what the features forget and what they are read
+    with, and the row under it is what is read. The right one is what is added: the features of the
+    key times the last of the rows above it.
+    """
+    algorithm, px = snapshot.program.algorithm, style.px
+    strip, column, gap, line = px(_STRIP), px(_COLUMN), px(3), px(17)
+    gates = [spec.name for spec in algorithm.gates if "feature" in spec.axes]
+    columns = (*gates, "phi_Q"), ("phi_K",)
+    above = len(algorithm.rows) * (strip + gap)
+    wide = (room.width() - px(10) - 3 * gap - (len(gates) + 2) * (column + gap)) / 2
+    high = room.height() - max(above, line) - strip - gap
+    if wide < px(_ROOM[0]) or high < px(_ROOM[1]):
+        return None
+    top = room.top() + max(above, line)
+    left = QRectF(room.left() + len(columns[0]) * (column + gap), top, wide, high)
+    right = QRectF(room.right() - wide, top, wide, high)
+    strips = []
+    for box, names in ((left, columns[0]), (right, columns[1])):
+        for n, name in enumerate(names):
+            x = box.left() - (len(names) - n) * (column + gap)
+            label = QRectF(x - gap, top - line, column + 2 * gap, line)
+            if box is right:
+                label.moveTop(box.bottom())
+            colour = "S" if name in gates else name.removeprefix("phi_")
+            strips.append(Strip(name, colour, True, QRectF(x, top, column, high), label))
+    share = snapshot.program.workload.value_dim / snapshot.program.workload.sizes["total"]
+    for n, name in enumerate(algorithm.rows):
+        y = top - (len(algorithm.rows) - n) * (strip + gap)
+        label = QRectF(right.left() - column - gap - px(16), y, column + px(14), strip)
+        strips.append(Strip(name, "V", False, QRectF(right.left(), y, share * wide, strip), label))
+    y = left.bottom() + gap
+    label = QRectF(left.left() - column - gap, y, column, strip)
+    strips.append(Strip("O", "O", False, QRectF(left.left(), y, share * wide, strip), label))
+    below = left.bottom() + gap + strip
+    words = [QRectF(each.left(), below, wide, line) for each in (left, right)]
+    return StatePlaces(card, left, right, title, (words[0], words[1]), tuple(strips))
 
 
 def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
@@ -97,7 +177,10 @@ def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     edge = theme.current if changes else theme.tensor("state").name()
     outline(painter, places.card, QColor(edge), style.px(2))
     state = snapshot.state.get("state")
-    _paint_map(painter, state, style, places.state)
+    sums = snapshot.program.algorithm.sums
+    _paint_map(painter, state, style, places.state, sums=sums)
+    for strip in places.strips:
+        _paint_strip(painter, snapshot, style, strip)
     if not places.title.isNull():
         f, total = w.sizes["feature"], w.sizes["total"]
         held = {tile.name for tile in snapshot.on_chip}.issuperset(snapshot.program.algorithm.left)
@@ -111,7 +194,7 @@ def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         draw_text(painter, places.title, title, font, theme.tensor("state"), LEFT)
     if not places.added.isNull():
         reads = snapshot.launch.whole_rows
-        _paint_map(painter, added_to_state(snapshot), style, places.added)
+        _paint_map(painter, added_to_state(snapshot), style, places.added, sums=sums)
         done = snapshot.made("state")
         first: tuple[str, ...] = ("of all keys so far", "all keys so far", "so far")
         if w.chunked and not done:
@@ -119,6 +202,8 @@ def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         second: tuple[str, ...] = ("these keys add φ(K)ᵀ[V, 1]", "these keys add", "+ keys")
         if done:
             second = ("these keys have been added", "added", "added")
+        if places.strips:
+            first, second = _token_words(snapshot)
         if reads:
             first, second = ("of all keys",), ("no key is read", "")
         small = style.text_font(11)
@@ -127,11 +212,48 @@ def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
             draw_text(painter, place, text, small, theme.muted, CENTRE)
 
 
-def _paint_map(painter: QPainter, values: F32 | None, style: Style, place: QRectF) -> None:
+def _token_words(snapshot: Snapshot) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is said under the maps of a token."""
+    last = symbol(snapshot.program.algorithm.rows[-1]).lower()
+    decays = any(op.changed for op in snapshot.past)
+    first = ("of all keys before, less what is forgotten" if decays else "of all keys before",)
+    product = f"this key adds φ(k)ᵀ{last if not snapshot.program.algorithm.sums else '[v, 1]'}"
+    if snapshot.made("state"):
+        return ("of all keys so far", "so far"), (product.replace("adds", "has added"), "added")
+    return (*first, "keys before", "before"), (product, "this key adds", "+ key")
+
+
+def _paint_strip(painter: QPainter, snapshot: Snapshot, style: Style, strip: Strip) -> None:
+    """Draw a row or a column of a number, and its symbol; empty while there is none."""
+    theme, values = style.theme, snapshot.state.get(strip.name)
+    outline(painter, strip.place.adjusted(-1, -1, 1, 1), theme.grid)
+    letters = symbol(strip.name).lower()
+    draw_text(painter, strip.label, letters, style.text_font(11), theme.muted, CENTRE)
+    if values is None:
+        painter.fillRect(strip.place, QColor(theme.empty))
+        return
+    shown = np.ascontiguousarray(values.T if strip.upright else values, dtype=np.float32)
+    limit = signed_limit(shown) or 1.0
+    gate = any(spec.name == strip.name for spec in snapshot.program.algorithm.gates)
+    low, high = (0.0, 1.0) if gate else (-limit, limit)
+    colours = colour_map(theme, strip.colour)
+    key = ("strip", theme.name, strip.name)
+    sheet = KEPT.get(values, key, lambda: Sheet(heat_image(shown, low, high, colours)))
+    sheet.draw(painter, strip.place, QRectF(0, 0, 1, 1))
+
+
+def _paint_map(
+    painter: QPainter, values: F32 | None, style: Style, place: QRectF, *, sums: bool = True
+) -> None:
     """Draw f rows of dv values and, behind a gap, the sum of the weights."""
     theme = style.theme
     if values is None:
         painter.fillRect(place, QColor(theme.empty))
+        outline(painter, place.adjusted(-1, -1, 1, 1), theme.grid)
+        return
+    if not sums:
+        sheet = KEPT.get(values, ("state", theme.name), lambda: _sheet(values, theme))
+        sheet.draw(painter, place, QRectF(0, 0, 1, 1))
         outline(painter, place.adjusted(-1, -1, 1, 1), theme.grid)
         return
     gap = max(style.px(2), 1)

@@ -426,8 +426,9 @@ def _arranged(
     statistic = px(18 if wide >= 420 else 12) * growth
     if wide >= 620 and room_h / 2 >= visible[0] * px(NUMBER_CELL[1]):
         statistic = px(46) * growth  # few rows: m and l hold their numbers, too
-    largest = statistic if algorithm_of(w).softmax else -gap / 2  # there is no m without one
-    room_w = content.width() - left - 3 * gap - statistic - largest - gap / 2
+    missing = algorithm_of(w).missing
+    largest, total = (-gap / 2 if name in missing else statistic for name in ("m", "l"))
+    room_w = content.width() - left - 3 * gap - total - largest - gap / 2
     strip = px(_STRIPS[tokens == Tokens.SMALL])
     columns = _shares(room_w, d, dv, Nk, low=0.12, high=0.20, least=strip)
     # The magnified tile of a large problem stands beside Vᵀ, so that is made taller.
@@ -444,7 +445,7 @@ def _arranged(
         for share, n, least in ((rows[0], d, 0.0), (rows[2], dv, tall_v))
     )
 
-    total_w = left + q_w + s_w + o_w + 3 * gap + statistic + largest + gap / 2
+    total_w = left + q_w + s_w + o_w + 3 * gap + total + largest + gap / 2
     total_h = top + k_h + s_h + v_h + 2 * gap + part_h + name_h
     x = content.left() + (content.width() - total_w) / 2
     y = content.top() + max(0.0, (content.height() - total_h) / 2)
@@ -452,21 +453,21 @@ def _arranged(
     s_x = q_x + q_w + gap
     m_x = s_x + s_w + gap
     l_x = m_x + largest + gap / 2
-    o_x, v_y = l_x + statistic + gap, s_y + s_h + gap
+    o_x, v_y = l_x + total + gap, s_y + s_h + gap
     boxes = {
         "S": QRectF(s_x, s_y, s_w, s_h),
         "Q": QRectF(q_x, s_y, q_w, s_h),
         "K": QRectF(s_x, y + top, s_w, k_h),
         "V": QRectF(s_x, v_y, s_w, v_h),
         "m": QRectF(m_x, s_y, largest, s_h),
-        "l": QRectF(l_x, s_y, statistic, s_h),
+        "l": QRectF(l_x, s_y, total, s_h),
         "O": QRectF(o_x, s_y, o_w, s_h),
     }
     boxes = {name: _snapped(box) for name, box in boxes.items() if box.width() > 0}
     s = boxes["S"]
     cell = s.width() / visible[1], s.height() / visible[0]
     low = boxes["V"]
-    beside = boxes.get("m", boxes["l"]).left()
+    beside = next(boxes[name] for name in ("m", "l", "O") if name in boxes).left()
     corner = QRectF(beside, low.top(), content.right() - beside, low.height())
     inset, legend = _corner(corner, px, large)
     partials = split_names = QRectF()

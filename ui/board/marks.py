@@ -78,7 +78,7 @@ def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) 
     if not lay.boxes["S"].top() <= middle <= lay.boxes["S"].bottom():
         return
     ink = QColor(style.theme.text)
-    statistic = next(name for name in ("m", "l") if name in lay.boxes)
+    statistic = next(name for name in ("m", "l", "O") if name in lay.boxes)
     for first, last in (("Q", ""), ("S", ""), (statistic, "O")):
         band = lay.row_band(first, range(row, row + 1), last)
         if band.height() >= 4:

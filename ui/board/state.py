@@ -57,7 +57,8 @@ def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
         return (Area("P", False, rows, cols),)
     if not algorithm_of(w).softmax:
         # Of a chunk with itself, as many as are drawn one by one.
-        blocks = range(visit.i) if w.chunked and w.grid.Tr * w.grid.Tc <= DETAIL_TILES else ()
+        formed = w.chunked and algorithm_of(w).forms
+        blocks = range(visit.i) if formed and w.grid.Tr * w.grid.Tc <= DETAIL_TILES else ()
         grid = w.grid
         return tuple(Area("P", True, grid.row_range(i), grid.col_range(i)) for i in blocks)
     if program.launches[visit.launch].combines:

@@ -61,6 +61,8 @@ def _choices_with_state(snapshot: Snapshot, head: str) -> list[str]:
     if snapshot.launch.of_keys:
         head = f"KV head {w.kv_head_of[visit.head]}"
         place, note = f"keys of column block j = {visit.j} of {w.grid.Tc}", "no query is read yet"
+    elif not snapshot.program.algorithm.forms:
+        place = f"token {visit.i} of {w.grid.Tr}"
     elif snapshot.launch.carries:
         place = f"chunk i = {visit.i} of {w.grid.Tr}"
     else:
@@ -160,6 +162,9 @@ def _has_dropped(snapshot: Snapshot) -> bool:
 
 def formula(w: Workload) -> str:
     """Return how scores come about, with the scale where it is not the usual one."""
+    if own := algorithm_of(w).formula:
+        assert w.feature_map is not None
+        return f"{own}, φ: {w.feature_map.words}" if "φ" in own else own
     if w.feature_map:
         return f"weights φ(q)·φ(k), φ: {w.feature_map.words}"
     capped = f", soft-capped at {w.scoring.softcap:g}" if w.scoring.softcap else ""
@@ -223,6 +228,8 @@ def _state_phrase(snapshot: Snapshot) -> str:
     if snapshot.launch.of_keys:
         done = snapshot.made("state")
         return f"keys of column block {visit.j} {'added' if done else 'not added yet'}"
+    if not snapshot.program.algorithm.forms:
+        return _token_phrase(snapshot)
     if snapshot.normalised:
         return f"O of row block {visit.i} is divided by ℓ"
     if snapshot.made("state"):
@@ -232,6 +239,13 @@ def _state_phrase(snapshot: Snapshot) -> str:
     if snapshot.has_output:
         return "O: read from the state of the keys before"
     return f"row block {visit.i} not computed yet"
+
+
+def _token_phrase(snapshot: Snapshot) -> str:
+    token = f"token {snapshot.visit.i}"
+    if snapshot.has_output:
+        return f"O of {token} read from the state"
+    return f"{token} {'added to the state' if snapshot.made('state') else 'not added yet'}"
 
 
 def describe(snapshot: Snapshot, hit: Cell) -> str:

@@ -78,6 +78,10 @@ class Panel(QWidget, Generic[Model]):
         """Choices that stand in the title of the dock; most panels have theirs inside, or none."""
         return None
 
+    def dock_title(self, view: View) -> str:
+        """Return what the dock is called for a view; most have one title, and this is empty."""
+        return ""
+
     def clear(self, painter: QPainter) -> None:
         """Paint the background of a panel."""
         painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))

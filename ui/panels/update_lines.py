@@ -14,6 +14,8 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
 from simulator.program.ops import exp_shift
+from simulator.program.state_ops import MapFeatures
+from simulator.program.tensors import symbol
 from simulator.run.cell_values import cell_name
 from simulator.run.provenance import growth, maximum_of_tile
 from simulator.run.row_report import RowReport
@@ -21,6 +23,7 @@ from simulator.run.snapshot import Cell, Snapshot
 from ui.look.units import number_text
 
 NOT_YET = "·"
+OUTPUT = "O"
 _EXPRESSION = 22
 """Letters before the equals sign of a line of scalars, so that the signs stand in a column."""
 
@@ -95,6 +98,8 @@ def softmax_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
         return tuple(_whole_rows_lines(row))
     if snapshot.launch.combines:
         return tuple(_joined_lines(row))
+    if not algorithm.forms:
+        return tuple(_token_lines(row))
     if not algorithm.softmax:
         return tuple(_state_lines(row))
     lines = _each_tile_lines if algorithm.normalises_each_tile else _at_the_end_lines
@@ -393,6 +398,36 @@ def _whole_rows_lines(row: _Row) -> list[UpdateLine]:
     add(2, line(snapshot, "accumulate", r"O \leftarrow O + P V",
                 *_sum(row, (), t.o_prev[r], (), product, t.o[r], True)))  # fmt: skip
     return lines
+
+
+def _token_lines(row: _Row) -> list[UpdateLine]:
+    """Return a line for each op of a token that has a formula, with the number that it makes."""
+    snapshot, lines = row.snapshot, list[UpdateLine]()
+    phi = snapshot.program.workload.feature_map
+    assert phi is not None
+    for op in (each for each in snapshot.ops if each.latex):
+        numbers = snapshot.tile.last(op.shows) if op.shows else None
+        if isinstance(op, MapFeatures):
+            shown = [plain(f"φ: {phi.words}"), plain("…")]
+        elif numbers is None:
+            shown = [plain("one outer product is added"), plain("one product"), plain("…")]
+        elif op.shows == OUTPUT:
+            made = snapshot.tile.first(op.shows)[row.r]
+            shown = [row.outputs(made, n, op.shows) for n in (4, 3, 2, 1)]
+        else:
+            shown = [_first_numbers(row, op.shows, numbers[0], n) for n in (4, 3, 2, 1)]
+        lines.append(line(snapshot, op.name, op.latex, *shown))
+    if snapshot.program.algorithm.sums:
+        made, ready = snapshot.tile.first(OUTPUT)[row.r], snapshot.o[row.r]
+        lines.append(_normalised(row, r"O \leftarrow O / \ell", made, ready, row.outputs, OUTPUT))
+    return lines
+
+
+def _first_numbers(row: _Row, name: str, values: F32, count: int) -> Pieces:
+    """Return the first numbers of a token's gate, or of what stands where its value did."""
+    own = name if name in row.snapshot.inputs else row.snapshot.program.algorithm.rows[0]
+    cells = [Cell(own, row.row, n) for n in range(count)]
+    return (*plain(f"{symbol(name)} = "), *vector(values, cells, symbol(name)))
 
 
 def _state_lines(row: _Row) -> list[UpdateLine]:

@@ -81,5 +81,7 @@ def _input_key(workload: Workload) -> object:
     w, file = workload, workload.file
     stamp = (file.path, file.path.stat().st_mtime_ns) if file else w.scenario.input.seed
     shape = (w.queries, w.seqlen_k, w.head_dim, w.value_dim)
-    made = w.position, w.feature_map
+    gate = w.rule.gate if w.rule else None
+    gated = gate and (gate.name, gate.said(w.scenario.attention), w.scenario.input.seed)
+    made = w.position, w.feature_map, gated
     return (stamp, shape, w.dtype, w.picked, w.kv_heads, w.input_heads, made)

@@ -192,6 +192,11 @@ class Docks(QObject):
             panel = self.panel(spec.name)
             panel.show_view(view, view.model(spec.need))
             panel.show_share(self._session.share)
+            dock, title = self.by_name[spec.name], panel.dock_title(view)
+            if title and title != dock.windowTitle():
+                dock.setWindowTitle(title)
+                panel.setAccessibleName(title)
+                self._titles[spec.name].update()
 
     def set_aside(self) -> None:
         """Take the panels of closed docks out of the window, which is about to be styled again.

@@ -107,7 +107,7 @@ PANELS = (
     ),
     PanelSpec(
         "softmax", "Online softmax", "3",
-        "How m, ℓ and O of one row change with each tile (Milakov & Gimelshein 2018).",
+        "How the numbers of one row change with each tile (Milakov & Gimelshein 2018).",
         lambda session: SoftmaxPanel(), _typeset_softmax,
     ),
     PanelSpec(

@@ -5,12 +5,22 @@ from __future__ import annotations
 from simulator.problem.intervals import Intervals
 from simulator.problem.scenario import Algorithm
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import flash1, flash2, linear, naive, split_kv
+from simulator.program.algorithms import (
+    deltanet,
+    flash1,
+    flash2,
+    gla,
+    linear,
+    linear_recurrent,
+    naive,
+    split_kv,
+)
 from simulator.program.tensors import COMMON, INPUTS, SINK
 from simulator.program.tile_program import TileAlgorithm, TileProgram
 
 ALGORITHMS: dict[str, TileAlgorithm] = {
-    each.ALGORITHM.name: each.ALGORITHM for each in (naive, flash1, flash2, split_kv, linear)
+    each.ALGORITHM.name: each.ALGORITHM
+    for each in (naive, flash1, flash2, split_kv, linear, linear_recurrent, gla, deltanet)
 }
 """All algorithms, by their names in scenarios."""
 BASELINE = naive.ALGORITHM
@@ -24,7 +34,7 @@ TENSORS = {
     for spec in (
         *INPUTS,
         *COMMON,
-        *(own for each in ALGORITHMS.values() for own in each.tensors),
+        *(own for each in ALGORITHMS.values() for own in (*each.gates, *each.tensors)),
         SINK,
     )
 }
@@ -33,7 +43,8 @@ TENSORS = {
 
 def beside(name: str) -> tuple[Algorithm, ...]:
     """Return the algorithms that a run is set beside, itself among them, the baseline first."""
-    return tuple(each.name for each in ALGORITHMS.values() if each.compared or each.name == name)
+    near = (name, *ALGORITHMS[name].near)
+    return tuple(each.name for each in ALGORITHMS.values() if each.compared or each.name in near)
 
 
 def algorithm_of(workload: Workload) -> TileAlgorithm:

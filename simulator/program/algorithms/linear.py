@@ -48,7 +48,7 @@ _PAPER = "Katharopoulos et al. 2020"
 _ALL = f"{_PAPER}, equation 5"
 _START, _ADD = f"{_PAPER}, equations 16 and 17", f"{_PAPER}, equations 10 and 11"
 _READ = f"{_PAPER}, equation 12"
-_MAPS = {
+MAPS = {
     "elu1": f"{_PAPER}, equation 7",
     "performer": "Choromanski et al. 2021, lemma 1",
 }
@@ -207,7 +207,7 @@ def _row_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
 def _start(w: Workload, cites: str) -> Op:
     held = ChipTile("state", _state_bytes(w), "shared", stays=True)
     return StartState(
-        cites=cites, features=_phi(w).features, value_dim=w.value_dim, allocates=(held,)
+        cites=cites, features=_phi(w).features, totals=w.sizes["total"], allocates=(held,)
     )
 
 
@@ -216,7 +216,7 @@ def _mapped(w: Workload, visit: Visit, *, queries: bool, keys: bool) -> Op:
     sizes = {"phi_Q": len(visit.rows) * queries, "phi_K": len(visit.cols) * keys}
     kind = MapRandomFeatures if phi.projects else MapFeatures
     return kind(
-        cites=_MAPS[phi.name],
+        cites=MAPS[phi.name],
         queries=queries,
         keys=keys,
         flops=phi.flops * sum(sizes.values()),
@@ -279,6 +279,7 @@ ALGORITHM = TileAlgorithm(
     tensors=(TensorSpec("state", ("feature", "total"), width="float32"),),
     left=("state",),
     softmax=False,
+    row_title="Weights of one row",
     error_size=error_size,
     exemplars=(
         {"attention": {"seqlen_q": 9}},

@@ -64,6 +64,21 @@ CITED = {
         "row sum": {"chunk"}, "accumulate": {"chunk"}, "update state": {"eq. 10", "eq. 5"},
         "normalise": {"eq. 12", "eq. 5"}, "store O": {"eq. 12", "eq. 5"}, "store state": {"eq. 5"},
     },
+    "linear-recurrent": {
+        "start state": {"eq. 16"}, "load QKV": {"eq. 18"}, "features": {"eq. 7", "lemma 1"},
+        "update state": {"eq. 18"}, "read state": {"eq. 20"}, "normalise": {"eq. 20"},
+        "store O": {"eq. 20"},
+    },
+    "gla": {
+        "start state": {"start"}, "load QKVdecay": {"rows"}, "features": {"rows"},
+        "decay state": {"forget"}, "update state": {"write"}, "read state": {"read"},
+        "store O": {"read"},
+    },
+    "deltanet": {
+        "start state": {"start"}, "load QKVstrength": {"rows"}, "features": {"rows"},
+        "recall": {"recall"}, "correct": {"delta"}, "update state": {"write"},
+        "read state": {"read"}, "store O": {"read"},
+    },
 }  # fmt: skip
 
 
@@ -175,6 +190,7 @@ def check_lines_that_run(algorithm: str, trace: Trace) -> None:
         trace.inputs.q, trace.inputs.k, trace.inputs.v,
         tensors=trace.program.algorithm.tensors, splits=trace.workload.splits,
         features=trace.workload.sizes["feature"], projection=trace.inputs.projection,
+        given=trace.inputs.given(trace.workload),
     )  # fmt: skip
     code = code_of(algorithm)
     for index in range(len(trace.program)):

@@ -13,9 +13,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from simulator import InputError, Trace, simulate
+from simulator.problem.filling import capture_names
 from simulator.problem.input_files import read_header
 from simulator.problem.scenario import parse_scenario
-from simulator.problem.workload import capture_names, input_bytes, read_inputs, resolve
+from simulator.problem.workload import input_bytes, read_inputs, resolve
 from tests.helpers.runs import check_close, scenario, textbook
 from tests.helpers.written_files import (
     SHAPES,

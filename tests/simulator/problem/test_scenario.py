@@ -162,7 +162,8 @@ BAD = [
     ("[attention]\nscale = 'x'", 'attention.scale = "x": expected a number'),
     (
         "[attention]\nalgorithm = 2",
-        'attention.algorithm = 2: expected "naive", "flash1", "flash2", "split-kv" or "linear"',
+        'attention.algorithm = 2: expected "naive", "flash1", "flash2", "split-kv", '
+        '"linear", "linear-recurrent", "gla" or "deltanet"',
     ),
     (
         "[attention]\nfeature_map = 'elu1'\nfeatures = 8",

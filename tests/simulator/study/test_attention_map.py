@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from simulator import InputError
 from simulator.engines.reference import reference_rows
+from simulator.problem.filling import capture_names
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import Scenario, parse_scenario
-from simulator.problem.workload import Inputs, Workload, capture_names, read_inputs, resolve
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.study.attention_map import (
     AttentionMaps,
     HeadScores,

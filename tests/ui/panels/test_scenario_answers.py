@@ -12,8 +12,9 @@ from pytestqt.qtbot import QtBot
 
 from simulator import simulate
 from simulator.base.errors import InputError, Mistake, refuse
+from simulator.problem.filling import capture_names
 from simulator.problem.scenario import parse_scenario, scenario_tables
-from simulator.problem.workload import capture_names, resolve
+from simulator.problem.workload import resolve
 from tests.helpers.by_hand import choosing
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
 from ui.look.theme import TEXT_SCALES, THEMES, Style

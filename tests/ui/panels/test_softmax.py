@@ -55,6 +55,11 @@ FRAMES = {
                  "accumulate": [4], "normalise": [4]},
     "linear": {"features": [0], "read state": [1], "similarities": [2], "mask": [2],
                "row sum": [3], "accumulate": [4], "update state": [5], "normalise": [6]},
+    "linear-recurrent": {"features": [0], "update state": [1], "read state": [2],
+                         "normalise": [3]},
+    "gla": {"features": [0], "decay state": [1], "update state": [2], "read state": [3]},
+    "deltanet": {"features": [0], "recall": [1], "correct": [2], "update state": [3],
+                 "read state": [4]},
     "combine": {"row max": [0], "exponentials": [1], "row sum": [2], "accumulate": [3],
                 "normalise": [4]},
 }  # fmt: skip

@@ -24,6 +24,8 @@ from ui.session.engines import Engines
 from ui.session.session import Session
 from ui.session.worker import Worker
 
+CAUSAL = {"mask": {"causal": True}}
+
 
 def make_session(name="causal"):
     session = Session("numpy")
@@ -329,6 +331,15 @@ def test_why_numpy_computes_is_told_of_each_kernel():
             {"attention": {"algorithm": "linear", "feature_map": "performer", "features": 8}},
         ),
         ({}, {"attention": {"algorithm": "flash2", "seqlen_q": 12}}),
+        *(
+            ({"attention": {"algorithm": first}, **CAUSAL}, {"attention": then, **CAUSAL})
+            for first, then in (
+                ("linear", {"algorithm": "gla"}),
+                ("gla", {"algorithm": "deltanet"}),
+                ("gla", {"algorithm": "gla", "decay": 0.5}),
+                ("deltanet", {"algorithm": "deltanet", "strength": 0.5}),
+            )
+        ),
     ],
     ids=str,
 )
@@ -343,6 +354,6 @@ def test_inputs_that_are_kept_are_those_of_the_scenario(first, then):
     engines.trace(made(first))
     found = engines.trace(made(then))
     fresh = read_inputs(found.workload)
-    for name in ("q", "k", "v", "projection"):
+    for name in ("q", "k", "v", "projection", "gate"):
         np.testing.assert_array_equal(getattr(found.inputs, name), getattr(fresh, name))
     found.row_block(0, 0)

@@ -61,6 +61,7 @@ def test_the_brand_goes_before_the_badge_loses_letters(open_window, settings, qa
     qapp.processEvents()
     assert not header.brand.isVisible()
     assert header.engine.width() >= header.engine.width_of(header.engine.text())
+    settings.text_scale = 1.0
     window.resize(1900, 720)
     qapp.processEvents()
     assert header.brand.isVisible()

@@ -21,6 +21,10 @@ _KIB = 1024
 _SLOTS = {"Q": 0, "K": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2, "state": 2}
 
 
+_ALONE = frozenset({"Q", "state"})
+"""What has a place of its own in shared memory where there is a state."""
+
+
 def slot_of(name: str) -> int:
     """Return which place on the chip a tile has."""
     return _SLOTS.get(name, 0)
@@ -178,6 +182,7 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
         chip = Chip(tile.name, names, tile.bytes, slot_of(tile.name), tile.name in fresh)
         places[tile.place].append(chip)
         taken[tile.place] += tile.bytes
+    new = {chip.tensor for chip in places["registers"] if chip.tensor not in _SLOTS}
     return MemoryModel(
         tensors=tensors,
         lanes=lanes,
@@ -185,7 +190,7 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
         registers=_joined(
             _joined(places["registers"], {"m", "l"}, "m ℓ")
             if snapshot.program.algorithm.softmax
-            else tuple(places["registers"]),
+            else _joined(places["registers"], new, *_names(places["registers"], new)),
             snapshot.split_tensors,
             "O LSE part",
             "O LSE",
@@ -201,11 +206,12 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
 
 
 def _shared(chips: Sequence[Chip], *, softmax: bool) -> tuple[Chip, ...]:
-    """Return what is in shared memory: φ beside what it is of, so that the state has a place."""
+    """Return what is in shared memory: φ and a gate beside their rows: the state has a place."""
     if softmax:
         return tuple(chips)
     rows = _joined(chips, {"Q", "phi_Q"}, *_names(chips, {"Q", "phi_Q"}))
-    return _joined(rows, {"K", "phi_K", "V"}, *_names(chips, {"K", "phi_K", "V"}))
+    rest = {chip.tensor for chip in rows if chip.tensor not in _ALONE}
+    return _joined(rows, rest, *_names(chips, rest))
 
 
 def _names(chips: Sequence[Chip], tensors: Collection[str]) -> tuple[str, ...]:

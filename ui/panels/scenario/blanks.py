@@ -6,11 +6,14 @@ import math
 from typing import NamedTuple
 
 from simulator.problem.input_files import BIAS, SINKS, InputFile
+from simulator.problem.recurrence import DECAY, STRENGTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.faults import FAULTS
 from ui.panels.scenario.fields import (
     BROUGHT,
+    CORRECTS,
+    DECAYS,
     MAPPED,
     OWN,
     SHAPE_KEYS,
@@ -74,7 +77,12 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         by_rule = rule != OWN and rule == (shown["tiling.rule"] or "fa2")
         out[f"tiling.{key}"] = _blank(size, f"by {rule}") if by_rule else Blank(str(size), "")
     phi, of = w.feature_map, Blank("", f"of {MAPPED}")
-    out["attention.feature_map"] = _blank("elu1", "by default") if phi else of
+    chooses = phi if w.rule and w.rule.own_map is None else None
+    out["attention.feature_map"] = _blank("elu1", "by default") if chooses else of
+    for gate, names in ((DECAY, DECAYS), (STRENGTH, CORRECTS)):
+        takes = w.rule is not None and w.rule.gate is gate
+        where = "of the file, or drawn" if w.file else "drawn"
+        out[f"attention.{gate.name}"] = Blank("", where if takes else f"of {names}")
     random = Blank(str(2 * w.head_dim), f"{2 * w.head_dim}, 2 head_dim")
     if phi:
         none = "none: there is no softmax"

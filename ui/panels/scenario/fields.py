@@ -15,7 +15,9 @@ from typing import Any, get_args
 
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.features import FeatureName
+from simulator.problem.filling import capture_names
 from simulator.problem.hardware import gpus
+from simulator.problem.recurrence import DECAY, RULES, STRENGTH
 from simulator.problem.scenario import (
     MAX_SEQLEN,
     SKIPPING,
@@ -25,7 +27,7 @@ from simulator.problem.scenario import (
     parse_scenario,
     scenario_tables,
 )
-from simulator.problem.workload import Workload, capture_names
+from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, USUAL
 from simulator.program.faults import FAULTS
 
@@ -149,8 +151,13 @@ _ALGORITHM, _SHAPES, _SCORES, _MASK, _POSITION, _TILING, _INPUT, _HARDWARE, _FAU
 
 SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.splits)
 """The algorithms that deal keys out to splits."""
-MAPPED = ", ".join(name for name, algorithm in ALGORITHMS.items() if not algorithm.softmax)
-"""The algorithms with a feature map in the place of the softmax."""
+MAPPED = ", ".join(name for name, rule in RULES.items() if rule.own_map is None)
+"""The algorithms with a feature map in the place of the softmax, which one may choose."""
+DECAYS, CORRECTS = (
+    ", ".join(name for name, rule in RULES.items() if rule.gate is gate)
+    for gate in (DECAY, STRENGTH)
+)
+"""The algorithms that take a gate."""
 
 SKIPS = ", ".join(sorted(SKIPPING))
 FIELDS = (
@@ -159,7 +166,9 @@ FIELDS = (
         "attention", "algorithm", "algorithm", Kind.CHOICE, _ALGORITHM,
         "naive: three launches, S and P in HBM. flash1: outer loop over column blocks. "
         "flash2: outer loop over row blocks. split-kv: keys dealt out to splits. "
-        "linear: feature maps in the place of the softmax, a state in the place of S.",
+        "linear: feature maps in the place of the softmax, a state in the place of S; "
+        "linear-recurrent: the same token by token. gla: a state that forgets. "
+        "deltanet: a new value takes the place of the old one.",
         choices=_same(*ALGORITHMS), default=USUAL.name,
     ),
     FieldSpec(
@@ -187,6 +196,15 @@ FIELDS = (
     FieldSpec(
         "attention", "features", "features", Kind.WHOLE, _ALGORITHM,
         "How many random features performer takes. Blank: 2 head_dim.",
+    ),
+    FieldSpec(
+        "attention", "decay", "decay α", Kind.NUMBER, _ALGORITHM,
+        f"Of {DECAYS}: what each token leaves of the state, 0 to 1. Blank: of the file, or drawn.",
+    ),
+    FieldSpec(
+        "attention", "strength", "strength β", Kind.NUMBER, _ALGORITHM,
+        f"Of {CORRECTS}: how much of a new value is written, 0 to 1. "
+        "Blank: of the file, or drawn.",
     ),
     FieldSpec(
         "attention", "heads", "heads", Kind.WHOLE, _SHAPES, "Query heads, H.",

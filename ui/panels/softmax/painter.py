@@ -201,6 +201,8 @@ def _paint_title(
     notes = ("scores of this row" + (f", {each}" if each else ""), each or "scores")
     if not softmax:
         notes = ("φ(q)·φ(k) of this row: no softmax", "φ(q)·φ(k)")
+    if snapshot.gate is not None:
+        notes = ("how much each value counts in this row by now", "how much each value counts")
     note = first_that_fits(notes, room, small)
     draw_text(painter, layout.title, note, small, style.theme.muted, RIGHT)
 
@@ -508,6 +510,8 @@ def error_words(snapshot: Snapshot, report: RowReport) -> tuple[str, ...]:
 
 def rescale_words(snapshot: Snapshot, report: RowReport) -> str:
     """Return what this visit's rescale multiplies O by, in words."""
+    if not snapshot.program.algorithm.softmax:
+        return ""
     if snapshot.tile.last("factor") is None:
         return "no rescale"
     name = "factor" if snapshot.program.algorithm.normalises_each_tile else "α"
@@ -535,4 +539,5 @@ def _paint_footer(
     if report.ulp is None:
         colour = style.theme.muted
     draw_text(painter, QRectF(row.x(), row.y(), room, row.height()), left, font, colour)
-    draw_text(painter, row, right, font, style.theme.muted, RIGHT)
+    if right:
+        draw_text(painter, row, right, font, style.theme.muted, RIGHT)

@@ -33,6 +33,9 @@ class SoftmaxPanel(MovingPanel[None]):
     def show_view(self, view: View, model: None = None) -> None:
         self.show_snapshot(view.snapshot, view.report, view.before)
 
+    def dock_title(self, view: View) -> str:
+        return view.snapshot.program.algorithm.row_title
+
     def show_snapshot(
         self, snapshot: Snapshot, report: RowReport, before: Snapshot | None = None
     ) -> None:
@@ -40,7 +43,7 @@ class SoftmaxPanel(MovingPanel[None]):
         self.report = report
         self.take(snapshot, before, moves=moves_softmax(snapshot.op))
         figures = (error_words(snapshot, report)[0], rescale_words(snapshot, report))
-        self.setAccessibleDescription(", ".join((f"row {report.row}", *figures)))
+        self.setAccessibleDescription(", ".join(filter(None, (f"row {report.row}", *figures))))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:

@@ -1,0 +1,78 @@
+"""Linear attention token by token: the recurrent network that its chunks are a faster form of.
+
+The same function as `simulator.program.algorithms.linear` computes, with a causal mask: each token
+adds its key and value to the state, and then reads the state with its query.
+
+References
+----------
+Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs: Fast Autoregressive Transformers
+with Linear Attention", section 3.4.
+"""
+
+from __future__ import annotations
+
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import linear, tiles, tokens
+from simulator.program.op import Op
+from simulator.program.state_ops import MapFeatures, MapRandomFeatures, ReadState, UpdateState
+from simulator.program.tile_program import Launch, TileAlgorithm, Visit
+
+_PAPER = "Katharopoulos et al. 2020"
+_START, _ADD = f"{_PAPER}, equations 16 and 17", f"{_PAPER}, equations 18 and 19"
+_READ = f"{_PAPER}, equation 20"
+
+
+def launches(w: Workload) -> tuple[Launch, ...]:
+    """Return one launch over the tokens: the state is updated and read."""
+    return tokens.launches(w, products=2)
+
+
+def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
+    """Return the ops of one token."""
+    phi, product = w.feature_map, tokens.product_flops(w)
+    assert phi is not None
+    kind = MapRandomFeatures if phi.projects else MapFeatures
+    return (
+        *tokens.opening(w, visit, _START),
+        tokens.loading(w, visit, _ADD),
+        tokens.mapping(w, kind, linear.MAPS[phi.name]),
+        UpdateState(cites=_ADD, flops=product, frees=("phi_K", "K", "V")),
+        ReadState(
+            cites=_READ,
+            whole=True,
+            flops=product,
+            frees=("phi_Q", "Q"),
+            allocates=tiles.accumulators(w, visit)[1:],
+        ),
+        *tokens.closing(w, visit, _READ, sums=True),
+    )
+
+
+ALGORITHM = TileAlgorithm(
+    name="linear-recurrent",
+    title="Linear attention, recurrent",
+    short_title="Recurrent",
+    label="recurrent",
+    in_a_sentence="linear attention token by token",
+    colour="S",
+    line="dashdot",
+    mark="diamond",
+    source="Katharopoulos et al. 2020, equations 16 to 20",
+    launches=launches,
+    ops=ops,
+    normalises_last=True,
+    walks=False,
+    running=False,
+    compared=False,
+    left=("state",),
+    softmax=False,
+    forms=False,
+    formula="state ← state + φ(k)ᵀ[v, 1]",
+    row_title="Weights of one row",
+    near=("linear",),
+    error_size=linear.error_size,
+    exemplars=(
+        *tokens.EXEMPLARS,
+        {"attention": {"seqlen_q": 9, "feature_map": "performer", "features": 3}},
+    ),
+)

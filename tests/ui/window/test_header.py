@@ -76,7 +76,7 @@ def test_a_window_with_large_text_gets_as_small_as_a_small_screen(open_window, s
 
 
 def test_where_the_buttons_have_no_room_one_stands_for_all(open_window, settings, qapp):
-    settings.text_scale = 2.0
+    settings.text_scale = 1.5
     window = open_window("flash2", (1280, 720))
     chooser, row = window.header.algorithms.chooser, window.header.algorithms.row
     assert chooser.isVisible()

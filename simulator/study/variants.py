@@ -199,6 +199,8 @@ def _shared(w: Workload, algorithm: Algorithm, heads: int, kv_heads: int, window
     plain = w.as_algorithm(BASELINE.name)  # its heads one by one
     sinks = plain.mask.sinks if window else 0
     mask = replace(plain.mask, window=window, sinks=sinks)
+    if not window:  # there is nothing that these could be exceptions from
+        mask = replace(mask, dilation=1, global_tokens=0)
     return replace(
         plain,
         heads=heads,

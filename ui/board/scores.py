@@ -40,6 +40,8 @@ MOST_TILES = 1024
 """Blocks along a side that are coloured once for all; more than that, what is visible is."""
 _MOST_EDGES = 8000
 """Of a mask with more edges of cells none are drawn: the cells themselves show it."""
+_WOVEN = 12
+"""Smallest cell, in pixels, that is edged although more edges than cells would be drawn."""
 FINEST_STAIRS = 2.5
 """Smallest cell, in pixels, along which the mask's edge is drawn step by step."""
 
@@ -317,7 +319,8 @@ def _paint_all_edges(
     if min(lay.cell) < 2 or not keys or not rows:
         return
     seen = mask.visible(rows, keys)
-    if (seen[:, 1:] != seen[:, :-1]).sum() + (seen[1:] != seen[:-1]).sum() > _MOST_EDGES:
+    edges = (seen[:, 1:] != seen[:, :-1]).sum() + (seen[1:] != seen[:-1]).sum()
+    if edges > _MOST_EDGES or (edges > seen.sum() and min(lay.cell) < _WOVEN):
         return
     lines = []
     for row, key in np.argwhere(seen[:, 1:] != seen[:, :-1]).tolist():

@@ -44,11 +44,10 @@ def pattern_words(mask: Mask) -> list[str]:
     """Return what a mask hides beside the keys to come, a few words each."""
     words = []
     if mask.window:
-        parts = [f"window {count_text(mask.window)}"]
-        parts += [f"one key in {count_text(mask.dilation)}"] * (mask.dilation > 1)
-        parts += [plural(mask.sinks, "sink")] * (mask.sinks > 0)
-        parts += [plural(mask.global_tokens, "global token")] * (mask.global_tokens > 0)
-        words.append(" + ".join(parts))
+        sinks = [plural(mask.sinks, "sink")] * (mask.sinks > 0)
+        words.append(" + ".join([f"window {count_text(mask.window)}", *sinks]))
+        words += [f"one key in {count_text(mask.dilation)}"] * (mask.dilation > 1)
+        words += [plural(mask.global_tokens, "global token")] * (mask.global_tokens > 0)
     if mask.documents:
         words.append(plural(len(mask.documents), "document"))
     if mask.blocks:

@@ -29,7 +29,7 @@ class Arrival(QObject):
         """The size of the screen to which the window is moving, or the one that it gets back."""
         self._left: QSize | None = None
         """The size that the window has had, if it gets another one back."""
-        self._unseen = QTimer(self, singleShot=True, interval=_UNSEEN_MS)
+        self._unseen = QTimer(self, singleShot=True)
         self._unseen.timeout.connect(self._paint)
 
     @property
@@ -59,14 +59,22 @@ class Arrival(QObject):
         """
         self._awaited, self._left = size, left
         self._window.setUpdatesEnabled(False)
-        self._unseen.start()
+        self._unseen.start(_UNSEEN_MS)
 
     def end(self) -> None:
         """Accept the window's current size."""
         self._awaited = None
 
+    def paint_soon(self) -> None:
+        """Paint the window in the event loop's next turn, if it was not painted on its way.
+
+        It takes input before: new sizes and a whole picture at once would be felt as one wait.
+        """
+        if self._unseen.isActive():
+            self._unseen.start(0)
+
     def paint(self) -> None:
-        """Paint the window, if it was not painted on its way."""
+        """Paint the window now, if it was not painted on its way."""
         if self._unseen.isActive():
             self._unseen.stop()
             self._paint()

@@ -344,7 +344,11 @@ class MainWindow(LessonWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._blank.setGeometry(self.rect())
-        if self.presenter.arrival.awaited:
+        arrival = self.presenter.arrival
+        if self.presenter.on and not arrival.awaited:
+            # In a talk each size has text of its own, and a window may get two one after the other.
+            arrival.wait_for(self.size())
+        if arrival.awaited:
             self.fit_once_arrived()
         else:
             self._fit_size()
@@ -366,7 +370,7 @@ class MainWindow(LessonWindow):
             self.desk.fit_text()
         self.apply_style()
         self.docks.sizes.fit()
-        self.presenter.arrival.paint()
+        self.presenter.arrival.paint_soon()
 
     def apply_style(self) -> None:
         """Take theme and text scale, as settings and size of the window have them."""

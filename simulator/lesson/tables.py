@@ -152,6 +152,11 @@ class ChooseTable(Table):
     kernel: Literal["keys", "factors", "regression", "again", "features", "scores"] | None = None
     positions: Literal["clocks", "maps", "far"] | None = None
     over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
+    order: Literal["shuffle", "reach"] | None = None
+    places: Literal["run", "none", "causal", "rope"] | None = None
+    window: Annotated[int, Field(ge=1, le=2**20)] | None = None
+    layers: Annotated[int, Field(ge=1, le=64)] | None = None
+    global_layers: Number | None = None
     jacobian: bool | None = None
     jobs: Literal["jobs", "distances", "training"] | None = None
     off: Annotated[tuple[Number, ...], BeforeValidator(_layer_and_head)] | None = None

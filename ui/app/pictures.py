@@ -76,6 +76,7 @@ SHOTS = (
     Shot("inspector", 0.5, 1, "inspector", ("sqrt_d",)),
     Shot("inspector", 0.5, 1, "inspector", ("kernel",)),
     Shot("inspector", 0.5, 1, "inspector", ("positions",)),
+    Shot("inspector", 0.5, 1, "inspector", ("order",)),
     Shot("induction", 0.5, 1, "inspector", ("jobs",)),
     Shot("inspector", 0.5, 1, "inspector", ("jobs",)),
     Shot("real-scale", 0.5, 1, "inspector"),

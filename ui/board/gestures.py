@@ -518,10 +518,10 @@ def _say_what(scene: Scene) -> None:
     motion, text = scene.motion, scene.motion.after.op.says
     if not text:
         return
-    was, now = (each.get("S") for each in (motion.numbers, motion.after.state))
     if motion.terms:
         text = f"{text}: {motion.added(scene.share)} of {motion.terms}"
-    elif was is not None and now is not None:
+    for name in motion.after.op.changed:
+        was, now = (each[name] for each in (motion.numbers, motion.after.state))
         row = scene.chosen
         with np.errstate(invalid="ignore"):  # scores may be infinite
             most = int(np.argmax(np.abs(was[row] - now[row])))

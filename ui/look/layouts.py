@@ -115,9 +115,8 @@ LAYOUTS = (
     LayoutSpec(
         "inspector", "Inspector",
         "What each token reads, what heads do, why √d, and attention as a kernel smoother.",
-        right=(("inspector", "jobs", "sqrt_d", "heads", "masks", "kernel", "positions"),),
-        heights=(100,),
-        width=0.6,
+        right=(("inspector", "jobs", "sqrt_d", "heads", "masks", "kernel", "positions", "order"),),
+        heights=(100,), width=0.6,
     ),
     LayoutSpec(
         "layer", "Layer", "The whole layer around the tiles, from X to Y, and what its heads give.",

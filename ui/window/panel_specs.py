@@ -25,6 +25,7 @@ from ui.panels.layer.model import layer_model
 from ui.panels.layer.panel import LayerPanel
 from ui.panels.masks.panel import MasksPanel
 from ui.panels.memory.panel import MemoryPanel
+from ui.panels.order.panel import OrderPanel
 from ui.panels.positions.panel import PositionsPanel
 from ui.panels.roofline.panel import RooflinePanel, roofline_model
 from ui.panels.scenario.panel import ScenarioPanel
@@ -199,5 +200,11 @@ PANELS = (
         "RoPE as hands of clocks, one vector at all places, and scores beyond the trained length "
         "(Su et al. 2021).",
         PositionsPanel, nothing, _LARGE,
+    ),
+    PanelSpec(
+        "order", "Order", "O",
+        "What shuffling the tokens does to rows of O, and which tokens layers let hear of which "
+        "(Vaswani et al. 2017, section 3.5).",
+        OrderPanel, nothing, _LARGE,
     ),
 )  # fmt: skip

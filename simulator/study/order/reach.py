@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.base.matmul import matmul
 from simulator.problem.intervals import Bools
 from simulator.problem.masks import Mask
 
@@ -47,8 +48,9 @@ class Stack:
 
 
 def global_layers(layers: int, count: int) -> tuple[bool, ...]:
-    """Return which of some layers are global: `count` of them, evenly spread, the last one too."""
-    return tuple((n + 1) * count // layers > n * count // layers for n in range(layers))
+    """Return which of some layers are global: `count` of them, evenly spread."""
+    places = {(2 * n + 1) * layers // (2 * count) for n in range(count)}
+    return tuple(n in places for n in range(layers))
 
 
 def stack(local: Mask, everything: Mask, is_global: Sequence[bool]) -> Stack:
@@ -90,7 +92,7 @@ def product(tables: Sequence[Bools]) -> Bools:
     whole = np.eye(len(tables[0]), dtype=np.bool_)
     for table in tables:
         kept = (table | np.eye(len(table), dtype=np.bool_)).astype(np.float32)
-        whole = kept @ whole.astype(np.float32) > 0
+        whole = matmul(kept, whole.astype(np.float32)) > 0
     return whole
 
 

@@ -68,7 +68,9 @@ def explain_result(snapshot: Snapshot, value: CellValue) -> Explanation:
     read = snapshot.tile.first(cell.tensor)
     first = Number(_of(read, r, cell), cell, f"{cell_name(cell)}, of the keys in the state")
     lines: list[tuple[Part, ...]] = [(f"{words}, of the keys in the state: ", first)]
-    if snapshot.made("l_tile") if is_sum else snapshot.made("O") and snapshot.launch.carries:
+    if not snapshot.program.algorithm.forms:
+        lines += [_read_again(snapshot, cell, first)]
+    elif snapshot.made("l_tile") if is_sum else snapshot.made("O") and snapshot.launch.carries:
         total = snapshot.tile.l if is_sum else snapshot.tile.o
         whole = Number(_of(total, r, cell), cell, f"{cell_name(cell)} as a sum")
         p = snapshot.tile.p_used[r].astype(np.float64)
@@ -82,6 +84,13 @@ def explain_result(snapshot: Snapshot, value: CellValue) -> Explanation:
         l = Number(float(snapshot.tile.l[r]), Cell("l", cell.row, 0), f"ℓ, row {cell.row}")
         lines.insert(0, ("divided once, at the end: O / ℓ, ℓ = ", l, ": ", now))
     return Explanation(value, tuple(lines))
+
+
+def _read_again(snapshot: Snapshot, number: Cell, first: Number) -> tuple[Part, ...]:
+    """Return the same in float64, from the features and the state that the engine has."""
+    phi, state = (snapshot.state[name].astype(np.float64) for name in ("phi_Q", "state"))
+    column = number.col if "value" in number.at else -1
+    return beside(snapshot, first, float((phi[0] * state[:, column]).sum()))
 
 
 def _of(values: Values, r: int, cell: Cell) -> float:

@@ -17,8 +17,11 @@ from simulator.program.algorithms import ALGORITHMS, beside, tile_program
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.cosimulation import verify
 from simulator.run.exactness import exactness
+from simulator.run.explanation import Number
+from simulator.run.provenance import explain
 from simulator.run.row_report import row_report
 from simulator.run.row_sums import row_weights
+from simulator.run.snapshot import Cell
 from simulator.run.trace import tile_counts
 from tests.helpers.runs import WIDTHS, check_close, gated, scenario, trace_of
 
@@ -256,3 +259,19 @@ def test_errors_are_those_of_the_definition(name: str) -> None:
         exact /= weights.sum(axis=1)[:, None]
     assert now.head is not None
     np.testing.assert_allclose(now.head.o, exact, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_a_number_of_a_row_came_from_the_state(name: str) -> None:
+    trace = run_of(name)
+    now = trace.snapshot(5)
+    told = explain(now, Cell("O", 5, 1))
+    said = [part for line in told.lines for part in line]
+    numbers = [part.value for part in said if isinstance(part, Number)]
+    exact = now.state["phi_Q"].astype(float) @ now.state["state"].astype(float)
+    assert any(abs(number - exact[0, 1]) < 1e-5 for number in numbers)
+    assert any("state" in part for part in said if isinstance(part, str))
+    gate = trace.program.algorithm.gates
+    for spec in gate:
+        value = explain(now, Cell(spec.name, 5, 0)).value.value
+        assert value == now.inputs[spec.name][5, 0]

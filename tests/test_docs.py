@@ -272,10 +272,10 @@ def test_menus_that_pages_name_exist():
 
 def test_counts_that_pages_tell():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "Nineteen lessons" in text
-    assert len(list(LESSONS.glob("*.md"))) == 19
-    assert "has eighteen scenarios" in text
-    assert len(list(SCENARIOS.glob("*.toml"))) == 18
+    assert "Twenty lessons" in text
+    assert len(list(LESSONS.glob("*.md"))) == 20
+    assert "has twenty-two scenarios" in text
+    assert len(list(SCENARIOS.glob("*.toml"))) == 22
 
 
 # --- the notebook --------------------------------------------------------------------------

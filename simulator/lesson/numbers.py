@@ -137,6 +137,8 @@ QUANTITIES: dict[str, Callable[[Workload], int | float]] = {
     "sinks": lambda w: w.mask.sinks,
     "scale": lambda w: w.scale,
     "temperature": lambda w: w.temperature,
+    "threshold": lambda w: w.threshold or 0.0,
+    "softcap": lambda w: w.softcap,
     "features": lambda w: w.sizes["feature"],
     "element_bytes": lambda w: w.width,
 }

@@ -8,10 +8,12 @@ from functools import cache, lru_cache
 import numpy as np
 
 from simulator.base.errors import refuse
+from simulator.engines.numpy_engine import numpy_engine
 from simulator.lesson.numbers import Numbers, known
-from simulator.problem.scenario import Scenario
+from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import BASELINE
+from simulator.run.rescales import WARP, rescaled
 from simulator.study.jacobian import RowJacobian, row_jacobian
 from simulator.study.positions import (
     FACTOR,
@@ -40,6 +42,57 @@ from simulator.study.trained_scores import TrainedScores, shipped_scores, traine
 from simulator.study.variants import Cost, variant_table
 
 _MOST_D = 4096
+
+
+# --- rescales ----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=8)
+def _rescales(scenario: Scenario, threshold: float) -> tuple[int, int, int]:
+    """Return the rows and the warps that rescale in all tiles, and how often a row could."""
+    said = with_values(scenario, {"attention": {"rescale_threshold": threshold}})
+    w = resolve(with_values(said, {"faults": dict.fromkeys(said.faults.on)}))
+    engine, rows, warps, could = numpy_engine(w, w.posed(read_inputs(w))), 0, 0, 0
+    for head in range(w.heads):
+        for i, block in enumerate(engine.row_blocks(head)):
+            moved = rescaled(w, head, i, block)
+            rows += len(moved[0])
+            warps += len({(row // WARP, j) for row, j in zip(*moved, strict=True)})
+            could += len(block.o) * max(w.grid.visited_columns.count(i) - 1, 0)
+    return rows, warps, could
+
+
+@known
+def rescales(n: Numbers, threshold: float) -> int:
+    """How often m of a row moves in the run with a threshold, in log2; 0: whenever it grows."""
+    return _rescales(n.workload.scenario, threshold)[0]
+
+
+@known
+def warp_rescales(n: Numbers, threshold: float) -> int:
+    """How often one of the 32 rows of a warp has a maximum that moves."""
+    return _rescales(n.workload.scenario, threshold)[1]
+
+
+@known
+def row_tiles(n: Numbers) -> int:
+    """Pairs of a row and a tile after its first: as often it could rescale."""
+    return _rescales(n.workload.scenario, 0.0)[2]
+
+
+@known
+def largest_weight(n: Numbers) -> float:
+    """Largest P of the current tile."""
+    return float(n.snapshot.tile.p.max())
+
+
+@known
+def sink(n: Numbers, head: int = 0) -> float:
+    """Sink logit of a head."""
+    logits = n.workload.sink_logits
+    if not 0 <= head < len(logits):
+        raise refuse("", "head", head, f"a head from 0 to {len(logits) - 1} of a run with sinks")
+    return logits[head]
 
 
 # --- why √d -------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.program.tensors import symbol
 from simulator.run.cell_values import (
     CellValue,
@@ -299,7 +299,7 @@ def _held_by(snapshot: Snapshot, row: int) -> str:
 def _not_moved(snapshot: Snapshot, name: str, now: Number) -> tuple[Part, ...]:
     first = snapshot.program.algorithm.normalises_last and snapshot.visit.first
     words = ", as it starts" if first else ", as the tiles before left it"
-    sink = _began_with_sink(snapshot) and name != "O"
+    sink = _began_with_sink(snapshot) and TENSORS[name].with_sink != "empty"
     return (f"{symbol(name)} = ", now, f"{words}: with a sink logit" if sink else words)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
 from simulator.engines.protocol import RowBlock
 from simulator.problem.workload import Workload
+from simulator.run.snapshot import Snapshot
 
 WARP = 32
 """Rows of a warp of FlashAttention-4's correction group: each of its lanes has one."""
@@ -36,6 +39,37 @@ def rescaled(
         moved[:, visited[first[split > 0]]] = False
     r, j = np.nonzero(moved)
     return r, j
+
+
+@dataclass(frozen=True, slots=True)
+class Skips:
+    """What the rows of the current tile do about a larger maximum.
+
+    Attributes
+    ----------
+    moved : ndarray
+        (r,) bool, rows whose m has moved, so that their sums are rescaled.
+    skipped : ndarray
+        (r,) bool, rows whose maximum has grown by too little: m is kept, and P is above 1.
+    warps : ndarray
+        (warps,) bool, which of the warps of 32 rows rescale.
+    """
+
+    moved: NDArray[np.bool_]
+    skipped: NDArray[np.bool_]
+    warps: NDArray[np.bool_]
+
+
+def skips(now: Snapshot) -> Skips | None:
+    """Return what rows of the current tile skip; None without a threshold, or before m is made."""
+    if now.program.workload.threshold is None or now.launch.combines or not now.made("m"):
+        return None
+    tile = now.tile
+    with np.errstate(invalid="ignore"):
+        seen = tile.l_prev > 0
+        moved = seen & (tile.m != tile.m_prev)
+        skipped = seen & ~moved & (tile.m_tile > tile.m_prev)
+    return Skips(moved, skipped, warps_that_rescale(moved))
 
 
 def _with_start(w: Workload, head: int, rows: range, values: F32, which: int) -> F32:

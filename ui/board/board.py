@@ -41,6 +41,7 @@ from ui.board.marks import (
     paint_hover,
     paint_row_mark,
     paint_selection,
+    paint_skips,
 )
 from ui.board.partials import (
     paint_partial_mark,
@@ -177,6 +178,7 @@ def _paint_marks(
         paint_row_mark(painter, style, lay, marks.row)
     paint_bands(painter, snapshot, style, lay)
     paint_current_outline(painter, snapshot, style, lay)
+    paint_skips(painter, snapshot, style, lay)
     for cell, mark in ((marks.selected, paint_selection), (marks.hover, paint_hover)):
         if cell is not None and cell.split is not None:
             paint_partial_mark(painter, snapshot, style, lay, cell)

@@ -77,7 +77,7 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         top = value_range(snapshot, "P")[1]
         rows[:0] = [
             ("scores S", ("S",), _short_number(low), _short_number(high)),
-            ("weights P", ("P",), "0", f"{top:.2g}" if top <= 1 else number_text(top, 1)),
+            ("weights P", ("P",), "0", _largest_weight(snapshot, top)),
         ]
     if lay.legend.width() < px(LEGEND_WIDTH):
         _paint_narrow_legend(painter, snapshot, style, lay.legend, rows)
@@ -139,6 +139,13 @@ def _paint_maps(painter: QPainter, style: Style, bar: QRectF, maps: Sequence[str
         strip = QRectF(bar.left(), bar.top() + n * each, bar.width(), each)
         painter.drawImage(strip, word_image(words), QRectF(0, 0, 256, 1))
     outline(painter, bar.adjusted(-1, -1, 1, 1), style.theme.grid)
+
+
+def _largest_weight(snapshot: Snapshot, top: float) -> str:
+    """Return where the map of P ends: those above 1 look alike where a kept m lets them pass it."""
+    if top == 1 and snapshot.program.workload.threshold is not None:
+        return "≥ 1"
+    return f"{top:.2g}" if top <= 1 else number_text(top, 1)
 
 
 def _short_number(value: float) -> str:

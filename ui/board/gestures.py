@@ -24,6 +24,7 @@ from ui.board.layout import BoardLayout
 from ui.board.marks import paint_bands, paint_current_outline, paint_row_mark
 from ui.board.partials import lse_cell, split_places
 from ui.board.scores import clipped, paint_tile, shown_current
+from ui.board.words import skip_phrase
 from ui.look.draw import CENTRE, card, draw_text, mixed, outline, text_width
 from ui.look.heat import colour_map, heat_image, indices, word_image
 from ui.look.kept import kept, place_key
@@ -240,7 +241,8 @@ def _shrink(scene: Scene) -> None:
     """Let α run from m back over the row; what was summed before shrinks by it."""
     factor = scene.motion.after.state.get("factor")
     if factor is None or not (factor < 1).any():
-        _say(scene, "the factor is 1 in every row: nothing shrinks")
+        found = skip_phrase(scene.motion.after)
+        _say(scene, found or "the factor is 1 in every row: nothing shrinks")
         return
     painter, style, lay, visit = scene.painter, scene.style, scene.lay, scene.motion.after.visit
     _paint_output(scene)
@@ -277,7 +279,8 @@ def _shrink(scene: Scene) -> None:
         draw_text(painter, place, text, font, style.theme.current, CENTRE)
     op = scene.motion.after.op
     by = "α ℓ of before / ℓ" if isinstance(op, Rescale) and op.normalised else "α"
-    _say(scene, f"all that was summed under the old maximum shrinks by {by}")
+    found = skip_phrase(scene.motion.after)
+    _say(scene, found or f"all that was summed under the old maximum shrinks by {by}")
 
 
 def _shrinking_bands(scene: Scene) -> list[tuple[int, float, float]]:

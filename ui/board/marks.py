@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from simulator.program.algorithms import TENSORS
 from simulator.run.linear_state import forms_tile
+from simulator.run.rescales import WARP, skips
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.layout import BoardLayout
 from ui.board.scores import numbers_fit
 from ui.board.state import moved_rows, tensors_at_work
 from ui.look.draw import hairline, outline
 from ui.look.theme import Style, Theme
+
+_LEAST_DOT = 3.0
+"""Pixels of a cell in which a dot is seen."""
 
 
 def paint_frames(painter: QPainter, theme: Theme, lay: BoardLayout) -> None:
@@ -100,6 +105,45 @@ def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) 
         )
     )
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+
+def paint_skips(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Mark between S and m which rows rescale and which skip it, and which warps of 32 rows do.
+
+    A row that rescales has a filled mark, one that skips it though its maximum has grown an empty
+    one. A warp has a line along its rows, bright if one of them rescales. A dot marks P above 1.
+    """
+    found = skips(snapshot)
+    if found is None:
+        return
+    s, m, theme = lay.boxes["S"], lay.boxes["m"], style.theme
+    room, first = m.left() - s.right(), snapshot.visit.rows.start
+    line, left = max(room * 0.22, 1.5), s.right() + room * 0.12
+    bright, faint = QColor(theme.current), QColor(theme.muted)
+    painter.save()
+    painter.setClipRect(QRectF(s.right(), s.top(), room, s.height()))
+    for n, rescales in enumerate(found.warps.tolist()):
+        rows = range(n * WARP, min((n + 1) * WARP, len(found.moved)))
+        top, bottom = lay.row_y(first + rows.start) + 1, lay.row_y(first + rows.stop) - 1
+        painter.fillRect(QRectF(left, top, line, bottom - top), bright if rescales else faint)
+    x = left + 1.6 * line
+    for r in np.flatnonzero(found.moved | found.skipped).tolist():
+        place = QRectF(x, lay.row_y(first + r), m.left() - x - 1, lay.cell[1])
+        place = place.adjusted(0, 0.1 * lay.cell[1], 0, -0.1 * lay.cell[1])
+        if found.moved[r]:
+            painter.fillRect(place, bright)
+        else:
+            outline(painter, place, theme.muted, max(1.0, style.px(1)))
+    painter.restore()
+    cell = lay.cell
+    if snapshot.weights is None or min(cell) < _LEAST_DOT:
+        return
+    dot, keys = QColor(theme.empty), snapshot.visit.cols.start
+    for r, c in np.argwhere(snapshot.weights > 1).tolist():
+        x, y = lay.col_x(keys + c), lay.row_y(first + r)
+        place = QRectF(x + cell[0] / 3, y + cell[1] / 3, cell[0] / 3, cell[1] / 3)
+        if s.contains(place):
+            painter.fillRect(place, dot)
 
 
 def paint_selection(painter: QPainter, style: Style, lay: BoardLayout, cell: Cell) -> None:

@@ -15,6 +15,7 @@ from simulator.run.cell_values import (
     was_visited,
 )
 from simulator.run.linear_state import why_not_formed
+from simulator.run.rescales import skips
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.study.compare import comparison_of
 from ui.board.state import is_detailed
@@ -108,6 +109,8 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     if snapshot.completes and snapshot.so_far is not None:
         return final_phrases(snapshot)
     phrases = [formula(w), _tile_phrase(snapshot)]
+    if skipped := skip_phrase(snapshot):
+        phrases.insert(0, skipped)
     if not snapshot.program.algorithm.softmax:
         phrases.append("another function than a softmax, not an approximation of it")
         if w.feature_map and w.feature_map.projects:
@@ -152,6 +155,20 @@ def final_phrases(snapshot: Snapshot) -> list[str]:
     times = factor_text(most / snapshot.counters.bytes)
     other = f"{BASELINE.label} {bytes_text(most)}"
     return ["final weights P / ℓ", f"{asked} asked of HBM", f"{other}, {times} as much", note]
+
+
+def skip_phrase(snapshot: Snapshot) -> str:
+    """Return how many rows and warps of the current tile skip their rescale; "" if none could."""
+    found = skips(snapshot)
+    if found is None:
+        return ""
+    moved, skipped = int(found.moved.sum()), int(found.skipped.sum())
+    rows = f"{skipped} row{'s' * (skipped != 1)} skip{'s' * (skipped == 1)} a rescale"
+    rows += f", {moved} rescale{'s' * (moved == 1)}"
+    warps = len(found.warps)
+    said = f"{rows}: {int(found.warps.sum())} of {warps} warp{'s' * (warps != 1)}"
+    above = snapshot.weights is not None and bool((snapshot.weights > 1).any())
+    return f"{said}; a dot: P above 1" if above else said
 
 
 def _has_dropped(snapshot: Snapshot) -> bool:

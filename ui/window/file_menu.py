@@ -41,6 +41,7 @@ DEMOS = {
     "inspector": "Twelve heads of a real layer",
     "large-logits": "Scores that would overflow",
     "translation": "Cross attention: words of two texts",
+    "rescale-threshold": "Rescales that are skipped",
     "layer": "The whole layer, from X to Y",
     "induction-by-hand": "Induction, by hand",
     "induction-early": "A small transformer, early in training",

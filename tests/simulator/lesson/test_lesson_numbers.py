@@ -117,7 +117,7 @@ def test_quantities_are_those_of_the_scenario():
     expected = {
         "heads": 4, "kv_heads": 2, "Nq": 20, "Nk": 23, "d": 12, "dv": 10, "Br": 7, "Bc": 3,
         "Tr": 3, "Tc": 8, "window": 6, "sinks": 1, "scale": 0.3, "temperature": 0.7,
-        "element_bytes": 2, "splits": 1, "features": 0,
+        "element_bytes": 2, "splits": 1, "features": 0, "threshold": 0, "softcap": 0,
     }  # fmt: skip
     scenario = odd_scenario(temperature=0.7)
     assert {name: computed(name, scenario) for name in QUANTITIES} == expected

@@ -28,7 +28,8 @@ NAMES = sorted((*models(), *gpus(), *(name.partition("-")[0] for name in gpus())
 ALLOWED = (
     r"\{\{.*?\}\}",
     "|".join(re.escape(name) for name in NAMES),
-    r"FlashAttention-[123]\b",
+    r"FlashAttention-[1234]\b",
+    r"fp8\b",
     r"float(16|32|64)\b",
     r"\([A-Z][^()]*? (19|20)\d\d\)",  # (Dao et al. 2022)
 )

@@ -11,8 +11,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from simulator.lesson.tables import ChooseTable
-from simulator.problem.scenario import parse_scenario
+from simulator.problem.scenario import parse_scenario, with_values
+from simulator.problem.workload import read_inputs, resolve
 from simulator.study.attention_map import MapSettings
+from tests.helpers.runs import trace_of
 from tests.ui.panels.test_memory import record_texts
 from tests.ui.session.test_tasks import endless
 from ui.look.heat import diverging
@@ -23,6 +25,7 @@ from ui.panels.inspector.jacobian import jacobian_of, part_words
 from ui.panels.inspector.layout import inspector_layout, label_step
 from ui.panels.inspector.model import grid_of, peak, reading, shrunk
 from ui.panels.inspector.painter import rooted
+from ui.panels.inspector.settings import same_scores
 
 SLIDERS = ("temperature", "window", "sinks")
 
@@ -486,3 +489,14 @@ def test_everything_has_a_name_for_those_who_do_not_see_it(window):
     controls = [*panel.bar.sliders.values(), *panel.bar.buttons.values()]
     assert all(c.accessibleName() and c.accessibleDescription() and c.toolTip() for c in controls)
     assert "entropy" in panel.canvas.accessibleDescription()
+
+
+@pytest.mark.parametrize("scores", [{"softcap": 0.5}, {"alibi": True}, {"sink_logits": [9.0] * 12}])
+def test_runs_of_other_scores_on_the_same_inputs_have_other_maps(scores) -> None:
+    said = parse_scenario({"input": {"source": "capture", "name": "cat-because-layer2"}})
+    w = resolve(said)
+    inputs = read_inputs(w)
+    one = trace_of(said, inputs)
+    assert same_scores(one, trace_of(said, inputs))
+    assert same_scores(one, trace_of(with_values(said, {"mask": {"window": 3}}), inputs))
+    assert not same_scores(one, trace_of(with_values(said, {"scores": scores}), inputs))

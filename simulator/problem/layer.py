@@ -145,6 +145,15 @@ class Layer:
             q, k = (self.position.turned(each, 0, self.dtype) for each in (q, k))
         return q, k, v
 
+    def turns(self, name: str) -> bool:
+        """Return whether a tensor, q for example, is turned by positions after its product."""
+        return self.position is not None and name in _MADE[:2]
+
+    def product(self, name: str) -> F32:
+        """Return a product of x, that of q for example, (N, columns), rounded and not turned."""
+        made = self._times(self.x, f"w{name}", f"b{name}", exact=False).astype(np.float32)
+        return round_to(made, self.dtype)
+
     def output(self, o: NDArray[np.floating], *, exact: bool = False) -> NDArray[np.floating]:
         """Return Y, (N, D), of O, (H, N, dv): ``concat(O rounded to the dtype) W_O``."""
         rounded = round_to(o.astype(np.float32), self.dtype)

@@ -45,6 +45,17 @@ class Rotary:
         angles: F64 = (places + self.offset)[:, None] * speeds
         return angles
 
+    def partner(self, column: int) -> int | None:
+        """Return the other number of a number's pair; None for one that is not turned."""
+        if column >= self.width:
+            return None
+        half = self.width // 2
+        return column ^ 1 if self.interleaved else (column + half) % self.width
+
+    def pair_of(self, column: int) -> int:
+        """Return the pair of a number that is turned, 0 for the fastest."""
+        return column // 2 if self.interleaved else column % (self.width // 2)
+
     def turned(self, x: F32, first: int, dtype: DType, *, back: bool = False) -> F32:
         """Return rows that stand one after the other, turned in float64 and rounded once.
 

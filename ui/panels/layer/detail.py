@@ -16,7 +16,7 @@ from ui.look.names import first_that_fits
 from ui.look.theme import Style
 from ui.panels.layer.matrices import Part, number_font, paint_matrix
 from ui.panels.layer.model import COLOURS, FlowState
-from ui.panels.layer.words import NAMES, TITLES, facts, formula_of, sum_text
+from ui.panels.layer.words import NAMES, facts, formula_of, sum_text, title_of
 
 DOT = "  ·  "
 _LINE = 18.0
@@ -75,7 +75,7 @@ def detail_layout(
     made = formula(latex, px(16))
     wide = min(made.width + px(24), room)
     words = [
-        Word(first_that_fits([TITLES[stage], ""], room - wide, title), title, theme.text,
+        Word(first_that_fits([title_of(run, stage), ""], room - wide, title), title, theme.text,
              QRectF(rect.x() + wide, rect.y() + px(3), room - wide, line))
     ]  # fmt: skip
     y = rect.y() + line + px(9)

@@ -27,11 +27,11 @@ from ui.panels.layer.model import COLOURS, WEIGHTS, Bools, LayerModel, heads_of,
 from ui.panels.layer.words import (
     MOST_TERMS,
     NAMES,
-    TITLES,
     biases_of,
     cell_words,
     sum_text,
     term_count,
+    title_of,
 )
 
 MIN_SIZE = QSizeF(620, 250)
@@ -290,6 +290,7 @@ def total_words(state: ProductState) -> list[str]:
     if not count:
         return [f"{short}, from head {state.col // run.shapes['o'][2]}", short, ""]
     biased = " and a bias" if biases_of(run, state.stage) else ""
+    biased += ", turned by its place" if run.layer.turns(state.stage) else ""
     return [*([written] if written else []), f"{short}, a sum of {count} products{biased}", short,
             ""]  # fmt: skip
 
@@ -307,7 +308,8 @@ def _average_words(state: ProductState) -> list[str]:
 
 def title_words(state: ProductState) -> list[str]:
     """Return what the stage does."""
-    said = TITLES[state.stage]
+    assert state.model.run is not None
+    said = title_of(state.model.run, state.stage)
     return [f"{said}: head {state.head}", said, ""] if state.stage == "o" else [said, ""]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from simulator.problem.workload import Workload
 from simulator.run.whole_layer import LayerRun
 from ui.look.units import bytes_text, count_text, number_text
@@ -27,6 +29,8 @@ TITLES = {
     "y": "W_O mixes the heads",
 }
 """What a stage does."""
+_TURNED = r"R_p \, ({})"
+"""What is turned by its place p, as RoPE does it."""
 _PRODUCT = {"q": ("Q", "Q"), "k": ("K", "K"), "v": ("V", "V")}
 _SCORES = (r"Q_h K_h^T / \sqrt{d}", r"c \, Q_h K_h^T", r"\mathrm{score}(Q_h K_h^T)")
 """The usual scores, those with another scale, and those that are changed after it."""
@@ -44,7 +48,9 @@ def formula_of(run: LayerRun, stage: str, w: Workload | None = None) -> str:
     bias = NAMES[biases[0]] if (biases := biases_of(run, stage)) else ""
     added = f" + {bias}" if bias else ""
     if stage in _PRODUCT:
-        return f"{NAMES[stage]} = X W_{NAMES[stage]}{added}"
+        product = f"X W_{NAMES[stage]}{added}"
+        turned = run.layer.turns(stage)
+        return f"{NAMES[stage]} = {_TURNED.format(product) if turned else product}"
     return {"o": _TILES[_kind(w)], "concat": _CONCAT}.get(stage, f"Y = O W_O{added}")
 
 
@@ -58,6 +64,7 @@ def _kind(w: Workload | None) -> int:
 LATEX = tuple(
     [*NAMES.values(), *CIRCUITS, *_OF_HEAD, *_TILES, _CONCAT]
     + [f"{n} = X W_{n}{b}" for n in "QKV" for b in ("", f" + b_{n}")]
+    + [f"{n} = {_TURNED.format(f'X W_{n}{b}')}" for n in "QK" for b in ("", f" + b_{n}")]
     + [f"Y = O W_O{b}" for b in ("", " + b_O")]
 )
 """All that is typeset, ahead of painting."""
@@ -100,9 +107,31 @@ def term_count(run: LayerRun, stage: str) -> int:
     return 0 if weight is None else len(run.layer.weights[weight])
 
 
+def _turn_text(run: LayerRun, stage: str, row: int, col: int) -> str:
+    """Return how a number of Q or K is made of the two numbers of its pair, which are turned."""
+    rotary, depth = run.layer.position, run.shapes[stage][-1]
+    assert rotary is not None
+    column = col % depth
+    partner = rotary.partner(column)
+    made = run.flat[stage][row, col]
+    before = run.layer.product(stage)[row]
+    words = f"{PLAIN[stage]}[{row}, {col}]"
+    if partner is None:
+        return f"{words} = {cell_words(float(made))}, which is not turned"
+    angle = float(rotary.angles(np.array([row]))[0, rotary.pair_of(column)])
+    own, other = (cell_words(float(before[col - column + n])) for n in (column, partner))
+    first = column < partner
+    return (
+        f"{words} = {own}·cos {cell_words(angle)} {'−' if first else '+'} "
+        f"{other}·sin {cell_words(angle)} = {cell_words(float(made))}"
+    )
+
+
 def sum_text(run: LayerRun, stage: str, row: int, col: int = 0) -> str:
     """Return how a stage makes a number, if it is a sum of few terms; else ""."""
     weight = weight_of(run, stage)
+    if weight is not None and run.layer.turns(stage):
+        return _turn_text(run, stage, row, col)
     if weight is None or term_count(run, stage) > MOST_TERMS:
         return ""
     taken, weights = run.stage(stage).takes[0], run.layer.weights
@@ -128,6 +157,14 @@ def facts(run: LayerRun, stage: str) -> list[str]:
     return [*out, one.cites]
 
 
+def title_of(run: LayerRun, stage: str) -> str:
+    """Return what a stage does."""
+    title = TITLES[stage]
+    return (
+        title.replace(", cut", ", turned by their places, cut") if run.layer.turns(stage) else title
+    )
+
+
 def stage_words(run: LayerRun, stage: str) -> str:
     """Return a stage in words, for screen readers."""
-    return f"{TITLES[stage]}. {'. '.join(facts(run, stage))}"
+    return f"{title_of(run, stage)}. {'. '.join(facts(run, stage))}"

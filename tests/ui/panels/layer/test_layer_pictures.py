@@ -1,7 +1,9 @@
 """Pictures of a layer: places, numbers, slices of heads, and what slides."""
 
+import math
+import re
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -45,7 +47,7 @@ from ui.panels.layer.row import (
     row_state,
     scale_of,
 )
-from ui.panels.layer.words import LATEX, cell_words, facts, formula_of
+from ui.panels.layer.words import LATEX, cell_words, facts, formula_of, sum_text, title_of
 
 SIZES = [(1264, 538), (1904, 870), (620, 540), (420, 700), (430, 300)]
 KINDS = ("demo", "many heads", "shared")
@@ -476,3 +478,30 @@ def test_nobody_is_asked_to_choose_a_row_in_a_film(
     words = [each.text for each in drawn]
     assert ("Y: choose a row" in words) is choosing
     assert ("Y, row 1 framed" in words) is not choosing
+
+
+@pytest.mark.parametrize("more", [{}, {"interleaved": True}, {"fraction": 0.5, "offset": 2}])
+def test_rotary_positions_are_a_part_of_their_stage(more: dict[str, Any]) -> None:
+    said = load_scenario(SCENARIOS / "layer.toml")
+    position = {"kind": "rope", "theta": 50.0, **more}
+    run = layer_of(simulate(with_values(said, {"position": position})))
+    assert formula_of(run, "q") == r"Q = R_p \, (X W_Q)"
+    assert formula_of(run, "v") == "V = X W_V"
+    assert {formula_of(run, stage.name) for stage in run.stages} <= set(LATEX)
+    assert "turned by their places" in title_of(run, "k")
+    assert "turned" not in title_of(run, "v")
+    for stage, row, col in product(("q", "k"), range(3), range(4)):
+        words = sum_text(run, stage, row, col)
+        made = float(run.flat[stage][row, col])
+        assert words.endswith((f" = {cell_words(made)}", "which is not turned"))
+        written = re.search(r"= (\S+)·cos (\S+) ([−+]) (\S+)·sin (\S+) =", words)
+        if written:
+            a, angle, sign, b, again = (part.replace("−", "-") for part in written.groups())
+            assert angle == again
+            turned = float(a) * math.cos(float(angle)) + float(f"{sign}1") * float(b) * math.sin(
+                float(angle)
+            )
+            assert turned == pytest.approx(made, abs=3e-3)
+        else:
+            assert col >= 2
+            assert more.get("fraction") == 0.5

@@ -135,6 +135,8 @@ QUANTITIES: dict[str, Callable[[Workload], int | float]] = {
     "splits": lambda w: w.splits,
     "window": lambda w: w.mask.window,
     "sinks": lambda w: w.mask.sinks,
+    "dilation": lambda w: w.mask.dilation,
+    "documents": lambda w: len(w.mask.documents),
     "scale": lambda w: w.scale,
     "temperature": lambda w: w.temperature,
     "threshold": lambda w: w.threshold or 0.0,

@@ -37,6 +37,7 @@ from simulator.study.smoothing.kernel_smoother import (
 from simulator.study.smoothing.other_scores import ScoreCost, score_kinds
 from simulator.study.smoothing.regression import BANDWIDTHS, Regression, regression
 from simulator.study.smoothing.repeated import Repeated, repeated
+from simulator.study.sparse.patterns import Priced, patterns, priced, usual_knobs
 from simulator.study.sqrt_d import KEYS, Softness, one_draw, sqrt_d_experiment
 from simulator.study.trained_scores import TrainedScores, shipped_scores, trained_scores
 from simulator.study.variants import Cost, variant_table
@@ -295,6 +296,31 @@ def variant_cost(n: Numbers, variant: str, cost: str) -> float:
 def variant_power(n: Numbers, variant: str, cost: str) -> float:
     """The fitted power of N with which that grows."""
     return _variant(n.scenario, variant, cost).power.exponent
+
+
+@known
+def mask_price(n: Numbers, mask: str, figure: str) -> float:
+    """Tiles, bytes, flops or seconds of a sparse mask over those of dense; or its error."""
+    rows = {each.pattern.name: each for each in _priced(n.scenario)}
+    if mask not in rows:
+        raise refuse("", "mask", mask, f"one of {'; '.join(rows)}")
+    ours, dense = (_mask_figures(rows[name]) for name in (mask, "dense"))
+    if figure not in ours:
+        raise refuse("", "figure", figure, f"one of {', '.join(ours)}")
+    return ours[figure] if figure == "error" else ours[figure] / dense[figure]
+
+
+def _mask_figures(each: Priced) -> dict[str, float]:
+    f = each.figures
+    return {"tiles": each.visited, "bytes": f.bytes, "flops": f.flops, "seconds": f.time.seconds,
+            "error": math.nan if each.error is None else each.error}  # fmt: skip
+
+
+@lru_cache(maxsize=4)
+def _priced(scenario: Scenario) -> tuple[Priced, ...]:
+    w = resolve(scenario)
+    inputs = read_inputs(w)
+    return priced(w, inputs, patterns(w, inputs, usual_knobs(w)))
 
 
 _COSTS = ("seconds", "held", "cached", "parameters")

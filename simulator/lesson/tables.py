@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.base.tables import Table
 from simulator.problem.models import models
+from simulator.study.sparse.patterns import NAMES
 
 Tensor = Literal["Q", "K", "V", "S", "m", "l", "O"]
 Number = Annotated[int, Field(ge=0)]
@@ -114,6 +115,12 @@ def _known_model(name: str) -> str:
     return name
 
 
+def _known_mask(name: str) -> str:
+    if name not in NAMES:
+        raise PydanticCustomError("mask", "{names}", {"names": f"one of {'; '.join(NAMES)}"})
+    return name
+
+
 def _layer_and_head(value: object) -> object:
     if isinstance(value, list) and len(value) not in (0, 2):
         raise PydanticCustomError("head", "[layer, head], or [] for none")
@@ -157,6 +164,7 @@ class ChooseTable(Table):
     window: Annotated[int, Field(ge=1, le=2**20)] | None = None
     layers: Annotated[int, Field(ge=1, le=64)] | None = None
     global_layers: Number | None = None
+    mask: Annotated[str, AfterValidator(_known_mask)] | None = None
     jacobian: bool | None = None
     jobs: Literal["jobs", "distances", "training"] | None = None
     off: Annotated[tuple[Number, ...], BeforeValidator(_layer_and_head)] | None = None

@@ -34,6 +34,12 @@ _MOST_COUNTED = 2**24
 SEED = 0
 """Of random blocks and of the lengths of documents."""
 
+NAMES = (
+    "dense", "window", "Longformer", "Longformer, dilated", "BigBird", "packed documents",
+    "prefix-LM", "NSA, selected", "NSA, selected + window", "DSA, top k",
+)  # fmt: skip
+"""The names of all patterns, in order; a long run has not all of them."""
+
 Progress = Callable[[float], None]
 
 

@@ -17,6 +17,7 @@ from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.study.sparse.mask_function import function_pattern
 from simulator.study.sparse.patterns import (
+    NAMES,
     Knobs,
     Pattern,
     dense_mask,
@@ -155,6 +156,10 @@ def test_blocks_are_as_large_as_they_can_be() -> None:
     np.testing.assert_array_equal(found.table, table)
     wide[3, 3] ^= True
     assert block_mask(wide).size == 1
+
+
+def test_names_are_those_of_the_patterns() -> None:
+    assert tuple(run()[1]) == NAMES
 
 
 def test_usual_knobs_fit_the_run() -> None:

@@ -43,6 +43,8 @@ class MasksState:
         The chosen one.
     kinds : ndarray
         (down, across) uint8: the kinds of the tiles of its picture.
+    paints : bool
+        Whether anybody can paint in it: not in a film.
     """
 
     workload: Workload
@@ -50,6 +52,7 @@ class MasksState:
     rows: tuple[Priced, ...]
     at: int
     kinds: NDArray[np.uint8]
+    paints: bool = True
 
     @property
     def chosen(self) -> Priced:
@@ -61,7 +64,8 @@ class MasksState:
         """What has to be known to read it."""
         w = self.workload
         words = f"{self.chosen.pattern.name}: {self.chosen.pattern.words}. "
-        words += f"{w.gpu.name}, tiles of {w.rows} × {w.cols}; drag in the picture to paint blocks."
+        words += f"{w.gpu.name}, tiles of {w.rows} × {w.cols}"
+        words += "; drag in the picture to paint blocks." if self.paints else "."
         return words
 
     @property

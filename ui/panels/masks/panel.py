@@ -9,12 +9,14 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QLabel, QSlider, QWidget
 
+from simulator.lesson.tables import ChooseTable
 from simulator.problem.intervals import Bools
 from simulator.problem.masked_file import masked_scenario, write_masked
 from simulator.problem.masks import BlockMask
 from simulator.problem.tiling import TileGrid
 from simulator.run.trace import Trace
 from simulator.study.sparse.patterns import (
+    NAMES,
     Knobs,
     Pattern,
     Priced,
@@ -127,6 +129,7 @@ class MasksPanel(Panel[None]):
         self.table: Bools | None = None
         """The blocks that are painted; None before the first stroke."""
         self._colour = True
+        self._wanted = NAMES[0]
         self.label = QLabel(self)
         self.slider = QSlider(Qt.Orientation.Horizontal, self)
         self.slider.setObjectName("mask_blocks")
@@ -175,6 +178,8 @@ class MasksPanel(Panel[None]):
     def show_controls(self, on: bool) -> None:
         for widget in (self.label, self.slider, self.button):
             widget.setVisible(on)
+        if self.state is not None:
+            self._take(replace(self.state, paints=on))
         self.arrange()
 
     @property
@@ -185,9 +190,21 @@ class MasksPanel(Panel[None]):
         w, size = self.state.workload, self.knobs.block
         return -(-w.queries // size), -(-w.seqlen_k // size)
 
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show the mask that a lesson has chosen, now or when there are prices."""
+        self._wanted = choices.mask or NAMES[0]
+        if self.state is not None:
+            self.choose_row(self._place_of(self.state.rows, self._wanted))
+
+    @staticmethod
+    def _place_of(rows: tuple[Priced, ...], name: str) -> int:
+        """Return which mask has a name, the first if none has."""
+        return next((n for n, each in enumerate(rows) if each.pattern.name == name), 0)
+
     def choose_row(self, at: int) -> None:
         """Show another mask."""
         if self.state is not None:
+            self._wanted = self.state.rows[at].pattern.name
             kinds = picture_of(self.state.rows[at].pattern.mask)
             self._take(replace(self.state, at=at, kinds=kinds))
 
@@ -233,13 +250,9 @@ class MasksPanel(Panel[None]):
         self._session.tasks.start("masks", "prices of masks", quick, then)
 
     def _show(self, trace: Trace, knobs: Knobs, rows: tuple[Priced, ...]) -> None:
-        old = self.state
-        at = 0
-        if old is not None:
-            name = old.chosen.pattern.name
-            at = next((n for n, each in enumerate(rows) if each.pattern.name == name), 0)
+        at = self._place_of(rows, self._wanted)
         kinds = picture_of(rows[at].pattern.mask)
-        self._take(MasksState(trace.workload, knobs, rows, at, kinds))
+        self._take(MasksState(trace.workload, knobs, rows, at, kinds, not self.slider.isHidden()))
 
     def _take(self, state: MasksState) -> None:
         self.state = self.picture.state = state
@@ -274,6 +287,7 @@ class MasksPanel(Panel[None]):
         [new] = priced(trace.workload, trace.inputs, (pattern,), errors=False)
         rows = (*(each for each in state.rows if each.pattern.name != PAINTED), new)
         kinds = picture_of(pattern.mask)
+        self._wanted = PAINTED
         self._take(replace(state, rows=rows, at=len(rows) - 1, kinds=kinds))
 
     def use(self) -> None:

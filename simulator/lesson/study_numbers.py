@@ -10,11 +10,16 @@ import numpy as np
 from simulator.base.errors import refuse
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.lesson.numbers import Numbers, known
+from simulator.problem.masks import Mask
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import BASELINE
 from simulator.run.rescales import WARP, rescaled
 from simulator.study.jacobian import RowJacobian, row_jacobian
+from simulator.study.order.reach import MOST_TOKENS, cone, stack
+from simulator.study.order.reach import global_layers as spread_layers
+from simulator.study.order.shuffle import PLACES as DEPENDS
+from simulator.study.order.shuffle import order_of, shuffled
 from simulator.study.positions import (
     FACTOR,
     PLACES,
@@ -164,6 +169,36 @@ def _trained(scenario: Scenario) -> TrainedScores:
     single = w.as_algorithm(BASELINE.name)
     found = None if w.file is None else trained_scores(single, single.posed(read_inputs(w)))
     return found or shipped_scores()
+
+
+# --- the order of tokens ------------------------------------------------------------------------
+
+
+@known
+def shuffle_apart(n: Numbers, places: str = "run") -> float:
+    """Largest distance of a row of O from where it was before its tokens were shuffled.
+
+    It is a share of a row's length; `places` is what depends on places: "run", "none", "causal" or
+    "rope".
+    """
+    single, inputs = n.trace.single_heads
+    order, head = order_of(single.seqlen_k, 0), n.head * n.workload.group
+    for each in DEPENDS:
+        if each == places:
+            return float(shuffled(single, inputs, head, order, each).apart.max())
+    raise refuse("", "places", places, f"one of {', '.join(DEPENDS)}")
+
+
+@known
+def reach_of(n: Numbers, token: int, window: int, layers: int, global_layers: int = 0) -> int:
+    """Of how many tokens a token can hear through layers with a causal window, some global."""
+    tokens = min(n.workload.seqlen_k, MOST_TOKENS)
+    token = _least(token, "token", 0, tokens - 1)
+    window, layers = _least(window, "window", 1, tokens), _least(layers, "layers", 1, 64)
+    count = _least(global_layers, "global layers", 0, layers)
+    local, whole = (Mask(tokens, tokens, causal=True, window=each) for each in (window, 0))
+    tables = stack(local, whole, spread_layers(layers, count)).tables
+    return int(cone(tables, token)[0].sum())
 
 
 # --- a head as a kernel smoother ---------------------------------------------------------------

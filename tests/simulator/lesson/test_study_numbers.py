@@ -11,6 +11,7 @@ from simulator.lesson.expressions import fill
 from simulator.lesson.numbers import Numbers
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
 from simulator.program.playback import Cursor
+from simulator.study.order.shuffle import PLACES, order_of, shuffled
 from simulator.study.smoothing.kernel_smoother import factors, head_points, key_plane
 from simulator.study.smoothing.regression import BANDWIDTHS, regression
 from simulator.study.smoothing.repeated import repeated
@@ -140,3 +141,16 @@ def test_numbers_of_positions() -> None:
     ):
         with pytest.raises(InputError, match=word):
             computed(wrong, said)
+
+
+def test_a_shuffle_and_a_reach_are_those_of_the_studies() -> None:
+    trace = run_of(LAYER)
+    w, inputs = trace.single_heads
+    for places in PLACES:
+        exact = shuffled(w, inputs, 0, order_of(w.seqlen_k, 0), places).apart.max()
+        assert computed(f'shuffle_apart("{places}")') == float(exact)
+    assert [computed(f"reach_of(10, 3, {layers})") for layers in (1, 2, 4)] == [3, 5, 9]
+    assert computed("reach_of(10, 3, 4, 1)") == 11
+    for wrong in ('shuffle_apart("no")', "reach_of(99, 3, 4)", "reach_of(1, 3, 4, 5)"):
+        with pytest.raises(InputError, match="expected"):
+            computed(wrong)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
-from PySide6.QtGui import QMouseEvent, QResizeEvent
+from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSlider, QWidget
 
 from simulator.lesson.tables import ChooseTable
@@ -24,6 +24,7 @@ from ui.panels.order.state import (
     shuffle_state,
 )
 from ui.safety.overrides import guarded
+from ui.safety.painting import painting
 from ui.session.motion import TICK_MS
 from ui.session.session import Session
 from ui.session.tasks import Report
@@ -332,6 +333,10 @@ class OrderPanel(Panel[None]):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            self.clear(painter)
 
     def _arrange(self) -> None:
         """Give the choices their lines, then the slider its own, then the picture the rest."""

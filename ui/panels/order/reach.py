@@ -98,8 +98,12 @@ def paint_reach(painter: QPainter, state: ReachState, style: Style, rect: QRectF
     font, bold = style.text_font(LABEL), style.text_font(12.5, bold=True)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     line, n, layers = px(16), state.tokens, len(state.layers.is_global)
-    title = first_that_fits(state.title, rect.width(), bold)
-    draw_text(painter, QRectF(rect.x(), rect.y(), rect.width(), line), title, bold, theme.text)
+    over = text_width(font, "tokens") + px(2)
+    title = first_that_fits(state.title, rect.width() - over - px(8), bold)
+    head = QRectF(rect.x(), rect.y(), rect.width() - over, line)
+    draw_text(painter, head, title, bold, theme.text)
+    place = QRectF(rect.right() - over, rect.y(), over, line)
+    draw_text(painter, place, "tokens", font, theme.muted, RIGHT)
     cone, levels = state.cone, layers + 1
     for k, is_global in enumerate(state.layers.is_global):
         upper, lower = (lay.box(level, levels, 0, n) for level in (k + 1, k))

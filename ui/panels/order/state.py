@@ -92,7 +92,7 @@ class ShuffleState:
         most = int(apart.argmax())
         if found.follows:
             return (
-                f"Every row follows its token: no row is more than {number_text(apart[most], 3)} "
+                f"Every row follows its token: no row is more than {_small(apart[most])} "
                 f"of a row's length from where it was, rounding allows "
                 f"{number_text(found.bound, 3)}.",
                 "Attention sums over a set: without a mask or positions it knows no order.",
@@ -105,6 +105,11 @@ class ShuffleState:
             "What a token reads depends on where it stands: this is all that tells a model the "
             "order of words.",
         )
+
+
+def _small(value: float) -> str:
+    """Return a small share: rounding may have left no difference at all."""
+    return number_text(float(value), 3) if value else "0"
 
 
 def shuffle_state(
@@ -174,7 +179,7 @@ class ReachState:
         said = f"{self.local_name} in local layers"
         if globals_:
             said += ", every token before it in global ones"
-        out = [first + ".", f"{kept}{said}."]
+        out = [f"{first[0].upper()}{first[1:]}.", f"{kept}{said}."]
         if self.workload.seqlen_k > self.tokens:
             whole = count_text(self.workload.seqlen_k)
             out.append(f"Shown are the first {count_text(self.tokens)} of {whole} tokens.")

@@ -168,6 +168,27 @@ def softmax_differs(n: Numbers) -> float:
     return float(np.linalg.norm(trace.output[n.head] - exact) / np.linalg.norm(exact))
 
 
+@known
+def left_of(n: Numbers, row: int, key: int) -> float:
+    """Share of what a key has written that is left in the state at a row, a mean over features."""
+    gate = n.snapshot.gate
+    if gate is None or gate.ndim < 2:
+        raise refuse("", "left_of", n.workload.algorithm, "a run whose state decays")
+    if not 0 <= key <= row < len(gate):
+        raise refuse("", "left_of", f"{row}, {key}", "a key at or before a row of the run")
+    return float(gate[key + 1 : row + 1].astype(np.float64).prod(axis=0).mean())
+
+
+@known
+def recalled(n: Numbers, row: int, col: int) -> float:
+    """What the state has for the key of a row before its value is written, a number of it."""
+    index = n.trace.program.index(n.head, row, row) if n.workload.rule else None
+    found = None if index is None else n.trace.snapshot(index).tile.last("v_old")
+    if found is None or not 0 <= col < found.shape[1]:
+        raise refuse("", "recalled", f"{row}, {col}", "a number of a row of a run that corrects")
+    return float(found[0, col])
+
+
 # --- other captures -----------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.scenario import Algorithm, scenario_tables
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import beside, tile_program
+from simulator.program.algorithms import BASELINE, beside, tile_program
 from simulator.program.tile_program import Counters, TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.snapshot import Snapshot
@@ -262,14 +262,15 @@ def at_scale(program: TileProgram) -> AtScale | None:
     long = long_workload(w)
     if long is None:
         return None
-    rows, cols = long.rows, long.cols
+    others = long.as_algorithm(BASELINE.name)  # of them tiles are told, not of single tokens
+    rows, cols = others.rows, others.cols
     there = _requested(long)
     here = _requested(w)
-    baseline, *others = there
+    baseline, *rest = there
     best = min(there, key=there.__getitem__)
     if 2 * here[baseline] / here[best] >= there[baseline] / there[best]:
         return None
-    last = max(others, key=there.__getitem__)
+    last = max(rest, key=there.__getitem__)
 
     def saves(keys: int) -> bool:
         found = _requested(workload_at(long, "N", keys))

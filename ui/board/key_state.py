@@ -22,8 +22,10 @@ _ROOM = (60.0, 44.0)
 """Least width and height of the two maps, at scale 1; with less there is one below its name."""
 _ROOM_OF_ONE = 38.0
 """Least height of one map below its name; with less it has no name."""
-_STRIP, _COLUMN = 13.0, 22.0
+_STRIP, _COLUMN = 13.0, 18.0
 """Height of a row of values beside the maps, and width of a column of features, at scale 1."""
+_ROOM_BESIDE = (40.0, 36.0)
+"""Least width and height of the two maps with those beside them, at scale 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
     across, down, wide, high = 0.12, 0.2, 0.76, 0.6
     forms = snapshot.program.algorithm.forms
     if not forms:
-        across, down, wide, high = 0.06, 0.14, 0.88, 0.72
+        across, down, wide, high = 0.03, 0.05, 0.94, 0.9
     elif w.chunked:
         if w.grid.Tr == 1:  # one chunk has no keys before it
             return None
@@ -139,7 +141,7 @@ def _places_with_strips(
     above = len(algorithm.rows) * (strip + gap)
     wide = (room.width() - px(10) - 3 * gap - (len(gates) + 2) * (column + gap)) / 2
     high = room.height() - max(above, line) - strip - gap
-    if wide < px(_ROOM[0]) or high < px(_ROOM[1]):
+    if wide < px(_ROOM_BESIDE[0]) or high < px(_ROOM_BESIDE[1]):
         return None
     top = room.top() + max(above, line)
     left = QRectF(room.left() + len(columns[0]) * (column + gap), top, wide, high)
@@ -202,7 +204,7 @@ def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         second: tuple[str, ...] = ("these keys add φ(K)ᵀ[V, 1]", "these keys add", "+ keys")
         if done:
             second = ("these keys have been added", "added", "added")
-        if places.strips:
+        if not snapshot.program.algorithm.forms:
             first, second = _token_words(snapshot)
         if reads:
             first, second = ("of all keys",), ("no key is read", "")

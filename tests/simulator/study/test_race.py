@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.problem.scenario import Scenario, load_scenario
-from simulator.program.algorithms import beside
+from simulator.program.algorithms import BASELINE, beside
 from simulator.program.tile_program import TileProgram
 from simulator.study.compare import SCALE_N, Comparison, at_scale
 from simulator.study.race import RUN_SECONDS, Race, race_of, seconds_after
@@ -89,7 +89,8 @@ def test_it_is_run_at_the_length_of_the_long_comparison(name: str) -> None:
     if scale is not None:
         found = {lane.algorithm: lane.total.counters.bytes for lane in run.lanes}
         assert found == scale.bytes
-        assert (run.workload.rows, run.workload.cols) == (scale.rows, scale.cols)
+        tiled = run.workload.as_algorithm(BASELINE.name)
+        assert (tiled.rows, tiled.cols) == (scale.rows, scale.cols)
     if program.workload.seqlen_k >= SCALE_N:
         assert run.comparison.programs[run.comparison.shown] is program
 

@@ -114,6 +114,13 @@ class JobsState:
         if training is not None and training.off is not None:
             out.append(self._without())
         out.append("A score is the weight on such keys, a mean over the rows that have one.")
+        unseen = [
+            column.headings[0].lower()
+            for column in self.columns
+            if column.values and all(text == NO_KEY for text in column.texts)
+        ]
+        if unseen:
+            out.append(f"{NO_KEY} under {', '.join(unseen)}: no row sees such a key.")
         if report.tokens:
             out.append("Induction: the key after an earlier occurrence of the row's token.")
         else:

@@ -301,3 +301,9 @@ def test_heads_that_are_packed_into_one_are_told_apart(open_window, qapp):
     view = session.view
     assert w.single(view.snapshot.visit.head, view.report.row)[0] == last
     assert panel.state.current == (None, last)
+
+
+def test_a_job_that_no_row_can_have_is_explained(window):
+    state = panel_of(window).state
+    assert set(column(panel_of(window), "next token").texts) == {"–"}
+    assert "– under next token: no row sees such a key." in state.notes

@@ -109,7 +109,7 @@ PANELS = (
     PanelSpec(
         "softmax", "Online softmax", "3",
         "How the numbers of one row change with each tile (Milakov & Gimelshein 2018).",
-        lambda session: SoftmaxPanel(), _typeset_softmax,
+        SoftmaxPanel, _typeset_softmax,
     ),
     PanelSpec(
         "code", "Code", "4",

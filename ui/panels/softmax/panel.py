@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QLabel, QSlider
 
+from simulator.problem.scenario import with_values
 from simulator.program.playback import moved
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
+from ui.look.draw import text_width
+from ui.look.theme import Style
 from ui.panels.base import MovingPanel
 from ui.panels.softmax.model import moves_softmax
 from ui.panels.softmax.painter import error_words, paint_softmax, rescale_words
 from ui.panels.softmax.places import MIN_SIZE
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.session.session import Session
 from ui.session.view import View
+from ui.widgets.sheet import set_sheet
+
+MOST_THRESHOLD = 16
+"""End of the slider: FlashAttention-4 takes 8, and P fits into float16 up to here."""
+_LINE = 24
+"""Height of the slider's line at scale 1."""
 
 
 @guarded
 class SoftmaxPanel(MovingPanel[None]):
-    """Scores, running maximum and update of the selected row."""
+    """Scores, running maximum and update of the selected row.
 
-    def __init__(self) -> None:
+    A run with a rescale threshold has a slider for it.
+
+    Parameters
+    ----------
+    session : Session, optional
+        Whose scenario the slider changes; without it there is no slider.
+    """
+
+    def __init__(self, session: Session | None = None) -> None:
         smallest = QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12)
         super().__init__("softmax_panel", "Online softmax", smallest)
         self.report: RowReport | None = None
+        self._session, self._controls = session, True
+        self.slider, self.words = QSlider(Qt.Orientation.Horizontal, self), QLabel(self)
+        self.slider.setObjectName("rescale_threshold")
+        self.slider.setAccessibleName("Rescale threshold, log2 of the factor that m must grow by")
+        self.slider.setRange(0, MOST_THRESHOLD)
+        self.slider.setPageStep(4)
+        self.slider.valueChanged.connect(self._slid)
+        self.slider.sliderReleased.connect(self._propose)
+        self._arrange()
 
     def forget(self) -> None:
         super().forget()
@@ -43,11 +71,73 @@ class SoftmaxPanel(MovingPanel[None]):
         self.report = report
         self.take(snapshot, before, moves=moves_softmax(snapshot.op))
         figures = (error_words(snapshot, report)[0], rescale_words(snapshot, report))
+        threshold = snapshot.program.workload.threshold
+        if threshold is not None and not self.slider.isSliderDown():
+            self.slider.blockSignals(True)  # it follows the run, and changes nothing
+            self.slider.setValue(round(threshold))
+            self.slider.blockSignals(False)
+            self._say(threshold)
+        self._arrange()
         self.setAccessibleDescription(", ".join(filter(None, (f"row {report.row}", *figures))))
+
+    # --- the slider ------------------------------------------------------------------------
+
+    @property
+    def _skips(self) -> bool:
+        now = self.snapshot
+        return now is not None and now.program.workload.threshold is not None
+
+    def _say(self, threshold: float) -> None:
+        self.words.setText(f"rescale above 2^{threshold:g}")
+
+    def _slid(self, threshold: int) -> None:
+        self._say(threshold)
+        if not self.slider.isSliderDown():
+            self._propose()
+
+    def _propose(self) -> None:
+        """Propose the scenario with the threshold at which the slider stands."""
+        scenario = self._session.scenario if self._session else None
+        if self._session is None or scenario is None:
+            return
+        threshold = float(self.slider.value())
+        if threshold != scenario.attention.rescale_threshold:
+            changed = with_values(scenario, {"attention": {"rescale_threshold": threshold}})
+            self._session.propose(changed, f"threshold {threshold:g}")
+
+    def show_controls(self, on: bool) -> None:
+        self._controls = on
+        self._arrange()
+
+    def set_style(self, style: Style) -> None:
+        super().set_style(style)
+        self._arrange()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Place the slider in a line at the bottom, if it is there."""
+        shown = self._controls and self._skips and self._session is not None
+        for widget in (self.slider, self.words):
+            widget.setVisible(shown)
+        if not shown:
+            return
+        style, font = self.style_now, self.style_now.text_font(12)
+        set_sheet(self.words, f"color: {style.theme.muted}; background: transparent;")
+        self.words.setFont(font)
+        high = round(style.px(_LINE))
+        wide = round(text_width(font, f"rescale above 2^{MOST_THRESHOLD}") + style.px(10))
+        y, x = self.height() - high - 2, round(style.px(8))
+        self.words.setGeometry(x, y, wide, high)
+        self.slider.setGeometry(x + wide, y, max(self.width() - wide - 2 * x, 20), high)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
-            place = self.cleared(painter)
+            place = QRectF(self.cleared(painter))
+            if not self.slider.isHidden():
+                place.setBottom(min(place.bottom(), self.slider.y() - 2))
             if self.snapshot is not None and self.report is not None:
                 paint_softmax(
                     painter, self.snapshot, self.report, self.style_now, place,

@@ -58,7 +58,10 @@ def exact(
     scores = np.where(seen, scores, -np.inf)
     top = np.where(seen.any(axis=1), scores.max(axis=1), 0.0)
     p = np.exp(scores - top[:, None])
-    return p / np.where(seen.any(axis=1), p.sum(axis=1), 1.0)[:, None]
+    total = p.sum(axis=1)
+    if w.sink_logits:  # a sink joins the sum, and has no weight of its own here
+        total = total + np.exp(w.sink_logits[head] - top)
+    return p / np.where(seen.any(axis=1), total, 1.0)[:, None]
 
 
 def entropy_of(p: np.ndarray) -> float:
@@ -105,7 +108,8 @@ def test_rows_of_any_workload(chosen: Scenario) -> None:
             found = maps.row(head, row, most=3)
             assert np.abs(found.weights - p[row]).max() < 1e-6
             assert found.visible == maps.visible[row] == len(keys)
-            assert found.entropy == pytest.approx(entropy_of(p[row]), abs=1e-5)
+            among = p[row] / (p[row].sum() or 1.0)  # without what a sink takes
+            assert found.entropy == pytest.approx(entropy_of(among), abs=1e-5)
             best = sorted(keys, key=lambda j: (-found.weights[j], j))[:3]
             assert found.strongest.tolist() == best
             if len(keys) > 1:

@@ -114,6 +114,7 @@ def usage(gate: Gate, arch: str) -> dict[str, Usage]:
     return {name: Usage(**figures) for name, figures in found.items()}
 
 
+@pytest.mark.sweep(keep=22)
 @needs_nvrtc
 @pytest.mark.parametrize("gate", GATES, ids=str)
 def test_kernels_compile_within_their_limits(gate: Gate) -> None:

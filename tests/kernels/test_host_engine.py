@@ -49,6 +49,7 @@ MASKS = (
 CASES = [each for each in find_cases(HERE) if load_scenario(each).attention.algorithm in KERNELS]
 
 
+@pytest.mark.sweep(keep=8)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_conformance(case: Path) -> None:
     trace, engine = host_trace(*workload_of(load_scenario(case)))
@@ -67,7 +68,7 @@ def test_conformance(case: Path) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(data=st.data())
 def test_any_workload(algorithm: str, data: st.DataObject) -> None:
     chosen = data.draw(kernel_scenarios(algorithm))
@@ -75,6 +76,7 @@ def test_any_workload(algorithm: str, data: st.DataObject) -> None:
     assert faults(*workload_of(chosen), (schedule,)) == []
 
 
+@pytest.mark.sweep(keep=7)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("mask", MASKS, ids=str)
 def test_every_order_gives_the_same_bits(algorithm: str, mask: dict[str, int]) -> None:
@@ -124,6 +126,7 @@ def state_faults(ours: Tile, theirs: Tile) -> list[str]:
     return found
 
 
+@pytest.mark.sweep(keep=7)
 @pytest.mark.parametrize(("algorithm", "mask"), list(product(ALGORITHMS, MASKS)), ids=str)
 def test_tiles_mean_what_numpys_mean(algorithm: str, mask: dict[str, int]) -> None:
     chosen = scenario(algorithm, nq=13, nk=22, heads=2, kv_heads=1, mask=mask, **TILINGS[0])
@@ -166,6 +169,7 @@ def test_kinds_are_the_grids(chosen: Scenario) -> None:
     np.testing.assert_array_equal(kinds, np.stack([workload.grid.kinds()] * workload.heads))
 
 
+@pytest.mark.sweep(keep=7)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("mask", MASKS, ids=str)
 def test_counters_of_each_visit(algorithm: str, mask: dict[str, int]) -> None:

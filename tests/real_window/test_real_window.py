@@ -18,7 +18,7 @@ def check_well(fault: str) -> None:
         pytest.fail(fault, pytrace=False)
 
 
-@pytest.mark.sweep(keep=24)
+@pytest.mark.sweep(keep=8)
 @each(*STARTS)
 def test_x_start_after_what_was_left(case: Case, on_x: dict[Case, str]) -> None:
     check_well(on_x[case])
@@ -29,7 +29,7 @@ def test_x_processes_that_follow_one_another(case: Case, on_x: dict[Case, str]) 
     check_well(on_x[case])
 
 
-@pytest.mark.sweep(keep=24)
+@pytest.mark.sweep(keep=8)
 @each(*SEQUENCES)
 def test_x_sequence_at_random(case: Case, on_x: dict[Case, str]) -> None:
     check_well(on_x[case])

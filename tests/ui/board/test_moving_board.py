@@ -80,6 +80,7 @@ def assert_as_if_painted(trace: Trace, style: Style, view: View, *seen: Marks) -
     assert compared > 30
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_each_frame_is_as_if_it_were_painted_whole(algorithm: str) -> None:
     trace = simulate(load_scenario(SCENARIOS / f"{algorithm}.toml"))

@@ -91,6 +91,7 @@ def test_a_writer_that_fails_ends_the_painter(qapp):
     assert not [t for t in threading.enumerate() if t.name in ("paint", "encode")]
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("ending", [".mp4", ".gif", "-%04d.png"])
 def test_an_interrupt_is_130_and_leaves_nothing(ending, number, tmp_path):
@@ -165,6 +166,7 @@ def small_disk(folder: Path, size: str):
         subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("ending", [*ENDINGS, "-%02d.png", "/", ".png", ".svg", ".pdf"])
 def test_a_full_disk_is_a_line_and_leaves_what_was_there(ending, tmp_path):
     moves = ending not in (".png", ".svg", ".pdf")

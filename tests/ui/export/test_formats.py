@@ -141,6 +141,7 @@ def test_delays_of_whole_milliseconds_and_hundredths_add_up(tmp_path):
         assert max(durations) - min(durations) <= slack
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("ending", FILMS)
 def test_pictures_that_rest_are_frames_all_the_same(ending, tmp_path):
     wanted = options(tmp_path / f"a{ending}", visits=(3, 4), length=None, pace=2.0)
@@ -162,6 +163,7 @@ def test_equal_keys_are_equal_pictures(qapp):
     assert len(set(seen.values())) > 8
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("ending", [*FILMS, ".png", ".svg"])
 def test_two_exports_are_the_same(ending, tmp_path):
     target, files = tmp_path / f"a{ending}", []

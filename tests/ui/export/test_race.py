@@ -90,6 +90,7 @@ def test_a_fault_is_named_above_it(tmp_path) -> None:
     assert (picture(tmp_path / "a.png") != picture(tmp_path / "b.png")).any()
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     "wrong",
     [("--visits", "2:4"), ("--by", "tile"), ("--row", "3"), ("--pace", "2"), ("--steps", "1:2")],

@@ -49,6 +49,7 @@ def code_point(view, number) -> QPoint:
     return QPoint(30, round(box.center().y()))
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_lines_of_every_op_are_framed_and_in_sight(open_window, qapp, algorithm):
     window, panel = opened(open_window, qapp, algorithm)
@@ -352,6 +353,7 @@ def test_parts_that_stand_out_lie_in_their_line(algorithm):
 # --- places -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("scale", TEXT_SCALES)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_controls_do_not_overlap_and_leave_room_for_code(open_window, qapp, size, scale):

@@ -440,6 +440,7 @@ def test_all_are_run_on_request(window: MainWindow, qtbot: QtBot) -> None:
     assert panel.runs is None, "other numbers"
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
 @pytest.mark.parametrize("size", [(320, 150), (560, 280), (1280, 400), (3840, 1500)], ids=str)
 def test_buttons_stay_inside_and_apart(

@@ -385,6 +385,7 @@ def test_the_exported_scene_bears_the_mark() -> None:
 # --- NaN and infinities ------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=12)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(
     "faults", [*((name,) for name in NAMES), ("no_maximum", "half_accumulator", "late_mask")]

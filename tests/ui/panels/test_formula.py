@@ -286,6 +286,7 @@ def test_painting_the_same_twice_gives_the_same(window) -> None:
     assert lay.link_at(QPointF(-5, -5)) is None
 
 
+@pytest.mark.sweep(keep=7)
 @pytest.mark.parametrize("size", [(547, 116), (547, 136), (310, 140), (700, 240)], ids=str)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_fraction_stays_in_its_frame_and_off_its_numbers(name: str, size) -> None:

@@ -442,6 +442,7 @@ def test_of_what_is_too_large_a_part_is_shown_and_said(open_window):
 # --- looks ------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=5)
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
 @pytest.mark.parametrize("size", [(320, 150), (430, 300), (560, 280), (768, 540), (500, 1000)],
                          ids=str)  # fmt: skip

@@ -308,6 +308,7 @@ def test_everything_has_a_name_for_those_who_do_not_see_it(window):
     assert all(button.accessibleDescription() for button in panel.bar.buttons.values())
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
 @pytest.mark.parametrize("size", [(320, 150), (560, 280), (900, 500)], ids=str)
 def test_choices_stay_inside_and_apart(window, qapp, size, scale):

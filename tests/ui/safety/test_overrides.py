@@ -185,6 +185,7 @@ elif "told" not in done:
 """
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("module", "what", "name"),
     [

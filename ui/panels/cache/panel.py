@@ -311,7 +311,9 @@ class CachePanel(PlotPanel[None]):
         if self.state is None:
             super().arrange()
             return
-        style, width, height = self.style_now, self.width() - 2 * _SIDE, self.height()
+        style, height = self.style_now, self.height()
+        edge = round(style.px(_SIDE))  # on the stage it is at the edge of the screen
+        width = self.width() - 2 * edge
         room = height / style.scale
         for name, least in (("weights type", 330), ("page size", 330), ("batch", 300),
                             ("GPU", 270), ("file", 240), ("cache type", 240)):  # fmt: skip
@@ -327,7 +329,7 @@ class CachePanel(PlotPanel[None]):
         shown = self.picture.style_now = grown(self.state, self.style_now, width, most)
         deep = max(min(round(wanted_height(self.state, shown)) + 2, most), 0)
         deep = deep if deep >= style.px(40) else 0
-        self.plot.setGeometry(_SIDE, top, width, max(free - deep, 40))
+        self.plot.setGeometry(edge, top, width, max(free - deep, 40))
         for widget in (self.slider, self.play_button, self.label):
             widget.setVisible(slides)
         self.picture.setVisible(bool(deep))
@@ -337,10 +339,10 @@ class CachePanel(PlotPanel[None]):
         side, press = (round(text_width(font, text) + style.px(16)) for text in (words, "Decode"))
         self.play_button.setFont(font)
         self.label.setFont(font)
-        self.play_button.setGeometry(_SIDE, y, press, line)
-        self.label.setGeometry(_SIDE + width - side, y, side, line)
+        self.play_button.setGeometry(edge, y, press, line)
+        self.label.setGeometry(edge + width - side, y, side, line)
         self.label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         gap = round(style.px(8))
-        left = _SIDE + press + gap
-        self.slider.setGeometry(left, y, _SIDE + width - side - gap - left, line)
-        self.picture.setGeometry(_SIDE, y + (line + 4 if slides else 0), width, deep)
+        left = edge + press + gap
+        self.slider.setGeometry(left, y, edge + width - side - gap - left, line)
+        self.picture.setGeometry(edge, y + (line + 4 if slides else 0), width, deep)

@@ -222,7 +222,8 @@ class HeadsPanel(Panel[None]):
 
     def arrange(self) -> None:
         """Place choices, the slider with its ends, and the picture."""
-        width = self.width() - 2 * _SIDE
+        edge = round(self.style_now.px(_SIDE))  # on the stage it is at the edge of the screen
+        width = self.width() - 2 * edge
         fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
         small = min(self.style_now.scale, _SMALLEST)
         style = replace(fitted, scale=max(fitted.scale, small))
@@ -230,21 +231,21 @@ class HeadsPanel(Panel[None]):
         for name in ("model", "tokens", "dtype"):
             self.bar.show_choice(name, self.of == "model")
         if self.bar.isHidden():
-            self.picture.setGeometry(_SIDE, 5, width, max(self.height() - 9, 20))
+            self.picture.setGeometry(edge, 5, width, max(self.height() - 9, 20))
             return
         deep = self.bar.arrange(width)
-        self.bar.setGeometry(_SIDE, 5, width, deep)
+        self.bar.setGeometry(edge, 5, width, deep)
         font, line = style.text_font(12), round(style.px(24))
         y = 5 + deep + 2
         ends = []
         for label in (self.left, self.right):
             label.setFont(font)
             ends.append(round(text_width(font, label.text()) + style.px(8)))
-        self.left.setGeometry(_SIDE, y, ends[0], line)
-        self.right.setGeometry(_SIDE + width - ends[1], y, ends[1], line)
-        self.slider.setGeometry(_SIDE + ends[0], y, width - sum(ends), line)
+        self.left.setGeometry(edge, y, ends[0], line)
+        self.right.setGeometry(edge + width - ends[1], y, ends[1], line)
+        self.slider.setGeometry(edge + ends[0], y, width - sum(ends), line)
         top = y + line + 4
-        self.picture.setGeometry(_SIDE, top, width, max(self.height() - top - 4, 20))
+        self.picture.setGeometry(edge, top, width, max(self.height() - top - 4, 20))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -104,6 +104,8 @@ class LayerPanel(Panel[LayerModel]):
         """Whether a layer that takes long has not been run to its end."""
         self._controls = True
         """Whether somebody can use its slider and its button."""
+        self._awaited: str | None = None
+        """The stage that a lesson has chosen of a run whose first view is still to come."""
         self._bar = PlotBar((CHOICE,))
         self._bar.fit_button.hide()
         self._bar.show_chosen("layer", self.shown)
@@ -180,7 +182,7 @@ class LayerPanel(Panel[LayerModel]):
     def take_choices(self, choices: ChooseTable) -> None:
         """Show it as a lesson has chosen."""
         self.row = self.head = self.cell = None
-        self.stage = choices.stage
+        self.stage = self._awaited = choices.stage
         self.choose("layer", choices.layer or "flow")
 
     def forget(self) -> None:
@@ -194,7 +196,10 @@ class LayerPanel(Panel[LayerModel]):
             arriving = model.finished & ~finished_rows(view.before)
         share = 1.0 if arriving is None else 0.0
         if run is not before:
-            self.row = self.head = self.stage = self.cell = None
+            self.row = self.head = self.cell = None
+            self.stage = self._awaited
+            if run is not None:
+                self._awaited = None
         self._flow = None if run is None else FlowState(model, arriving, share, self.stage)
         if run is not None and run is not before:
             state = count_state(run)
@@ -321,7 +326,8 @@ class LayerPanel(Panel[LayerModel]):
         top = 6.0
         if self._slides:
             top += self.style_now.px(30)
-        return QRectF(self.rect()).adjusted(8, top, -8, -6)
+        side = self.style_now.px(8)  # on the stage it is at the edge of the screen
+        return QRectF(self.rect()).adjusted(side, top, -side, -6)
 
     @property
     def words(self) -> str:

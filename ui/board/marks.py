@@ -133,7 +133,7 @@ def paint_skips(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         if found.moved[r]:
             painter.fillRect(place, bright)
         else:
-            outline(painter, place, theme.muted, max(1.0, style.px(1)))
+            outline(painter, place, theme.muted, max(1.0, min(style.px(1), 0.15 * place.height())))
     painter.restore()
     cell = lay.cell
     if snapshot.weights is None or min(cell) < _LEAST_DOT:

@@ -190,8 +190,8 @@ class _Row:
             return plain(tile_top, ", not ", old)
         if self.skips:
             grown = growth(self.snapshot, self.row)
-            by = self.snapshot.program.workload.threshold
-            return plain(old, f", kept: 2^{number_text(grown)} ≤ 2^{number_text(by or 0.0)}")
+            by = self.snapshot.program.workload.threshold or 0.0
+            return plain(old, f", kept: 2^{number_text(grown)} ≤ 2^{by:g}")
         return plain("max(", old, ", ", tile_top, ")")
 
     def largest(self, scores: F32) -> Pieces:

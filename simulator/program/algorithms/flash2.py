@@ -8,6 +8,10 @@ Algorithm 1 (forward pass).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import numpy as np
+
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
@@ -19,10 +23,13 @@ from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
 _PAPER = "Dao 2023, Algorithm 1, line"
 
 
-def _blind_rows(w: Workload) -> range:
-    """Return the rows of the row blocks that see nothing: always the first ones."""
-    blind = w.grid.visited_columns.counts == 0
-    return range(min(int(blind.sum()) * w.rows, w.seqlen_q))
+@lru_cache(maxsize=4)  # the first visit of each head asks for it, and panels ask for its ops
+def _blind_rows(w: Workload) -> tuple[range, ...]:
+    """Return the rows of the row blocks that see nothing, neighbouring row blocks as one."""
+    blind = np.concatenate([[False], w.grid.visited_columns.counts == 0, [False]])
+    starts, stops = (np.flatnonzero(np.diff(blind.astype(np.int8)) == n) for n in (1, -1))
+    found = zip(starts.tolist(), stops.tolist(), strict=True)
+    return tuple(range(i * w.rows, min(j * w.rows, w.seqlen_q)) for i, j in found)
 
 
 def _blind_sinks(w: Workload) -> int:
@@ -33,7 +40,7 @@ def _blind_sinks(w: Workload) -> int:
 def launches(w: Workload) -> tuple[Launch, ...]:
     """Return the one launch: every row block is a thread block of its own."""
     b, d, dv = w.width, w.head_dim, w.value_dim
-    blind, sinks = len(_blind_rows(w)), tiles.sinks_of_blocks(w)
+    blind, sinks = sum(map(len, _blind_rows(w))), tiles.sinks_of_blocks(w)
     launch = Launch(
         "attention",
         (w.seqlen_q, w.rows),
@@ -57,11 +64,15 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     out: list[Op] = []
     output = Move("O", visit.head, visit.rows, None, len(visit.rows) * w.value_dim * w.width)
     lse = tiles.statistic(visit, "LSE")
-    blind = _blind_rows(w) if visit.opens else range(0)
+    blind = _blind_rows(w) if visit.opens else ()
     if blind:
-        cleared = (
-            Move("O", visit.head, blind, None, len(blind) * w.value_dim * w.width),
-            Move("LSE", visit.head, blind, None, statistics(len(blind))),
+        cleared = tuple(
+            move
+            for rows in blind
+            for move in (
+                Move("O", visit.head, rows, None, len(rows) * w.value_dim * w.width),
+                Move("LSE", visit.head, rows, None, statistics(len(rows))),
+            )
         )
         cites = f"{_PAPER}s 14-15, rows that see nothing"
         out += tiles.store_starts(w, visit, cites, cleared, _blind_sinks(w), f"{_PAPER} 5")

@@ -19,6 +19,13 @@ MODIFIERS = (
     (Qt.Key.Key_Control, Qt.KeyboardModifier.ControlModifier),
     (Qt.Key.Key_Alt, Qt.KeyboardModifier.AltModifier),
 )
+LETTERS = {
+    Qt.Key.Key_Return: "\r",
+    Qt.Key.Key_Tab: "\t",
+    Qt.Key.Key_Backspace: "\b",
+    Qt.Key.Key_Escape: "\x1b",
+}
+"""What keys that are no letters write."""
 
 
 def within(draw: random.Random, rect: QRect) -> QPoint:
@@ -33,20 +40,30 @@ def is_there(window: QWindow) -> bool:
 def press(window: QWindow, keys: str) -> None:
     """Press keys in a window, as the window system tells it; what is pressed may end the window.
 
-    QTest lets the event loop run after each key, Shift and Ctrl too, and would go on to the next
-    in a window that has ended in it, which ends the process. So what is due is done first, and keys
-    are let go one by one.
+    `QTest.keyPress` lets the event loop run after each key, Shift and Ctrl too, and would go on to
+    the next in a window that has ended in it, which ends the process. So keys go down one by one.
     """
     pressed = QKeySequence(keys)[0]
-    held = [key for key, modifier in MODIFIERS if modifier in pressed.keyboardModifiers()]
+    modifiers = pressed.keyboardModifiers()
+    held = [key for key, modifier in MODIFIERS if modifier in modifiers]
     QApplication.processEvents()
-    Stopwatch.lap()
-    if is_there(window):
-        QTest.keyPress(window, pressed.key(), pressed.keyboardModifiers())
+    down, letter = NO_KEYS, chr(pressed.key()).lower() if pressed.key() < 0x80 else ""
+    for key, modifier in MODIFIERS:
+        if modifier in modifiers:
+            _tell(window, key, down, "")
+            down |= modifier
+    _tell(window, pressed.key(), modifiers, LETTERS.get(pressed.key(), letter))
     for key in (pressed.key(), *held):
         Stopwatch.lap()
         if is_there(window):
             QTest.keyRelease(window, key)
+
+
+def _tell(window: QWindow, key: Qt.Key, modifiers: Qt.KeyboardModifier, text: str) -> None:
+    """Tell a window of one key that goes down, if the window is there."""
+    Stopwatch.lap()
+    if is_there(window):
+        QTest.simulateEvent(window, True, key, modifiers, text, False)
 
 
 def mouse(act: Callable[..., None], window: QWindow, *what: object) -> None:

@@ -34,7 +34,7 @@ from tests.soak.devices import is_there, press
 
 class Lands(QObject):
     def eventFilter(self, watched, event):
-        if event.type() is QEvent.Type.KeyRelease:
+        if event.type() is QEvent.Type.{when}:
             QTimer.singleShot(0, lambda: dock.setFloating(False))
         return False
 
@@ -50,7 +50,7 @@ assert is_there(floating)
 press(floating, "Ctrl+Shift+K")
 assert not is_there(floating)
 """
-"""A dock lands as a key with Shift and Ctrl is let go in its window, which ends."""
+"""A dock lands as a key with Shift and Ctrl is pressed or let go in its window, which ends."""
 
 
 @pytest.fixture
@@ -158,11 +158,12 @@ def test_errors_and_warnings_are_told() -> None:
     assert "Qt: a leg is missing" in failures.told
 
 
-def test_keys_are_let_go_in_a_window_that_ends_meanwhile() -> None:
+@pytest.mark.parametrize("when", ["KeyPress", "KeyRelease"])
+def test_keys_are_let_go_in_a_window_that_ends_meanwhile(when: str) -> None:
     # What is freed is overwritten at once, where the C library can.
     env = {**os.environ, "PYTHONPATH": str(ROOT), "MALLOC_PERTURB_": "171"}
     done = subprocess.run(
-        [sys.executable, "-c", LANDS],
+        [sys.executable, "-c", LANDS.replace("{when}", when)],
         cwd=ROOT,
         env=env,
         capture_output=True,

@@ -190,6 +190,11 @@ class DecayState(Op):
     shows: ClassVar[str] = "decay"
     changed: ClassVar[tuple[str, ...]] = ("state",)
 
+    @property
+    def says(self) -> str:
+        """What it is a sum over, or what happens."""
+        return "each feature of the state shrinks by its α"
+
     def apply(self, state: State) -> None:
         chip = state.chip
         chip["state"] = chip["decay"].T * chip["state"]
@@ -205,6 +210,11 @@ class Recall(Op):
     latex: ClassVar[str] = r"v_{\mathrm{old}} \leftarrow \phi(K)\, \mathrm{state}"
     shows: ClassVar[str] = "v_old"
     recorded: ClassVar[tuple[str, ...]] = ("v_old",)
+
+    @property
+    def says(self) -> str:
+        """What it is a sum over, or what happens."""
+        return "v_old = φ(k) · state, Σ over features"
 
     def apply(self, state: State) -> None:
         chip = state.chip
@@ -222,6 +232,11 @@ class Correct(Op):
     shows: ClassVar[str] = "u"
     recorded: ClassVar[tuple[str, ...]] = ("u",)
 
+    @property
+    def says(self) -> str:
+        """What it is a sum over, or what happens."""
+        return "u = β (v − v_old): what is still missing"
+
     def apply(self, state: State) -> None:
         chip = state.chip
         chip["u"] = chip["strength"][:, None] * (chip["V"] - chip["v_old"])
@@ -236,6 +251,11 @@ class AddValues(Op):
     short_label: ClassVar[str] = "+ φ(K)ᵀV"
     latex: ClassVar[str] = r"\mathrm{state} \leftarrow \mathrm{state} + \phi(K)^{\top} V"
     recorded: ClassVar[tuple[str, ...]] = ("state",)
+
+    @property
+    def says(self) -> str:
+        """What it is a sum over, or what happens."""
+        return "φ(k)ᵀ v is added to the state"
 
     def apply(self, state: State) -> None:
         chip = state.chip
@@ -252,6 +272,11 @@ class AddCorrection(Op):
     latex: ClassVar[str] = r"\mathrm{state} \leftarrow \mathrm{state} + \phi(K)^{\top} u"
     recorded: ClassVar[tuple[str, ...]] = ("state",)
 
+    @property
+    def says(self) -> str:
+        """What it is a sum over, or what happens."""
+        return "φ(k)ᵀ u is added to the state"
+
     def apply(self, state: State) -> None:
         chip = state.chip
         chip["state"] = chip["state"] + matmul(chip["phi_K"].T, chip["u"])
@@ -267,6 +292,11 @@ class ReadOutput(Op):
     latex: ClassVar[str] = r"O \leftarrow \phi(Q)\, \mathrm{state}"
     shows: ClassVar[str] = "O"
     recorded: ClassVar[tuple[str, ...]] = ("O",)
+
+    @property
+    def says(self) -> str:
+        """What it is a sum over, or what happens."""
+        return "O = φ(q) · state, Σ over features"
 
     def apply(self, state: State) -> None:
         chip = state.chip

@@ -16,7 +16,15 @@ from simulator.base.matmul import matmul
 from simulator.program.op import Op
 from simulator.program.ops import Accumulate, MergeOutputs, MergeSum, Rescale, RowSum, Scores, over
 from simulator.program.state import Numbers, State, Values
-from simulator.program.state_ops import ReadState, Similarities, SumWeights, UpdateState, with_ones
+from simulator.program.state_ops import (
+    ReadOutput,
+    ReadState,
+    Recall,
+    Similarities,
+    SumWeights,
+    UpdateState,
+    with_ones,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,14 @@ def _updated_state(op: UpdateState, before: Numbers, n: int) -> dict[str, Values
     return {"state": before["state"] + matmul(k.T, with_ones(v))}
 
 
+def _recalled(op: Recall, before: Numbers, n: int) -> dict[str, Values]:
+    return {"v_old": matmul(_exact(before["phi_K"][:, :n]), _exact(before["state"][:n]))}
+
+
+def _read(op: ReadOutput, before: Numbers, n: int) -> dict[str, Values]:
+    return {"O": matmul(_exact(before["phi_Q"][:, :n]), _exact(before["state"][:n]))}
+
+
 def _merged_sum(op: MergeSum, before: Numbers, n: int) -> dict[str, Values]:
     return {"l": _exact(before["w"][:n]).sum(axis=0)}
 
@@ -135,6 +151,8 @@ _SUMS: dict[type[Op], Sum] = {
     ReadState: Sum(lambda op, before: before["phi_Q"].shape[1], _read_state),
     SumWeights: Sum(lambda op, before: before["P"].shape[1], _sum_of_weights),
     UpdateState: Sum(lambda op, before: len(before["phi_K"]), _updated_state),
+    Recall: Sum(lambda op, before: len(before["state"]), _recalled),
+    ReadOutput: Sum(lambda op, before: len(before["state"]), _read),
     MergeSum: Sum(lambda op, before: len(before["w"]), _merged_sum),
     MergeOutputs: Sum(lambda op, before: len(before["w"]), _merged_outputs),
 }

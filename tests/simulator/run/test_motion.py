@@ -12,7 +12,7 @@ from simulator.problem.scenario import load_scenario
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.ops import Accumulate, MergeOutputs, Rescale, RowSum, Scores
 from simulator.program.playback import Cursor, first_cursor, last_cursor, path_between
-from simulator.program.state_ops import ReadState, Similarities, UpdateState
+from simulator.program.state_ops import ReadOutput, ReadState, Recall, Similarities, UpdateState
 from simulator.program.under_way import terms, under_way
 from simulator.run.motion import Motion, flights_of
 from simulator.run.trace import Trace
@@ -60,6 +60,10 @@ def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
                 name, exact = "S", old["phi_Q"][:, :n] @ old["phi_K"][:, :n].T
             elif isinstance(op, ReadState):
                 name, exact = "O", old["phi_Q"][:, :n] @ old["state"][:n, :-1]
+            elif isinstance(op, ReadOutput):
+                name, exact = "O", old["phi_Q"][:, :n] @ old["state"][:n]
+            elif isinstance(op, Recall):
+                name, exact = "v_old", old["phi_K"][:, :n] @ old["state"][:n]
             elif isinstance(op, UpdateState):
                 name, ones = "state", np.ones((n, 1))
                 exact = old["state"] + old["phi_K"][:n].T @ np.hstack([old["V"][:n], ones])
@@ -74,7 +78,7 @@ def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
                 continue
             seen.add(type(op))
             np.testing.assert_allclose(now[name], exact, rtol=1e-6, atol=1e-7)
-    assert {Scores, UpdateState} & seen
+    assert {Scores, UpdateState, ReadOutput} & seen
 
 
 def test_all_sums_of_the_demos_are_what_the_engine_recorded(trace: Trace) -> None:

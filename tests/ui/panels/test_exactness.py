@@ -14,6 +14,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
 from simulator.base.assets import SCENARIOS
+from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.faults import FAULTS, fault_labels
@@ -55,8 +56,9 @@ def demo(name: str, faults: tuple[str, ...] = (), algorithm: str = "flash2") -> 
     chosen = load_scenario(SCENARIOS / f"{name}.toml")
     changes: dict[str, Any] = {"faults": dict.fromkeys(faults, True)}
     changes["attention"] = {"algorithm": algorithm}
-    if algorithm == "linear":
+    if algorithm in RULES:
         changes["attention"] |= {"scale": None, "temperature": None}
+        changes["mask"] = {"causal": RULES[algorithm].tokens or chosen.mask.causal}
     return simulate(with_values(chosen, changes))
 
 

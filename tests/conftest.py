@@ -29,6 +29,7 @@ settings.register_profile(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("some", settings.get_profile("fixed"), max_examples=20)
 settings.register_profile(
     "explore",
     deadline=None,
@@ -89,9 +90,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="every case of every sweep")
 
 
+def tries_all(config: pytest.Config) -> bool:
+    """Return whether every case of every sweep is asked for, or a test by its name."""
+    by_name = config.option.keyword or any("::" in arg for arg in config.args)
+    return bool(config.option.all or by_name)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try fewer examples of a property, as of a sweep; test modules are imported after this."""
+    if not tries_all(config) and "HYPOTHESIS_PROFILE" not in os.environ:
+        settings.load_profile("some")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test that is a sweep keep some cases, evenly picked, unless all or one are asked for."""
-    if config.option.all or config.option.keyword or any("::" in arg for arg in config.args):
+    if tries_all(config):
         return
     sweeps: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:

@@ -11,10 +11,12 @@ from pytestqt.qtbot import QtBot
 from safetensors.numpy import save_file
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import Scenario, parse_scenario, with_values
+from simulator.lesson.tables import ChooseTable
+from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.run.whole_layer import compute_layer, finished_rows
 from tests.helpers.layers import CASE, layer_file
+from ui.look.theme import DARK, Style
 from ui.panels.layer.circuits import asymmetry_words, circuit_layout
 from ui.panels.layer.counts import lines
 from ui.panels.layer.panel import NO_LAYER, LayerPanel
@@ -317,8 +319,6 @@ def test_a_long_layer_that_was_stopped_can_be_run_again(
 
 
 def test_a_lesson_chooses_what_is_shown(window: MainWindow) -> None:
-    from simulator.lesson.tables import ChooseTable
-
     panel = window.docks.panel(LayerPanel)
     panel.take_choices(ChooseTable(layer="heads"))
     assert panel.shown == "heads"
@@ -336,3 +336,29 @@ def test_tool_tips_stand_where_the_pointer_is(window: MainWindow) -> None:
     assert panel.run is not None
     box = flow_layout(panel.run, panel.style_now, panel.place).boxes["wq"]
     assert panel.reading(panel.run, QPointF(QPoint(round(box.x()) + 2, round(box.y()) + 2)))
+
+
+def test_what_a_lesson_chooses_before_the_first_view_of_its_run_stays(
+    open_window: Callable[..., MainWindow],
+) -> None:
+    """As where a film or a reader begins at a later step: choices come before the run."""
+    window = open_window("flash2", (1280, 720))
+    window.desk.take("layer")
+    window.session.settle()
+    panel = window.docks.panel(LayerPanel)
+    panel.take_choices(ChooseTable(layer="stage", stage="q"))
+    window.session.start(load_scenario(SCENARIOS / "layer.toml"), None)
+    window.session.settle()
+    assert panel.product is not None
+    assert panel.product.stage == "q"
+    window.session.start(load_scenario(SCENARIOS / "induction.toml"), None)
+    window.session.settle()
+    assert panel.stage is None  # it was of that run alone
+
+
+def test_on_the_stage_nothing_touches_the_edge_of_the_screen(window: MainWindow) -> None:
+    panel = window.docks.panel(LayerPanel)
+    for scale in (1.0, 1.64, 4.9):
+        panel.set_style(Style(DARK, scale))
+        assert panel.place.left() >= 8 * scale
+        assert panel.rect().right() - panel.place.right() >= 8 * scale - 1

@@ -175,6 +175,9 @@ def check_running(trace: Trace, arrays: dict[str, np.ndarray], eps: float) -> No
         scores = q.astype(float) @ k[:keys].T * w.scale / w.temperature
         scores = scored(w, head, range(w.seqlen_q), range(keys), scores)
         scores = np.where(seen[:, :keys], scores, -np.inf)
+        if w.sink_logits:  # a key that every row sees first
+            sinks = np.full((w.seqlen_q, 1), w.sink_logits[head])
+            scores = np.concatenate([sinks, scores], axis=1)
         m = scores.max(axis=1)
         check_close(arrays["m"][head, :, j], m, eps, "m")
         l = np.exp(scores - np.where(np.isinf(m), 0, m)[:, None]).sum(axis=1)

@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.intervals import I64, Intervals, sums
 
 if TYPE_CHECKING:
     from simulator.problem.masks import Mask
+
+MOST_TEETH = 2**24
+"""Most intervals that a dilated window may have: more would take gigabytes."""
 
 Parts = Sequence[tuple[I64, I64]]
 """Some rows of each row block, as the keys with which the first and the last are aligned."""
@@ -174,6 +178,9 @@ def _combs(
     dense = (wide >= n) | (cols > n - wide)
     number = np.maximum(end - begin + 1, 0)
     once = np.where(dense, np.minimum(number, 1), number)
+    if int(once.sum()) > MOST_TEETH:
+        expected = "larger tiles or a smaller window: its gaps lie between too many tiles"
+        raise refuse(SCENARIO, "mask.dilation", n, expected)
     box = np.repeat(np.arange(len(of)), once)
     tooth = begin[box] + np.arange(len(box)) - np.repeat(sums(once)[:-1], once)
     start = first[box] - np.where(dense, end, 0)[box] * n - np.where(dense[box], 0, tooth) * n

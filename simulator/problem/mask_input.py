@@ -14,6 +14,10 @@ BLOCK_MASK = "block_mask"
 """The tensor of an input file that says which blocks are visible."""
 
 
+MOST_BLOCKS_OF_MASK = 2**28
+"""Most blocks that are read: each takes a byte."""
+
+
 def mask_of(scenario: Scenario, file: InputFile | None, seqlen_q: int, seqlen_k: int) -> Mask:
     """Return which pairs a scenario leaves visible.
 
@@ -70,8 +74,11 @@ def read_block_mask(path: Path, size: int, seqlen_q: int, seqlen_k: int) -> Bloc
     InputError
         The file has no such tensor, or not one that fits.
     """
-    table = read_flags(path, BLOCK_MASK)
     shape = -(-seqlen_q // size), -(-seqlen_k // size)
+    if shape[0] * shape[1] > MOST_BLOCKS_OF_MASK:
+        expected = f"larger blocks: at most {MOST_BLOCKS_OF_MASK} of them"
+        raise refuse(SCENARIO, "mask.block", size, expected)
+    table = read_flags(path, BLOCK_MASK)
     if table.shape != shape:
         expected = f"{shape}: blocks of {size} of {seqlen_q} rows and {seqlen_k} keys"
         raise refuse(str(path), f"shape of {BLOCK_MASK}", table.shape, expected)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from simulator import InputError
+from simulator.problem.mask_input import read_block_mask
+from simulator.problem.masks import Mask
 from simulator.problem.packing import PackedMask, packed, unpacked
 from simulator.problem.scenario import parse_scenario, with_values
 from simulator.problem.workload import resolve
@@ -77,6 +79,18 @@ def test_blocks_need_a_file() -> None:
     said = {"attention": {"seqlen_q": 8, "head_dim": 4}, "mask": {"block": 2}}
     with pytest.raises(InputError, match=r"mask\.block = 2: expected an input file with a tensor"):
         resolve(parse_scenario(said))
+
+
+def test_too_many_blocks_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"mask\.block = 1: expected larger blocks"):
+        read_block_mask(tmp_path / "none.npz", 1, 2**15, 2**14)
+
+
+def test_a_dilated_window_with_too_many_gaps_is_refused() -> None:
+    mask = Mask(2**17, 2**17, causal=True, window=2**15, dilation=2)
+    assert mask.visited_columns(16, 16).sums[-1] > 0
+    with pytest.raises(InputError, match=r"mask\.dilation = 2: expected larger tiles or a smaller"):
+        mask.visited_columns(1, 1)
 
 
 def test_documents_add_up() -> None:

@@ -360,5 +360,5 @@ def test_on_the_stage_nothing_touches_the_edge_of_the_screen(window: MainWindow)
     panel = window.docks.panel(LayerPanel)
     for scale in (1.0, 1.64, 4.9):
         panel.set_style(Style(DARK, scale))
-        assert panel.place.left() >= 8 * scale
-        assert panel.rect().right() - panel.place.right() >= 8 * scale - 1
+        assert panel.place.left() >= 8 * scale - 1e-6
+        assert panel.width() - panel.place.right() >= 8 * scale - 1e-6

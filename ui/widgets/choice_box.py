@@ -17,11 +17,8 @@ _PAD, _ARROW, _HIGH, _RADIUS = 8.0, 14.0, 24.0, 4.0
 
 
 @guarded
-class LateList(QComboBox):
+class StillList(QComboBox):
     """A list whose choice does not change when one scrolls over it.
-
-    What opens consists of nine widgets, and Qt styles them again with all others of a window. So
-    they are none of the window's until the list is first opened.
 
     Parameters
     ----------
@@ -32,25 +29,21 @@ class LateList(QComboBox):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._popup = self.view().window()
-        self._popup.setParent(None)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
     def showPopup(self) -> None:
         """Open the list, as wide as its longest choice; it may be wider than the dock."""
-        if self._popup.parent() is None:
-            self._popup.setParent(self, Qt.WindowType.Popup)
         colours, frame = self.palette(), QPalette.ColorRole.Window
         colours.setColor(frame, colours.color(frame))  # Qt takes over what has been set, no more
-        self._popup.setPalette(colours)
+        self.view().window().setPalette(colours)
         self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + 2 * self.height())
         super().showPopup()
 
 
 @guarded
-class ChoiceBox(LateList):
+class ChoiceBox(StillList):
     """A list in a bar.
 
     Fusion's list has a frame that high contrast does not show, and an arrow that does not grow with

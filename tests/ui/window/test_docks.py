@@ -273,24 +273,20 @@ def test_a_theme_does_not_reach_what_is_closed_before_it_opens(open_window, qapp
     assert panel.style_now == window.style_now
 
 
-def test_lists_are_no_part_of_the_window_before_they_open(open_window, qapp):
+def test_an_opened_list_has_its_frame_after_a_change_of_theme(open_window, qapp):
     window = open_window()
     window.docks.open("scenario")
     boxes = window.docks.panel("scenario").findChildren(QComboBox)
     window.next_theme()
     box = next(box for box in boxes if box.isVisible())
-    popup = box.view().window()
-    assert popup not in window.findChildren(QWidget)
     box.showPopup()
     qapp.processEvents()
-    assert popup in window.findChildren(QWidget)
+    popup, frame = box.view().window(), QPalette.ColorRole.Window
     assert popup.isVisible()
-    frame = QPalette.ColorRole.Window
     assert (
         popup.palette().color(frame) == box.palette().color(frame) != window.palette().color(frame)
     )
     box.hidePopup()
-    assert len(boxes) > 5
 
 
 def test_closed_panels_forget_a_run_that_is_no_longer_shown(open_window, qapp):

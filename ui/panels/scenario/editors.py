@@ -35,7 +35,7 @@ from ui.panels.scenario.fields import (
 )
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
-from ui.widgets.choice_box import LateList
+from ui.widgets.choice_box import StillList
 
 FRAME = 2
 """Width of the frame around an editor that has the focus or is wrong; others have half of it."""
@@ -157,7 +157,7 @@ class WholeEditor(LineEditor):
 
 
 @guarded
-class ChoiceEditor(LateList):
+class ChoiceEditor(StillList):
     """One of some texts, emitted at once."""
 
     committed = Signal(str)

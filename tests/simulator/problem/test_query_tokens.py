@@ -1,5 +1,6 @@
 """Queries with tokens of their own: cross attention."""
 
+import json
 import runpy
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.lesson.expressions import fill
 from simulator.lesson.numbers import Numbers
-from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.problem.workload import resolve
 from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell
@@ -30,9 +31,16 @@ def test_rows_have_the_tokens_of_queries_and_columns_those_of_keys() -> None:
     assert [w.key_token(key) for key in range(w.seqlen_k)] == ENGLISH
     assert w.key_token(len(ENGLISH)) == ""
     assert w.aligned_tokens == ()  # no key stands where a query stands
-    packed = with_values(load_scenario(DEMO), {"attention": {"algorithm": "split-kv"}})
-    p = resolve(packed)
-    assert [p.query_token(row) for row in range(p.seqlen_q)] == GERMAN
+
+
+def test_packed_heads_have_the_tokens_of_their_queries(tmp_path: Path) -> None:
+    stored = load_file(SCENARIOS / "translation.safetensors")
+    path = tmp_path / "mine.safetensors"
+    save_file({"q": stored["q"], "k": stored["k"][:1], "v": stored["v"][:1]}, path,
+              {"query_tokens": json.dumps(GERMAN)})  # fmt: skip
+    said = {"input": {"source": "file", "path": str(path)}}
+    w = resolve(parse_scenario(said | {"attention": {"algorithm": "split-kv"}}))
+    assert [w.query_token(row) for row in range(w.seqlen_q)] == GERMAN * 2
 
 
 def test_queries_alone_may_have_tokens(tmp_path: Path) -> None:

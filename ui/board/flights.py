@@ -41,7 +41,8 @@ def home_of(move: Move, motion: Motion, style: Style, lay: BoardLayout) -> QRect
     if move.cols is not None:
         return lay.tile(move.rows, move.cols)
     if move.tensor not in lay.boxes:
-        return lay.row_band("l", move.rows)
+        beside = next(name for name in ("l", "O") if name in lay.boxes)
+        return lay.row_band(beside, move.rows)
     if lay.boxes[move.tensor].left() == lay.boxes["S"].left():  # keys go across
         return lay.col_band(move.tensor, move.rows)
     return lay.row_band(move.tensor, move.rows)

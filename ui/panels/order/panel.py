@@ -342,17 +342,18 @@ class OrderPanel(Panel[None]):
         """Give the choices their lines, then the slider its own, then the picture the rest."""
         style = fitting(self.style_now, QRectF(self.rect()), MIN_SIZE)
         self.bar.set_style(style)
-        width = self.width() - 2 * _SIDE
+        side = round(self.style_now.px(_SIDE))  # on the stage it is at the edge of the screen
+        width = self.width() - 2 * side
         deep = self.bar.arrange(width) if self._controls else 0
-        self.bar.setGeometry(_SIDE, 5, width, deep)
+        self.bar.setGeometry(side, 5, width, deep)
         top = 5 + deep + 3
         if self._controls and self.view == REACH:
             font, high = style.text_font(12), round(style.px(24))
             self.label.setFont(font)
             self.label.setText(f"{self.slider.value()} of {self.layers} global")
             said = round(text_width(font, "24 of 24 global") + style.px(10))
-            self.label.setGeometry(_SIDE, top, said, high)
-            self.slider.setGeometry(_SIDE + said, top, max(width - said, 40), high)
+            self.label.setGeometry(side, top, said, high)
+            self.slider.setGeometry(side + said, top, max(width - said, 40), high)
             top += high + 4
         for picture in self.pictures.values():
-            picture.setGeometry(_SIDE, top, width, max(self.height() - top - 6, 40))
+            picture.setGeometry(side, top, width, max(self.height() - top - 6, 40))

@@ -91,9 +91,10 @@ class ShuffleState:
         apart = found.apart
         most = int(apart.argmax())
         if found.follows:
+            off = f"is more than {number_text(float(apart[most]), 3)} of a row's length from"
+            moved = off if apart[most] else "has moved at all from"
             return (
-                f"Every row follows its token: no row is more than {_small(apart[most])} "
-                f"of a row's length from where it was, rounding allows "
+                f"Every row follows its token: no row {moved} where it was, rounding allows "
                 f"{number_text(found.bound, 3)}.",
                 "Attention sums over a set: without a mask or positions it knows no order.",
             )
@@ -105,11 +106,6 @@ class ShuffleState:
             "What a token reads depends on where it stands: this is all that tells a model the "
             "order of words.",
         )
-
-
-def _small(value: float) -> str:
-    """Return a small share: rounding may have left no difference at all."""
-    return number_text(float(value), 3) if value else "0"
 
 
 def shuffle_state(

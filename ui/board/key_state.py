@@ -87,7 +87,9 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
     across, down, wide, high = 0.12, 0.2, 0.76, 0.6
     forms = snapshot.program.algorithm.forms
     if not forms:
-        across, down, wide, high = 0.03, 0.05, 0.94, 0.9
+        # What an op says of itself has its line above the card.
+        down = max(0.05, px(30) / max(box.height(), 1.0)) if box.height() > px(200) else 0.05
+        across, wide, high = 0.03, 0.94, 0.96 - down
     elif w.chunked:
         if w.grid.Tr == 1:  # one chunk has no keys before it
             return None

@@ -272,8 +272,8 @@ def test_menus_that_pages_name_exist():
 
 def test_counts_that_pages_tell():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "Twenty-one lessons" in text
-    assert len(list(LESSONS.glob("*.md"))) == 21
+    assert "Twenty-two lessons" in text
+    assert len(list(LESSONS.glob("*.md"))) == 22
     assert "has twenty-two scenarios" in text
     assert len(list(SCENARIOS.glob("*.toml"))) == 22
 

@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from sys import _current_frames  # Python documents it for tools like this one
 from typing import ClassVar, TypeVar
 
 import psutil
@@ -155,39 +156,39 @@ class Witness:
     Used as a context manager in the thread that it looks at.
     """
 
-    _now: ClassVar[Witness | None] = None
+    looking: ClassVar[Witness | None] = None
 
     def __enter__(self) -> Witness:
-        self._seen: deque[tuple[float, tuple[str, ...]]] = deque(maxlen=_MOST_LOOKS)
+        self.seen: deque[tuple[float, tuple[str, ...]]] = deque(maxlen=_MOST_LOOKS)
         self._watched = threading.get_ident()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
-        Witness._now = self
+        Witness.looking = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        Witness._now = None
+        Witness.looking = None
         self._over.set()
         self._thread.join()
 
     def _look(self) -> None:
         while not self._over.wait(_LOOK_S):
-            frame = sys._current_frames().get(self._watched)
+            frame = _current_frames().get(self._watched)
             names = []
             while frame is not None:
                 path = Path(frame.f_code.co_filename)
                 if path.is_relative_to(_SOURCES) and "site-packages" not in path.parts:
                     names.append(f"{path.relative_to(_SOURCES)}:{frame.f_code.co_name}")
                 frame = frame.f_back
-            self._seen.append((time.perf_counter(), tuple(names)))
+            self.seen.append((time.perf_counter(), tuple(names)))
 
     @classmethod
     def since(cls, start: float) -> tuple[str, ...]:
         """Return what has been seen to run since `start`, a time of `perf_counter`."""
-        if cls._now is None:
+        if cls.looking is None:
             return ()
-        seen = [names for at, names in list(cls._now._seen) if at >= start]
+        seen = [names for at, names in list(cls.looking.seen) if at >= start]
         took = Counter(name for names in seen for name in dict.fromkeys(names))
         return tuple(
             f"{100 * count / len(seen):3.0f} % {name}" for name, count in took.most_common(_TOLD)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetricsF, QPalette
 
 from simulator.base.assets import ASSETS
 
@@ -244,13 +244,36 @@ def font_key(font: QFont) -> str:
 
 @cache
 def load_fonts() -> tuple[str, ...]:
-    """Register the shipped fonts with Qt once; return the families found."""
+    """Register the shipped fonts with Qt once, and open them; return the families found."""
     families: list[str] = []
     for file in sorted((ASSETS / "fonts").iterdir()):
         if file.suffix in (".ttf", ".otf"):
             number = QFontDatabase.addApplicationFont(str(file))
             families += QFontDatabase.applicationFontFamilies(number)
-    return tuple(dict.fromkeys(families))
+    found = tuple(dict.fromkeys(families))
+    _OPEN.extend(_opened(family, weight) for family in (*found, "") for weight in _WEIGHTS)
+    return found
+
+
+_WEIGHTS = QFont.Weight.Normal, QFont.Weight.DemiBold, QFont.Weight.Bold
+"""Of our text, and of what Qt sets in bold by itself."""
+_OPEN: list[QFont] = []
+"""A font of each file that text is set in, for good.
+
+When the last font of a file goes, Qt 6.10 opens all the others anew for the next size of text, and
+what was open stays so with the text that uses it: after an hour each is open twenty times, some
+20 MiB in all.
+"""
+
+
+def _opened(family: str, weight: QFont.Weight) -> QFont:
+    """Return a font whose file Qt has opened; one of the system's if it has no family."""
+    font = QFont()
+    if family:
+        font.setFamilies([family])
+    font.setWeight(weight)
+    QFontMetricsF(font).horizontalAdvance("0")
+    return font
 
 
 def palette(theme: Theme) -> QPalette:

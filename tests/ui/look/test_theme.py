@@ -1,12 +1,17 @@
 """The themes: words are readable on their grounds, and colours of different things differ."""
 
+import os
+import subprocess
+import sys
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QColor
 
 from ui.look.theme import THEMES, Theme
 
+ROOT = Path(__file__).resolve().parents[3]
 READABLE = 4.5
 """Contrast of small text, at least: WCAG 2.2, success criterion 1.4.3."""
 SEEN = 3.0
@@ -73,3 +78,22 @@ def test_heads_are_seen_and_differ_from_each_other(theme: Theme) -> None:
                                            strict=True)]  # fmt: skip
         assert sum(apart) >= 60, (one, other)
     assert theme.head(8) == theme.head(0) == QColor(theme.heads[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_files_of_fonts_are_open_from_the_beginning() -> None:
+    """So none is the first that Qt closes, after which it opens all others again."""
+    script = (
+        "from ui.widgets.application import application; app = application();"
+        "print(open('/proc/self/maps').read())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    names = [Path(line.split()[-1]).stem for line in done.stdout.splitlines() if "ttf" in line]
+    for name in (
+        "Inter-Regular", "Inter-SemiBold", "Inter-Bold", "JetBrainsMono-Regular",
+        "JetBrainsMono-Bold", "TilescopeSymbols-Regular", "TilescopeSymbols-Bold",
+    ):  # fmt: skip
+        assert names.count(name) == 1, name

@@ -59,9 +59,15 @@ def pairs_of(vectors: NDArray[np.floating[Any]], rotary: Rotary) -> C128:
     half = rotary.width // 2
     own = slice(0, rotary.width, 2) if rotary.interleaved else slice(0, half)
     other = slice(1, rotary.width, 2) if rotary.interleaved else slice(half, rotary.width)
-    wide = vectors.astype(np.float64)
+    wide = _wide(vectors, rotary).astype(np.float64)
     pairs: C128 = wide[:, own] + 1j * wide[:, other]
     return pairs
+
+
+def _wide(vectors: NDArray[Any], rotary: Rotary) -> NDArray[Any]:
+    """Return vectors of at least one pair: a number alone turns with a 0 beside it."""
+    missing = max(0, rotary.width - vectors.shape[-1])
+    return np.pad(vectors, [(0, 0)] * (vectors.ndim - 1) + [(0, missing)])
 
 
 # --- one vector at all places ---------------------------------------------------------------
@@ -69,7 +75,7 @@ def pairs_of(vectors: NDArray[np.floating[Any]], rotary: Rotary) -> C128:
 
 def rope_scores(vector: F64, rotary: Rotary, first: int, count: int, dtype: DType) -> F64:
     """Return the scores of one vector with itself, turned at places from `first` on and rounded."""
-    rows = np.repeat(vector[None, None].astype(np.float32), count, axis=1)
+    rows = np.repeat(_wide(vector, rotary)[None, None].astype(np.float32), count, axis=1)
     turned = rotary.turned(rows, first, dtype)[0].astype(np.float64)
     return matmul(turned, turned.T)
 

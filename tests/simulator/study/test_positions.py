@@ -121,3 +121,12 @@ def test_a_run_with_rope_is_shown_with_its_own() -> None:
     assert read_inputs(w).q.shape == (1, 4, 32)
     odd = resolve(scenario(nq=4, d=5))
     assert rotary_of(odd).width == 4
+
+
+def test_a_number_alone_turns_with_a_nought_beside_it() -> None:
+    w = resolve(scenario(nq=4, d=1))
+    kinds = {kind.name: kind for kind in placed(w, np.array([3.0]), 5, 7)}
+    distances = np.arange(5)[:, None] - np.arange(5)
+    assert kinds["rope"].scores == pytest.approx(9 * np.cos(distances), abs=1e-5)
+    assert pairs_of(np.array([[3.0]]), rotary_of(w)).tolist() == [[3.0]]
+    assert shift_errors(w, np.array([3.0]), 5, 7)["float32"] < 1e-6

@@ -131,9 +131,6 @@ class Docks(QObject):
             self.by_name[name].setWidget(panel)
             self._titles[name].hold(panel.title_bar)
             panel.show()  # a dock in sight does not do so by itself
-        elif self._panels[name].parent() is None:
-            self.by_name[name].setWidget(self._panels[name])
-            self._panels[name].show()
         return self._panels[name]
 
     def in_sight(self, which: type[_Panel]) -> _Panel | None:
@@ -197,15 +194,6 @@ class Docks(QObject):
                 dock.setWindowTitle(title)
                 panel.setAccessibleName(title)
                 self._titles[spec.name].update()
-
-    def set_aside(self) -> None:
-        """Take the panels of closed docks out of the window, which is about to be styled again.
-
-        That costs some 50 µs for each of their widgets.
-        """
-        for name, panel in self._panels.items():
-            if self.by_name[name].isHidden():
-                panel.setParent(None)
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""

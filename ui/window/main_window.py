@@ -392,7 +392,6 @@ class MainWindow(LessonWindow):
             app.setPalette(frame_palette(style.theme), kind)  # type: ignore[arg-type]
         app.setFont(style.text_font(13))  # dialogs, menus and tool tips
         self.setFont(style.text_font(13))
-        self.docks.set_aside()
         self.setStyleSheet(stylesheet(style, stage=self.stage.on))
         for widget in (self.board, self.header, self.transport, self.lessons.bar, self.messages):
             widget.set_style(style)

@@ -3,10 +3,8 @@
 import gc
 import weakref
 
-import pytest
-from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QCursor, QPalette
-from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
+from PySide6.QtWidgets import QComboBox, QLineEdit
 
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import Scenario, with_values
@@ -242,35 +240,6 @@ def test_a_dock_that_opens_before_the_first_view_of_a_run_shows_nothing_of_the_r
     session.open(SCENARIOS / "flash2.toml")
     session.settle()
     assert not failed
-
-
-class Restyled(QObject):
-    """Counts the widgets that Qt styles again."""
-
-    count = 0
-
-    def eventFilter(self, watched, event):
-        self.count += event.type() is QEvent.Type.StyleChange
-        return False
-
-
-@pytest.mark.parametrize("opened", [False, True])
-def test_a_theme_does_not_reach_what_is_closed_before_it_opens(open_window, qapp, opened):
-    window = open_window()
-    dock, panel = window.docks["cache"], window.docks.panel("cache")
-    dock.setVisible(opened)
-    window.next_theme()
-    watch = Restyled()
-    for widget in panel.findChildren(QWidget):
-        widget.installEventFilter(watch)
-    window.next_theme()
-    qapp.processEvents()
-    assert (watch.count > 0) is opened
-    window.docks.open("cache")
-    assert watch.count > 0
-    assert dock.widget() is panel
-    assert panel.isVisible()
-    assert panel.style_now == window.style_now
 
 
 def test_an_opened_list_has_its_frame_after_a_change_of_theme(open_window, qapp):

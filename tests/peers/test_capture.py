@@ -223,7 +223,6 @@ def test_the_model_is_left_as_it_was(script: dict[str, Any]) -> None:
     ids = token_ids(model)
     before = own_output(model, ids, model.layers[2].self_attn.o_proj)
     script["capture"](model, ["1"], input_ids=ids)
-    assert model.config._attn_implementation == "eager"
     with pytest.raises(
         script["CaptureError"], match=r"ran no attention layer 7 \(it ran 0, 1, 2\)"
     ):

@@ -167,7 +167,7 @@ def limited(trace: Trace, smem_kib: float) -> Trace:
     return Trace(tile_program(w), numpy_engine(w, trace.inputs), trace.inputs)
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings.default.max_examples)
 @given(scenarios(longest=14), st.data())
 def test_conditions_stop_where_a_walk_over_all_cursors_does(chosen, data):
     trace = trace_of(chosen)
@@ -192,7 +192,7 @@ def test_conditions_stop_where_a_walk_over_all_cursors_does(chosen, data):
     check_search(small, OverLimit(), brute_limit(small), starts)
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(scenarios(algorithms=["flash2"], longest=12), st.integers(1, 5), st.data())
 def test_splits_are_turns_of_their_own(chosen, splits, data):
     trace = run(split(even(chosen), splits))
@@ -215,7 +215,7 @@ def test_splits_are_turns_of_their_own(chosen, splits, data):
     check_search(small, OverLimit(), brute_limit(small), starts)
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples * 2 // 3)
 @given(scenarios(longest=12), st.data())
 def test_of_several_conditions_the_nearest_counts_and_none_beyond_the_end(chosen, data):
     trace = trace_of(chosen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSlider, QWidget
@@ -340,7 +342,9 @@ class OrderPanel(Panel[None]):
 
     def _arrange(self) -> None:
         """Give the choices their lines, then the slider its own, then the picture the rest."""
-        style = fitting(self.style_now, QRectF(self.rect()), MIN_SIZE)
+        fitted = fitting(self.style_now, QRectF(self.rect()), MIN_SIZE)
+        # Controls stay as large as text is without a scale.
+        style = replace(fitted, scale=max(fitted.scale, min(self.style_now.scale, 1)))
         self.bar.set_style(style)
         side = round(self.style_now.px(_SIDE))  # on the stage it is at the edge of the screen
         width = self.width() - 2 * side

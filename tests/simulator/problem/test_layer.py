@@ -11,6 +11,8 @@ from safetensors.numpy import save_file
 
 from simulator.base.dtypes import round_to
 from simulator.base.errors import InputError
+from simulator.problem.linear import fitting
+from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.run.trace import simulate
@@ -78,6 +80,18 @@ def test_a_wrong_y_is_told(file: Path) -> None:
     wrong = simulate(parse_scenario(tables))
     errors = [trace.run()[0]["layer"]["max_abs_error"] for trace in (right, wrong)]
     assert errors[0] < 1e-5 < errors[1]
+
+
+@pytest.mark.parametrize("algorithm", RULES)
+def test_y_of_an_algorithm_without_a_softmax_is_compared_with_its_own(
+    tmp_path: Path, algorithm: str
+) -> None:
+    path = tmp_path / "layer.safetensors"
+    save_file(arrays(), path)
+    tables = fitting(scenario(path, algorithm=algorithm).model_dump(exclude_unset=True))
+    summary, found = simulate(parse_scenario(tables)).run(keep_arrays=True)
+    largest = np.abs(found["y"]).max()  # nothing is divided by a sum
+    assert summary["layer"]["max_abs_error"] < 1e-6 * largest
 
 
 def test_without_all_heads_there_is_no_y(file: Path) -> None:

@@ -30,6 +30,7 @@ from kernels.cuda.records import recording
 from kernels.cuda.specs import KERNELS, Part, kernels_of, most_shared_bytes
 from kernels.cuda.tensor_core import TensorCoreRun
 from simulator.base.dtypes import F32, round_to
+from simulator.problem.recurrence import read_gate
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Inputs, Workload, resolve
 from simulator.program.algorithms import BASELINE, USUAL
@@ -122,10 +123,11 @@ def drawn(size: int, sets: int = SETS) -> list[tuple[F32, F32, F32]]:
 
 
 def shaped(w: Workload, flat: tuple[F32, F32, F32]) -> Inputs:
-    """Return flat numbers as the Q, K and V of a workload."""
+    """Return flat numbers as the Q, K and V of a workload, with gates where it takes some."""
     shape = (w.heads, w.seqlen_q, w.head_dim)
     q, k, v = (x.reshape(shape) for x in flat)
-    return Inputs(q, k, v)
+    gate = read_gate(w.rule, w.scenario, None, (w.kv_heads, w.seqlen_k, w.sizes["feature"]))
+    return Inputs(q, k, v, gate=gate)
 
 
 # --- candidates ---------------------------------------------------------------------------------

@@ -65,6 +65,17 @@ def small_scenarios() -> list[dict[str, Any]]:
     ]
 
 
+def dram_scenario(algorithm: str, length: int) -> dict[str, Any]:
+    """Return the scenario whose DRAM bytes are measured, without a mask where there may be none."""
+    attention = {"heads": 16, "seqlen_q": length, "head_dim": 128, "dtype": "float16"}
+    return fitting(
+        {
+            "attention": {**attention, "algorithm": algorithm},
+            "tiling": {"rows": 32, "cols": 32},
+        }
+    )
+
+
 def tensor_scenarios() -> list[dict[str, Any]]:
     """Return a small scenario for each head_dim of the tensor-core kernel.
 
@@ -285,11 +296,7 @@ def dram_bytes(on: Setting) -> Finding:
     length = 2048 if on.quick else 8192
     faults, rows, figures = [], [], []
     for algorithm in KERNELS:
-        attention = {"heads": 16, "seqlen_q": length, "head_dim": 128, "dtype": "float16"}
-        table = {
-            "attention": {**attention, "algorithm": algorithm},
-            "tiling": {"rows": 32, "cols": 32},
-        }
+        table = dram_scenario(algorithm, length)
         workload = resolve(parse_scenario(table))
         with folder() as place:
             log = place / "ncu.csv"

@@ -16,6 +16,7 @@ from kernels.cuda.records import Details, Joined, carried_on, detail_buffer, det
 from kernels.cuda.runs import tile_runs
 from kernels.cuda.specs import SPECS, Part, joins_splits, kernels_of, most_shared_bytes
 from kernels.cuda.visits import recorded_tile
+from kernels.errors import KernelError
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, bfloat16_from_bits, frozen
 from simulator.base.errors import refuse
@@ -348,7 +349,16 @@ def check_fits(w: Workload, device: Device) -> None:
 
 
 def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
-    """Return a workload's tensors on a device; what kernels write is filled with NaN."""
+    """Return a workload's tensors on a device; what kernels write is filled with NaN.
+
+    Raises
+    ------
+    KernelError
+        The inputs lack a gate, which a kernel would read at address 0.
+    """
+    gate = w.rule.gate if w.rule else None
+    if gate and inputs.gate is None:
+        raise KernelError(f"{w.algorithm} reads {gate.name}, which its inputs lack")
     rows = (w.heads, w.seqlen_q)
     stored: type[np.generic] = np.uint16 if w.width == 2 else np.float32
     if algorithm_of(w).normalises_each_tile:

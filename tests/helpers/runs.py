@@ -129,12 +129,18 @@ def scenario(
     )
 
 
+def needed_mask(algorithm: str) -> dict[str, Any]:
+    """Return what an algorithm needs of a [mask] table: a run token by token is causal."""
+    rule = RULES.get(algorithm)
+    return {"causal": True} if rule and rule.tokens else {}
+
+
 def fitted(algorithm: str, **said: Any) -> dict[str, Any]:
     """Return what `scenario` is told, without what linear attention cannot do."""
     rule = RULES.get(algorithm)
     if rule is None:
         return said
-    mask = {"causal": rule.tokens or bool((said.get("mask") or {}).get("causal"))}
+    mask = {"causal": bool((said.get("mask") or {}).get("causal")), **needed_mask(algorithm)}
     dropped = ("temperature", "scale", "scores", *(("nk",) if mask["causal"] else ()))
     return {**{key: value for key, value in said.items() if key not in dropped}, "mask": mask}
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,10 @@ from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostModule
 from kernels.errors import KernelError
-from simulator.problem.workload import Inputs, Workload
+from simulator.problem.workload import Inputs, Workload, read_inputs
 from simulator.program.tile_program import Counters
 from simulator.study.gpu_report import measured_dram, measured_run
-from tests.helpers.runs import scenario
+from tests.helpers.runs import fitted, scenario
 from tests.kernels.helpers import ChangedDevice, needs_compiler, workload_of
 from tests.kernels.outcomes import DEVICE, LINES, OUTCOMES
 
@@ -530,14 +531,40 @@ def test_a_tile_taken_twice_is_found_in_a_long_row() -> None:
 @needs_compiler
 @pytest.mark.parametrize("algorithm", list(KERNELS))
 def test_traced_runs_with_counters(host: Setting, algorithm: str) -> None:
-    w, inputs = workload_of(
-        scenario(algorithm, nq=9, nk=11, rows=4, cols=3, d=5, dv=7, dtype="float16")
-    )
+    said = fitted(algorithm, nq=9, nk=11, rows=4, cols=3, d=5, dv=7, dtype="float16")
+    w, inputs = workload_of(scenario(algorithm, **said))
     run = measure.TraceRun(w, inputs, host.device, counters=True)
     run.launch()
     fast = FastRun(w, inputs, host.device)
     fast.launch()
     assert host.device.download(run.tensors.o).tobytes() == fast.tensors.o.tobytes()  # type: ignore[attr-defined]
+
+
+@needs_compiler
+@pytest.mark.parametrize("algorithm", list(KERNELS))
+def test_what_the_trace_is_timed_with_is_all_that_kernels_read(
+    host: Setting, algorithm: str
+) -> None:
+    w = measure.workload_of(host.device, algorithm, 20, 4, 2, causal=True)
+    inputs = measure.shaped(w, measure.drawn(2 * 20 * 4, 1)[0])
+    assert set(inputs.given(w)) == set(read_inputs(w).given(w))
+    fast = FastRun(w, inputs, host.device)
+    fast.launch()
+    o = numbers.widened(host.device.download(fast.tensors.o), w.dtype)
+    assert numbers.sample_fault(numbers.samples(w, inputs), lambda head: o[head]) == ""
+
+
+@needs_compiler
+def test_a_gate_that_is_missing_is_told_before_a_kernel_reads_it(host: Setting) -> None:
+    w, inputs = workload_of(scenario("gla", **fitted("gla")))
+    with pytest.raises(KernelError, match="gla reads decay, which its inputs lack"):
+        FastRun(w, replace(inputs, gate=None), host.device)
+
+
+@pytest.mark.parametrize("algorithm", KERNELS)
+def test_every_algorithm_has_a_workload_whose_dram_bytes_are_measured(algorithm: str) -> None:
+    w = numbers.resolve(numbers.parse_scenario(tools.dram_scenario(algorithm, 2048)))
+    assert (w.algorithm, w.heads, w.queries) == (algorithm, 16, 2048)
 
 
 def test_tiles_fit_the_device() -> None:

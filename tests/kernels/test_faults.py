@@ -1,7 +1,7 @@
 """Faults planted in the kernels' text: the checks that pass on the sources fail on each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from kernels.build.sources import whole_source
 from kernels.devices.host import compiler
 from kernels.devices.host.module import Order, Schedule
 from kernels.errors import KernelError
-from simulator.problem.workload import Inputs
 from tests.kernels.helpers import (
     ALGORITHMS,
     SCHEDULES,
@@ -314,7 +313,7 @@ def findings(
     if algorithm != "naive":
         # Scores that grow along the keys: tile after tile brings a new maximum, up to about 100.
         k = inputs.k * np.linspace(1, 14, inputs.k.shape[1], dtype=np.float32)[:, None]
-        inputs = Inputs(inputs.q, k.astype(np.float16).astype(np.float32), inputs.v)
+        inputs = replace(inputs, k=k.astype(np.float16).astype(np.float32))
     try:
         for schedule in ORDERS:
             found = faults(

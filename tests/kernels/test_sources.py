@@ -126,8 +126,8 @@ def test_counters_are_the_kernels() -> None:
 
 
 def test_totals_add_up() -> None:
-    one = np.arange(22, dtype=np.uint64)
-    sums = total([one.reshape(1, 1, 1, 22), np.stack([one, one])], ["Q", "LSE"])
+    one = np.arange(24, dtype=np.uint64)
+    sums = total([one.reshape(1, 1, 1, 24), np.stack([one, one])], ["Q", "LSE"])
     assert sums.read == {
         "Q": 0,
         "LSE": 0,
@@ -142,9 +142,11 @@ def test_totals_add_up() -> None:
         "LSE_partial": 27,
         "state": 30,
         "sink": 33,
+        "decay": 36,
+        "strength": 39,
     }
-    assert sums.write["LSE"] == 45
-    assert sums.flops == 63
+    assert sums.write["LSE"] == 51
+    assert sums.flops == 69
 
 
 @pytest.mark.parametrize(

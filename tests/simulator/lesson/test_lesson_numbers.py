@@ -27,7 +27,7 @@ from simulator.program.playback import Cursor, first_cursor, last_cursor
 from simulator.run.trace import simulate
 from simulator.study.attention_only import figures, read_model
 from simulator.study.sqrt_d import sqrt_d_experiment
-from tests.helpers.runs import pairs_of, program_of, textbook
+from tests.helpers.runs import fitted, needed_mask, pairs_of, program_of, textbook
 from tests.helpers.runs import scenario as drawn
 from ui.look.lesson_text import FORMATS
 
@@ -65,6 +65,8 @@ def test_numbers_of_the_run_are_those_of_a_textbook(sentence):
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_counts_are_those_of_the_run_itself(sentence, algorithm):
+    if needed_mask(algorithm):
+        sentence = load_scenario(SCENARIOS / "causal.toml")
     own = simulate(with_values(sentence, {"attention": {"algorithm": algorithm}}))
     summary = own.summary()["hbm"]
     total = summary["read_bytes"] + summary["write_bytes"]
@@ -82,7 +84,7 @@ def test_counts_are_those_of_the_run_itself(sentence, algorithm):
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_bytes_so_far_are_those_of_the_ops_done(algorithm):
-    scenario = drawn(algorithm, nq=5, nk=6)
+    scenario = drawn(algorithm, **fitted(algorithm, nq=5, nk=6))
     program, done = program_of(scenario), 0
     for visit in range(len(program)):
         for number, op in enumerate(program.ops(visit)):
@@ -118,8 +120,12 @@ def test_quantities_are_those_of_the_scenario():
         "heads": 4, "kv_heads": 2, "Nq": 20, "Nk": 23, "d": 12, "dv": 10, "Br": 7, "Bc": 3,
         "Tr": 3, "Tc": 8, "window": 6, "sinks": 1, "scale": 0.3, "temperature": 0.7,
         "element_bytes": 2, "splits": 1, "features": 0, "threshold": 0, "softcap": 0,
+        "dilation": 1, "documents": 0,
     }  # fmt: skip
     scenario = odd_scenario(temperature=0.7)
+    assert {name: computed(name, scenario) for name in QUANTITIES} == expected
+    scenario = with_values(scenario, {"mask": {"dilation": 9, "documents": [5, 4, 6, 3, 5]}})
+    expected |= {"dilation": 9, "documents": 5}
     assert {name: computed(name, scenario) for name in QUANTITIES} == expected
 
 

@@ -26,7 +26,7 @@ from simulator.run.cell_values import (
 )
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace
-from tests.helpers.runs import pairs_of, scenario, scenarios, trace_of
+from tests.helpers.runs import fitted, pairs_of, scenario, scenarios, trace_of
 
 
 @settings(max_examples=20)
@@ -89,7 +89,7 @@ def test_cells_are_named_as_the_papers_write_them() -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_an_input_is_in_shared_memory_while_its_block_is_on_chip(algorithm: str) -> None:
-    trace = trace_of(scenario(algorithm, nq=8, nk=12, d=3, dv=2))
+    trace = trace_of(scenario(algorithm, **fitted(algorithm, nq=8, nk=12, d=3, dv=2)))
     told = set()
     for visit in range(len(trace)):
         for op in range(len(trace.program.ops(visit))):

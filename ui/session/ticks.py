@@ -11,10 +11,9 @@ RATE = 48_000
 """Samples a second."""
 LENGTH = 0.4
 """Seconds that a tick takes in all."""
-_LOWEST = 330.0
-"""Hertz of the first tensor of the table."""
-_SCALE = 0, 2, 4, 7, 9
-"""Half-tones of a scale without dissonance: any tensors may sound together."""
+_ROOT, _FIRST = 110.0, 3
+"""Hertz of a low note, and which of its overtones the first tensor of the table has: overtones of
+one note go together, whichever tensors sound at once."""
 _ATTACK, _DECAY = 0.004, 0.06
 """Seconds in which a tick rises, and in which it falls to 1/e."""
 _LOUD = 0.25
@@ -22,8 +21,7 @@ _LOUD = 0.25
 
 def pitch(tensor: str) -> float:
     """Return the frequency of a tensor's tick in hertz, by its place in the table of tensors."""
-    octave, step = divmod(list(TENSORS).index(tensor), len(_SCALE))
-    return float(_LOWEST * 2 ** (octave + _SCALE[step] / 12))
+    return _ROOT * (_FIRST + list(TENSORS).index(tensor))
 
 
 def tick(tensor: str) -> F32:

@@ -89,6 +89,8 @@ VALID = {
     "attention.rescale_threshold": ("8", 8.0),
     "attention.feature_map": ("performer", "performer"),
     "attention.features": ("24", 24),
+    "attention.decay": ("0.95", 0.95),
+    "attention.strength": ("0.5", 0.5),
     "attention.heads": ("4", 4),
     "attention.kv_heads": ("3", 3),
     "attention.seqlen_q": ("128", 128),

@@ -114,14 +114,18 @@ def test_a_click_on_the_map_takes_its_tiles(window):
 
 def test_the_map_of_another_algorithm_proposes_that_algorithm(window):
     panel, session = panel_of(window), window.session
-    assert not panel.bar.buttons["algorithm", "naive"].isVisible()
+    box = panel.bar.lists["algorithm"]
+    assert not box.isVisible()
     press(panel, "over", "map")
-    press(panel, "algorithm", "flash1")
+    assert [box.itemData(n) for n in range(box.count())] == list(ALGORITHMS)
+    assert box.currentText() == "flash2"
+    QTest.keyClick(box, Qt.Key.Key_Up)
+    session.settle()
     assert panel.found.algorithm == "flash1"
     click(panel, panel.plot.where(30, 30))
     session.settle()
     assert session.scenario.attention.algorithm == "flash1"
-    assert panel.bar.buttons["algorithm", "flash1"].isChecked()
+    assert box.currentText() == "flash1"
     total = tile_program(session.trace.workload).totals.bytes
     assert panel.found.here_figures.bytes == total
 
@@ -302,10 +306,11 @@ def test_keys_reach_everything(window, qtbot):
 
 def test_everything_has_a_name_for_those_who_do_not_see_it(window):
     panel = panel_of(window)
-    controls = [*panel.bar.buttons.values(), panel.bar.fit_button, panel.plot]
+    choices = [*panel.bar.buttons.values(), *panel.bar.lists.values()]
+    controls = [*choices, panel.bar.fit_button, panel.plot]
     assert all(control.accessibleName() for control in controls)
-    assert all(button.toolTip() for button in panel.bar.buttons.values())
-    assert all(button.accessibleDescription() for button in panel.bar.buttons.values())
+    assert all(choice.toolTip() for choice in choices)
+    assert all(choice.accessibleDescription() for choice in choices)
 
 
 @pytest.mark.sweep(keep=3)
@@ -320,14 +325,18 @@ def test_choices_stay_inside_and_apart(window, qapp, size, scale):
     panel.resize(*size)
     panel.show()
     qapp.processEvents()
-    shown = [w for w in (*panel.bar.buttons.values(), panel.bar.fit_button) if w.isVisible()]
-    assert len(shown) == 12 + len(ALGORITHMS)
+    buttons, box = [*panel.bar.buttons.values(), panel.bar.fit_button], panel.bar.lists["algorithm"]
+    shown = [w for w in (*buttons, box) if w.isVisible()]
+    assert len(shown) == 13
     boxes = [button.geometry() for button in shown]
     assert all(panel.bar.rect().contains(box) for box in boxes)
     assert not any(a.intersects(b) for a, b in combinations(boxes, 2))
-    for button in shown:
+    for button in buttons:
         words = button.fontMetrics().horizontalAdvance(button.text())
         assert words <= button.width() - 2
+    for name in ALGORITHMS:
+        room = box.width() - panel.bar.style_now.px(31)  # without space at its sides, and arrow
+        assert box.fontMetrics().horizontalAdvance(name) <= room
     assert panel.plot.geometry().bottom() <= panel.height()
     panel.deleteLater()
 

@@ -262,7 +262,7 @@ FIELDS = (
         "Of the keys in its window a query sees one in so many. 1: all.",
     ),
     FieldSpec(
-        "mask", "global_tokens", "global tokens", Kind.WHOLE, _MASK,
+        "mask", "global_tokens", "global", Kind.WHOLE, _MASK,
         "First keys, which the window never hides, and whose queries see past it.", least=0,
     ),
     FieldSpec(

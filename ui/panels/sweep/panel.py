@@ -33,6 +33,8 @@ from ui.session.tasks import Report
 from ui.session.view import View
 from ui.widgets.choice_bar import Choice, Option, one_of
 
+_MAP_TIP = "Which algorithm the map is of, at the sizes of this scenario."
+
 CHOICES = (
     Choice("over", (
         Option("N", "N", "N", "Over the sequence length: naive grows as N², all ask more."),
@@ -69,9 +71,8 @@ CHOICES = (
                "What tiles take of a block's shared memory, and the GPU's limit."),
     )),
     Choice("algorithm", tuple(
-        Option(each.name, each.name, each.name, f"The map of {each.in_a_sentence}.")
-        for each in ALGORITHMS.values()
-    )),
+        Option(each.name, each.name, each.name, _MAP_TIP) for each in ALGORITHMS.values()
+    ), listed=True),
 )  # fmt: skip
 
 _AXES: tuple[Axis, ...] = get_args(Axis)

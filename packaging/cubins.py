@@ -41,7 +41,10 @@ TILES = ((16, 16), (16, 32), (32, 16), (32, 32), (32, 64), (64, 32), (64, 64), (
          (128, 32), (128, 64), (128, 128))  # fmt: skip
 HEAD_DIMS = (32, 64, 128)
 DTYPES = ("float16", "bfloat16", "float32")
-"""More tilings for PTX: what FlashAttention-2 ships, and what a lecture may choose."""
+"""More tilings for PTX: what FlashAttention-2 ships, and what a lecture may choose.
+
+An algorithm without a softmax has those alone whose rows and keys are as many: chunks of a text.
+"""
 
 
 def main(folder: Path) -> None:
@@ -89,7 +92,8 @@ def _more() -> Iterator[shipped.Entry]:
             "attention": {"head_dim": d, "seqlen_q": cols, "dtype": dtype},
             "tiling": {"rows": rows, "cols": cols},
         }
-        yield from _entries(resolve(parse_scenario(asked)), ALGORITHMS, (shipped.PTX,))
+        names = [name for name, of in ALGORITHMS.items() if of.softmax or rows == cols]
+        yield from _entries(resolve(parse_scenario(asked)), names, (shipped.PTX,))
 
 
 def _entries(

@@ -276,9 +276,9 @@ def _painted_again(
 ) -> list[tuple[QRectF, Callable[[QPainter], None]]]:
     """Return the boxes whose numbers are sums under way, and how each of them is filled."""
     found: list[tuple[QRectF, Callable[[QPainter], None]]] = []
+    places = state_places(now, style, lay)
     for name in motion.sums:
-        places = state_places(now, style, lay) if name in now.program.algorithm.left else None
-        if places is not None:
+        if places is not None and (name in now.program.algorithm.left or places.strip(name)):
             fill = partial(paint_state, snapshot=now, style=style, lay=lay)
             found.append((places.card, fill))
         if name not in lay.boxes:

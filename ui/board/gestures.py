@@ -19,7 +19,7 @@ from simulator.program.ops import Rescale
 from simulator.program.playback import eased
 from simulator.run.motion import Motion
 from ui.board.corner import inset_box
-from ui.board.key_state import state_places
+from ui.board.key_state import StatePlaces, state_places
 from ui.board.layout import BoardLayout
 from ui.board.marks import paint_bands, paint_current_outline, paint_row_mark
 from ui.board.partials import lse_cell, split_places
@@ -399,6 +399,8 @@ def _light_up(scene: Scene) -> None:
     places = state_places(scene.motion.after, scene.style, scene.lay)
     if places is not None and not set(scene.motion.made).isdisjoint(_FROM_STATE):
         outline(scene.painter, places.card, glow, scene.style.px(4))
+    elif places is not None:
+        _light_up_token(scene, places, glow)
     visit = scene.motion.after.visit
     for made in scene.motion.made:
         name = made.removeprefix("phi_")  # features stand where their rows do
@@ -409,6 +411,15 @@ def _light_up(scene: Scene) -> None:
                 band = scene.lay.col_band(name, visit.cols)
             outline(scene.painter, band, glow, scene.style.px(4))
     _say_what(scene)
+
+
+def _light_up_token(scene: Scene, places: StatePlaces, glow: QColor) -> None:
+    """Let what is made of the token's numbers light up beside the maps; without room, the card."""
+    for name in scene.motion.made:
+        strip = places.strip(name)
+        if strip is not None or name in scene.motion.after.program.algorithm.rows:
+            box = places.card if strip is None else strip.place
+            outline(scene.painter, box, glow, scene.style.px(4))
 
 
 _FROM_STATE = ("state", "O", "l")

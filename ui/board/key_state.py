@@ -74,6 +74,10 @@ class StatePlaces:
     names: tuple[QRectF, QRectF]
     strips: tuple[Strip, ...] = ()
 
+    def strip(self, name: str) -> Strip | None:
+        """Return where a number of the token is drawn; None where it has no place."""
+        return next((each for each in self.strips if each.name == name), None)
+
 
 def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePlaces | None:
     """Return where the state is drawn: where no tile is formed; None without such a place.

@@ -79,7 +79,8 @@ def test_at_least_twenty_frames_differ_where_something_changes(motions: list[Mot
         motion = Motion(each.before, each.after)  # what is kept of it goes with it
         kinds: set[bytes] = set()
         for n in range(FRAMES + 1):
-            kinds.add(sha1(frame(motion, n / FRAMES, style).constBits()).digest())
+            image = frame(motion, n / FRAMES, style)  # held: its bytes go with it
+            kinds.add(sha1(image.constBits()).digest())
             if len(kinds) == 20:
                 break
         assert len(kinds) == 20, (motion.after.op.name, len(kinds))

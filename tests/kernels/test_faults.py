@@ -127,13 +127,13 @@ FAULTS = (
     Fault(
         "flash2",
         "no maximum",
-        "const float m_new = larger(m[r], m_tile);",
+        "const float m_new = NEW_MAXIMUM(m[r], m_tile);",
         "const float m_new = 0.0f;",
     ),
     Fault(
         "flash2",
         "the maximum of the tile alone",
-        "const float m_new = larger(m[r], m_tile);",
+        "const float m_new = NEW_MAXIMUM(m[r], m_tile);",
         "const float m_new = m_tile;",
     ),
     Fault("flash2", "O is not rescaled", "O[r][n] *= alpha;", "O[r][n] *= 1.0f;"),

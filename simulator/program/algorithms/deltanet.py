@@ -13,14 +13,16 @@ Sequence Length", section 2.2.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import tiles, tokens
+from simulator.program.algorithms import gla, tiles, tokens
 from simulator.program.op import Op
 from simulator.program.state import ChipTile
 from simulator.program.state_ops import AddCorrection, Correct, ReadOutput, Recall, UnitRows
 from simulator.program.tensors import TensorSpec
-from simulator.program.tile_program import Launch, TileAlgorithm, Visit
+from simulator.program.tile_program import Launch, Visit
 
 _GATE = TensorSpec("strength", ("key",), width="float32")
 _PAPER = "Yang et al. 2024"
@@ -58,29 +60,19 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     )
 
 
-ALGORITHM = TileAlgorithm(
+ALGORITHM = replace(
+    gla.ALGORITHM,  # the other update of a state by one token and its gate
     name="deltanet",
     title="DeltaNet",
     short_title="DeltaNet",
     label="DeltaNet",
     in_a_sentence="DeltaNet",
-    colour="S",
     line="solid",
     mark="triangle",
     source="Yang et al. 2024, section 2.2",
     launches=launches,
     ops=ops,
-    walks=False,
-    running=False,
-    compared=False,
     gates=(_GATE,),
-    left=("state",),
-    softmax=False,
-    sums=False,
-    forms=False,
     formula="state ← state + β kᵀ(v − k·state)",
     rows=("V", "v_old", "u"),
-    row_title="Weights of one row",
-    error_size=tokens.error_size,
-    exemplars=tokens.EXEMPLARS,
 )

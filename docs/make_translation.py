@@ -68,8 +68,6 @@ def main(path):
     texts = {
         "tokens": json.dumps([word.strip() for word in ENGLISH]),
         "query_tokens": json.dumps([word.strip() for word in GERMAN]),
-        "model": "written down, not trained: docs/make_translation.py",
-        "layer": "cross attention",
         "causal": "false",
         "license": "MIT",
     }

@@ -22,18 +22,27 @@ def file_name(algorithm: str) -> str:
     return f"{algorithm.replace('-', '_')}.cu"
 
 
+def _text(name: str) -> str:
+    """Return a file of the kernels."""
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
 @cache
 def source(algorithm: str) -> str:
-    """Return the kernel of an algorithm as it is in its file, for people to read."""
-    return (FOLDER / file_name(algorithm)).read_text(encoding="utf-8")
+    """Return the kernel of an algorithm for people to read.
+
+    It is as in its file, with those headers in the place of their includes that do some of its ops.
+    """
+    return _INCLUDE.sub(
+        lambda found: text if _ANCHOR.search(text := _text(found[1])) else found[0],
+        _text(file_name(algorithm)),
+    )
 
 
 @cache
 def whole_source(algorithm: str) -> str:
-    """Return the kernel with common.cuh instead of its include: this text is compiled."""
-    return _INCLUDE.sub(
-        lambda found: (FOLDER / found[1]).read_text(encoding="utf-8"), source(algorithm)
-    )
+    """Return the kernel with all headers instead of their includes: this text is compiled."""
+    return _INCLUDE.sub(lambda found: _text(found[1]), source(algorithm))
 
 
 @cache

@@ -255,11 +255,13 @@ struct Sinks {
 // rescale. P may be above 1, and l and O relative to a smaller maximum: O / l is the same.
 #ifdef THRESHOLD
 #define THRESHOLD_PARAMETERS , float threshold
+#define THRESHOLD_ARGUMENTS , threshold
 #define NEW_MAXIMUM(m, m_tile)                                                                  \
     ((m) != minus_infinity() && !(larger(m, m_tile) - (m) > threshold) ? (m) : larger(m, m_tile))
 #define IF_RESCALES(alpha) if ((alpha) != 1.0f)
 #else
 #define THRESHOLD_PARAMETERS
+#define THRESHOLD_ARGUMENTS
 #define NEW_MAXIMUM(m, m_tile) larger(m, m_tile)
 #define IF_RESCALES(alpha)
 #endif

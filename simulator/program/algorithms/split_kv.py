@@ -118,12 +118,12 @@ def _partials(w: Workload, head: int, rows: range, split: int | None) -> tuple[M
     )
 
 
-def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
-    """Return the ops of one visit."""
-    return _combine_ops(w, visit) if visit.launch else _split_ops(w, visit)
+def ops(w: Workload, visit: Visit, loading: tiles.Loading = tiles.load_keys) -> tuple[Op, ...]:
+    """Return the ops of one visit, whose keys and values come to the chip by `loading`."""
+    return _combine_ops(w, visit) if visit.launch else _split_ops(w, visit, loading)
 
 
-def _split_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
+def _split_ops(w: Workload, visit: Visit, loading: tiles.Loading) -> tuple[Op, ...]:
     out: list[Op] = []
     unseen = _unseen(w) if visit.opens else []
     if unseen:
@@ -139,7 +139,7 @@ def _split_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
                 sinks = _blind_sinks(w) if counts else None
                 starts = f"{_JOIN} 1", cleared, sinks, f"{_PAPER} 5"
                 out += tiles.store_starts(w, visit, *starts)
-    out += tiles.row_block_ops(w, visit, _PAPER, "Dao 2023, section 3.1")
+    out += tiles.row_block_ops(w, visit, _PAPER, "Dao 2023, section 3.1", loading)
     if visit.last:
         out.append(Normalise(cites=f"{_PAPER}s 12-13", tensor="O"))
         moves = _partials(w, visit.head, visit.rows, visit.split)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from simulator.base.dtypes import STATISTIC_WIDTH
@@ -30,6 +32,9 @@ from simulator.program.ops import (
 )
 from simulator.program.state import ChipTile, Move
 from simulator.program.tile_program import Cost, Visit
+
+Loading = Callable[[Workload, Visit, str], list[Op]]
+"""The ops that bring a visit's keys and values to the chip, of a paper whose lines they cite."""
 
 
 def queries(w: Workload, visit: Visit) -> Move:
@@ -191,7 +196,17 @@ def online_ops(w: Workload, visit: Visit, paper: str) -> list[Op]:
     ]
 
 
-def row_block_ops(w: Workload, visit: Visit, paper: str, mask_cites: str) -> list[Op]:
+def load_keys(w: Workload, visit: Visit, paper: str) -> list[Op]:
+    """Return the load of the visit's K and V, which lie together in HBM."""
+    k, v = keys(w, visit), values(w, visit)
+    return [
+        LoadTiles(cites=f"{paper} 7", moves=(k, v), allocates=(in_shared(k), in_shared(v))),
+    ]
+
+
+def row_block_ops(
+    w: Workload, visit: Visit, paper: str, mask_cites: str, loading: Loading = load_keys
+) -> list[Op]:
     """Return the ops of a visit whose Q, m, l and O stay on chip until their row block is done."""
     out: list[Op] = []
     if visit.first:
@@ -217,8 +232,6 @@ def row_block_ops(w: Workload, visit: Visit, paper: str, mask_cites: str) -> lis
             out.append(
                 Initialise(cites=f"{paper} 5", rows=rows, value_dim=w.value_dim, allocates=held)
             )
-    k, v = keys(w, visit), values(w, visit)
-    loaded = (in_shared(k), in_shared(v))
-    out.append(LoadTiles(cites=f"{paper} 7", moves=(k, v), allocates=loaded))
+    out += loading(w, visit, paper)
     out += score_ops(w, visit, f"{paper} 8", mask_cites)
     return out + online_ops(w, visit, paper)

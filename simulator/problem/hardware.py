@@ -21,6 +21,44 @@ each on a P100, 1.83 on a V100, 2.7 on an A100 and 2.64 on a Radeon Vega; with a
 
 
 @dataclass(frozen=True, slots=True)
+class Multiprocessor:
+    """What the thread blocks on one multiprocessor share.
+
+    Attributes
+    ----------
+    shared_kib : int
+        Shared memory, KiB.
+    threads, blocks : int
+        Most of them at a time.
+    reserved_kib : int
+        Shared memory that the system takes for each thread block, KiB.
+    """
+
+    shared_kib: int
+    threads: int
+    blocks: int
+    reserved_kib: int = 1
+
+
+MULTIPROCESSORS: dict[float, Multiprocessor] = {
+    7.0: Multiprocessor(96, 2048, 32, reserved_kib=0),
+    7.5: Multiprocessor(64, 1024, 16, reserved_kib=0),
+    8.0: Multiprocessor(164, 2048, 32),
+    8.9: Multiprocessor(100, 1536, 24),
+    9.0: Multiprocessor(228, 2048, 32),
+    10.0: Multiprocessor(228, 2048, 32),
+    12.0: Multiprocessor(100, 1536, 24),
+}
+"""By compute capability.
+
+References
+----------
+NVIDIA, CUDA C++ Programming Guide, table "Technical specifications per compute capability", and
+of each architecture "Shared memory": from 8.0 on 1 KiB of it is reserved for each thread block.
+"""
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """A GPU, as far as the simulator needs to know it (`assets/gpus.toml` names the sources).
 
@@ -68,6 +106,11 @@ class Gpu:
         64 Ki registers of 32 bits per multiprocessor, from 5.0 to 12.x.
         """
         return 64 * KIB * 4 if self.capability else None
+
+    @property
+    def multiprocessor(self) -> Multiprocessor | None:
+        """What thread blocks share; None for a GPU that is not of NVIDIA's."""
+        return MULTIPROCESSORS.get(self.capability)
 
     @property
     def memory_bytes(self) -> int:

@@ -116,15 +116,38 @@ def group_of(picked: tuple[int, ...], kv_picked: tuple[int, ...]) -> int:
     return counts[0]
 
 
-def splits_of(
-    said: int | str | None, blocks: int, thread_blocks: int, gpu: Gpu, limit: int = 128
-) -> int:
-    """Return into how many runs the column blocks are divided.
+FILLED = 0.8
+"""From this share of the SMs on, thread blocks fill a GPU."""
+FEW_BLOCKS = 4
+"""So few column blocks are not divided."""
+NEARLY = 0.85
+"""A last wave is full enough from this share of the fullest on."""
+MOST_SPLITS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class SplitChoice:
+    """Into how many runs the column blocks are divided, and why.
+
+    Attributes
+    ----------
+    splits : int
+        So many.
+    reasons : tuple of str
+        Line by line what was asked, the last line with the answer.
+    """
+
+    splits: int
+    reasons: tuple[str, ...]
+
+
+def chosen_splits(
+    blocks: int, thread_blocks: int, gpu: Gpu, limit: int = MOST_SPLITS
+) -> SplitChoice:
+    """Return what ``splits = "auto"`` means, with its reasons.
 
     Parameters
     ----------
-    said : int, "auto" or None
-        What the scenario says; None as "auto".
     blocks : int
         Column blocks.
     thread_blocks : int
@@ -140,11 +163,26 @@ def splits_of(
     blocks fill 0.8 of the SMs or there are 4 column blocks or fewer; else the fewest splits whose
     last wave is at least 0.85 as full as the best.
     """
-    if isinstance(said, int):
-        return said
-    if thread_blocks >= 0.8 * gpu.sms or blocks <= 4:
-        return 1
+    share = thread_blocks / gpu.sms
+    alone = f"{thread_blocks} thread block{'s' * (thread_blocks != 1)}"
+    asked = f"without splits {alone} for {gpu.sms} SMs: {share:.2f} of them"
+    if share >= FILLED:
+        return SplitChoice(1, (f"{asked}, at least {FILLED}", "they fill the GPU: 1 split"))
+    reasons = [f"{asked}, fewer than {FILLED}"]
+    if blocks <= FEW_BLOCKS:
+        words = f"{blocks} column blocks, at most {FEW_BLOCKS}"
+        return SplitChoice(1, (*reasons, words, "too few to divide: 1 split"))
     most = min(limit, gpu.sms, blocks)
+    reasons.append(f"{blocks} column blocks, more than {FEW_BLOCKS}: they can be divided")
+    reasons.append(f"at most {most} splits: of {limit}, {gpu.sms} SMs, {blocks} column blocks")
     waves = [thread_blocks * n / gpu.sms for n in range(1, most + 1)]
-    full = [wave / np.ceil(wave) for wave in waves]
-    return next(n for n, each in enumerate(full, start=1) if each >= 0.85 * max(full))
+    full = [float(wave / np.ceil(wave)) for wave in waves]
+    best = max(full)
+    splits = next(n for n, each in enumerate(full, start=1) if each >= NEARLY * best)
+    for words, n in (
+        ("fullest waves", full.index(best) + 1),
+        (f"fewest that are {NEARLY} as full", splits),
+    ):
+        found = f"{n} split{'s' * (n != 1)}, {thread_blocks * n} thread blocks"
+        reasons.append(f"{words}: {found}, {full[n - 1]:.3f} full")
+    return SplitChoice(splits, tuple(reasons))

@@ -36,7 +36,7 @@ from simulator.problem.layer import Layer, read_layer
 from simulator.problem.linear import check_linear, check_mask, read_projection
 from simulator.problem.mask_input import mask_of
 from simulator.problem.masks import Mask
-from simulator.problem.packing import group_of, packed, splits_of, unpacked
+from simulator.problem.packing import chosen_splits, group_of, packed, unpacked
 from simulator.problem.positions import Rotary
 from simulator.problem.recurrence import RULES, Rule, check_gate, check_tokens, read_gate
 from simulator.problem.scenario import (
@@ -316,8 +316,9 @@ class Workload:
         """Into how many runs the column blocks are divided."""
         if self.algorithm not in PACKED:
             return 1
-        blocks = self.heads * self.grid.Tr
-        return splits_of(self.scenario.tiling.splits, self.grid.Tc, blocks, self.gpu)
+        said, blocks = self.scenario.tiling.splits, self.heads * self.grid.Tr
+        auto = chosen_splits(self.grid.Tc, blocks, self.gpu)
+        return said if isinstance(said, int) else auto.splits
 
     def split_keys(self, split: int) -> range:
         """Return the keys of a split: whole column blocks; maybe none of the last splits."""

@@ -24,87 +24,9 @@ from simulator.problem.workload import Workload
 from simulator.program.op import Op
 from simulator.program.state import ChipTile, Move, Numbers
 from simulator.program.tensors import TensorSpec
+from simulator.program.visit import Counters, Visit
 
-
-@dataclass(frozen=True, slots=True)
-class Visit:
-    """The work on one (head, i, j) tile of the score matrix.
-
-    Attributes
-    ----------
-    index : int
-        Place in the program.
-    launch : int
-        Which kernel launch it belongs to.
-    head, i, j : int
-        Query head, row block, column block. A visit of naive's softmax launch works on its whole
-        row block: then `j` is 0 and `cols` has all keys.
-    rows, cols : range
-        Valid query rows and keys.
-    kind : TileKind
-        PARTIAL or FULL.
-    first, last : bool
-        Whether it is the first or last visit of its outer block.
-    opens : bool
-        Whether it is the first visit of its head in this launch.
-    split : int
-        Which run of the column blocks it is in.
-    """
-
-    index: int
-    launch: int
-    head: int
-    i: int
-    j: int
-    rows: range
-    cols: range
-    kind: TileKind
-    first: bool
-    last: bool
-    opens: bool
-    split: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Counters:
-    """Requested bytes of each tensor, and matmul FLOPs.
-
-    Attributes
-    ----------
-    read, write : mapping of str to int
-        Bytes by tensor.
-    flops : int
-        Matmul FLOPs.
-    """
-
-    read: Mapping[str, int]
-    write: Mapping[str, int]
-    flops: int
-
-    @property
-    def read_bytes(self) -> int:
-        """Bytes read of all tensors."""
-        return sum(self.read.values())
-
-    @property
-    def write_bytes(self) -> int:
-        """Bytes written of all tensors."""
-        return sum(self.write.values())
-
-    @property
-    def bytes(self) -> int:
-        """Bytes read and written of all tensors."""
-        return self.read_bytes + self.write_bytes
-
-    def after(self, ops: tuple[Op, ...]) -> Counters:
-        """Return the counters after `ops` have been done as well."""
-        read, write, flops = dict(self.read), dict(self.write), self.flops
-        for op in ops:
-            flops += op.flops
-            for move in op.moves:
-                into = read if op.loads else write
-                into[move.tensor] += move.bytes
-        return Counters(read, write, flops)
+__all__ = ["Cost", "Counters", "Launch", "TileAlgorithm", "TileProgram", "Visit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +78,10 @@ class Launch:
         For a launch that works on keys alone, once for each KV head: the KV head of each query
         head. Its visits are in the first query head of each KV head, and in row block 0, though
         they have no rows.
+    in_turn : bool
+        Whether one thread block works on all outer blocks of a head, one after the other.
+    row_each : bool
+        Whether each row of an outer block is the work of a thread block of its own.
     sinks : ndarray, optional
         How many sink logits each outer block loads; none without it.
     reads, writes : mapping of str to Cost
@@ -178,6 +104,8 @@ class Launch:
         combines: bool = False,
         carries: bool = False,
         of_keys: Sequence[int] | None = None,
+        in_turn: bool = False,
+        row_each: bool = False,
         sinks: I64 | None = None,
         reads: Mapping[str, Cost],
         writes: Mapping[str, Cost],
@@ -191,6 +119,8 @@ class Launch:
         self.combines = combines
         self.carries = carries
         self.of_keys = of_keys is not None
+        self.in_turn = in_turn or carries
+        self.row_each = row_each
         self._kv_head_of = of_keys or ()
         self.reads = reads
         self.writes = writes
@@ -224,9 +154,13 @@ class Launch:
         """By how much the last inner block is short of a whole one."""
         return self.inner_blocks * self._inner_block - self._inner_len
 
+    def times(self, heads: int) -> int:
+        """Return how often its blocks are gone through in a run of so many query heads."""
+        return len(set(self._kv_head_of)) or heads
+
     def total(self, heads: int) -> int:
         """Return how many visits it has in a run of so many query heads."""
-        return self.per_head * (len(set(self._kv_head_of)) or heads)
+        return self.per_head * self.times(heads)
 
     def place(self, index: int) -> tuple[int, int, int, int]:
         """Return (head, outer block, inner block, number of earlier visits of the block)."""
@@ -234,6 +168,11 @@ class Launch:
         if self.of_keys:
             head = self._kv_head_of.index(head)
         return head, *self.visits.locate(rest)
+
+    def owner(self, index: int) -> tuple[int, int]:
+        """Return in which round (`times`) visit `index` is, and in which outer block."""
+        time, rest = divmod(index, self.per_head)
+        return time, self.visits.locate(rest)[0]
 
     def before(self, head: int) -> int:
         """Return how many of its visits come before those of a head."""
@@ -295,6 +234,18 @@ class Launch:
             )
 
         return amount
+
+    def amounts(self, cost: Cost, heads: int) -> I64:
+        """Return a cost's amount in each outer block, (`times` of so many heads, outer blocks).
+
+        What is counted once for a head is in the first block that is visited, as in the visits.
+        """
+        size, inner, pair = (np.diff(before) for before in self._sums)
+        out: I64 = (cost.first + cost.last) * size + cost.inner * inner + cost.pair * pair
+        out += cost.once * np.diff(self._sinks_before)
+        if self.per_head:
+            out[np.flatnonzero(self.visits.counts)[0]] += cost.start
+        return np.broadcast_to(out, (self.times(heads), len(out)))
 
     @property
     def _sums(self) -> tuple[I64, I64, I64]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from heapq import heapify, heapreplace
 from math import isnan
 from typing import Any
 
@@ -22,11 +23,16 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
 from simulator.engines.numpy_engine import NumpyEngine
+from simulator.problem.hardware import KIB
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import USUAL, beside, tile_program
 from simulator.program.playback import Cursor, Granularity, step
 from simulator.run.trace import Trace, simulate
+from simulator.study.schedule.blocks import count_blocks
+from simulator.study.schedule.placing import ORDERS
+from simulator.study.schedule.residency import BlockNeeds
+from simulator.study.schedule.schedule import schedule_of
 from simulator.study.sweep import map_sizes, tiling_map
 
 LONG = 2**17
@@ -194,6 +200,7 @@ def measure_all() -> Iterator[Measurement]:
     yield from whole_output_measurements()
     yield from arithmetic_measurements()
     yield from sweep_measurements()
+    yield from schedule_measurements()
 
 
 def benchmark_scenario(
@@ -398,6 +405,33 @@ def sweep_measurements() -> list[Measurement]:
             name = f"sweep: {len(sizes)} x {len(sizes)} tilings, {algorithm}, {words}"
             over = "NumPy's count of the tiles"
             out.append(measured(name, "s", times, floors, over, target=1))
+    return out
+
+
+def schedule_measurements(rounds: int = 40) -> list[Measurement]:
+    """Return how long it takes to place 4096 thread blocks on a GPU in each order.
+
+    The floor is a heap that is given as many numbers as there are blocks, and loses as many.
+    """
+    program = tile_program(resolve(benchmark_scenario(2**14, heads=32, causal=True)))
+    needs = [BlockNeeds("kernel", 512, 96 * KIB, 128)]
+    blocks = sum(count_blocks(each, 32) for each in program.launches)
+    work = np.random.default_rng(0).random(blocks).tolist()
+    free: list[float] = work[: program.workload.gpu.sms]
+    heapify(free)
+
+    def heap() -> None:
+        for each in work:
+            heapreplace(free, each)
+
+    out = []
+    for order in ORDERS:
+        times, floors = [], []
+        for _ in turns(rounds, 2):
+            times.append(seconds(lambda: schedule_of(program, needs, order)))  # noqa: B023
+            floors.append(seconds(heap))
+        name = f"schedule: {blocks} thread blocks, {order}"
+        out.append(measured(name, "ms", times, floors, "a heap of as many", target=50))
     return out
 
 

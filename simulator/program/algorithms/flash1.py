@@ -38,6 +38,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
         (w.seqlen_q, w.rows),
         w.grid.visited_rows,
         by_rows=False,
+        in_turn=True,  # all column blocks of a head change the same O
         reads={
             "Q": Cost(inner=d * b),
             "K": Cost(first=d * b),

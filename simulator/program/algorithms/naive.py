@@ -52,6 +52,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
             one_each,
             by_rows=True,
             whole_rows=True,
+            row_each=True,
             sinks=tiles.sinks_of_blocks(w),
             reads={"S": Cost(pair=b)} | tiles.sink_cost(w, once=1),
             writes={"P": Cost(pair=b)},

@@ -12,7 +12,7 @@ from simulator.base.errors import InputError
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
 from simulator.problem.hardware import gpus
-from simulator.problem.packing import PackedMask, splits_of
+from simulator.problem.packing import PackedMask, chosen_splits
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_tables, with_values
 from simulator.problem.tiling import TileGrid, TileKind
 from simulator.problem.workload import read_inputs, resolve
@@ -188,9 +188,35 @@ def test_heads_that_do_not_fill_groups_are_refused() -> None:
 def test_auto_is_flash_attention_3s_choice(blocks: int, thread_blocks: int, splits: int) -> None:
     gpu = gpus()["H100-SXM"]
     assert gpu.sms == 132
-    assert splits_of("auto", blocks, thread_blocks, gpu) == splits
-    assert splits_of(None, blocks, thread_blocks, gpu) == splits
-    assert splits_of(3, blocks, thread_blocks, gpu) == 3
+    found = chosen_splits(blocks, thread_blocks, gpu)
+    assert found.splits == splits
+    assert f" {splits} split" in found.reasons[-1]
+
+
+def test_the_choice_says_line_by_line_why() -> None:
+    gpu = gpus()["H100-SXM"]
+    assert chosen_splits(64, 106, gpu).reasons == (
+        "without splits 106 thread blocks for 132 SMs: 0.80 of them, at least 0.8",
+        "they fill the GPU: 1 split",
+    )
+    assert chosen_splits(4, 1, gpu).reasons[1:] == (
+        "4 column blocks, at most 4",
+        "too few to divide: 1 split",
+    )
+    assert chosen_splits(1024, 1, gpu).reasons == (
+        "without splits 1 thread block for 132 SMs: 0.01 of them, fewer than 0.8",
+        "1024 column blocks, more than 4: they can be divided",
+        "at most 128 splits: of 128, 132 SMs, 1024 column blocks",
+        "fullest waves: 128 splits, 128 thread blocks, 0.970 full",
+        "fewest that are 0.85 as full: 109 splits, 109 thread blocks, 0.826 full",
+    )
+
+
+def test_a_scenario_says_how_many_or_leaves_the_choice() -> None:
+    for said, splits in ((3, 3), ("auto", 5), (None, 5)):
+        chosen = scenario(nq=1, nk=64, heads=105, rows=1, cols=1, algorithm="split-kv")
+        w = resolve(with_values(chosen, {"tiling": {"splits": said}}))
+        assert w.splits == splits
 
 
 def test_splits_are_a_key_of_the_file() -> None:

@@ -1,0 +1,110 @@
+"""The thread blocks of each launch, with the bytes and FLOPs of their tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.problem.intervals import I64
+from simulator.program.tile_program import Launch, TileProgram, Visit
+
+MOST_BLOCKS = 2**16
+"""Most thread blocks of a run that are placed one by one: with more a picture shows none of them,
+and placing them takes seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class ThreadBlocks:
+    """The thread blocks of one launch, in the order in which its grid counts them.
+
+    The blocks of a head follow each other, then the heads, then the splits.
+
+    Attributes
+    ----------
+    launch : Launch
+        Whose blocks they are.
+    shape : tuple of int
+        Splits, heads (KV heads where they work on keys alone), and blocks of each.
+    bytes, flops : ndarray
+        (thread blocks,) int64: requested bytes, read or written, and matmul FLOPs of each.
+    """
+
+    launch: Launch
+    shape: tuple[int, int, int]
+    bytes: I64
+    flops: I64
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+    def place(self, number: int) -> tuple[int, int, int]:
+        """Return split, head and block of a thread block."""
+        split, head, block = np.unravel_index(number, self.shape)
+        return int(split), int(head), int(block)
+
+    def title(self, number: int) -> str:
+        """Return which one it is, in words."""
+        split, head, block = self.place(number)
+        said = [f"KV head {head}" if self.launch.of_keys else f"head {head}"]
+        if self.shape[2] > 1:
+            kind = "row block" if self.launch.by_rows else "column block"
+            said.append(f"{'row' if self.launch.row_each else kind} {block}")
+        if self.shape[0] > 1:
+            said.append(f"split {split}")
+        return ", ".join(said)
+
+
+def count_blocks(launch: Launch, heads: int) -> int:
+    """Return how many thread blocks a launch has, without making them."""
+    return int(np.prod(_shape(launch, heads)))
+
+
+def _shape(launch: Launch, heads: int) -> tuple[int, int, int]:
+    blocks = len(launch.visits) // launch.splits
+    if launch.row_each:
+        blocks = sum(launch.outer_size(block) for block in range(blocks))
+    return launch.splits, launch.times(heads), 1 if launch.in_turn else blocks
+
+
+def thread_blocks(launch: Launch, heads: int) -> ThreadBlocks:
+    """Return the thread blocks of a launch of so many query heads.
+
+    A thread block whose rows see nothing has no visit, so it has no work here: what is stored for
+    such rows is counted in the first visit of their head, as in the tile program.
+    """
+    costs = [cost for each in (launch.reads, launch.writes) for cost in each.values()]
+    moved = sum(
+        (launch.amounts(cost, heads) for cost in costs[1:]), launch.amounts(costs[0], heads)
+    )
+    return ThreadBlocks(
+        launch,
+        _shape(launch, heads),
+        _in_grid_order(launch, moved),
+        _in_grid_order(launch, launch.amounts(launch.flops, heads)),
+    )
+
+
+def _in_grid_order(launch: Launch, amounts: I64) -> I64:
+    """Return the amounts of thread blocks, from those of outer blocks, (heads, outer blocks)."""
+    if launch.in_turn:
+        amounts = amounts.sum(axis=1, keepdims=True)
+    if launch.row_each:
+        rows = np.array([launch.outer_size(block) for block in range(len(launch.visits))])
+        each, rest = np.divmod(amounts, rows)
+        amounts = np.repeat(each, rows, axis=1)
+        amounts[:, np.cumsum(rows) - rows] += rest  # what is loaded once for all rows of a block
+    # Outer blocks are those of rows, and in each of them the splits.
+    ordered: I64 = np.moveaxis(amounts.reshape(len(amounts), -1, launch.splits), 2, 0).ravel()
+    return ordered
+
+
+def of_visit(program: TileProgram, visit: Visit) -> range:
+    """Return which thread blocks of its launch do a visit: one, or one for each row."""
+    launch = program.launches[visit.launch]
+    shape = _shape(launch, program.workload.heads)
+    head, outer = launch.owner(visit.index - sum(program.sizes[: visit.launch]))
+    block, split = divmod(outer, launch.splits)
+    first = 0 if launch.in_turn else visit.rows.start if launch.row_each else block
+    number = int(np.ravel_multi_index((split, head, first), shape))
+    return range(number, number + (len(visit.rows) if launch.row_each else 1))

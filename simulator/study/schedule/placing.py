@@ -1,0 +1,119 @@
+"""Placing work on multiprocessors: who runs where, from when to when.
+
+A multiprocessor has some places, and a place takes the next piece of work as soon as it is free.
+Pieces that are on one multiprocessor at the same time share it equally, so it is never slower for
+having several and never faster than one alone.
+
+References
+----------
+Graham 1969, "Bounds on multiprocessing timing anomalies": list scheduling, and longest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Any, Literal, get_args
+
+Order = Literal["index", "longest", "persistent"]
+"""In the order of the grid; longest first; as many thread blocks as fit, each of which takes every
+so many-th piece, whether or not another is free earlier (FlashAttention-3's static scheduler)."""
+ORDERS: tuple[Order, ...] = get_args(Order)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where and when each piece of work ran, in the order in which they were given.
+
+    Times are of the type of the work: seconds as float, or fractions.
+
+    Attributes
+    ----------
+    sms, slots : int
+        Multiprocessors, and places of each.
+    sm, slot : list of int
+        Multiprocessor and place of each piece.
+    start, end : list
+        When it began and ended.
+    """
+
+    sms: int
+    slots: int
+    sm: list[int]
+    slot: list[int]
+    start: list[Any]
+    end: list[Any]
+
+    @property
+    def seconds(self) -> Any:
+        """When the last piece ended."""
+        return max(self.end, default=0)
+
+    @property
+    def waves(self) -> float:
+        """Pieces for each place: how often all places are filled."""
+        return len(self.sm) / (self.sms * self.slots)
+
+    @property
+    def tail(self) -> Any:
+        """How long before the end the first multiprocessor had nothing more to do."""
+        last: list[Any] = [0] * self.sms
+        for sm, end in zip(self.sm, self.end, strict=True):
+            last[sm] = max(last[sm], end)
+        return self.seconds - min(last)
+
+
+def placed(work: Sequence[Any], sms: int, slots: int, order: Order) -> Placed:
+    """Place pieces of work.
+
+    Parameters
+    ----------
+    work : sequence of numbers
+        How long each takes alone on a multiprocessor, none below 0.
+    sms, slots : int
+        Multiprocessors, and places of each.
+    order : str
+        One of `ORDERS`.
+
+    Notes
+    -----
+    At the start the first pieces go to the multiprocessors in turn. If two end at the same time,
+    the lower number of the multiprocessor, then that of the place, comes first.
+    """
+    count = len(work)
+    turn = list(range(count))
+    if order == "longest":
+        turn.sort(key=lambda n: -work[n])  # stable: of equal ones the first in the grid
+    places = sms * slots
+    sm, slot = [0] * count, [0] * count
+    start: list[Any] = [0] * count
+    end: list[Any] = [0] * count
+    # The pieces on each multiprocessor, by what each piece there will have had of it when they end.
+    running: list[list[tuple[Any, int, int]]] = [[] for _ in range(sms)]
+    for place, number in enumerate(turn[:places]):
+        at, own = place % sms, place // sms
+        sm[number], slot[number] = at, own
+        running[at].append((work[number], own, place))
+    for pieces in running:
+        heapify(pieces)
+    # When the next piece of each multiprocessor ends.
+    ends = [(pieces[0][0] * len(pieces), at) for at, pieces in enumerate(running) if pieces]
+    heapify(ends)
+    following = min(places, count)
+    while ends:
+        now, at = heappop(ends)
+        pieces = running[at]
+        mark, own, position = heappop(pieces)
+        end[turn[position]] = now
+        if order == "persistent":
+            after = position + places
+        else:
+            after, following = following, following + 1
+        if after < count:
+            number = turn[after]
+            sm[number], slot[number], start[number] = at, own, now
+            heappush(pieces, (mark + work[number], own, after))
+        if pieces:
+            heappush(ends, (now + (pieces[0][0] - mark) * len(pieces), at))
+    return Placed(sms, slots, sm, slot, start, end)

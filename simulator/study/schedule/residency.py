@@ -1,0 +1,92 @@
+"""How many thread blocks of a kernel are on a multiprocessor at once, and what limits them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.problem.hardware import KIB, Gpu
+
+WARP = 32
+REGISTER_BYTES = 4
+_REGISTERS_AT_ONCE = 256
+"""Registers are given to warps in pieces of so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockNeeds:
+    """What one thread block of a kernel takes.
+
+    Attributes
+    ----------
+    kernel : str
+        Its name.
+    threads : int
+        Of a block.
+    shared : int
+        Shared memory, bytes.
+    registers : int
+        Of a thread, at most.
+    """
+
+    kernel: str
+    threads: int
+    shared: int
+    registers: int
+
+    @property
+    def block_registers(self) -> int:
+        """Registers of a block."""
+        warp = -(-self.registers * WARP // _REGISTERS_AT_ONCE) * _REGISTERS_AT_ONCE
+        return warp * -(-self.threads // WARP)
+
+
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """How many thread blocks of a kernel fit on a multiprocessor.
+
+    Attributes
+    ----------
+    blocks : int
+        So many; 0 if not even one can start.
+    limits : tuple of (str, int)
+        How many each resource would allow, the scarcest first.
+    """
+
+    blocks: int
+    limits: tuple[tuple[str, int], ...]
+
+    @property
+    def limit(self) -> str:
+        """The resource that is used up first."""
+        return self.limits[0][0]
+
+
+def residency(needs: BlockNeeds, gpu: Gpu) -> Residency:
+    """Return how many blocks fit on a multiprocessor of a GPU.
+
+    For a GPU that is not of NVIDIA's only shared memory is known.
+
+    References
+    ----------
+    NVIDIA, CUDA C++ Programming Guide, "Multiprocessor level".
+    """
+    if needs.shared > gpu.smem_bytes:
+        return Residency(0, (("shared memory", 0),))
+    own = gpu.multiprocessor
+    if own is None:
+        return _scarcest({"shared memory": gpu.smem_bytes // max(needs.shared, 1)})
+    assert gpu.register_bytes is not None
+    shared = needs.shared + own.reserved_kib * KIB
+    return _scarcest(
+        {
+            "shared memory": own.shared_kib * KIB // max(shared, 1),
+            "registers": gpu.register_bytes // REGISTER_BYTES // needs.block_registers,
+            "threads": own.threads // needs.threads,
+            "most thread blocks": own.blocks,
+        }
+    )
+
+
+def _scarcest(allowed: dict[str, int]) -> Residency:
+    limits = tuple(sorted(allowed.items(), key=lambda pair: pair[1]))
+    return Residency(limits[0][1], limits)

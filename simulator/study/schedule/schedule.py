@@ -1,0 +1,173 @@
+"""A run on the multiprocessors of a GPU: launch after launch, block by block.
+
+This is a model (docs/time-model.md, "A schedule"): nothing of it was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from simulator.problem.hardware import Gpu, time_estimate
+from simulator.program.tile_program import TileProgram
+from simulator.study.schedule.blocks import (
+    MOST_BLOCKS,
+    ThreadBlocks,
+    count_blocks,
+    of_visit,
+    thread_blocks,
+)
+from simulator.study.schedule.placing import Order, Placed, placed
+from simulator.study.schedule.residency import BlockNeeds, Residency, residency
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchSchedule:
+    """One launch of a run.
+
+    Attributes
+    ----------
+    blocks : ThreadBlocks
+        Its thread blocks.
+    needs : BlockNeeds
+        What each of them takes.
+    residency : Residency
+        How many fit on a multiprocessor.
+    placed : Placed
+        Where and when each runs, in seconds after the launch began.
+    begins : float
+        Seconds after the run began.
+    work : float
+        Seconds that all blocks take on one multiprocessor, one after the other.
+    """
+
+    blocks: ThreadBlocks
+    needs: BlockNeeds
+    residency: Residency
+    placed: Placed
+    begins: float
+    work: float
+
+    @cached_property
+    def seconds(self) -> float:
+        """How long it takes."""
+        return float(self.placed.seconds)
+
+    @cached_property
+    def tail(self) -> float:
+        """Seconds from when the first multiprocessor has nothing more to do to the end."""
+        return float(self.placed.tail)
+
+    @property
+    def idle(self) -> float:
+        """The share of the multiprocessors' time in which nothing runs on them, 0 to 1."""
+        return idle_share(self.work, self.placed.sms, self.seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """A whole run.
+
+    Attributes
+    ----------
+    program : TileProgram
+        The run.
+    gpu : Gpu
+        Where.
+    order : str
+        How blocks are placed.
+    launches : tuple of LaunchSchedule
+        One after the other.
+    """
+
+    program: TileProgram
+    gpu: Gpu
+    order: Order
+    launches: tuple[LaunchSchedule, ...]
+
+    @property
+    def seconds(self) -> float:
+        """How long all launches take, one after the other."""
+        return self.launches[-1].begins + self.launches[-1].seconds
+
+    @property
+    def idle(self) -> float:
+        """The share of the multiprocessors' time in which nothing runs on them, 0 to 1."""
+        return idle_share(sum(each.work for each in self.launches), self.gpu.sms, self.seconds)
+
+    @property
+    def least(self) -> float:
+        """Seconds of the roofline: all bytes, or all FLOPs, on all multiprocessors at once."""
+        w, totals = self.program.workload, self.program.totals
+        return time_estimate(self.gpu, totals.bytes, totals.flops, w.dtype).seconds
+
+    def at(self, visit: int) -> tuple[LaunchSchedule, range]:
+        """Return the launch of a visit, and which of its thread blocks do it."""
+        found = self.program.visit(visit)
+        return self.launches[found.launch], of_visit(self.program, found)
+
+
+def idle_share(work: float, sms: int, seconds: float) -> float:
+    """Return the idle share of a time: a multiprocessor with any block on it works."""
+    return max(1 - work / (sms * seconds), 0.0) if seconds else 0.0
+
+
+def why_no_schedule(program: TileProgram, needs: Sequence[BlockNeeds]) -> str:
+    """Return why a run has no schedule, as a sentence; empty if it has one."""
+    w = program.workload
+    for each in needs:
+        if not residency(each, w.gpu).blocks:
+            have = f"{w.gpu.name} gives {w.gpu.smem_kib} KiB to one"
+            return f"A thread block of {each.kernel} takes {each.shared / 1024:.0f} KiB: {have}."
+    blocks = sum(count_blocks(launch, w.heads) for launch in program.launches)
+    if blocks > MOST_BLOCKS:
+        return f"{blocks} thread blocks are too many to place one by one: at most {MOST_BLOCKS}."
+    return ""
+
+
+def schedule_of(program: TileProgram, needs: Sequence[BlockNeeds], order: Order) -> Schedule:
+    """Place a run's thread blocks on its GPU.
+
+    A block's work is the roofline time of its own bytes and FLOPs on one multiprocessor, which has
+    an equal share of the GPU's bandwidth and matrix rate. A launch begins when the one before has
+    ended.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The run.
+    needs : sequence of BlockNeeds
+        What a thread block of each launch takes.
+    order : str
+        How blocks are placed.
+
+    Raises
+    ------
+    ValueError
+        There is a reason why not (`why_no_schedule`).
+    """
+    why = why_no_schedule(program, needs)
+    if why:
+        raise ValueError(why)
+    w = program.workload
+    launches: list[LaunchSchedule] = []
+    begins = 0.0
+    for launch, own in zip(program.launches, needs, strict=True):
+        blocks = thread_blocks(launch, w.heads)
+        work = block_seconds(blocks, w.gpu, w.dtype)
+        fit = residency(own, w.gpu)
+        found = placed(work, w.gpu.sms, fit.blocks, order)
+        launches.append(LaunchSchedule(blocks, own, fit, found, begins, sum(work)))
+        begins += launches[-1].seconds
+    return Schedule(program, w.gpu, order, tuple(launches))
+
+
+def block_seconds(blocks: ThreadBlocks, gpu: Gpu, dtype: str) -> list[float]:
+    """Return how long each block takes alone on a multiprocessor."""
+    pairs = list(zip(blocks.bytes.tolist(), blocks.flops.tolist(), strict=True))
+    known: dict[tuple[int, int], float] = {}  # many blocks are alike
+    for pair in pairs:
+        if pair not in known:
+            known[pair] = gpu.sms * time_estimate(gpu, *pair, dtype).seconds
+    return [known[pair] for pair in pairs]

@@ -11,7 +11,9 @@
 // Compile-time, beside those of common.cuh: FEATURES.
 
 #include "common.cuh"
+#define GATE 1
 #define SUMS 0
+#include "state.cuh"
 #include "recurrence.cuh"
 
 // phi of a row: over its length; a row of zeros stays one.
@@ -41,18 +43,11 @@ extern "C" __global__ void __launch_bounds__(WARP) deltanet(
     TRACE_PARAMETERS)
 {
     extern __shared__ __align__(16) unsigned char shared_memory[];
-    float* phi_Q_shared = (float*)shared_memory;            // [FEATURES]
-    float* phi_K_shared = phi_Q_shared + FEATURES;          // [FEATURES]
-    float* strength_shared = phi_K_shared + FEATURES;       // [1]
-    float* state_shared = strength_shared + 1;         // [FEATURES, TOTALS]
-    element* Q_shared = (element*)(state_shared + FEATURES * TOTALS);  // [HEAD_DIM]
-    element* K_shared = Q_shared + HEAD_DIM;                // [HEAD_DIM]
-    element* V_shared = K_shared + HEAD_DIM;                // [VALUE_DIM]
+    const Shared own = shared_in(shared_memory);
 
     const int head = first_head + blockIdx.y;
     const Trace trace(blockIdx.y, blocks, 1 TRACE_ARGUMENTS);
-    for (int n = lane(); n < FEATURES * TOTALS; n += WARP)
-        state_shared[n] = 0.0f;  // [start state] Yang et al. 2024, initial state
+    own.start();  // [start state] Yang et al. 2024, initial state
 
     for (int t = 0; t < first_block + blocks; ++t) {
         const Index row = (Index)head * seqlen_k + t;
@@ -61,44 +56,31 @@ extern "C" __global__ void __launch_bounds__(WARP) deltanet(
         visit.kind(FULL);
 
         __syncwarp();  // every lane is done with the token before
-        load_tile(Q_shared, 1, HEAD_DIM,  // [load] Yang et al. 2024, rows of length 1
-                  Q_hbm + row * HEAD_DIM, 1, HEAD_DIM, visit, READ_Q);
-        load_tile(K_shared, 1, HEAD_DIM,  // [load] Yang et al. 2024, rows of length 1
-                  K_hbm + key * HEAD_DIM, 1, HEAD_DIM, visit, READ_K);
-        load_tile(V_shared, 1, VALUE_DIM,  // [load] Yang et al. 2024, rows of length 1
-                  V_hbm + key * VALUE_DIM, 1, VALUE_DIM, visit, READ_V);
-        load_gate(strength_shared,  // [load] Yang et al. 2024, rows of length 1
-                  strength_hbm + key, 1, visit, READ_strength);
+        load_rows(own, Q_hbm + row * HEAD_DIM,  // [load] Yang et al. 2024, rows of length 1
+                  K_hbm + key * HEAD_DIM, V_hbm + key * VALUE_DIM, visit);
+        load_gate(own, strength_hbm + key, visit, READ_strength);  // [load] Yang et al. 2024, rows of length 1
         __syncwarp();  // the rows are whole
-        unit_length(phi_Q_shared, Q_shared);  // [features] Yang et al. 2024, rows of length 1
-        unit_length(phi_K_shared, K_shared);  // [features] Yang et al. 2024, rows of length 1
+        unit_length(own.phi_Q, own.Q);  // [features] Yang et al. 2024, rows of length 1
+        unit_length(own.phi_K, own.K);  // [features] Yang et al. 2024, rows of length 1
         __syncwarp();  // the features are there
-        RECORDED(if (visit.detail_) {
-            copy_shared(detail_of(visit)->phi_q[0], phi_Q_shared, FEATURES);
-            copy_shared(detail_of(visit)->phi_k[0], phi_K_shared, FEATURES);
-            copy_shared(detail_of(visit)->state_before[0], state_shared, FEATURES * TOTALS);
-            __syncwarp();  // before it changes
-        })
+        RECORDED(record_before(own, visit);)
 
         float v_old[VALUES], u[VALUES], O[VALUES];
-        times_state(v_old, phi_K_shared,  // [recall] Yang et al. 2024, old value
-                    state_shared, visit);
-        own_values(u, V_shared);
+        times_state(v_old, own.phi_K,  // [recall] Yang et al. 2024, old value
+                    own.state, visit);
+        own_values(u, own.V);
         #pragma unroll
         for (int n = 0; n < VALUES; ++n)
-            u[n] = strength_shared[0] * (u[n] - v_old[n]);  // [correct] Yang et al. 2024, delta
+            u[n] = own.gate[0] * (u[n] - v_old[n]);  // [correct] Yang et al. 2024, delta
         RECORDED(if (visit.detail_) {
             copy_own(detail_of(visit)->v_old[0], v_old);
             copy_own(detail_of(visit)->u[0], u);
         })
-        add_product(state_shared, phi_K_shared,  // [update state] Yang et al. 2024, outer product
+        add_product(own.state, own.phi_K,  // [update state] Yang et al. 2024, outer product
                     u, visit);
-        RECORDED(if (visit.detail_) {
-            __syncwarp();  // the state is whole
-            copy_shared(detail_of(visit)->state[0], state_shared, FEATURES * TOTALS);
-        })
-        times_state(O, phi_Q_shared,  // [read state] Yang et al. 2024, readout
-                    state_shared, visit);
+        RECORDED(record_state(own, visit);)
+        times_state(O, own.phi_Q,  // [read state] Yang et al. 2024, readout
+                    own.state, visit);
         RECORDED(if (visit.detail_) copy_own(detail_of(visit)->o[0], O);)
         if (t < first_block) continue;
         store_row(O_hbm + row * VALUE_DIM,  // [store] Yang et al. 2024, readout

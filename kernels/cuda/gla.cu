@@ -11,7 +11,9 @@
 // Compile-time, beside those of common.cuh: FEATURES.
 
 #include "common.cuh"
+#define GATE FEATURES
 #define SUMS 0
+#include "state.cuh"
 #include "recurrence.cuh"
 
 // ptxas gla fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
@@ -28,18 +30,11 @@ extern "C" __global__ void __launch_bounds__(WARP) gla(
     TRACE_PARAMETERS)
 {
     extern __shared__ __align__(16) unsigned char shared_memory[];
-    float* phi_Q_shared = (float*)shared_memory;            // [FEATURES]
-    float* phi_K_shared = phi_Q_shared + FEATURES;          // [FEATURES]
-    float* decay_shared = phi_K_shared + FEATURES;          // [FEATURES]
-    float* state_shared = decay_shared + FEATURES;         // [FEATURES, TOTALS]
-    element* Q_shared = (element*)(state_shared + FEATURES * TOTALS);  // [HEAD_DIM]
-    element* K_shared = Q_shared + HEAD_DIM;                // [HEAD_DIM]
-    element* V_shared = K_shared + HEAD_DIM;                // [VALUE_DIM]
+    const Shared own = shared_in(shared_memory);
 
     const int head = first_head + blockIdx.y;
     const Trace trace(blockIdx.y, blocks, 1 TRACE_ARGUMENTS);
-    for (int n = lane(); n < FEATURES * TOTALS; n += WARP)
-        state_shared[n] = 0.0f;  // [start state] Yang et al. 2024, initial state
+    own.start();  // [start state] Yang et al. 2024, initial state
 
     for (int t = 0; t < first_block + blocks; ++t) {
         const Index row = (Index)head * seqlen_k + t;
@@ -48,26 +43,16 @@ extern "C" __global__ void __launch_bounds__(WARP) gla(
         visit.kind(FULL);
 
         __syncwarp();  // every lane is done with the token before
-        load_tile(Q_shared, 1, HEAD_DIM,  // [load] Yang et al. 2024, rows as they are
-                  Q_hbm + row * HEAD_DIM, 1, HEAD_DIM, visit, READ_Q);
-        load_tile(K_shared, 1, HEAD_DIM,  // [load] Yang et al. 2024, rows as they are
-                  K_hbm + key * HEAD_DIM, 1, HEAD_DIM, visit, READ_K);
-        load_tile(V_shared, 1, VALUE_DIM,  // [load] Yang et al. 2024, rows as they are
-                  V_hbm + key * VALUE_DIM, 1, VALUE_DIM, visit, READ_V);
-        load_gate(decay_shared,  // [load] Yang et al. 2024, rows as they are
-                  decay_hbm + key * FEATURES, FEATURES, visit, READ_decay);
+        load_rows(own, Q_hbm + row * HEAD_DIM,  // [load] Yang et al. 2024, rows as they are
+                  K_hbm + key * HEAD_DIM, V_hbm + key * VALUE_DIM, visit);
+        load_gate(own, decay_hbm + key * FEATURES, visit, READ_decay);  // [load] Yang et al. 2024, rows as they are
         __syncwarp();  // the rows are whole
         for (int f = lane(); f < FEATURES; f += WARP) {
-            phi_Q_shared[f] = widen(Q_shared[f]);  // [features] Yang et al. 2024, rows as they are
-            phi_K_shared[f] = widen(K_shared[f]);  // [features] Yang et al. 2024, rows as they are
+            own.phi_Q[f] = widen(own.Q[f]);  // [features] Yang et al. 2024, rows as they are
+            own.phi_K[f] = widen(own.K[f]);  // [features] Yang et al. 2024, rows as they are
         }
         __syncwarp();  // the features are there
-        RECORDED(if (visit.detail_) {
-            copy_shared(detail_of(visit)->phi_q[0], phi_Q_shared, FEATURES);
-            copy_shared(detail_of(visit)->phi_k[0], phi_K_shared, FEATURES);
-            copy_shared(detail_of(visit)->state_before[0], state_shared, FEATURES * TOTALS);
-            __syncwarp();  // before it changes
-        })
+        RECORDED(record_before(own, visit);)
 
         #pragma unroll
         for (int n = 0; n < VALUES; ++n) {
@@ -75,18 +60,15 @@ extern "C" __global__ void __launch_bounds__(WARP) gla(
             if (value >= VALUE_DIM) continue;
             #pragma unroll 4
             for (int f = 0; f < FEATURES; ++f)
-                state_shared[f * TOTALS + value] *= decay_shared[f];  // [decay state] Yang et al. 2024, decay
+                own.state[f * TOTALS + value] *= own.gate[f];  // [decay state] Yang et al. 2024, decay
         }
         float v[VALUES], O[VALUES];
-        own_values(v, V_shared);
-        add_product(state_shared, phi_K_shared,  // [update state] Yang et al. 2024, outer product
+        own_values(v, own.V);
+        add_product(own.state, own.phi_K,  // [update state] Yang et al. 2024, outer product
                     v, visit);
-        RECORDED(if (visit.detail_) {
-            __syncwarp();  // the state is whole
-            copy_shared(detail_of(visit)->state[0], state_shared, FEATURES * TOTALS);
-        })
-        times_state(O, phi_Q_shared,  // [read state] Yang et al. 2024, readout
-                    state_shared, visit);
+        RECORDED(record_state(own, visit);)
+        times_state(O, own.phi_Q,  // [read state] Yang et al. 2024, readout
+                    own.state, visit);
         RECORDED(if (visit.detail_) copy_own(detail_of(visit)->o[0], O);)
         if (t < first_block) continue;
         store_row(O_hbm + row * VALUE_DIM,  // [store] Yang et al. 2024, readout

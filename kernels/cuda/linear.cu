@@ -19,8 +19,9 @@
 // Compile-time, beside those of common.cuh: FEATURES, and PROJECTS (0 elu(x) + 1, 1 Performer).
 
 #include "common.cuh"
+#define SUMS 1
+#include "state.cuh"
 
-#define TOTALS (VALUE_DIM + 1)     // of a feature in the state: its values, and the sum of weights
 #define FEATURE_STRIDE (FEATURES + 1)  // a key's features are one bank longer: no conflicts
 
 // One visit under the magnifier; kernels/cuda/records.py has the same layout.
@@ -34,15 +35,6 @@ struct LinearDetail {
     float state_before[FEATURES][TOTALS];
     float state[FEATURES][TOTALS];
 };
-
-// Of a chunk that is gone through only for the state that it leaves.
-__device__ __forceinline__ Visit unrecorded()
-{
-    Visit visit;
-    RECORDED(visit.kind_ = nullptr; visit.m_ = visit.l_ = visit.alpha_ = nullptr;
-             visit.counters_ = nullptr; visit.detail_ = nullptr; visit.columns_ = 1;)
-    return visit;
-}
 
 #ifdef TRACE
 __device__ __forceinline__ LinearDetail* detail_of(const Visit& visit)
@@ -59,29 +51,6 @@ __device__ void copy_rows(float (*into)[WIDTH], const float* shared, int stride,
 }
 #endif
 
-// One feature of a row.
-__device__ __forceinline__ float feature(
-    const element* row,                        // [HEAD_DIM], in shared memory
-    const float* __restrict__ projection_hbm,  // [FEATURES, HEAD_DIM]; null where PROJECTS is 0
-    int f)
-{
-#if PROJECTS
-    const float shrink = 1.0f / sqrtf(sqrtf((float)HEAD_DIM));
-    float along = 0.0f, square = 0.0f;
-    #pragma unroll 4
-    for (int d = 0; d < HEAD_DIM; ++d) {
-        const float y = widen(row[d]) * shrink;
-        along = multiply_add(projection_hbm[f * HEAD_DIM + d], y, along);
-        square = multiply_add(y, y, square);
-    }
-    const float exponent = along - square * 0.5f;
-    return expf(exponent) / sqrtf((float)FEATURES);  // [features] Choromanski et al. 2021, lemma 1
-#else
-    const float x = widen(row[f]);
-    return x > 0.0f ? x + 1.0f : expf(x);  // [features] Katharopoulos et al. 2020, equation 7
-#endif
-}
-
 // phi of a tile, by the whole block; rows past the end have features, too, which nobody reads.
 __device__ __forceinline__ void map_features(
     float* phi_shared,          // [rows, stride]
@@ -93,7 +62,8 @@ __device__ __forceinline__ void map_features(
     #pragma unroll 1
     for (int n = threadIdx.x; n < rows * FEATURES; n += THREADS) {
         const int row = n / FEATURES, f = n % FEATURES;
-        phi_shared[row * stride + f] = feature(tile_shared + row * width, projection_hbm, f);
+        phi_shared[row * stride + f] =  // [features] Katharopoulos et al. 2020, equation 7; Choromanski et al. 2021, lemma 1
+            feature(tile_shared + row * width, projection_hbm, f);
         if (PROJECTS && row < valid) ++projected;
     }
     visit.count(FLOPS, projected * 2 * HEAD_DIM);

@@ -12,31 +12,10 @@
 // Compile-time, beside those of common.cuh: FEATURES, and PROJECTS (0 elu(x) + 1, 1 Performer).
 
 #include "common.cuh"
+#define GATE 0
 #define SUMS 1
+#include "state.cuh"
 #include "recurrence.cuh"
-
-// One feature of a row.
-__device__ __forceinline__ float feature(
-    const element* row,                        // [HEAD_DIM], in shared memory
-    const float* __restrict__ projection_hbm,  // [FEATURES, HEAD_DIM]; null where PROJECTS is 0
-    int f)
-{
-#if PROJECTS
-    const float shrink = 1.0f / sqrtf(sqrtf((float)HEAD_DIM));
-    float along = 0.0f, square = 0.0f;
-    #pragma unroll 4
-    for (int d = 0; d < HEAD_DIM; ++d) {
-        const float y = widen(row[d]) * shrink;
-        along = multiply_add(projection_hbm[f * HEAD_DIM + d], y, along);
-        square = multiply_add(y, y, square);
-    }
-    const float exponent = along - square * 0.5f;
-    return expf(exponent) / sqrtf((float)FEATURES);  // [features] Choromanski et al. 2021, lemma 1
-#else
-    const float x = widen(row[f]);
-    return x > 0.0f ? x + 1.0f : expf(x);  // [features] Katharopoulos et al. 2020, equation 7
-#endif
-}
 
 // ptxas linear_recurrent fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
 // ptxas linear_recurrent trace: at most 128 registers, 0 bytes of stack, 0 bytes spilled
@@ -52,17 +31,11 @@ extern "C" __global__ void __launch_bounds__(WARP) linear_recurrent(
     TRACE_PARAMETERS)
 {
     extern __shared__ __align__(16) unsigned char shared_memory[];
-    float* phi_Q_shared = (float*)shared_memory;            // [FEATURES]
-    float* phi_K_shared = phi_Q_shared + FEATURES;          // [FEATURES]
-    float* state_shared = phi_K_shared + FEATURES;         // [FEATURES, TOTALS]
-    element* Q_shared = (element*)(state_shared + FEATURES * TOTALS);  // [HEAD_DIM]
-    element* K_shared = Q_shared + HEAD_DIM;                // [HEAD_DIM]
-    element* V_shared = K_shared + HEAD_DIM;                // [VALUE_DIM]
+    const Shared own = shared_in(shared_memory);
 
     const int head = first_head + blockIdx.y;
     const Trace trace(blockIdx.y, blocks, 1 TRACE_ARGUMENTS);
-    for (int n = lane(); n < FEATURES * TOTALS; n += WARP)
-        state_shared[n] = 0.0f;  // [start state] Katharopoulos et al. 2020, equations 16 and 17
+    own.start();  // [start state] Katharopoulos et al. 2020, equations 16 and 17
 
     for (int t = 0; t < first_block + blocks; ++t) {
         const Index row = (Index)head * seqlen_k + t;
@@ -71,45 +44,35 @@ extern "C" __global__ void __launch_bounds__(WARP) linear_recurrent(
         visit.kind(FULL);
 
         __syncwarp();  // every lane is done with the token before
-        load_tile(Q_shared, 1, HEAD_DIM,  // [load] Katharopoulos et al. 2020, equations 18 and 19
-                  Q_hbm + row * HEAD_DIM, 1, HEAD_DIM, visit, READ_Q);
-        load_tile(K_shared, 1, HEAD_DIM,  // [load] Katharopoulos et al. 2020, equations 18 and 19
-                  K_hbm + key * HEAD_DIM, 1, HEAD_DIM, visit, READ_K);
-        load_tile(V_shared, 1, VALUE_DIM,  // [load] Katharopoulos et al. 2020, equations 18 and 19
-                  V_hbm + key * VALUE_DIM, 1, VALUE_DIM, visit, READ_V);
+        load_rows(own, Q_hbm + row * HEAD_DIM,  // [load] Katharopoulos et al. 2020, equations 18 and 19
+                  K_hbm + key * HEAD_DIM, V_hbm + key * VALUE_DIM, visit);
         __syncwarp();  // the rows are whole
         int projected = 0;
         #pragma unroll 1
         for (int f = lane(); f < FEATURES; f += WARP) {
-            phi_Q_shared[f] = feature(Q_shared, projection_hbm, f);
-            phi_K_shared[f] = feature(K_shared, projection_hbm, f);
+            own.phi_Q[f] =  // [features] Katharopoulos et al. 2020, equation 7; Choromanski et al. 2021, lemma 1
+                feature(own.Q, projection_hbm, f);
+            own.phi_K[f] =  // [features] Katharopoulos et al. 2020, equation 7; Choromanski et al. 2021, lemma 1
+                feature(own.K, projection_hbm, f);
             if (PROJECTS) projected += 2;
         }
         visit.count(FLOPS, projected * 2 * HEAD_DIM);
         __syncwarp();  // the features are there
-        RECORDED(if (visit.detail_) {
-            copy_shared(detail_of(visit)->phi_q[0], phi_Q_shared, FEATURES);
-            copy_shared(detail_of(visit)->phi_k[0], phi_K_shared, FEATURES);
-            copy_shared(detail_of(visit)->state_before[0], state_shared, FEATURES * TOTALS);
-            __syncwarp();  // before it changes
-        })
+        RECORDED(record_before(own, visit);)
 
         float v[VALUES], O[VALUES];
-        own_values(v, V_shared);
-        add_product(state_shared, phi_K_shared,  // [update state] Katharopoulos et al. 2020, equations 18 and 19
+        own_values(v, own.V);
+        add_product(own.state, own.phi_K,  // [update state] Katharopoulos et al. 2020, equations 18 and 19
                     v, visit);
         for (int f = lane(); f < FEATURES; f += WARP)
-            state_shared[f * TOTALS + VALUE_DIM] += phi_K_shared[f];
+            own.state[f * TOTALS + VALUE_DIM] += own.phi_K[f];
         __syncwarp();  // the sums of the weights are there
-        RECORDED(if (visit.detail_) {
-            __syncwarp();  // the state is whole
-            copy_shared(detail_of(visit)->state[0], state_shared, FEATURES * TOTALS);
-        })
-        times_state(O, phi_Q_shared,  // [read state] Katharopoulos et al. 2020, equation 20
-                    state_shared, visit);
+        RECORDED(record_state(own, visit);)
+        times_state(O, own.phi_Q,  // [read state] Katharopoulos et al. 2020, equation 20
+                    own.state, visit);
         float l = 0.0f;
         for (int f = lane(); f < FEATURES; f += WARP)
-            l = multiply_add(phi_Q_shared[f], state_shared[f * TOTALS + VALUE_DIM], l);
+            l = multiply_add(own.phi_Q[f], own.state[f * TOTALS + VALUE_DIM], l);
         l = warp_sum(l);
         RECORDED(if (visit.detail_) {
             copy_own(detail_of(visit)->o[0], O);

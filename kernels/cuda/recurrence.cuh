@@ -1,13 +1,40 @@
 // What kernels share that go token by token with a state of all tokens so far (tokens.py).
 //
 // The loader (kernels/build/sources.py) puts this text in the place of `#include "recurrence.cuh"`,
-// after common.cuh. A block is one warp and goes through the tokens of one head: a tile is one row
-// by one key. Each lane owns every 32nd column of the state, so nothing of a column leaves its lane.
+// after common.cuh and state.cuh. A block is one warp and goes through the tokens of one head: a tile
+// is one row by one key. Each lane owns every 32nd column of the state, so nothing of a column leaves
+// its lane.
 //
-// Compile-time, beside those of common.cuh: FEATURES, and SUMS (1: the last column of the state has
-// the sum of the weights), which the kernel's file defines.
+// Compile-time, beside those of state.cuh: GATE, the numbers of a token's gate, which the kernel's file
+// defines.
 
-#define TOTALS (VALUE_DIM + SUMS)  // of a feature in the state
+// A token's numbers in shared memory, one after another (kernels/cuda/specs.py).
+struct Shared {
+    float *phi_Q, *phi_K;  // [FEATURES]
+    float* gate;           // [GATE]
+    float* state;          // [FEATURES, TOTALS]
+    element *Q, *K;        // [HEAD_DIM]
+    element* V;            // [VALUE_DIM]
+
+    // No key has been added to the state.
+    __device__ __forceinline__ void start() const
+    {
+        for (int n = lane(); n < FEATURES * TOTALS; n += WARP) state[n] = 0.0f;
+    }
+};
+
+__device__ __forceinline__ Shared shared_in(unsigned char* memory)
+{
+    Shared own;
+    own.phi_Q = (float*)memory;
+    own.phi_K = own.phi_Q + FEATURES;
+    own.gate = own.phi_K + FEATURES;
+    own.state = own.gate + GATE;
+    own.Q = (element*)(own.state + FEATURES * TOTALS);
+    own.K = own.Q + HEAD_DIM;
+    own.V = own.K + HEAD_DIM;
+    return own;
+}
 
 // One visit under the magnifier; kernels/cuda/records.py has the same layout.
 struct TokenDetail {
@@ -20,15 +47,6 @@ struct TokenDetail {
     float state_before[FEATURES][TOTALS];
     float state[FEATURES][TOTALS];
 };
-
-// Of a token that is gone through only for the state that it leaves.
-__device__ __forceinline__ Visit unrecorded()
-{
-    Visit visit;
-    RECORDED(visit.kind_ = nullptr; visit.m_ = visit.l_ = visit.alpha_ = nullptr;
-             visit.counters_ = nullptr; visit.detail_ = nullptr; visit.columns_ = 1;)
-    return visit;
-}
 
 #ifdef TRACE
 __device__ __forceinline__ TokenDetail* detail_of(const Visit& visit)
@@ -47,16 +65,47 @@ __device__ __forceinline__ void copy_own(float* into, const float (&own)[VALUES]
     for (int n = 0; n < VALUES; ++n)
         if (lane() + n * WARP < VALUE_DIM) into[lane() + n * WARP] = own[n];
 }
+
+// The features, and the state before the token changes it.
+__device__ __forceinline__ void record_before(const Shared& own, const Visit& visit)
+{
+    if (!visit.detail_) return;
+    copy_shared(detail_of(visit)->phi_q[0], own.phi_Q, FEATURES);
+    copy_shared(detail_of(visit)->phi_k[0], own.phi_K, FEATURES);
+    copy_shared(detail_of(visit)->state_before[0], own.state, FEATURES * TOTALS);
+    __syncwarp();  // before it changes
+}
+
+__device__ __forceinline__ void record_state(const Shared& own, const Visit& visit)
+{
+    if (!visit.detail_) return;
+    __syncwarp();  // the state is whole
+    copy_shared(detail_of(visit)->state[0], own.state, FEATURES * TOTALS);
+}
 #endif
+
+// The token's rows to shared memory.
+__device__ __forceinline__ void load_rows(
+    const Shared& own,
+    const element* Q_hbm,  // [HEAD_DIM]
+    const element* K_hbm,  // [HEAD_DIM]
+    const element* V_hbm,  // [VALUE_DIM]
+    const Visit& visit)
+{
+    load_tile(own.Q, 1, HEAD_DIM, Q_hbm, 1, HEAD_DIM, visit, READ_Q);
+    load_tile(own.K, 1, HEAD_DIM, K_hbm, 1, HEAD_DIM, visit, READ_K);
+    load_tile(own.V, 1, VALUE_DIM, V_hbm, 1, VALUE_DIM, visit, READ_V);
+}
 
 // The token's gate to shared memory.
 __device__ __forceinline__ void load_gate(
-    float* gate_shared,  // [size]
-    const float* __restrict__ gate_hbm, int size, const Visit& visit, Counter counter)
+    const Shared& own,
+    const float* __restrict__ gate_hbm,  // [GATE]
+    const Visit& visit, Counter counter)
 {
     int loaded = 0;
-    for (int n = lane(); n < size; n += WARP) {
-        gate_shared[n] = gate_hbm[n];
+    for (int n = lane(); n < GATE; n += WARP) {
+        own.gate[n] = gate_hbm[n];
         ++loaded;
     }
     visit.count(counter, loaded * (int)sizeof(float));

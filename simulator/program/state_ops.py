@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from simulator.base.matmul import matmul
-from simulator.problem.masks import Mask
 from simulator.program.op import Gesture, Op
-from simulator.program.ops import over
+from simulator.program.ops import ApplyMask, over
 from simulator.program.state import State, Values
 
 
@@ -110,16 +109,11 @@ class Similarities(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HidePairs(Op):
+class HidePairs(ApplyMask):
     """P: the similarities that a row sees, 0 for keys after it."""
 
-    name: ClassVar[str] = "mask"
-    hides: ClassVar[bool] = True
-    gesture: ClassVar[Gesture] = Gesture.WIPE
     recorded: ClassVar[tuple[str, ...]] = ("P",)
-    mask: Mask = field(repr=False)
-    rows: range
-    cols: range
+    changed: ClassVar[tuple[str, ...]] = ()
 
     def apply(self, state: State) -> None:
         chip = state.chip

@@ -62,7 +62,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
 def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     """Return the ops of one visit."""
     out: list[Op] = []
-    output = Move("O", visit.head, visit.rows, None, len(visit.rows) * w.value_dim * w.width)
+    output = tiles.outputs(w, visit.head, visit.rows)
     lse = tiles.statistic(visit, "LSE")
     blind = _blind_rows(w) if visit.opens else ()
     if blind:
@@ -70,7 +70,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
             move
             for rows in blind
             for move in (
-                Move("O", visit.head, rows, None, len(rows) * w.value_dim * w.width),
+                tiles.outputs(w, visit.head, rows),
                 Move("LSE", visit.head, rows, None, statistics(len(rows))),
             )
         )

@@ -132,7 +132,7 @@ def _chunk_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     q, k, v = tiles.queries(w, visit), tiles.keys(w, visit), tiles.values(w, visit)
     out = [_start(w, _START)] if visit.opens else []
     loaded = tuple(tiles.in_shared(each) for each in (q, k, v))
-    output = _output(w, visit)
+    output = tiles.outputs(w, visit.head, visit.rows)
     return (
         *out,
         LoadTiles(cites=_CHUNK, moves=(q, k, v), allocates=loaded),
@@ -200,7 +200,7 @@ def _row_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
             allocates=tiles.accumulators(w, visit)[1:],
         ),
         Normalise(cites=_ALL, tensor="O", softmax=False),
-        StoreTiles(cites=_ALL, moves=(_output(w, visit),), frees=("O", "l")),
+        StoreTiles(cites=_ALL, moves=(tiles.outputs(w, visit.head, visit.rows),), frees=("O", "l")),
     )
 
 
@@ -231,10 +231,6 @@ def _mapped(w: Workload, visit: Visit, *, queries: bool, keys: bool) -> Op:
 def _state(w: Workload, visit: Visit) -> Move:
     kv_head = w.kv_head_of[visit.head]
     return Move("state", kv_head, range(_phi(w).features), None, _state_bytes(w))
-
-
-def _output(w: Workload, visit: Visit) -> Move:
-    return Move("O", visit.head, visit.rows, None, len(visit.rows) * w.value_dim * w.width)
 
 
 def error_size(name: str, chip: Numbers, largest_v: float) -> float:

@@ -11,11 +11,13 @@ with Linear Attention", section 3.4.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import linear, tiles, tokens
 from simulator.program.op import Op
 from simulator.program.state_ops import MapFeatures, MapRandomFeatures, ReadState, UpdateState
-from simulator.program.tile_program import Launch, TileAlgorithm, Visit
+from simulator.program.tile_program import Launch, Visit
 
 _PAPER = "Katharopoulos et al. 2020"
 _START, _ADD = f"{_PAPER}, equations 16 and 17", f"{_PAPER}, equations 18 and 19"
@@ -48,29 +50,22 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     )
 
 
-ALGORITHM = TileAlgorithm(
+ALGORITHM = replace(
+    linear.ALGORITHM,  # the same function, of which no launch leaves the state in HBM
     name="linear-recurrent",
     title="Linear attention, recurrent",
     short_title="Recurrent",
     label="recurrent",
     in_a_sentence="linear attention token by token",
-    colour="S",
     line="dashdot",
     mark="diamond",
     source="Katharopoulos et al. 2020, equations 16 to 20",
     launches=launches,
     ops=ops,
-    normalises_last=True,
-    walks=False,
-    running=False,
-    compared=False,
-    left=("state",),
-    softmax=False,
+    tensors=(),
     forms=False,
     formula="state ← state + φ(k)ᵀ[v, 1]",
-    row_title="Weights of one row",
     near=("linear",),
-    error_size=linear.error_size,
     exemplars=(
         *tokens.EXEMPLARS,
         {"attention": {"seqlen_q": 9, "feature_map": "performer", "features": 3}},

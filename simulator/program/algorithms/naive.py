@@ -23,7 +23,7 @@ from simulator.program.ops import (
     RowSum,
     StoreTiles,
 )
-from simulator.program.state import ChipTile, Move
+from simulator.program.state import ChipTile
 from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
 
 _PAPER = "Dao et al. 2022, Algorithm 0, line"
@@ -135,8 +135,7 @@ def _output_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
         )
     )
     if visit.last:
-        rows = len(visit.rows)
-        o = Move("O", visit.head, visit.rows, None, rows * w.value_dim * w.width)
+        o = tiles.outputs(w, visit.head, visit.rows)
         out.append(StoreTiles(cites=f"{_PAPER} 3", moves=(o,), frees=("O",)))
     return tuple(out)
 

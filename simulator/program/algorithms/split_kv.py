@@ -151,7 +151,7 @@ def _combine_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     moves = _partials(w, visit.head, visit.rows, None)
     held = tuple(ChipTile(move.tensor, move.bytes, "registers") for move in moves)
     m, l, o = tiles.accumulators(w, visit, stays=False)
-    output = Move("O", visit.head, visit.rows, None, len(visit.rows) * w.value_dim * w.width)
+    output = tiles.outputs(w, visit.head, visit.rows)
     return (
         LoadTiles(cites=f"{_JOIN} 3", moves=moves, allocates=held),
         MergeMax(cites=f"{_JOIN} 3", allocates=(m,)),

@@ -54,6 +54,11 @@ def values(w: Workload, visit: Visit) -> Move:
     return Move("V", kv_head, visit.cols, None, len(visit.cols) * w.value_dim * w.width)
 
 
+def outputs(w: Workload, head: int, rows: range) -> Move:
+    """Return some rows of O, as wide as Q."""
+    return Move("O", head, rows, None, len(rows) * w.value_dim * w.width)
+
+
 def square(w: Workload, visit: Visit, tensor: str) -> Move:
     """Return the visit's tile of S or P in HBM."""
     count = len(visit.rows) * len(visit.cols)

@@ -101,10 +101,12 @@ def mapping(w: Workload, kind: Callable[..., MapFeatures], cites: str) -> MapFea
 
 def closing(w: Workload, visit: Visit, cites: str, *, sums: bool) -> tuple[Op, ...]:
     """Return the ops that divide the token's row of O, if there is an l, and store it."""
-    move = Move("O", visit.head, visit.rows, None, w.value_dim * w.width)
     over = (Normalise(cites=cites, tensor="O", softmax=False),) if sums else ()
     left = ("O", *(("l",) * sums), *(("state",) * (visit.i == w.grid.Tr - 1)))
-    return (*over, StoreTiles(cites=cites, moves=(move,), frees=left))
+    return (
+        *over,
+        StoreTiles(cites=cites, moves=(tiles.outputs(w, visit.head, visit.rows),), frees=left),
+    )
 
 
 def error_size(name: str, chip: Numbers, largest_v: float) -> float:

@@ -17,10 +17,8 @@ from simulator.problem.workload import Variant, read_inputs
 from simulator.program import ops, state_ops
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.op import Op
-from simulator.program.ops import Initialise, LoadTiles, StoreConstants, StoreTiles
 from simulator.program.playback import Cursor, last_cursor
 from simulator.program.state import State
-from simulator.program.state_ops import MapFeatures
 from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Finder
 from simulator.run.trace import Trace
 from tests.helpers.runs import program_of, scenario, scenarios, trace_of
@@ -254,6 +252,12 @@ def test_every_line_that_can_run_is_reached_by_a_step(algorithm):
         )
 
 
+def kinds_of(kind):
+    for each in kind.__subclasses__():
+        yield each
+        yield from kinds_of(each)
+
+
 def test_every_line_of_every_op_runs_in_some_algorithm():
     used = [op for a in ALGORITHMS for variant in (frozenset(), EVERY) for op in forms(a, variant)]
     ran = {n for op in used for n in numpy_lines.lines_run(op)}
@@ -262,17 +266,7 @@ def test_every_line_of_every_op_runs_in_some_algorithm():
     sections = {name: numpy_lines.sections()[name] for name in names}
     bodies = {n for s in sections.values() for n in s.body if s.name not in numpy_lines.HELPERS}
     assert ran == bodies
-    defined = {
-        each.__name__
-        for each in (
-            *Op.__subclasses__(),
-            *LoadTiles.__subclasses__(),
-            *StoreTiles.__subclasses__(),
-            *StoreConstants.__subclasses__(),
-            *Initialise.__subclasses__(),
-            *MapFeatures.__subclasses__(),
-        )
-    }
+    defined = {each.__name__ for each in kinds_of(Op)}
     assert defined == set(sections) - set(numpy_lines.HELPERS)
 
 

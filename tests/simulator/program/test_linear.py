@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.errors import InputError
-from simulator.engines.interpreter import Interpreter
 from simulator.engines.numpy_engine import op_engine
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
@@ -18,12 +17,18 @@ from simulator.program.algorithms import beside, tile_program
 from simulator.program.faults import FAULTS, Fault, without_effect
 from simulator.program.state_ops import elu_plus_one, positive_features
 from simulator.program.traffic import compulsory_bytes
-from simulator.run.cosimulation import verify
 from simulator.run.exactness import exactness
 from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, tile_counts
 from simulator.study.roofline import roofline_of
 from tests.helpers.runs import WIDTHS, check_close, scenario, trace_of
+from tests.helpers.state_runs import (
+    check_counters,
+    check_every_op,
+    check_outputs,
+    check_visits_alone,
+    output_of,
+)
 
 MAPS = ({"feature_map": "elu1"}, {"feature_map": "performer", "features": 3}, {})
 
@@ -75,56 +80,28 @@ def definition(w: Workload, inputs: Inputs, head: int) -> np.ndarray:
 
 @given(linear())
 def test_the_ops_are_the_definition(chosen: Scenario) -> None:
-    w = resolve(chosen)
-    inputs = read_inputs(w)
-    exact = Interpreter(tile_program(w), inputs)
-    exact.run()
-    trace = trace_of(chosen)
-    for head in range(w.heads):
-        o = definition(w, inputs, head)
-        check_close(exact.output[head], o, 1e-10, "O in float64")
-        check_close(trace.output[head], o, 1e-4, "O")
-    error = trace.summary()["max_abs_error"]
-    assert error is not None
-    assert error < 1e-4
+    check_outputs(chosen, definition)
 
 
 @given(linear(dtypes=("float32", "float16", "bfloat16")))
 def test_every_op_agrees_with_float64(chosen: Scenario) -> None:
-    verdict = verify(trace_of(chosen))
-    assert verdict.difference is None, str(verdict)
+    check_every_op(chosen)
 
 
 @given(linear(), st.integers(1, 9))
 def test_chunks_of_any_size_are_the_recurrent_network(chosen: Scenario, chunk: int) -> None:
     def output(cols: int) -> np.ndarray:
-        sized = with_values(chosen, {"mask": {"causal": True}, "attention": {"seqlen_k": None},
-                                     "tiling": {"rows": cols, "cols": cols}})  # fmt: skip
-        w = resolve(sized)
-        inputs = read_inputs(w)
-        run = Interpreter(tile_program(w), inputs)
-        run.run()
-        return run.output
+        return output_of(
+            with_values(chosen, {"mask": {"causal": True}, "attention": {"seqlen_k": None},
+                                 "tiling": {"rows": cols, "cols": cols}})
+        )  # fmt: skip
 
     check_close(output(chunk), output(1), 1e-10, "O")
 
 
 @given(linear(), st.data())
 def test_a_visit_is_the_same_wherever_one_comes_from(chosen: Scenario, data: st.DataObject) -> None:
-    """What an engine has kept of other visits changes no number."""
-    w = resolve(chosen)
-    inputs = read_inputs(w)
-    fresh, used = (op_engine(w, inputs, np.float64) for _ in range(2))
-    program = tile_program(w)
-    for index in data.draw(st.lists(st.integers(0, len(program) - 1), max_size=6)):
-        used.tile(program.visit(index), used.row_block(0, 0))
-    for index in range(len(program)):
-        visit = program.visit(index)
-        ours, theirs = (e.tile(visit, e.row_block(visit.head, visit.i)) for e in (fresh, used))
-        for one, two in zip(ours.states, theirs.states, strict=True):
-            assert one.keys() == two.keys()
-            for name in one:
-                np.testing.assert_array_equal(one[name], two[name], err_msg=name)
+    check_visits_alone(chosen, data)
 
 
 def test_elu_and_performer_are_what_the_papers_say() -> None:
@@ -166,12 +143,7 @@ def test_errors_are_those_of_linear_attention() -> None:
 
 @given(linear(dtypes=("float32", "float16")))
 def test_counters_are_those_of_the_ops(chosen: Scenario) -> None:
-    program = tile_program(resolve(chosen))
-    now = program.counters(0)
-    for index in range(len(program)):
-        now = now.after(program.ops(index))
-        assert now == program.counters(index + 1)
-        assert program.visit(index).index == index
+    check_counters(chosen)
 
 
 @given(linear(dtypes=("float32", "float16")))

@@ -8,14 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.errors import InputError
-from simulator.engines.interpreter import Interpreter
-from simulator.engines.numpy_engine import op_engine
 from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS, beside, tile_program
 from simulator.program.traffic import compulsory_bytes
-from simulator.run.cosimulation import verify
 from simulator.run.exactness import exactness
 from simulator.run.explanation import Number
 from simulator.run.provenance import explain
@@ -24,6 +21,13 @@ from simulator.run.row_sums import row_weights
 from simulator.run.snapshot import Cell
 from simulator.run.trace import tile_counts
 from tests.helpers.runs import WIDTHS, check_close, gated, scenario, trace_of
+from tests.helpers.state_runs import (
+    check_counters,
+    check_every_op,
+    check_outputs,
+    check_visits_alone,
+    output_of,
+)
 
 TOKENS = tuple(name for name, rule in RULES.items() if rule.tokens)
 GATED = tuple(name for name, rule in RULES.items() if rule.gate)
@@ -71,13 +75,7 @@ def by_hand(w: Workload, inputs: Inputs, head: int) -> np.ndarray:
 def test_the_recurrent_and_the_chunked_program_have_one_result(chosen: Scenario, c: int) -> None:
     changes = {"attention": {"algorithm": "linear"}, "tiling": {"rows": c, "cols": c}}
     chunked = with_values(chosen, changes)
-    exact = []
-    for each in (chosen, chunked):
-        w = resolve(each)
-        machine = Interpreter(tile_program(w), read_inputs(w))
-        machine.run()
-        exact.append(machine.output)
-    check_close(exact[0], exact[1], 1e-10, "O in float64")
+    check_close(output_of(chosen), output_of(chunked), 1e-10, "O in float64")
     check_close(trace_of(chosen).output, trace_of(chunked).output, 1e-4, "O")
 
 
@@ -121,46 +119,28 @@ def test_either_can_be_chosen_and_they_are_set_side_by_side() -> None:
 
 @given(runs(GATED))
 def test_gated_updates_are_those_of_their_formulas(chosen: Scenario) -> None:
-    w = resolve(chosen)
-    inputs = read_inputs(w)
-    machine = Interpreter(tile_program(w), inputs)
-    machine.run()
-    trace = trace_of(chosen)
-    for head in range(w.heads):
-        exact = by_hand(w, inputs, head)
-        check_close(machine.output[head], exact, 1e-10, "O in float64")
-        check_close(trace.output[head], exact, 1e-4, "O")
-    error = trace.summary()["max_abs_error"]
-    assert error is not None
-    assert error < 1e-4
+    check_outputs(chosen, by_hand)
 
 
 @given(runs(dtypes=("float32", "float16", "bfloat16")))
 def test_every_op_agrees_with_float64(chosen: Scenario) -> None:
-    verdict = verify(trace_of(chosen))
-    assert verdict.difference is None, str(verdict)
+    check_every_op(chosen)
 
 
 @given(runs(), st.data())
 def test_a_visit_is_the_same_wherever_one_comes_from(chosen: Scenario, data: st.DataObject) -> None:
-    w = resolve(chosen)
-    inputs = read_inputs(w)
-    fresh, used = (op_engine(w, inputs, np.float64) for _ in range(2))
-    program = tile_program(w)
-    for index in data.draw(st.lists(st.integers(0, len(program) - 1), max_size=6)):
-        used.tile(program.visit(index), used.row_block(0, 0))
-    for index in range(len(program)):
-        visit = program.visit(index)
-        ours, theirs = (e.tile(visit, e.row_block(visit.head, visit.i)) for e in (fresh, used))
-        for one, two in zip(ours.states, theirs.states, strict=True):
-            for name in one.keys() | two.keys():
-                np.testing.assert_array_equal(one[name], two[name], err_msg=name)
+    check_visits_alone(chosen, data)
+
+
+@given(runs(dtypes=("float32", "float16")))
+def test_counters_are_those_of_the_ops(chosen: Scenario) -> None:
+    check_counters(chosen)
 
 
 @given(runs(GATED, dtypes=("float32", "float16")))
 def test_bytes_and_flops_are_those_of_plain_loops(chosen: Scenario) -> None:
     w = resolve(chosen)
-    program, b, d, dv = tile_program(w), WIDTHS[w.dtype], w.head_dim, w.value_dim
+    b, d, dv = WIDTHS[w.dtype], w.head_dim, w.value_dim
     gate, wide = ("decay", 4 * d) if w.algorithm == "gla" else ("strength", 4)
     read, flops = dict.fromkeys(("Q", "K", "V", gate), 0), 0
     for _ in range(w.heads):
@@ -168,16 +148,12 @@ def test_bytes_and_flops_are_those_of_plain_loops(chosen: Scenario) -> None:
             for name, size in (("Q", d * b), ("K", d * b), ("V", dv * b), (gate, wide)):
                 read[name] += size
             flops += 2 * d * dv * (2 if w.algorithm == "gla" else 3)
-    total = program.totals
+    total = tile_program(w).totals
     assert {name: n for name, n in total.read.items() if n} == read
     assert {name: n for name, n in total.write.items() if n} == {"O": w.heads * w.seqlen_q * dv * b}
     assert total.flops == flops
     rows, keys = w.heads * w.seqlen_q * (d + dv), w.kv_heads * w.seqlen_k * (d + dv)
     assert compulsory_bytes(w) == b * (rows + keys) + w.kv_heads * w.seqlen_k * wide
-    now = program.counters(0)
-    for index in range(len(program)):
-        now = now.after(program.ops(index))
-        assert now == program.counters(index + 1)
 
 
 def run_of(name: str, **said: Any) -> Any:

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, F64, DType, round_to
 
-ROPE = "Su et al. 2021, section 3.2.2"
-
 
 @dataclass(frozen=True, slots=True)
 class Rotary:

@@ -39,8 +39,6 @@ class Job:
     pairs : callable
         Places of some rows, (rows,), and of all keys, (keys,), and whether their tokens are the
         same, (rows, keys), to which pairs count, (rows, keys).
-    by_token : bool
-        Whether it needs tokens.
     """
 
     name: str
@@ -48,7 +46,6 @@ class Job:
     short: str
     tip: str
     pairs: Callable[[Places, Places, Pairs], Pairs]
-    by_token: bool = False
 
 
 def _induction(rows: Places, keys: Places, same: Pairs) -> Pairs:
@@ -67,10 +64,10 @@ JOBS = (
     Job("self", "itself", "itself", "The key at the row's own place.",
         lambda rows, keys, same: keys == rows[:, None]),
     Job("same", "same token before", "same before", "Earlier keys of the same token.",
-        lambda rows, keys, same: same & (keys < rows[:, None]), by_token=True),
+        lambda rows, keys, same: same & (keys < rows[:, None])),
     Job("induction", "induction", "induction",
         "Keys after an earlier occurrence of the row's token: they say what comes next, if it "
-        "comes again (Olsson et al. 2022).", _induction, by_token=True),
+        "comes again (Olsson et al. 2022).", _induction),
 )  # fmt: skip
 JOB_NAMES = tuple(job.name for job in JOBS)
 

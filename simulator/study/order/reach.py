@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.base.matmul import matmul
 from simulator.problem.intervals import Bools
 from simulator.problem.masks import Mask
 
@@ -85,18 +84,3 @@ def cone(tables: Sequence[Bools], token: int) -> Bools:
         now = now | table[now].any(axis=0)
         levels.append(now)
     return np.stack(levels[::-1])
-
-
-def product(tables: Sequence[Bools]) -> Bools:
-    """Return the boolean product of the layers, (N, N): row at the top, token at the bottom."""
-    whole = np.eye(len(tables[0]), dtype=np.bool_)
-    for table in tables:
-        kept = (table | np.eye(len(table), dtype=np.bool_)).astype(np.float32)
-        whole = matmul(kept, whole.astype(np.float32)) > 0
-    return whole
-
-
-def layers_needed(tables: Sequence[Bools], token: int, key: int) -> int | None:
-    """Return from how many of the last layers on a token can hear of another; None: of none."""
-    seen = cone(tables, token)[::-1, key]
-    return int(seen.argmax()) if seen.any() else None

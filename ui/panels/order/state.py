@@ -14,7 +14,6 @@ from simulator.study.order.reach import (
     Stack,
     cone,
     global_layers,
-    layers_needed,
     stack,
 )
 from simulator.study.order.shuffle import (
@@ -180,10 +179,6 @@ class ReachState:
             whole = count_text(self.workload.seqlen_k)
             out.append(f"Shown are the first {count_text(self.tokens)} of {whole} tokens.")
         return tuple(out)
-
-    def layers_to(self, key: int) -> int | None:
-        """Return through how many layers it hears of a token; None: not at all."""
-        return layers_needed(self.layers.tables, self.token, key)
 
 
 def is_local(w: Workload) -> bool:

@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pygments.lexers.c_like import CudaLexer
-from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Keyword, Name, Operator, String
 
-_LEXERS: dict[str, Any] = {"python": PythonLexer, "cuda": CudaLexer}
 _TENSOR = re.compile(r"[\"']?(Q|K|V|O|S|P|m|l|LSE)(?:_\w+)?[\"']?")
 
 
@@ -49,8 +46,9 @@ def spans(language: str, text: str) -> tuple[tuple[Span, ...], ...]:
     """
     lines: list[list[Span]] = [[]]
     at = 0
-    # Tokens cover the text letter by letter; they may span lines.
-    for token, value in _LEXERS[language](stripnl=False, ensurenl=False).get_tokens(text):
+    # Tokens cover the text letter by letter; they may span lines. A view has no text at first, and
+    # its window must not wait until a lexer is made.
+    for token, value in _lexer(language).get_tokens(text) if text else ():
         kind = _kind(token, value)
         for n, part in enumerate(value.split("\n")):
             if n:
@@ -60,6 +58,16 @@ def spans(language: str, text: str) -> tuple[tuple[Span, ...], ...]:
                 lines[-1].append(Span(at, len(part), kind))
             at += len(part)
     return tuple(tuple(line) for line in lines)
+
+
+@cache
+def _lexer(language: str) -> Any:
+    """Return what takes a language apart; it takes a tenth of a second to import and make."""
+    from pygments.lexers.c_like import CudaLexer
+    from pygments.lexers.python import PythonLexer
+
+    kinds: dict[str, Any] = {"python": PythonLexer, "cuda": CudaLexer}
+    return kinds[language](stripnl=False, ensurenl=False)
 
 
 def _kind(token: Any, value: str) -> str:

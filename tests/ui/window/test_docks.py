@@ -93,12 +93,13 @@ def test_a_late_run_bar_knows_the_run(open_window):
 
 
 def test_the_first_picture_waits_for_nothing_that_it_does_not_need(tmp_path):
-    """Each of these takes longer than all painting: typesetting, masked arrays, plots, video."""
+    """Each takes longer than all painting: typesetting, masked arrays, plots, video, lexers."""
     done = run(
         tmp_path,
         """
         if once("started"):
-            slow = ("ziamath", "numpy.ma", "pyqtgraph", "av", "scipy", "cupy", "IPython")
+            slow = ("ziamath", "numpy.ma", "pyqtgraph", "av", "scipy", "cupy", "IPython",
+                    "pygments.lexers.python")
             say(*[name for name in slow if name in at_first])
             say(len(at_first) > 300)
             w.close()

@@ -324,7 +324,7 @@ struct Walk {
 // Requested bytes by tensor, and matmul FLOPs; kernels/cuda/counters.py has the same order.
 enum Counter {
     READ_Q, READ_K, READ_V, READ_S, READ_P, READ_O, READ_l, READ_m, READ_O_partial,
-    READ_LSE_partial, READ_state, READ_sink, READ_decay, READ_strength,
+    READ_LSE_partial, READ_state, READ_sink, READ_decay, READ_strength, READ_C,
     WRITE_S, WRITE_P, WRITE_O, WRITE_LSE, WRITE_l, WRITE_m, WRITE_O_partial,
     WRITE_LSE_partial, WRITE_state,
     FLOPS, COUNTERS
@@ -635,12 +635,12 @@ __device__ __forceinline__ float row_sum(const float* P_row, int keys)
 }
 
 // O += P V, each warp its rows, each lane its values. Of AT_ONCE keys the P come in one load, if
-// there are registers for it.
-template <int AT_ONCE>
+// there are registers for it. Values of a key begin STRIDE elements after those of the key before.
+template <int AT_ONCE, int STRIDE = VALUE_DIM>
 __device__ __forceinline__ void accumulate(
     float (&O)[ROWS][VALUES],
     const float* P_shared,    // [TILE_ROWS, BC]
-    const element* V_shared,  // [BC, VALUE_DIM]
+    const element* V_shared,  // [BC, STRIDE]
     int rows, int keys, const Visit& visit)
 {
     if (lane() >= VALUE_DIM) return;
@@ -650,7 +650,7 @@ __device__ __forceinline__ void accumulate(
         #pragma unroll
         for (int n = 0; n < VALUES; ++n) {
             const int value = lane() + n * WARP;  // past the end: any value, it is not stored
-            v[n] = widen(V_shared[key * VALUE_DIM + (value < VALUE_DIM ? value : 0)]);
+            v[n] = widen(V_shared[key * STRIDE + (value < VALUE_DIM ? value : 0)]);
         }
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {

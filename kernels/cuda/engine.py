@@ -372,9 +372,11 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     own = launch.splits == 1 and algorithm_of(w).softmax
     visited = launch.visits if own else w.grid.visited_columns
     visits = tile_runs(w.grid, visited, by_rows=launch.by_rows)
+    keys = device.upload(narrowed(inputs.k, w.dtype))
     return Tensors(
         q=device.upload(narrowed(inputs.q, w.dtype)),
-        k=device.upload(narrowed(inputs.k, w.dtype)),
+        k=keys,
+        c=keys,
         v=device.upload(narrowed(inputs.v, w.dtype)),
         kv_head_of=device.upload(np.array(w.kv_head_of, dtype=np.int32)),
         o=device.filled((*rows, w.value_dim), stored, 0xFF),

@@ -167,6 +167,8 @@ class Tensors:
     projection, state : Buffer or None
         (f, d) and (kv_heads, f, dv + 1) float32 for linear attention: the directions of a feature
         map that has some, and what the keys add up to.
+    c : Buffer or None
+        (kv_heads, Nk, d), a latent in the place of K and V.
     decay, strength : Buffer or None
         (kv_heads, Nk, f) and (kv_heads, Nk) float32, the gates of what updates a state with one.
     """
@@ -192,6 +194,7 @@ class Tensors:
     sink: Buffer | None = None
     projection: Buffer | None = None
     state: Buffer | None = None
+    c: Buffer | None = None
     decay: Buffer | None = None
     strength: Buffer | None = None
 

@@ -26,7 +26,8 @@ __device__ __forceinline__ Index partial_row(int split, int splits, int launch_r
 }
 
 // A thread block's work: the column blocks of one split of one row block, into a partial O and LSE.
-template <class Cache>
+// If keys are LATENT, a value is the first numbers of its key, and there is no tile of V.
+template <bool LATENT = false, class Cache>
 __device__ __forceinline__ void work_on_split(
     const element* Q_hbm,      // [kv heads, rows, HEAD_DIM]; rows are packed
     const Cache& cache,        // K and V of the keys
@@ -41,7 +42,8 @@ __device__ __forceinline__ void work_on_split(
     float* S_shared = (float*)shared_memory;                           // [TILE_ROWS, BC]
     element* Q_shared = (element*)(S_shared + TILE_ROWS * BC);         // [TILE_ROWS, HEAD_DIM]
     element* K_shared = Q_shared + TILE_ROWS * HEAD_DIM;               // [BC, KEY_STRIDE]
-    element* V_shared = K_shared + BC * KEY_STRIDE;                    // [BC, VALUE_DIM]
+    element* V_shared = K_shared + (LATENT ? 0 : BC * KEY_STRIDE);     // [BC, VALUE_STRIDE]
+    const int VALUE_STRIDE = LATENT ? KEY_STRIDE : VALUE_DIM;
 
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int splits = gridDim.z, split = blockIdx.z;
@@ -110,7 +112,8 @@ __device__ __forceinline__ void work_on_split(
         }
         visit.exponentials(S_shared, rows, keys);
         __syncwarp();  // each lane needs what the others made of its warp's rows
-        accumulate<2>(O, S_shared, V_shared, rows, keys, visit);  // [accumulate] Dao 2023, line 10
+        accumulate<2, VALUE_STRIDE>(O, S_shared, V_shared,  // [accumulate] Dao 2023, line 10
+                                    rows, keys, visit);
         visit.output(O, rows);
     }
 

@@ -166,31 +166,50 @@ _FLASH2_MASK = PaperLine(
 )  # fmt: skip
 
 _JOIN = "Dao et al. 2023, Flash-Decoding, step"
-_SPLIT_KV = (
+
+
+def _dealt_out(what: str, load: PaperLine) -> tuple[PaperLine, ...]:
+    """Return Flash-Decoding's lines for some keys and values, of which a tile is loaded so."""
+    return (
+        PaperLine(
+            "step 1", 0, rf"Deal {what} out to the splits: a run of column blocks each. One that"
+            r" sees nothing leaves $O = 0$ and $L = -\infty$",
+            _OP, f"{_JOIN} 1",
+        ),
+        PaperLine("", 0, r"For each split of each row block, all at once:", _BLOCK, ""),
+        *_FLASH2[3:5],
+        PaperLine(
+            "6", 1, r"For each column block $j$ of the split:", _TILE, "Dao 2023, Algorithm 1"
+        ),
+        load,
+        _FLASH2[7],
+        _FLASH2_MASK,
+        *_FLASH2[8:13],
+        PaperLine(
+            "step 2", 1, r"Store $O_i$ and $L_i$ of the split in HBM, in float32: its"
+            r" $O_{\mathrm{partial}}$ and $\mathrm{LSE}_{\mathrm{partial}}$",
+            _OP, f"{_JOIN} 2",
+        ),
+        PaperLine("", 0, r"End for", _BLOCK, ""),
+        PaperLine(
+            "step 3", 0, r"Of every row block, load $O_s$ and $L_s$ of its splits $s$, compute"
+            r" $m = \max_s L_s$, $w_s = e^{L_s - m}$ and $\ell = \Sigma_s\, w_s$, store"
+            r" $O = \ell^{-1}\, \Sigma_s\, w_s O_s$ and $L = m + \log \ell$",
+            _OP, f"{_JOIN} 3",
+        ),
+        PaperLine("", 0, r"Return $O$ and $L$", _END, ""),
+    )  # fmt: skip
+
+
+_SPLIT_KV = _dealt_out("$K$ and $V$", _FLASH2[6])
+_MLA_PAPER = "Liu et al. 2024"
+_MLA = _dealt_out(
+    "the latent $C$",
     PaperLine(
-        "step 1", 0, r"Deal $K$ and $V$ out to the splits: a run of column blocks each. One that"
-        r" sees nothing leaves $O = 0$ and $L = -\infty$",
-        _OP, f"{_JOIN} 1",
+        "§2.1.2", 2, r"Load $C_j$ from HBM to SRAM, once: $K_j = C_j$, and $V_j$ is the first"
+        r" numbers of its rows",
+        _OP, f"{_MLA_PAPER}, section 2.1.2",
     ),
-    PaperLine("", 0, r"For each split of each row block, all at once:", _BLOCK, ""),
-    *_FLASH2[3:5],
-    PaperLine("6", 1, r"For each column block $j$ of the split:", _TILE, "Dao 2023, Algorithm 1"),
-    *_FLASH2[6:8],
-    _FLASH2_MASK,
-    *_FLASH2[8:13],
-    PaperLine(
-        "step 2", 1, r"Store $O_i$ and $L_i$ of the split in HBM, in float32: its"
-        r" $O_{\mathrm{partial}}$ and $\mathrm{LSE}_{\mathrm{partial}}$",
-        _OP, f"{_JOIN} 2",
-    ),
-    PaperLine("", 0, r"End for", _BLOCK, ""),
-    PaperLine(
-        "step 3", 0, r"Of every row block, load $O_s$ and $L_s$ of its splits $s$, compute"
-        r" $m = \max_s L_s$, $w_s = e^{L_s - m}$ and $\ell = \Sigma_s\, w_s$, store"
-        r" $O = \ell^{-1}\, \Sigma_s\, w_s O_s$ and $L = m + \log \ell$",
-        _OP, f"{_JOIN} 3",
-    ),
-    PaperLine("", 0, r"Return $O$ and $L$", _END, ""),
 )  # fmt: skip
 
 _LINEAR_PAPER = "Katharopoulos et al. 2020"
@@ -327,6 +346,11 @@ PAPERS: dict[str, Paper] = {
         "Split-KV: Dao et al. 2023, Flash-Decoding; in a split Dao 2023, Algorithm 1",
         _SPLIT_KV,
         rf"{_SCALE} {_SKIP} The query heads of a KV head are the rows of one block.",
+    ),
+    "mla": Paper(
+        "MLA, absorbed: Liu et al. 2024, DeepSeek-V2; splits: Dao et al. 2023, Flash-Decoding",
+        _MLA,
+        rf"{_SCALE} {_SKIP} All heads are the rows of one block: each reads the same latent.",
     ),
     "linear": Paper(
         "Linear attention: Katharopoulos et al. 2020; feature maps: Choromanski et al. 2021",

@@ -65,8 +65,8 @@ _DRAW = """
 draw = np.random.default_rng({seed}).standard_normal
 q = rounded(draw(({heads}, NQ, D)))
 k = rounded(draw(({kv_heads}, NK, D)))
-v = rounded(draw(({kv_heads}, NK, DV)))
 """
+_DRAW_VALUES = "v = rounded(draw(({kv_heads}, NK, DV)))\n"
 
 _SAFETENSORS = '''
 def tensor(name):
@@ -93,6 +93,11 @@ def tensor(name):
 _READ = """
 q, k, v = (values.reshape(values.shape[-3:]) for values in map(tensor, "qkv"))
 """
+_READ_LATENT = """
+q = tensor("q").reshape(-1, NQ, D)
+k = tensor("latent").reshape(1, NK, D)
+"""
+_LATENT_VALUES = "v = k[..., :DV]  # of a latent: the first numbers of a key\n"
 _PROJECT = '''
 def made(weight, bias, heads):
     """Return x times a weight, and its bias, head by head."""
@@ -310,10 +315,16 @@ def _inputs(w: Workload) -> str:
     if w.file is None:
         seed = w.scenario.input.seed
         out = _DRAW.format(seed=seed, heads=heads, kv_heads=kv_heads)
+        out += _LATENT_VALUES if w.latent else _DRAW_VALUES.format(kv_heads=kv_heads)
     else:
         reader = (_SAFETENSORS if _reads_safetensors(w) else _NPZ).format()
         out = f"PATH = {str(w.file.path.absolute())!r}\n\n{reader}"
-        out += _PROJECT.format(lines=_made_lines(w, heads, kv_heads)) if w.file.stored else _READ
+        if w.latent:
+            out += _READ_LATENT + _LATENT_VALUES
+        elif w.file.stored:
+            out += _PROJECT.format(lines=_made_lines(w, heads, kv_heads))
+        else:
+            out += _READ
     if (turns := w.position) is not None:
         half, end = turns.width // 2, turns.width
         pairs = (f"slice(0, {end}, 2)", f"slice(1, {end}, 2)")

@@ -29,6 +29,7 @@ class Interpreter:
             tensors=program.algorithm.tensors, splits=program.workload.splits,
             features=program.workload.sizes["feature"], projection=inputs.projection,
             sinks=program.workload.sinks, given=inputs.given(program.workload),
+            inputs=program.algorithm.inputs,
         )  # fmt: skip
 
     def steps(self) -> Iterator[tuple[Visit, int, Op]]:

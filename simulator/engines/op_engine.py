@@ -159,6 +159,7 @@ class OpEngine:
             tensors=self._program.algorithm.tensors, splits=self.workload.splits,
             features=self.workload.sizes["feature"], projection=self.inputs.projection,
             sinks=self.workload.sinks, given=self.inputs.given(self.workload),
+            inputs=self._program.algorithm.inputs,
         )  # fmt: skip
         for index in self._program.opening(head):
             visit, w = self._program.visit(index), self.workload

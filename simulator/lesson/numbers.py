@@ -39,7 +39,7 @@ def program_of(scenario: Scenario) -> TileProgram:
     return tile_program(resolve(scenario))
 
 
-_WITH_CELLS = ("Q", "K", "V", "S", "m", "l", "O")
+_WITH_CELLS = ("Q", "K", "V", "C", "S", "m", "l", "O")
 _LARGE = 16 * MIB
 """Bytes of Q, K and V from which a run goes with the step that asks for it."""
 

@@ -12,7 +12,7 @@ from simulator.base.tables import Table
 from simulator.problem.models import models
 from simulator.study.sparse.patterns import NAMES
 
-Tensor = Literal["Q", "K", "V", "S", "m", "l", "O"]
+Tensor = Literal["Q", "K", "V", "C", "S", "m", "l", "O"]
 Number = Annotated[int, Field(ge=0)]
 
 

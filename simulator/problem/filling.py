@@ -19,6 +19,7 @@ from simulator.problem.input_files import (
     read_header,
     read_tensor,
 )
+from simulator.problem.latent import check_latent, is_latent, latent_dims, read_latent_header
 from simulator.problem.layer import read_layer_header
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import Attention, Scenario
@@ -51,20 +52,27 @@ def random_shapes(said: Attention) -> dict[str, int]:
     InputError
         It does not.
     """
-    missing = [name for name in ("seqlen_q", "head_dim") if getattr(said, name) is None]
+    latent = is_latent(said)
+    needed = ("seqlen_q",) if latent else ("seqlen_q", "head_dim")
+    missing = [name for name in needed if getattr(said, name) is None]
     if missing:
         expected = 'a whole number: input.source = "random" brings no shapes'
         raise InputError(SCENARIO, [Mistake(f"attention.{n}", "", expected) for n in missing])
     assert said.seqlen_q is not None
-    assert said.head_dim is not None
     heads = said.heads or said.kv_heads or 1
+    if latent:
+        value_dim, rope_dim = latent_dims(said)
+        head_dim = value_dim + rope_dim
+    else:
+        assert said.head_dim is not None
+        head_dim, value_dim = said.head_dim, said.value_dim or said.head_dim
     return {
         "heads": heads,
-        "kv_heads": said.kv_heads or heads,
+        "kv_heads": 1 if latent else said.kv_heads or heads,
         "seqlen_q": said.seqlen_q,
         "seqlen_k": said.seqlen_k or said.seqlen_q,
-        "head_dim": said.head_dim,
-        "value_dim": said.value_dim or said.head_dim,
+        "head_dim": head_dim,
+        "value_dim": value_dim,
     }
 
 
@@ -229,6 +237,11 @@ def input_file(scenario: Scenario) -> InputFile | None:
         It cannot be read, or there is no such capture.
     """
     said = scenario.input
+    if is_latent(scenario.attention):
+        check_latent(scenario)
+        path = Path(said.path or "")
+        if said.source == "file":
+            return read_latent_header(path, scenario.attention)
     if said.source == "random":
         return None
     if said.path is not None and said.source in ("file", "layer"):

@@ -44,7 +44,7 @@ BIAS = "bias"
 """What scores gain at each distance; a file need not have it."""
 SINKS = "sink_logits"
 """A logit of each query head that joins its softmax; a file need not have them."""
-_MORE = {
+MORE = {
     PROJECTION: ("two axes, neither empty", 2),
     BIAS: ("two axes, neither empty", 2),
     SINKS: ("one axis, not empty", 1),
@@ -157,25 +157,38 @@ def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
         The file is missing, truncated, of another kind, or lacks a tensor; or its shapes do
         not fit together.
     """
-    tensors, meta = stored_tensors(path, (*_TENSORS, *_MORE), bounds)
+    tensors, meta = stored_tensors(path, (*_TENSORS, *MORE), bounds)
     for name in _TENSORS:
         if name not in tensors:
             have = ", ".join(sorted(tensors)) or "none"
             raise refuse(
                 str(path), f"tensor {name}", "", f"tensors q, k and v (the file has {have})"
             )
-    q, k, v = (_without_batch(path, name, tensors[name]) for name in _TENSORS)
+    q, k, v = (without_batch(path, name, tensors[name]) for name in _TENSORS)
     _check_shapes(path, q, k, v)
-    extra = tuple((name, tensors[name]) for name in _MORE if name in tensors)
+    return replace(described(path, meta, q, k, v), extra=checked_extra(path, tensors, q, k))
+
+
+def checked_extra(
+    path: Path, tensors: Mapping[str, StoredTensor], q: StoredTensor, k: StoredTensor
+) -> tuple[tuple[str, StoredTensor], ...]:
+    """Return what a file has beside its inputs.
+
+    Raises
+    ------
+    InputError
+        Something of it has another shape.
+    """
+    extra = tuple((name, tensors[name]) for name in MORE if name in tensors)
     distances = q.shape[0], q.shape[1] + k.shape[1] - 1
     for name, tensor in extra:
-        expected, axes = _MORE[name]
+        expected, axes = MORE[name]
         if len(tensor.shape) != axes or 0 in tensor.shape:
             raise refuse(str(path), f"shape of {name}", tensor.shape, expected)
         if name == BIAS and tensor.shape != distances:
             expected = f"{distances}: of each query head, a number for each distance of row and key"
             raise refuse(str(path), f"shape of {name}", tensor.shape, expected)
-    return replace(described(path, meta, q, k, v), extra=extra)
+    return extra
 
 
 def stored_tensors(
@@ -284,7 +297,14 @@ def _as_float32(stored: NDArray[np.generic], tensor: StoredTensor) -> F32:
     return np.ascontiguousarray(values.reshape(tensor.shape))
 
 
-def _without_batch(path: Path, name: str, tensor: StoredTensor) -> StoredTensor:
+def without_batch(path: Path, name: str, tensor: StoredTensor) -> StoredTensor:
+    """Return a tensor of heads without a batch axis of 1.
+
+    Raises
+    ------
+    InputError
+        It has other axes, or an empty one.
+    """
     shape = tensor.shape
     if len(shape) == 4 and shape[0] == 1:
         shape = shape[1:]

@@ -24,13 +24,14 @@ from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
 
 Algorithm = Literal[
-    "naive", "flash1", "flash2", "split-kv", "linear", "linear-recurrent", "gla", "deltanet",
+    "naive", "flash1", "flash2", "split-kv", "mla", "linear", "linear-recurrent", "gla", "deltanet",
 ]  # fmt: skip
 USUAL: Algorithm = "flash2"
 """The algorithm of a scenario that names none."""
-PACKED: frozenset[Algorithm] = frozenset({"split-kv"})
-"""Algorithms that use the query heads of a KV head as the rows of one block."""
-SKIPPING: frozenset[Algorithm] = PACKED | {USUAL}
+PACKED: dict[Algorithm, Literal["apart", "latent"]] = {"split-kv": "apart", "mla": "latent"}
+"""Algorithms that use the query heads of a KV head as the rows of one block, and of each whether
+keys and values lie apart in HBM or are one latent."""
+SKIPPING: frozenset[Algorithm] = frozenset({USUAL, *PACKED})
 """Algorithms whose O is divided at its end alone, so that they can skip a rescale."""
 TilingRule = Literal["paper", "fa2", "fa3"]
 InputSource = Literal["random", "file", "capture", "layer"]
@@ -102,6 +103,8 @@ class Attention(Table):
     seqlen_k: Seqlen | None = None
     head_dim: Dim | None = None
     value_dim: Dim | None = None
+    latent_dim: Dim | None = None
+    rope_dim: Annotated[int, Field(ge=0, le=4096)] | None = None
     dtype: DType | None = None
     scale: Positive | None = None
     temperature: Positive = 1.0

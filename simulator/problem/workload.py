@@ -32,6 +32,7 @@ from simulator.problem.input_files import (
     check_finite,
     read_tensors,
 )
+from simulator.problem.latent import LATENT, is_latent, read_latent
 from simulator.problem.layer import Layer, read_layer
 from simulator.problem.linear import check_linear, check_mask, read_projection
 from simulator.problem.mask_input import mask_of
@@ -101,6 +102,9 @@ class Workload:
         Numbers of float32 that join the softmax of the chosen query heads; empty for none.
     tile : tuple of int
         Rows and columns of a tile of the same problem for an algorithm that has tiles.
+    latent : bool
+        Whether keys and values are one latent that all heads share: a value is the first
+        `value_dim` numbers of its key.
     """
 
     scenario: Scenario
@@ -128,6 +132,7 @@ class Workload:
     biases: BiasTable | None = None
     sink_logits: tuple[float, ...] = ()
     tile: tuple[int, int] = (0, 0)
+    latent: bool = False
 
     def __post_init__(self) -> None:
         """Let row blocks be the chunks of keys where a state goes from each to the next."""
@@ -275,8 +280,12 @@ class Workload:
         ------
         InputError
             The heads are to be packed, but not equally many of each KV head were picked; or there
-            is no softmax, and the mask is one that a sum over keys cannot have.
+            is no softmax, and the mask is one that a sum over keys cannot have; or the algorithm
+            reads a latent, and there is none.
         """
+        if PACKED.get(name) == "latent" and not self.latent:
+            expected = f"a whole number: {name} reads a latent in the place of K and V"
+            raise refuse(SCENARIO, "attention.latent_dim", "", expected)
         rule = RULES.get(name)
         if rule:
             check_mask(self.mask)
@@ -482,6 +491,7 @@ def resolve(scenario: Scenario) -> Workload:
         file=file,
         picked=picked,
         input_heads=(shapes["heads"], shapes["kv_heads"]),
+        latent=is_latent(said),
         slopes=slopes(scenario, file if softmax else None, shapes["heads"], picked),
         softcap=softcap or 0.0,
         sink_logits=sink_logits(scenario, file if softmax else None, shapes["heads"], picked),
@@ -509,8 +519,8 @@ def read_inputs(workload: Workload) -> Inputs:
     Notes
     -----
     Random input is ``numpy.random.default_rng(seed).standard_normal``, for q, then k, then
-    v, as float32, rounded to the dtype. Then Q and K are turned by their positions, if the scenario
-    says so, and rounded again.
+    v, as float32, rounded to the dtype; where there is a latent for q, then that. Then Q and K are
+    turned by their positions, if the scenario says so, and rounded again.
     """
     w = workload
     heads, kv_heads = w.input_heads
@@ -519,6 +529,11 @@ def read_inputs(workload: Workload) -> Inputs:
         layer = read_layer(w.file, w.position)
         q, k, v = layer.heads()
         for name, tensor in (("q", q), ("k", k), ("v", v)):
+            check_finite(str(w.file.path), name, tensor)
+    elif w.file and w.latent:
+        q, k = read_latent(w.file)
+        v = k[..., : w.value_dim]
+        for name, tensor in (("q", q), (LATENT, k[0])):
             check_finite(str(w.file.path), name, tensor)
     elif w.file:
         q, k, v = read_tensors(w.file)
@@ -548,22 +563,20 @@ def drawn(w: Workload) -> tuple[F32, F32, F32]:
     """Return random Q, K and V of all heads, before positions turn them."""
     heads, kv_heads = w.input_heads
     rng = np.random.default_rng(w.scenario.input.seed)
-    q, k, v = (
-        round_to(rng.standard_normal(shape).astype(np.float32), w.dtype)
-        for shape in (
-            (heads, w.queries, w.head_dim),
-            (kv_heads, w.seqlen_k, w.head_dim),
-            (kv_heads, w.seqlen_k, w.value_dim),
-        )
+    shapes = [(heads, w.queries, w.head_dim), (kv_heads, w.seqlen_k, w.head_dim)]
+    if not w.latent:
+        shapes.append((kv_heads, w.seqlen_k, w.value_dim))
+    q, k, *own = (
+        round_to(rng.standard_normal(shape).astype(np.float32), w.dtype) for shape in shapes
     )
-    return q, k, v
+    return q, k, own[0] if own else k[..., : w.value_dim]
 
 
 def input_bytes(w: Workload) -> int:
     """Return the memory that drawing or reading the inputs takes at its peak."""
     heads, kv_heads = w.input_heads
     q, k = heads * w.queries * w.head_dim, kv_heads * w.seqlen_k * w.head_dim
-    v = kv_heads * w.seqlen_k * w.value_dim
+    v = 0 if w.latent else kv_heads * w.seqlen_k * w.value_dim
     # Each element takes float32, and for a while one tensor is there a second time: in float64 when
     # it is drawn, or when it is rounded.
     return 4 * (q + k + v) + (16 if w.dtype == "bfloat16" else 8) * max(q, k, v)

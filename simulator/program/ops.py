@@ -49,6 +49,19 @@ class LoadTiles(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadLatent(LoadTiles):
+    """Copy rows of a latent to the chip: keys, and in their first `value_dim` numbers values."""
+
+    value_dim: int
+
+    def apply(self, state: State) -> None:
+        for move in self.moves:
+            latent = state.load(move)
+            state.chip[move.tensor] = state.chip["K"] = latent
+            state.chip["V"] = latent[:, : self.value_dim]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreTiles(Op):
     """Copy tiles from the chip to HBM."""
 

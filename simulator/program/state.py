@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.program.tensors import COMMON, SINK, Axis, TensorSpec
+from simulator.program.tensors import COMMON, INPUTS, SINK, Axis, TensorSpec
 
 Place = Literal["shared", "registers"]
 Values = NDArray[Any]
@@ -97,6 +97,8 @@ class State:
         (heads, query heads packed into one), logits that join the softmax.
     given : mapping of str to ndarray
         What HBM holds beside Q, K and V: gates, by the name of their tensor.
+    inputs : tuple of TensorSpec
+        The tensors in which Q, K and V lie; without one for values, they lie in the keys.
 
     Attributes
     ----------
@@ -104,7 +106,7 @@ class State:
         The newest numbers by name, those of the row block or tile at hand. A name that is not on
         the chip any more stays until it is made or loaded again.
     hbm : mapping of str to ndarray
-        Tensors in HBM: Q, K and V as they were given, and of the others the part that can be
+        Tensors in HBM: the inputs as they were given, and of the others the part that can be
         written, (heads, rows, ...).
     written : mapping of str to TensorSpec
         The tensors that can be written.
@@ -125,15 +127,20 @@ class State:
         projection: NDArray[np.floating] | None = None,
         sinks: NDArray[np.floating] | None = None,
         given: Numbers = MappingProxyType({}),
+        inputs: tuple[TensorSpec, ...] = INPUTS,
     ) -> None:
         self.number = number
         self.constants: dict[str, Values] = {}
         if projection is not None:
             self.constants["projection"] = projection.astype(number, copy=False)
         self.chip = dict(self.constants)
-        self.hbm: dict[str, Values] = {"Q": q, "K": k, "V": v, **given}
+        self.hbm: dict[str, Values] = {
+            **{spec.name: own for spec, own in zip(inputs, (q, k, v), strict=False)},
+            **given,
+        }
         if sinks is not None:
             self.hbm[SINK.name] = sinks
+        self._kv_heads = len(k)
         self._heads = range(len(q)) if head is None else range(head, head + 1)
         self._rows = range(q.shape[1]) if rows is None else rows
         self.written = {spec.name: spec for spec in (*COMMON, *tensors)}
@@ -154,7 +161,7 @@ class State:
         """Return a tensor in HBM, NaN until it is written."""
         if name not in self.hbm:
             spec = self.written[name]
-            heads = len(self.hbm["K"]) if spec.of_kv_heads else len(self._heads)
+            heads = self._kv_heads if spec.of_kv_heads else len(self._heads)
             shape = (heads, *(self._sizes[axis] for axis in spec.axes))
             self.hbm[name] = np.full(shape, np.nan, dtype=self.number)
         return self.hbm[name]

@@ -23,7 +23,7 @@ from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.op import Op
 from simulator.program.state import ChipTile, Move, Numbers
-from simulator.program.tensors import TensorSpec
+from simulator.program.tensors import INPUTS, TensorSpec
 from simulator.program.visit import Counters, Visit
 
 __all__ = ["Cost", "Counters", "Launch", "TileAlgorithm", "TileProgram", "Visit"]
@@ -292,8 +292,10 @@ class TileAlgorithm:
         What it writes to HBM in addition to the tensors that every algorithm has.
     left : tuple of str
         What a visit leaves on chip for the next of its row block, or for the next row block.
+    inputs : tuple of TensorSpec
+        What it reads for queries, keys and values: a tensor each, or one for keys and values.
     gates : tuple of TensorSpec
-        What it reads beside Q, K and V.
+        What it reads beside these.
     softmax : bool
         Whether its weights are those of a softmax: there are scores, m and LSE.
     sums : bool
@@ -336,6 +338,7 @@ class TileAlgorithm:
     compared: bool = True
     tensors: tuple[TensorSpec, ...] = ()
     left: tuple[str, ...] = ("m", "l", "O")
+    inputs: tuple[TensorSpec, ...] = INPUTS
     gates: tuple[TensorSpec, ...] = ()
     softmax: bool = True
     sums: bool = True
@@ -351,6 +354,16 @@ class TileAlgorithm:
     def missing(self) -> tuple[str, ...]:
         """Numbers of every row of a softmax that it does not have."""
         return ("m", "LSE") * (not self.softmax) + ("l",) * (not self.sums)
+
+    @property
+    def keys(self) -> str:
+        """The tensor in HBM whose rows are keys."""
+        return self.inputs[1].name
+
+    @property
+    def values(self) -> str:
+        """The tensor in HBM whose rows begin with values: that of the keys, if one has both."""
+        return self.inputs[-1].name
 
     @property
     def splits(self) -> bool:

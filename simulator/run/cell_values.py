@@ -57,7 +57,11 @@ def cell_shape(w: Workload, tensor: str) -> tuple[int, int]:
 def exists(w: Workload, cell: Cell) -> bool:
     """Return whether a workload has a cell."""
     rows, cols = cell_shape(w, cell.tensor)
-    if cell.tensor in algorithm_of(w).missing:
+    algorithm = algorithm_of(w)
+    if cell.tensor in algorithm.missing:
+        return False
+    read = {spec.name for spec in (*algorithm.inputs, *algorithm.gates)}
+    if "key" in cell.at and "row" not in cell.at and cell.tensor not in read:
         return False
     deals = cell.split is None or (algorithm_of(w).splits and 0 <= cell.split < w.splits)
     return deals and 0 <= cell.row < rows and 0 <= cell.col < cols

@@ -163,7 +163,9 @@ def product_sum(snapshot: Snapshot, cell: Cell) -> TermSum:
     """Return q · k of a cell of S, term by term."""
     q, k = snapshot.q[cell.row], snapshot.k[cell.col]
     rows = [Cell("Q", cell.row, n) for n in range(min(len(q), MOST_TERMS))]
-    keys = [Cell("K", cell.col, n) for n in range(min(len(q), MOST_TERMS))]
+    keys = [
+        Cell(snapshot.program.algorithm.keys, cell.col, n) for n in range(min(len(q), MOST_TERMS))
+    ]
     return products(f"q{cell.row} · k{cell.col}", "n", q, k, rows, keys, range(len(q)))
 
 
@@ -411,7 +413,7 @@ def value_sum(snapshot: Snapshot, cell: Cell) -> TermSum:
     v = snapshot.v[visit.cols.start : visit.cols.stop, cell.col]
     keys = visit.cols[:MOST_TERMS]
     weights = [Cell("S", cell.row, key) for key in keys]
-    values = [Cell("V", key, cell.col) for key in keys]
+    values = [Cell(snapshot.program.algorithm.values, key, cell.col) for key in keys]
     return products(f"Σ p · v[·, {cell.col}]", "key", p, v, weights, values, visit.cols)
 
 

@@ -168,8 +168,9 @@ class Snapshot:
 
     @property
     def inputs(self) -> dict[str, F32]:
-        """Q, K and V of the current head, and the gate that its update takes."""
-        found = {"Q": self.q, "K": self.k, "V": self.v}
+        """What lies in HBM for Q, K and V of the current head, and the gate of its update."""
+        specs = self.program.algorithm.inputs
+        found = {spec.name: own for spec, own in zip(specs, (self.q, self.k, self.v), strict=False)}
         if self.gate is not None:
             of_keys = self.gate.reshape(len(self.k), -1)
             found |= {spec.name: of_keys for spec in self.program.algorithm.gates}

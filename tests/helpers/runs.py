@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.masks import BlockMask, Mask
 from simulator.problem.recurrence import RULES
-from simulator.problem.scenario import Scenario, parse_scenario
+from simulator.problem.scenario import PACKED, Scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.program.tile_program import TileProgram
@@ -89,7 +89,7 @@ def scenario(
     algorithm: str = "flash2",
     nq: int = 8,
     nk: int | None = None,
-    d: int = 4,
+    d: int | None = 4,
     dv: int | None = None,
     heads: int = 1,
     kv_heads: int | None = None,
@@ -117,6 +117,8 @@ def scenario(
         "dtype": dtype,
         **attention,
     }
+    if d is None:  # of a latent
+        del table["head_dim"], table["value_dim"]
     return parse_scenario(
         {
             "attention": table,
@@ -136,7 +138,14 @@ def needed_mask(algorithm: str) -> dict[str, Any]:
 
 
 def fitted(algorithm: str, **said: Any) -> dict[str, Any]:
-    """Return what `scenario` is told, without what linear attention cannot do."""
+    """Return what `scenario` is told, without what an algorithm cannot do.
+
+    A latent has as many numbers as values would have, and as many more as make keys of them.
+    """
+    if PACKED.get(algorithm) == "latent":
+        dv = said.pop("dv", None) or said.get("d", 2)
+        sizes = {"latent_dim": dv, "rope_dim": said.pop("d", 2) if dv > 1 else 0}
+        return {**said, **sizes, "d": None, "dv": None, "kv_heads": 1}
     rule = RULES.get(algorithm)
     if rule is None:
         return said

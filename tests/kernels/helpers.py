@@ -17,7 +17,7 @@ from kernels.cuda.specs import KERNELS
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostModule, Order, Schedule
-from simulator.problem.scenario import Scenario, with_values
+from simulator.problem.scenario import PACKED, Scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.run.cosimulation import verify
@@ -50,8 +50,8 @@ ROUNDING = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 
 
 def scenario(algorithm: str = "flash2", *, splits: int = 3, **said: Any) -> Scenario:
-    """Return a scenario with random input; that of split-kv says how many splits."""
-    tiling = {"splits": splits} if algorithm == "split-kv" else {}
+    """Return a scenario with random input; one that deals keys out says how many splits."""
+    tiling = {"splits": splits} if algorithm in PACKED else {}
     said = runs.fitted(algorithm, **said)
     return with_values(runs.scenario(algorithm, **said), {"tiling": tiling})
 
@@ -97,7 +97,7 @@ def kernel_scenarios(draw: st.DrawFn, algorithm: str) -> Scenario:
     kv_heads = draw(st.integers(1, 2))
     heads = kv_heads * draw(st.integers(1, 2))
     chosen = st.lists(st.integers(0, heads - 1), min_size=1, max_size=2, unique=True)
-    if algorithm == "split-kv":  # heads that are picked may not fill groups
+    if algorithm in PACKED:  # heads that are picked may not fill groups
         chosen = st.nothing()
     return scenario(
         algorithm,
@@ -164,7 +164,7 @@ def faults(
 def _number_faults(trace: Trace) -> list[str]:
     """Compare O and lse of a whole run with the textbook."""
     w, inputs, found = trace.workload, trace.inputs, []
-    if w.algorithm == "split-kv":  # whose heads are packed: here each has its own
+    if w.algorithm in PACKED:  # whose heads are packed: here each has its own
         w = resolve(with_values(w.scenario, {"attention": {"algorithm": "flash2"}}))
         q = inputs.q.reshape(w.heads, w.seqlen_q, w.head_dim)
         inputs = Inputs(q, inputs.k, inputs.v)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtCore import QLineF, QRectF
+from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.base.dtypes import F32
 from simulator.lesson.places import Pointer
@@ -142,8 +142,8 @@ def paint_still_board(
 ) -> None:
     """Draw what stays while an op is being done: it may be kept as a picture."""
     with _plain(painter):
-        for name in "QKV":
-            _paint_input(painter, snapshot, style, lay, name)
+        for spec in snapshot.program.algorithm.inputs:
+            _paint_input(painter, snapshot, style, lay, spec.name)
         paint_scores(painter, snapshot, style, lay)
         paint_split_edges(painter, snapshot, style, lay)
         paint_frames(painter, style.theme, lay)
@@ -332,6 +332,11 @@ def _paint_input(
     start, share = (begin - first) / span, length / span
     shown = QRectF(start, 0, share, 1) if by_key else QRectF(0, start, 1, share)
     sheet.draw(painter, box, shown)
+    if name == lay.keys == lay.values:
+        values_end = round(lay.value_band(lay.visible_keys()).bottom())
+        if values_end < round(box.bottom()):  # the rest of a key is no value
+            painter.setPen(QPen(QColor(theme.text), round(style.px(1))))
+            painter.drawLine(QLineF(box.left(), values_end, box.right(), values_end))
 
 
 def _input_sheet(values: F32, theme: Theme, name: str, limit: float | None = None) -> Sheet:

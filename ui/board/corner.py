@@ -66,7 +66,8 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         return
     theme, px = style.theme, style.px
     font = style.text_font(11)
-    rows: list[_Row] = [("Q K V O", ("Q", "K", "V", "O"), "−", "+")]
+    signed = (*(spec.name for spec in snapshot.program.algorithm.inputs), "O")
+    rows: list[_Row] = [(" ".join(signed), signed, "−", "+")]
     softmax = snapshot.program.algorithm.softmax
     if not snapshot.program.algorithm.forms:
         pass  # no map of pairs

@@ -277,9 +277,9 @@ def tile_sheet(move: Move, motion: Motion, style: Style) -> Sheet | None:
 def _values(move: Move, motion: Motion) -> F32 | None:
     """Return the numbers of a tile as it lies on the board, (rows, columns)."""
     now, rows = motion.after, slice(move.rows.start, move.rows.stop)
-    inputs = {"Q": now.q[rows], "K": now.k[rows].T, "V": now.v[rows].T}
-    if move.tensor in inputs:
-        return inputs[move.tensor]
+    if move.tensor in (spec.name for spec in now.program.algorithm.inputs):
+        values = now.inputs[move.tensor][rows]
+        return values.T if "key" in TENSORS[move.tensor].axes else values
     found = now.state.get(move.tensor, motion.numbers.get(move.tensor))
     if found is not None and move.tensor in motion.after.split_tensors:
         # (splits, rows, ...) lie side by side: LSE as a column for each split, O as its columns.

@@ -139,7 +139,7 @@ def _sum_depth(scene: Scene) -> None:
         return
     n, d = motion.added(scene.share), motion.terms
     visit = motion.after.visit
-    q, k = lay.row_band("Q", visit.rows), lay.col_band("K", visit.cols)
+    q, k = lay.row_band("Q", visit.rows), lay.col_band(lay.keys, visit.cols)
     glow = _translucent(scene.style.theme.current, 0.3)
     scene.painter.fillRect(QRectF(q.left(), q.top(), q.width() * scene.share, q.height()), glow)
     scene.painter.fillRect(QRectF(k.left(), k.top(), k.width(), k.height() * scene.share), glow)
@@ -359,7 +359,7 @@ def _sum_keys(scene: Scene) -> None:
     visit, count = motion.after.visit, motion.terms
     n = min(motion.added(scene.share), count - 1)
     key = visit.cols.start + n
-    value = lay.col_band("V", range(key, key + 1))
+    value = lay.value_band(range(key, key + 1))
     painter.fillRect(scene.column(n), _translucent(style.theme.current, 0.25))
     painter.fillRect(value, _translucent(style.theme.current, 0.35))
     start, end = scene.cell(scene.chosen, n), scene.beside("O", scene.chosen)
@@ -367,10 +367,13 @@ def _sum_keys(scene: Scene) -> None:
         path, low = QPainterPath(start.center()), value.center()
         down, up = QPointF(start.center().x(), low.y()), QPointF(end.center().x(), low.y())
         path.cubicTo(down, down, low)
-        path.cubicTo(up, up, QPointF(up.x(), end.bottom()))
+        below = low.y() > end.bottom()
+        path.cubicTo(up, up, QPointF(up.x(), end.bottom() if below else end.top()))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for width, alpha in ((7, 0.25), (2.5, 0.95)):
-            painter.setPen(QPen(_translucent(style.theme.tensor("V"), alpha), style.px(width)))
+            painter.setPen(
+                QPen(_translucent(style.theme.tensor(lay.values), alpha), style.px(width))
+            )
             painter.drawPath(path)
         outline(painter, start, QColor(style.theme.current), style.px(2))
         _paint_dot(scene, path.pointAtPercent(min(scene.share * count - n, 1.0)))

@@ -2,7 +2,8 @@
 
 The picture keeps the geometry of the mathematics. A row block is one horizontal band through
 Q, S, m, l and O, a column block one vertical band through Kᵀ, S and Vᵀ: all boxes of a band
-share one scale, which `View` zooms and pans. Depth (d, dv) is never zoomed.
+share one scale, which `View` zooms and pans. Depth (d, dv) is never zoomed. If one tensor has keys
+and values, it lies where Kᵀ does, and nothing in the place of Vᵀ.
 """
 
 from __future__ import annotations
@@ -94,8 +95,11 @@ class BoardLayout:
         How many rows and keys are visible.
     cell : tuple of float
         Width and height of a score in pixels.
+    keys, values : str
+        The boxes that have the keys, and the values.
     boxes : mapping of str to QRectF
-        ``Q K V S m l O``; without m where there is no softmax.
+        ``Q K V S m l O``; without m where there is no softmax; one box for keys and values if they
+        are one tensor.
     labels : mapping of str to QRectF
         Titles of all boxes but S.
     row_margin, key_margin : QRectF
@@ -127,6 +131,8 @@ class BoardLayout:
     shape: tuple[int, int, int, int]
     visible: tuple[float, float]
     cell: tuple[float, float]
+    keys: str
+    values: str
     boxes: dict[str, QRectF]
     labels: dict[str, QRectF]
     row_margin: QRectF
@@ -162,6 +168,13 @@ class BoardLayout:
         box = self.boxes[name]
         left, right = self.col_x(keys.start), self.col_x(keys.stop)
         return _snapped_in(box, QRectF(left, box.top(), right - left, box.height()))
+
+    def value_band(self, keys: range) -> QRectF:
+        """Return the visible part of the values of some keys; may be null."""
+        band = self.col_band(self.values, keys)
+        if self.values == self.keys:  # a value is the beginning of its key
+            band.setHeight(band.height() * self.shape[3] / self.shape[2])
+        return band
 
     def tile(self, rows: range, keys: range) -> QRectF:
         """Return the visible part of a tile of the score matrix; may be null."""
@@ -444,6 +457,7 @@ def _arranged(
         min(share, max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_h, px(24), least))
         for share, n, least in ((rows[0], d, 0.0), (rows[2], dv, tall_v))
     )
+    keys, values = algorithm_of(w).keys, algorithm_of(w).values
 
     total_w = left + q_w + s_w + o_w + 3 * gap + total + largest + gap / 2
     total_h = top + k_h + s_h + v_h + 2 * gap + part_h + name_h
@@ -457,8 +471,8 @@ def _arranged(
     boxes = {
         "S": QRectF(s_x, s_y, s_w, s_h),
         "Q": QRectF(q_x, s_y, q_w, s_h),
-        "K": QRectF(s_x, y + top, s_w, k_h),
-        "V": QRectF(s_x, v_y, s_w, v_h),
+        values: QRectF(s_x, v_y, s_w, v_h),
+        keys: QRectF(s_x, y + top, s_w, k_h),
         "m": QRectF(m_x, s_y, largest, s_h),
         "l": QRectF(l_x, s_y, total, s_h),
         "O": QRectF(o_x, s_y, o_w, s_h),
@@ -466,10 +480,12 @@ def _arranged(
     boxes = {name: _snapped(box) for name, box in boxes.items() if box.width() > 0}
     s = boxes["S"]
     cell = s.width() / visible[1], s.height() / visible[0]
-    low = boxes["V"]
+    low = _snapped(QRectF(s_x, v_y, s_w, v_h))
     beside = next(boxes[name] for name in ("m", "l", "O") if name in boxes).left()
     corner = QRectF(beside, low.top(), content.right() - beside, low.height())
     inset, legend = _corner(corner, px, large)
+    if values == keys:  # nothing of the inputs lies there
+        low.setHeight(0.0)
     partials = split_names = QRectF()
     if part_h:
         partials = _snapped(QRectF(low.left(), low.bottom() + px(10), low.width(), part_h - px(10)))
@@ -499,12 +515,14 @@ def _arranged(
         shape=(Nq, Nk, d, dv),
         visible=visible,
         cell=cell,
+        keys=keys,
+        values=values,
         boxes=boxes,
-        labels=_labels(boxes, lambda size: px(size) * growth, content),
+        labels=_labels(boxes, (keys, values), lambda size: px(size) * growth, content),
         row_margin=QRectF(boxes["Q"].left() - left, s.top(), left - px(4), s.height())
         if left
         else QRectF(),
-        key_margin=QRectF(s.left(), boxes["K"].top() - top, s.width(), top - px(3))
+        key_margin=QRectF(s.left(), boxes[keys].top() - top, s.width(), top - px(3))
         if top
         else QRectF(),
         growth=growth,
@@ -559,18 +577,21 @@ def _within(width: float, height: float, ratio: float) -> tuple[float, float]:
 
 
 def _labels(
-    boxes: dict[str, QRectF], px: Callable[[float], float], content: QRectF
+    boxes: dict[str, QRectF],
+    inputs: tuple[str, str],
+    px: Callable[[float], float],
+    content: QRectF,
 ) -> dict[str, QRectF]:
     """Return where the titles go; those of Q and O reach outwards where their sizes are long."""
     line, short = px(18), px(20)
-    q, k, v, s, o = (boxes[name] for name in "QKVSO")
+    q, k, v, s, o = (boxes[name] for name in ("Q", *inputs, "S", "O"))
     above = s.top() - px(3) - line
     # Kᵀ is named at the top of its left side, Q just above its box; side by side if need be.
     tall = k.height() >= 2 * line
     k_left = k.left() - px(4) - short
     labels = {
-        "K": QRectF(k_left, k.top() if tall else above, short, line),
-        "V": QRectF(v.left() - px(4) - short, v.top(), short, line),
+        inputs[1]: QRectF(v.left() - px(4) - short, v.top(), short, line),
+        inputs[0]: QRectF(k_left, k.top() if tall else above, short, line),
         "Q": QRectF(content.left(), above, q.right() - content.left(), line),
         "O": QRectF(o.left(), above, content.right() - o.left(), line),
     }

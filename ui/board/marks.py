@@ -30,7 +30,8 @@ def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     """Outline the current row and column block in all their boxes, what just moved thicker."""
     theme, visit = style.theme, snapshot.visit
     at_work, moved = tensors_at_work(snapshot), moved_rows(snapshot)
-    for names in (["K"], ["V"], ["Q"], ["m", "l", "LSE", "O"]):
+    inputs = ([name] for name in dict.fromkeys((lay.keys, lay.values, "Q")))
+    for names in (*inputs, ["m", "l", "LSE", "O"]):
         if not at_work & {*names}:
             continue
         first, name = next(each for each in names if each in lay.boxes), names[-1]
@@ -182,7 +183,7 @@ def paint_hover(painter: QPainter, style: Style, lay: BoardLayout, hit: Cell) ->
     ink = QColor(style.theme.text)
     row, key = range(hit.row, hit.row + 1), range(hit.col, hit.col + 1)
     if hit.spec.of_pairs:
-        bands = [lay.tile(row, key), lay.row_band("Q", row), lay.col_band("K", key)]
+        bands = [lay.tile(row, key), lay.row_band("Q", row), lay.col_band(lay.keys, key)]
     elif "key" in hit.at:
         bands = [lay.col_band(hit.tensor, row)]
     elif hit.tensor not in lay.boxes:

@@ -47,7 +47,7 @@ def paint_split_edges(
     for split in range(1, w.splits):
         keys = w.split_keys(split)
         x = round(lay.col_x(keys.start))
-        for name in "KSV":
+        for name in (lay.keys, "S", lay.values):
             box = lay.boxes[name]
             if keys and box.left() < x < box.right():
                 painter.drawLine(QLineF(x, box.top(), x, box.bottom()))
@@ -61,7 +61,7 @@ def split_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> dict[int
     places = {}
     for split in range(w.splits):
         keys = w.split_keys(split)
-        band = lay.col_band("V", keys) if keys else QRectF()
+        band = lay.col_band(lay.values, keys) if keys else QRectF()
         if band.width() >= 2:
             gap = min(round(style.px(4)), int(band.width() / 8))
             places[split] = QRectF(

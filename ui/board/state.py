@@ -78,14 +78,15 @@ def current_values(snapshot: Snapshot) -> tuple[str, F32] | None:
 
 def tensors_at_work(snapshot: Snapshot) -> frozenset[str]:
     """Return the tensors whose blocks the current visit works on."""
+    algorithm = snapshot.program.algorithm
     if snapshot.launch.combines:
         return frozenset("O")
     if snapshot.launch.of_keys:
-        return frozenset("KV")
+        return frozenset({algorithm.keys, algorithm.values})
     if snapshot.launch.whole_rows and not snapshot.stores_scores:
         return frozenset("QO")
     if not snapshot.stores_scores:
-        return frozenset("QKVO")
+        return frozenset({"O", *(spec.name for spec in algorithm.inputs)})
     return frozenset(("QK", "ml", "VO")[snapshot.visit.launch])
 
 

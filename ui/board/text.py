@@ -6,6 +6,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
 from simulator.program.algorithms import TENSORS
+from simulator.program.tensors import symbol
 from simulator.run.snapshot import Snapshot
 from ui.board.fault_marks import paint_fault_label
 from ui.board.layout import MOST_ROWS, BoardLayout
@@ -20,7 +21,8 @@ def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
     """Name the boxes, with their sizes where these fit."""
     w, font = snapshot.program.workload, style.text_font(13 * lay.growth, bold=True)
     rows = count_text(w.seqlen_q)
-    titles = {"Q": "Q", "K": "Kᵀ", "V": "Vᵀ", "m": "m", "l": "ℓ", "O": "O"}
+    titles = {name: symbol(name) for name in lay.labels}
+    titles |= {name: f"{name}ᵀ" for name in (lay.keys, lay.values)}
     sized = {"Q": f"Q {rows}×{w.head_dim}", "O": f"O {rows}×{w.value_dim}"}
     if all(text_width(font, text) <= _title_room(lay, name) for name, text in sized.items()):
         titles |= sized
@@ -49,7 +51,7 @@ def _paint_sharing(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boa
     """Say beside Kᵀ and Vᵀ which query heads use them, where heads share and there is room."""
     choices, font = sharing_choices(snapshot), style.text_font(11 * lay.growth)
     titles = lay.labels["Q"]
-    for name in "KV":
+    for name in dict.fromkeys((lay.keys, lay.values)):
         label = lay.labels[name]
         room = QRectF(titles.left(), label.top(), label.left() - titles.left(), label.height())
         if room.intersects(titles):  # a flat Kᵀ is named beside Q
@@ -76,9 +78,10 @@ def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     grid = snapshot.program.workload.grid
     tile = min(lay.cell[0] * grid.cols, lay.cell[1] * grid.rows)
     count = max(1, round(lay.caption.height() / style.px(18)))
+    of_keys = ", ".join(dict.fromkeys((lay.keys, lay.values)))
     averaged = [
         name
-        for name, seen in (("Q", lay.visible_rows()), ("K, V", lay.visible_keys()))
+        for name, seen in (("Q", lay.visible_rows()), (of_keys, lay.visible_keys()))
         if len(seen) > MOST_ROWS
     ]
     phrases = caption_phrases(snapshot, tile, ", ".join(averaged))

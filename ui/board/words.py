@@ -84,6 +84,13 @@ def sharing_choices(snapshot: Snapshot) -> list[str]:
     else:
         named = ", ".join(str(head) for head in users)
     heads, kv = "head" if len(users) == 1 else "heads", f"KV head {shared}"
+    if algorithm_of(w).keys == algorithm_of(w).values:  # of one tensor: a line divides it
+        dims = f"{w.value_dim} + {w.head_dim - w.value_dim}"
+        return [
+            f"{dims} numbers of a token; above the line its value: {heads} {named}",
+            f"{dims} numbers: {heads} {named}",
+            f"{heads} {named}",
+        ]
     return [
         f"{kv} of {w.kv_heads}: query {heads} {named}",
         f"{kv}: query {heads} {named}",
@@ -111,6 +118,9 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     phrases = [formula(w), _tile_phrase(snapshot)]
     if skipped := skip_phrase(snapshot):
         phrases.insert(0, skipped)
+    latent = snapshot.program.algorithm.keys
+    if latent == snapshot.program.algorithm.values:
+        phrases.insert(1, f"{latent}ᵀ has the keys, and above the line their values")
     if not snapshot.program.algorithm.softmax:
         phrases.append("another function than a softmax, not an approximation of it")
         if w.feature_map and w.feature_map.projects:

@@ -49,7 +49,7 @@ _ROOM_TO_GROW = 0.62
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _PER_ROW_BLOCK = ("Q", "O", "LSE")
-_PER_COLUMN_BLOCK = ("K", "V")
+_PER_COLUMN_BLOCK = ("K", "V", "C")
 _SQUARE = ("S", "P")
 
 

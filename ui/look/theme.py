@@ -14,7 +14,7 @@ CODE_FAMILY = "JetBrains Mono"
 SYMBOL_FAMILY = "Tilescope Symbols"
 """Glyphs that the other two lack, such as the transpose sign."""
 
-_SAME_COLOUR = {"phi_Q": "Q", "phi_K": "K", "state": "S"}
+_SAME_COLOUR = {"phi_Q": "Q", "phi_K": "K", "C": "K", "state": "S"}
 TENSOR_COLOURS = {
     "Q": "#56B4E9",
     "K": "#E69F00",

@@ -12,6 +12,7 @@ from simulator.program.algorithms import (
     gla,
     linear,
     linear_recurrent,
+    mla,
     naive,
     split_kv,
 )
@@ -20,7 +21,7 @@ from simulator.program.tile_program import TileAlgorithm, TileProgram
 
 ALGORITHMS: dict[str, TileAlgorithm] = {
     each.ALGORITHM.name: each.ALGORITHM
-    for each in (naive, flash1, flash2, split_kv, linear, linear_recurrent, gla, deltanet)
+    for each in (naive, flash1, flash2, split_kv, mla, linear, linear_recurrent, gla, deltanet)
 }
 """All algorithms, by their names in scenarios."""
 BASELINE = naive.ALGORITHM
@@ -33,6 +34,7 @@ TENSORS = {
     spec.name: spec
     for spec in (
         *INPUTS,
+        *(own for each in ALGORITHMS.values() for own in each.inputs),
         *COMMON,
         *(own for each in ALGORITHMS.values() for own in (*each.gates, *each.tensors)),
         SINK,

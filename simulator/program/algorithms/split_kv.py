@@ -13,6 +13,7 @@ joining as in ``combine_attn_seqk_parallel``; one split as in Dao 2023, Algorith
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -47,7 +48,16 @@ def _dealt(w: Workload) -> Intervals:
 
 
 def launches(w: Workload) -> tuple[Launch, ...]:
-    """Return the splits, each a thread block of its own for each row block, and their joining."""
+    """Return the launches if a tile of K and one of V are loaded at each visit."""
+    b, d, dv = w.width, w.head_dim, w.value_dim
+    return launches_reading(w, {"K": Cost(inner=d * b), "V": Cost(inner=dv * b)})
+
+
+def launches_reading(w: Workload, reads: Mapping[str, Cost]) -> tuple[Launch, ...]:
+    """Return the splits, each a thread block of its own for each row block, and their joining.
+
+    `reads`: what keys and values cost, by tensor.
+    """
     b, d, dv = w.width, w.head_dim, w.value_dim
     partial = dv * STATISTIC_WIDTH
     dealt = _dealt(w)
@@ -61,8 +71,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
         by_rows=True,
         splits=w.splits,
         sinks=np.where(np.arange(w.grid.Tr * w.splits) % w.splits == 0, needed, 0),
-        reads={"Q": Cost(first=d * b), "K": Cost(inner=d * b), "V": Cost(inner=dv * b)}
-        | tiles.sink_cost(w, _blind_sinks(w), once=1),
+        reads={"Q": Cost(first=d * b), **reads, **tiles.sink_cost(w, _blind_sinks(w), once=1)},
         writes={
             "O_partial": Cost(start=empty * partial, last=partial),
             "LSE_partial": Cost(start=statistics(empty), last=STATISTIC_WIDTH),

@@ -176,8 +176,11 @@ def score_ops(w: Workload, visit: Visit, cites: str, mask_cites: str) -> list[Op
     return out
 
 
-def online_ops(w: Workload, visit: Visit, paper: str) -> list[Op]:
-    """Return the ops that take a tile into m, l and O of the run, which is divided at its end."""
+def online_ops(w: Workload, visit: Visit, paper: str, loaded: tuple[str, ...]) -> list[Op]:
+    """Return the ops that take a tile into m, l and O of the run, which is divided at its end.
+
+    `loaded`: what has been loaded of keys and values, which nobody needs after that.
+    """
     return [
         RowMax(
             cites=f"{paper} 9" if w.keeps is None else f"{paper} 9, {SKIP}",
@@ -196,7 +199,7 @@ def online_ops(w: Workload, visit: Visit, paper: str) -> list[Op]:
             cites=f"{paper} 10",
             normalised=False,
             flops=matmul_flops(visit, w.value_dim),
-            frees=("P", "K", "V"),
+            frees=("P", *loaded),
         ),
     ]
 
@@ -237,6 +240,8 @@ def row_block_ops(
             out.append(
                 Initialise(cites=f"{paper} 5", rows=rows, value_dim=w.value_dim, allocates=held)
             )
-    out += loading(w, visit, paper)
+    loads = loading(w, visit, paper)
+    out += loads
     out += score_ops(w, visit, f"{paper} 8", mask_cites)
-    return out + online_ops(w, visit, paper)
+    loaded = tuple(tile.name for op in loads for tile in op.allocates)
+    return out + online_ops(w, visit, paper, loaded)

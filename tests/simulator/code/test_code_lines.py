@@ -55,6 +55,14 @@ CITED = {
         "store O_partialLSE_partial": {"step 2"}, "load O_partialLSE_partial": {"step 3"},
         "store OLSE": {"step 3"},
     },
+    "mla": {
+        "clear O_partialLSE_partial": {"step 1"}, "load Q": {4}, "initialise": {5},
+        "load C": {"§2.1.2"}, "scores": {8}, "mask": {"§3.1"}, "rescale": {10},
+        "row max": {9, "step 3"}, "exponentials": {9, "step 3"}, "row sum": {9, "step 3"},
+        "accumulate": {10, "step 3"}, "normalise": {12, 13, "step 3"},
+        "store O_partialLSE_partial": {"step 2"}, "load O_partialLSE_partial": {"step 3"},
+        "store OLSE": {"step 3"},
+    },
     "linear": {
         "start state": {"eq. 16", "eq. 5"}, "load QKV": {"chunk"}, "load KV": {"eq. 5"},
         "load stateQ": {"eq. 5"}, "features": {"eq. 7", "lemma 1"},
@@ -188,7 +196,7 @@ def check_lines_that_run(algorithm: str, trace: Trace) -> None:
         trace.inputs.q, trace.inputs.k, trace.inputs.v,
         tensors=trace.program.algorithm.tensors, splits=trace.workload.splits,
         features=trace.workload.sizes["feature"], projection=trace.inputs.projection,
-        given=trace.inputs.given(trace.workload),
+        given=trace.inputs.given(trace.workload), inputs=trace.program.algorithm.inputs,
     )  # fmt: skip
     code = code_of(algorithm)
     for index in range(len(trace.program)):

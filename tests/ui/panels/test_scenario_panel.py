@@ -97,6 +97,8 @@ VALID = {
     "attention.seqlen_k": ("1 024", 1024),
     "attention.head_dim": ("64", 64),
     "attention.value_dim": ("8", 8),
+    "attention.latent_dim": ("16", 16),
+    "attention.rope_dim": ("0", 0),
     "scores.softcap": ("30", 30.0),
     "scores.alibi": ("0.5, 0.25, 1, 0, 2, 3", (0.5, 0.25, 1.0, 0.0, 2.0, 3.0)),
     "scores.bias": ("false", False),
@@ -146,6 +148,8 @@ def test_a_valid_value_is_proposed(
     data = CAPTURE if name == "input.name" else RANDOM
     if name == "mask.block":
         data = {"input": {"source": "file", "path": str(save_npz(tmp_path))}}
+    if name in ("attention.latent_dim", "attention.rope_dim"):
+        data = {"attention": {"seqlen_q": 8, "latent_dim": 4, "rope_dim": 2}}
     desk = Desk(qtbot, data)
     before = desk.shown.scenario
     text, value = VALID[name]

@@ -148,12 +148,13 @@ def _more_than_expected(comparison: Comparison, name: str, other: str) -> tuple[
 def _reason(comparison: Comparison, name: str) -> str:
     total = _of(comparison, name)
     w = comparison.programs[total.algorithm].workload
+    keys = ALGORITHMS[name].keys
     if ALGORITHMS[name].normalises_each_tile:
         size = w.heads * w.seqlen_q * w.value_dim * STATISTIC_WIDTH
         times = _count(total.counters.read["O"] / size)
         return f"d = {w.head_dim} and Bc = {w.cols} make it read O {times}"
     size = w.heads * w.seqlen_k * w.head_dim * w.width
-    return f"Br = {w.rows} makes it read K and V {_count(total.counters.read['K'] / size)}"
+    return f"Br = {w.rows} makes it read K and V {_count(total.counters.read[keys] / size)}"
 
 
 def _count(times: float) -> str:

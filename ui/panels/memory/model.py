@@ -18,7 +18,7 @@ _KIB = 1024
 
 
 # The place of each tile on the chip, so that no tile moves when another one comes.
-_SLOTS = {"Q": 0, "K": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2, "state": 2}
+_SLOTS = {"Q": 0, "K": 1, "C": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2, "state": 2}
 
 
 _ALONE = frozenset({"Q", "state"})

@@ -91,10 +91,10 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
     deals = algorithm_of(w).splits
     out["tiling.splits"] = _blank(w.splits, "by auto") if deals else Blank("", f"of {SPLIT}")
     if (said["input.source"] or "random") == "random":
-        return out | _random_blanks(w, said)
+        return out | _random_blanks(w, said) | _latent_blanks(w)
     if w.file and all(said[name] == shown[name] for name in WHICH_INPUT):
-        return out | _file_blanks(w.file)
-    return out | dict.fromkeys(BROUGHT, Blank("", "from input"))
+        return out | _file_blanks(w.file) | _latent_blanks(w)
+    return out | _latent_blanks(w) | dict.fromkeys(BROUGHT, Blank("", "from input"))
 
 
 def _blank(value: object, why: str) -> Blank:
@@ -110,6 +110,18 @@ def _random_blanks(w: Workload, said: Texts) -> dict[str, Blank]:
         "attention.seqlen_k": _blank(said["attention.seqlen_q"] or w.queries, "as seqlen_q"),
         "attention.head_dim": Blank(str(w.head_dim), "needed"),
         "attention.value_dim": _blank(said["attention.head_dim"] or w.head_dim, "as head_dim"),
+    }
+
+
+def _latent_blanks(w: Workload) -> dict[str, Blank]:
+    own, other = ("latent_dim", "rope_dim"), ("head_dim", "value_dim")
+    if not w.latent:
+        return {f"attention.{key}": Blank("", "none: K and V are apart") for key in own}
+    sizes = w.value_dim, w.head_dim - w.value_dim
+    return {
+        **{f"attention.{key}": _blank(n, "in all") for key, n in zip(own, sizes, strict=True)},
+        **{f"attention.{key}": Blank("", "of the latent") for key in other},
+        "attention.kv_heads": Blank("1", "1: the latent"),
     }
 
 

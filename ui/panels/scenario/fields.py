@@ -166,6 +166,7 @@ FIELDS = (
         "attention", "algorithm", "algorithm", Kind.CHOICE, _ALGORITHM,
         "naive: three launches, S and P in HBM. flash1: outer loop over column blocks. "
         "flash2: outer loop over row blocks. split-kv: keys dealt out to splits. "
+        "mla: the same with a latent in the place of K and V. "
         "linear: feature maps in the place of the softmax, a state in the place of S; "
         "linear-recurrent: the same token by token. gla: a state that forgets. "
         "deltanet: a new value takes the place of the old one.",
@@ -224,6 +225,15 @@ FIELDS = (
     ),
     FieldSpec(
         "attention", "value_dim", "value_dim", Kind.WHOLE, _SHAPES, "Numbers of a value, dv.",
+    ),
+    FieldSpec(
+        "attention", "latent_dim", "latent_dim", Kind.WHOLE, _SHAPES,
+        "Numbers of a token's latent, dc, which all heads share: it stands for K and V, and is "
+        "their value. With it, no head_dim, value_dim or kv_heads.",
+    ),
+    FieldSpec(
+        "attention", "rope_dim", "rope_dim", Kind.WHOLE, _SHAPES,
+        "Numbers of a key beside the latent, dr, which positions have turned.", least=0,
     ),
     FieldSpec(
         "scores", "softcap", "softcap", Kind.NUMBER, _SCORES,

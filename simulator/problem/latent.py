@@ -1,0 +1,133 @@
+"""Keys and values that are one latent row of each token, shared by all heads (MLA, absorbed).
+
+A token leaves `latent_dim` numbers and `rope_dim` more, which its position has turned: all of them
+are its key, and the first `latent_dim` are its value, too. What projects keys and values from the
+latent is absorbed in the queries and in what follows.
+
+References
+----------
+DeepSeek-AI 2024, "DeepSeek-V2", section 2.1; deepseek-ai/FlashMLA.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from simulator.base.dtypes import F32
+from simulator.base.errors import SCENARIO, InputError, Mistake, refuse
+from simulator.problem.input_files import (
+    MORE,
+    InputFile,
+    StoredTensor,
+    checked_extra,
+    described,
+    read_tensor,
+    stored_tensors,
+    without_batch,
+)
+from simulator.problem.scenario import Attention, Scenario
+
+LATENT = "latent"
+"""The tensor of a file that holds a row of each token, (Nk, latent_dim + rope_dim)."""
+
+
+def is_latent(said: Attention) -> bool:
+    """Return whether a scenario's keys and values are a latent."""
+    return said.latent_dim is not None or said.rope_dim is not None
+
+
+def check_latent(scenario: Scenario) -> None:
+    """Refuse what cannot be said beside a latent.
+
+    Raises
+    ------
+    InputError
+        The scenario says it.
+    """
+    said, mistakes = scenario.attention, []
+    for key in ("head_dim", "value_dim"):
+        if (value := getattr(said, key)) is not None:
+            expected = "no such number beside latent_dim and rope_dim, which give it"
+            mistakes.append(Mistake(f"attention.{key}", str(value), expected))
+    if said.kv_heads not in (None, 1):
+        expected = "1: all heads share the latent"
+        mistakes.append(Mistake("attention.kv_heads", str(said.kv_heads), expected))
+    if scenario.position.kind is not None:
+        expected = "none with a latent: its last rope_dim numbers are turned already"
+        mistakes.append(Mistake("position.kind", scenario.position.kind, expected))
+    if scenario.input.source not in ("random", "file"):
+        expected = '"random" or "file": a latent is drawn, or a tensor of a file'
+        mistakes.append(Mistake("input.source", scenario.input.source, expected))
+    if said.latent_dim is None and scenario.input.source == "random":
+        mistakes.append(Mistake("attention.latent_dim", "", "a whole number beside rope_dim"))
+    if mistakes:
+        raise InputError(SCENARIO, mistakes)
+
+
+def latent_dims(said: Attention, width: int | None = None) -> tuple[int, int]:
+    """Return ``latent_dim`` and ``rope_dim``.
+
+    Parameters
+    ----------
+    said : Attention
+        What the scenario says of them.
+    width : int, optional
+        Numbers of a row of the file's latent; without it, a rope_dim that is not said is 0.
+
+    Raises
+    ------
+    InputError
+        They do not add up to the width.
+    """
+    latent, rope = said.latent_dim, said.rope_dim
+    if width is None:
+        return latent or 0, rope or 0
+    if latent is None:
+        latent = width - (rope or 0)
+    if rope is None:
+        rope = width - latent
+    if latent < 1 or rope < 0 or latent + rope != width:
+        key = "rope_dim" if said.latent_dim is None else "latent_dim"
+        expected = f"latent_dim + rope_dim = {width}, the numbers of a row of the file's latent"
+        raise refuse(SCENARIO, f"attention.{key}", getattr(said, key), expected)
+    return latent, rope
+
+
+def read_latent_header(path: Path, said: Attention) -> InputFile:
+    """Read the header of a file with queries and a latent, which stands for k and v.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, lacks a tensor, or its shapes do not fit together or what is said.
+    """
+    tensors, meta = stored_tensors(path, ("q", LATENT, *MORE))
+    for name in ("q", LATENT):
+        if name not in tensors:
+            expected = f"tensors q and {LATENT}, as the scenario has latent_dim or rope_dim"
+            raise refuse(str(path), f"tensor {name}", "", expected)
+    q, latent = without_batch(path, "q", tensors["q"]), tensors[LATENT]
+    shape = latent.shape[1:] if latent.shape[:-2] == (1,) else latent.shape
+    if len(shape) != 2 or 0 in shape:
+        expected = "two axes (tokens, latent_dim + rope_dim), none empty"
+        raise refuse(str(path), f"shape of {LATENT}", latent.shape, expected)
+    if shape[1] != q.shape[2]:
+        expected = f"rows of {q.shape[2]} numbers, as those of q"
+        raise refuse(str(path), f"shape of {LATENT}", latent.shape, expected)
+    if latent.dtype != q.dtype:
+        raise refuse(str(path), f"tensor {LATENT}", latent.dtype, f"{q.dtype} as in q")
+    k = StoredTensor((1, *shape), latent.dtype)
+    v = StoredTensor((1, shape[0], latent_dims(said, shape[1])[0]), latent.dtype)
+    return replace(described(path, meta, q, k, v), extra=checked_extra(path, tensors, q, k))
+
+
+def read_latent(file: InputFile) -> tuple[F32, F32]:
+    """Read Q, (H, Nq, d), and the latent as the keys of one head, (1, Nk, d), float32.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read to its end.
+    """
+    return read_tensor(file.path, "q", file.q), read_tensor(file.path, LATENT, file.k)

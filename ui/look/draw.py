@@ -12,6 +12,7 @@ from PySide6.QtGui import (
     QColor,
     QFont,
     QFontMetricsF,
+    QImage,
     QPainter,
     QPen,
     QStaticText,
@@ -133,6 +134,30 @@ def _shares(align: Qt.AlignmentFlag) -> tuple[float, float]:
 def hairline(style: Style) -> int:
     """Return the width of the thinnest lines, in whole pixels: 2 on a picture twice as large."""
     return max(int(style.px(1)), 1)
+
+
+def patterned(colour: QColor | str, pattern: Qt.BrushStyle, style: Style) -> QBrush:
+    """Return a brush whose pattern is as coarse as the thinnest lines are wide."""
+    return _patterned(QColor(colour).rgba(), pattern, hairline(style))
+
+
+_PATTERN = 8
+"""Pixels after which Qt's patterns come again, however large the picture."""
+
+
+@lru_cache(maxsize=64)
+def _patterned(colour: int, pattern: Qt.BrushStyle, times: int) -> QBrush:
+    brush = QBrush(QColor.fromRgba(colour), pattern)
+    if times == 1:
+        return brush
+    # Of three by three the middle one is taken: its edges are smoothed with its neighbours.
+    image = QImage(3 * _PATTERN, 3 * _PATTERN, QImage.Format.Format_ARGB32_Premultiplied)
+    image.fill(Qt.GlobalColor.transparent)
+    with QPainter(image) as painter:
+        painter.fillRect(image.rect(), brush)
+    side = times * _PATTERN
+    large = image.scaled(3 * side, 3 * side, mode=Qt.TransformationMode.SmoothTransformation)
+    return QBrush(large.copy(side, side, side, side))
 
 
 def outline(

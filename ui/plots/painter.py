@@ -11,9 +11,19 @@ from functools import lru_cache
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
-from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, text_width
+from ui.look.draw import (
+    CENTRE,
+    LEFT,
+    RIGHT,
+    card,
+    draw_text,
+    hairline,
+    mixed,
+    patterned,
+    text_width,
+)
 from ui.look.heat import U32, word_image
 from ui.look.theme import THEMES, Style, Theme
 from ui.plots.labels import nearest
@@ -32,7 +42,7 @@ def paint_ground(painter: QPainter, layout: PlotLayout) -> None:
     """Draw what lies under the curves: the ground and the lines of the ticks."""
     theme, plot = layout.style.theme, layout.frame.plot
     painter.fillRect(plot, QColor(theme.window))
-    painter.setPen(QPen(mixed(theme.window, theme.grid, 0.7), 1))
+    painter.setPen(QPen(mixed(theme.window, theme.grid, 0.7), hairline(layout.style)))
     painter.drawLines(
         [QLineF(plot.left(), round(y) + 0.5, plot.right(), round(y) + 0.5)
          for y, _ in layout.y_ticks]
@@ -64,7 +74,7 @@ def paint_over(painter: QPainter, model: PlotModel, layout: PlotLayout) -> None:
                 painter, at, mark.marker, style.px(mark.size), ink(theme, mark.role), theme
             )
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(QColor(theme.border), 1))
+    painter.setPen(QPen(QColor(theme.border), hairline(style)))
     painter.drawRect(plot)
     _paint_axes(painter, model, layout)
     _paint_labels(painter, model, layout)
@@ -106,7 +116,7 @@ def _paint_beyond(painter: QPainter, heat: HeatMap, layout: PlotLayout) -> None:
     theme, frame, px = layout.style.theme, layout.frame, layout.style.px
     left, _, low, _ = heat.bounds
     painter.setPen(Qt.PenStyle.NoPen)
-    brush = QBrush(QColor(theme.window), Qt.BrushStyle.BDiagPattern)
+    brush = patterned(theme.window, Qt.BrushStyle.BDiagPattern, layout.style)
     for row, first, last in _runs(heat):
         one = frame.point(left + first * heat.step_x, low + row * heat.step_y)
         two = frame.point(left + last * heat.step_x, low + (row + 1) * heat.step_y)
@@ -160,7 +170,7 @@ def _paint_end(painter: QPainter, label: Label, layout: PlotLayout) -> None:
     colour, box, curve = ink(theme, label.role), label.box, label.curve
     middle = box.center().y()
     if abs(label.anchor.y() - middle) > 2:
-        painter.setPen(QPen(mixed(theme.panel, colour, 0.5), 1))
+        painter.setPen(QPen(mixed(theme.panel, colour, 0.5), hairline(style)))
         start = QPointF(layout.frame.plot.right(), label.anchor.y())
         painter.drawLine(start, QPointF(box.left() - px(1), middle))
     painter.setPen(QPen(colour, px(curve.width), DASHES[curve.dash]))
@@ -180,7 +190,7 @@ def _paint_bar(painter: QPainter, heat: HeatMap, layout: PlotLayout) -> None:
     shades = ramp(theme.name, heat.role)[::-1, None].copy()
     painter.drawImage(layout.bar, word_image(shades))
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(QColor(theme.border), 1))
+    painter.setPen(QPen(QColor(theme.border), hairline(style)))
     painter.drawRect(layout.bar)
     left = layout.bar.right() + style.px(4)
     for y, text in layout.bar_ticks:

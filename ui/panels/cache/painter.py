@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QPainter
+from PySide6.QtGui import QColor, QPainter
 
 from simulator.study.kv_cache import CacheBytes, DecodeStep, Fit, GroupStep, decode_step, fit
-from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, text_width
+from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, patterned, text_width
 from ui.look.names import first_that_fits
 from ui.look.theme import Style
 from ui.look.units import count_text, decimal_bytes_text, time_text
@@ -304,7 +304,7 @@ def _paint_bar(
     gone = tokens - group.held
     if gone:
         left = QRectF(bar.left(), bar.top(), gone * one, bar.height())
-        painter.fillRect(left, QBrush(QColor(theme.hatch), Qt.BrushStyle.BDiagPattern))
+        painter.fillRect(left, patterned(theme.hatch, Qt.BrushStyle.BDiagPattern, style))
     held = QRectF(bar.left() + gone * one, bar.top(), group.held * one, bar.height())
     painter.fillRect(held, mixed(theme.panel, theme.tensor("K"), 0.55))
     newest = max(one, 2.0)
@@ -355,7 +355,7 @@ def _paint_cells(
             continue
         gone, new = dropped and n == 0, token == tokens
         if gone:
-            painter.fillRect(box, QBrush(QColor(theme.hatch), Qt.BrushStyle.BDiagPattern))
+            painter.fillRect(box, patterned(theme.hatch, Qt.BrushStyle.BDiagPattern, style))
         else:
             ground = theme.current if new else theme.tensor("K")
             painter.fillRect(box, mixed(theme.panel, ground, 0.3 if new else 0.25))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
-from PySide6.QtGui import QBrush, QColor, QPainter, QPen, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, Qt
 
 from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.study.compare import Comparison, Position, Totals
 from ui.board.mini_board import paint_mini_board
-from ui.look.draw import RIGHT, card, draw_text, mixed, outline, text_width
+from ui.look.draw import RIGHT, card, draw_text, mixed, outline, patterned, text_width
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
 from ui.look.units import LAUNCH, bytes_text, time_text
@@ -300,7 +300,7 @@ def _paint_bars(
     painter.fillRect(QRectF(bar.x(), bar.y(), read, bar.height()), amber)
     stored = QRectF(bar.x() + read, bar.y(), written, bar.height())
     painter.fillRect(stored, mixed(theme.hbm_ground, amber, 0.4))
-    painter.fillRect(stored, QBrush(amber, Qt.BrushStyle.BDiagPattern))
+    painter.fillRect(stored, patterned(amber, Qt.BrushStyle.BDiagPattern, style))
 
     bar, grey = bars[1], mixed(theme.panel, theme.text, 0.55)
     share = bar.width() / scales.seconds

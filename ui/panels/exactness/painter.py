@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from simulator.run.exactness import EXP_OVERFLOW, HALF_OVERFLOW, Exactness, RowState, Strip
 from simulator.run.snapshot import Snapshot
-from ui.look.draw import LEFT, RIGHT, draw_text, mixed, outline, text_width
+from ui.look.draw import LEFT, RIGHT, draw_text, mixed, outline, patterned, text_width
 from ui.look.heat import hatching
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style, Theme
@@ -247,7 +247,7 @@ def _paint_strip(painter: QPainter, whole: Strip, lay: ExactnessLayout, box: QRe
     heights = np.clip(shares, 0.0, 1.0) * box.height()
     heights = np.maximum(heights, lay.style.px(2))
     hatched = hatching(theme.empty, theme.hatch, lay.style.scale)
-    broken = QBrush(QColor(theme.bad), Qt.BrushStyle.DiagCrossPattern)
+    broken = patterned(theme.bad, Qt.BrushStyle.DiagCrossPattern, lay.style)
     shown: dict[int, list[QRectF]] = {}
     steps = np.rint(np.clip(shares, 0, 1) * _SHADES)
     for state, brush in ((RowState.UNKNOWN, hatched), (RowState.BROKEN, broken)):

@@ -155,7 +155,7 @@ def again_plot(state: KernelState) -> PlotModel:
         line = [(n, float(spread[last]) * rate ** (n - last)) for n in range(count)]
         line = [(n, value) for n, value in line if _FLOOR <= value <= 1]
         curves.append(
-            Curve(f"{number_text(rate, 2)}ⁿ, second eigenvalue", "|λ₂|ⁿ", "muted",
+            Curve(f"{number_text(rate, 2)}ⁿ, second eigenvalue", "eigenvalue", "muted",
                   tuple(float(n) for n, _ in line), tuple(value for _, value in line), "dot", None,
                   1.2)
         )  # fmt: skip

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from simulator.run.motion import Motion
 from simulator.study.compare import at_scale
-from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, outline, text_width
+from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, outline, patterned, text_width
 from ui.look.kept import draw_kept, kept, place_key
 from ui.look.names import first_that_fits, font_that_fits, tensor_names
 from ui.look.theme import Style
@@ -201,7 +201,7 @@ def _fill_share(
     """Fill a part of a bar: solid for read, hatched for written."""
     if written:
         painter.fillRect(box, mixed(style.theme.hbm_ground, colour, 0.35))
-        painter.fillRect(box, QBrush(QColor(colour), Qt.BrushStyle.BDiagPattern))
+        painter.fillRect(box, patterned(colour, Qt.BrushStyle.BDiagPattern, style))
     else:
         painter.fillRect(box, QColor(colour))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
-from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF, Qt
 
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.tensors import symbol
@@ -18,7 +18,7 @@ from simulator.study.compare import at_scale
 from simulator.study.traffic_curve import Curve, RunTraffic
 from ui.board.scores import clipped
 from ui.look.boundaries import boundaries
-from ui.look.draw import RIGHT, draw_text, mixed, text_width
+from ui.look.draw import RIGHT, draw_text, hairline, mixed, patterned, text_width
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style, Theme
 from ui.look.units import bytes_text, count_text, factor_text
@@ -297,7 +297,7 @@ def _paint_axes(painter: QPainter, program: TileProgram, lay: TrafficLayout) -> 
     painter.fillRect(plot, QColor(theme.window))
     for step in _steps(lay.top, plot.height(), style):
         y = round(lay.y(step))
-        painter.setPen(QPen(mixed(theme.window, theme.grid, 0.7), 1))
+        painter.setPen(QPen(mixed(theme.window, theme.grid, 0.7), hairline(style)))
         painter.drawLine(QLineF(plot.left(), y, plot.right(), y))
         words = axis_text(step)
         width = text_width(font, words)
@@ -305,7 +305,7 @@ def _paint_axes(painter: QPainter, program: TileProgram, lay: TrafficLayout) -> 
         draw_text(painter, box, words, font, theme.muted, RIGHT)
     for edge in boundaries(program, max(int(plot.width() / px(72)), 1)):
         x = round(lay.x(edge.visit))
-        painter.setPen(QPen(QColor(theme.grid), 1))
+        painter.setPen(QPen(QColor(theme.grid), hairline(style)))
         deep = plot.top() if edge.strong else plot.bottom() - px(4)
         if edge.visit:
             painter.drawLine(QLineF(x, deep, x, plot.bottom()))
@@ -365,7 +365,7 @@ def _paint_areas(painter: QPainter, own: Curve, lay: TrafficLayout) -> None:
         painter.drawPolygon(shape)
         pattern = _PATTERNS[n % len(_PATTERNS)]
         if pattern is not Qt.BrushStyle.NoBrush:
-            painter.setBrush(QBrush(mixed(theme.window, colour, 0.75), pattern))
+            painter.setBrush(patterned(mixed(theme.window, colour, 0.75), pattern, lay.style))
             painter.drawPolygon(shape)
         below = above
 
@@ -403,7 +403,7 @@ def _paint_labels(painter: QPainter, traffic: RunTraffic, lay: TrafficLayout) ->
     placed = placed_labels(end_labels(traffic, lay), room.top(), room.bottom(), line)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     for label, y in placed:
-        painter.setPen(QPen(mixed(style.theme.panel, label.colour, 0.7), 1))
+        painter.setPen(QPen(mixed(style.theme.panel, label.colour, 0.7), hairline(style)))
         painter.drawLine(QPointF(lay.plot.right() + 1, label.y), QPointF(room.x() + px(7), y))
         font = style.text_font(11, bold=label.bold)
         box = QRectF(room.x() + px(9), y - line / 2, room.width() - px(9), line)

@@ -80,7 +80,8 @@ class StageTitle(QWidget):
                 word = first_that_fits(faults, place.width(), small)
                 box = QRectF(place.topLeft(), place.bottomLeft())
                 box.setWidth(text_width(small, word) + px(_GAP))
-                card(painter, box, theme.bad, theme.bad, px(4))
+                # Less high than the line, so that its border is seen at the edge of the screen.
+                card(painter, box.adjusted(0, px(1), 0, -px(1)), theme.bad, theme.bad, px(4))
                 draw_text(painter, box, word, small, theme.panel, CENTRE)
                 place.setLeft(box.right() + px(_GAP))
             title = first_that_fits((self.title, algorithm.title, ""), place.width(), large)

@@ -89,7 +89,7 @@ def picture_of(mask: Mask) -> NDArray[np.uint8]:
 def cells_of(each: Priced) -> tuple[str, ...]:
     """Return the figures of a mask in the order of the columns."""
     f = each.figures
-    error = "–" if each.error is None else f"{each.error:.1%}"
+    error = "–" if each.error is None else f"{100 * each.error:.1f} %"
     return (count_text(each.visited), bytes_text(f.bytes), rate_text(f.flops, "FLOP"),
             time_text(f.time.seconds), error)  # fmt: skip
 

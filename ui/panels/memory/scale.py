@@ -97,7 +97,7 @@ def rounded_text(value: float) -> str:
 
 def _part(run: int, gpu: Gpu) -> str:
     share = run / gpu.memory_bytes
-    return f"{share:.0%}" if share >= 0.01 else f"one part in {rounded_text(1 / share)}"
+    return f"{100 * share:.0f} %" if share >= 0.01 else f"one part in {rounded_text(1 / share)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ MIN_SIZE = QSizeF(420, 230)
 """Below this the text shrinks."""
 _SMALL = 11
 """Size of all words, at scale 1."""
-_CLOCK = 17.0
-"""Least room of a clock, at scale 1."""
+_CLOCK = 15.0
+"""Least room of a clock, at scale 1: that of the line beside it."""
 _LARGEST = 46.0
 _SHARE = 0.6
 """Share of the height that the clocks have at least, before sentences below are left out."""

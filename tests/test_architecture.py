@@ -125,7 +125,7 @@ def test_only_the_session_and_the_commands_pick_an_engine() -> None:
     assert "ui/session/engines.py" in pickers
 
 
-def test_panels_and_painters_know_of_the_kernels_only_their_text() -> None:
+def test_panels_and_painters_know_of_the_kernels_only_their_text_and_needs() -> None:
     found = {
         f"{module}.{name}" if module == "kernels" else module
         for folder in PAINTED
@@ -133,7 +133,7 @@ def test_panels_and_painters_know_of_the_kernels_only_their_text() -> None:
         for module, name in imports(path)
         if top(module) == "kernels"
     }
-    assert found == {"kernels.build.sources"}
+    assert found == {"kernels.build.sources", "kernels.cuda.needs"}
 
 
 def test_panels_and_painters_call_no_engine() -> None:

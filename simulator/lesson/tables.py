@@ -161,6 +161,8 @@ class ChooseTable(Table):
     over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
     order: Literal["shuffle", "reach"] | None = None
     places: Literal["run", "none", "causal", "rope"] | None = None
+    schedule: Literal["run", "orders", "algorithms", "splits"] | None = None
+    blocks: Literal["index", "longest", "persistent"] | None = None
     window: Annotated[int, Field(ge=1, le=2**20)] | None = None
     layers: Annotated[int, Field(ge=1, le=64)] | None = None
     global_layers: Number | None = None

@@ -66,6 +66,8 @@ SHOTS = (
     Shot("causal", 0.6, 1, "algorithm", ("values",)),
     Shot("causal", 0.55, 2, "memory"),
     Shot("real-scale", 0.5, 1, "memory", ("roofline",)),
+    Shot("causal", 0.55, 2, "memory", ("schedule",)),
+    Shot("real-scale", 0.5, 1, "memory", ("schedule",)),
     Shot("causal", 0.55, 2, "compare"),
     Shot("real-scale", 1.0, 0, "compare"),
     Shot("causal", 0.55, 2, "exactness"),

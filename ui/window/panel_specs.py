@@ -29,6 +29,7 @@ from ui.panels.order.panel import OrderPanel
 from ui.panels.positions.panel import PositionsPanel
 from ui.panels.roofline.panel import RooflinePanel, roofline_model
 from ui.panels.scenario.panel import ScenarioPanel
+from ui.panels.schedule.panel import SchedulePanel
 from ui.panels.softmax.panel import SoftmaxPanel
 from ui.panels.sqrt_d.panel import SqrtDPanel
 from ui.panels.sweep.panel import SweepPanel
@@ -145,6 +146,11 @@ PANELS = (
         "exactness", "Exactness", "0",
         "How far every row is from float64, and what a mistake in the algorithm would do.",
         ExactnessPanel, exactness,
+    ),
+    PanelSpec(
+        "schedule", "Schedule", "U",
+        "A model of which thread block runs on which multiprocessor when (Dao 2023, section 3.2).",
+        SchedulePanel, nothing, _LARGE,
     ),
     PanelSpec(
         "values", "Values", "V",

@@ -38,8 +38,8 @@ class LaunchSchedule:
         Where and when each runs, in seconds after the launch began.
     begins : float
         Seconds after the run began.
-    work : float
-        Seconds that all blocks take on one multiprocessor, one after the other.
+    works : list of float
+        Seconds that each block takes alone on a multiprocessor.
     """
 
     blocks: ThreadBlocks
@@ -47,7 +47,12 @@ class LaunchSchedule:
     residency: Residency
     placed: Placed
     begins: float
-    work: float
+    works: list[float]
+
+    @cached_property
+    def work(self) -> float:
+        """Seconds that all blocks take on one multiprocessor, one after the other."""
+        return sum(self.works)
 
     @cached_property
     def seconds(self) -> float:
@@ -155,10 +160,10 @@ def schedule_of(program: TileProgram, needs: Sequence[BlockNeeds], order: Order)
     begins = 0.0
     for launch, own in zip(program.launches, needs, strict=True):
         blocks = thread_blocks(launch, w.heads)
-        work = block_seconds(blocks, w.gpu, w.dtype)
+        works = block_seconds(blocks, w.gpu, w.dtype)
         fit = residency(own, w.gpu)
-        found = placed(work, w.gpu.sms, fit.blocks, order)
-        launches.append(LaunchSchedule(blocks, own, fit, found, begins, sum(work)))
+        found = placed(works, w.gpu.sms, fit.blocks, order)
+        launches.append(LaunchSchedule(blocks, own, fit, found, begins, works))
         begins += launches[-1].seconds
     return Schedule(program, w.gpu, order, tuple(launches))
 

@@ -1,0 +1,98 @@
+"""Pieces of work on lanes over time: a schedule, or a trace that was measured elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.base.dtypes import F64
+from simulator.problem.intervals import I64
+from simulator.study.schedule.schedule import Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """What happened on which lane, from when to when; one entry for each event.
+
+    Attributes
+    ----------
+    lanes : tuple of str
+        Names of the lanes, from top to bottom.
+    lane : ndarray
+        (events,) int64.
+    above, height : ndarray
+        (events,) float64: which part of its lane it takes, 0 to 1 from the top.
+    start, end : ndarray
+        (events,) float64, seconds.
+    weight : ndarray
+        (events,) float64, 0 to 1: how much work it is beside the largest.
+    names : tuple of str
+        What each is.
+    """
+
+    lanes: tuple[str, ...]
+    lane: I64
+    above: F64
+    height: F64
+    start: F64
+    end: F64
+    weight: F64
+    names: tuple[str, ...]
+
+    @property
+    def used(self) -> int:
+        """How many lanes there are down to the last that has any event."""
+        return int(self.lane.max(initial=-1)) + 1
+
+    @property
+    def seconds(self) -> float:
+        """When the last one ends."""
+        return float(self.end.max(initial=0.0))
+
+    @property
+    def top(self) -> F64:
+        """Where each begins, in lanes from the top."""
+        return self.lane + self.above
+
+    def at(self, down: float, seconds: float) -> int | None:
+        """Return which event is so many lanes from the top at a time; None if none is."""
+        here = (self.top <= down) & (down < self.top + self.height)
+        here &= (self.start <= seconds) & (seconds < self.end)
+        found = np.flatnonzero(here)
+        return int(found[-1]) if found.size else None
+
+
+def events_of(schedule: Schedule) -> Events:
+    """Return the thread blocks of a schedule: a lane is a multiprocessor, with its places."""
+    lanes = tuple(f"SM {sm}" for sm in range(schedule.gpu.sms))
+    # A lane is divided by the places that are used: with few blocks those are fewer than there are.
+    slots = [max(each.placed.slot, default=0) + 1 for each in schedule.launches]
+    parts = [
+        (
+            np.array(each.placed.sm),
+            np.array(each.placed.slot) / used,
+            np.full(len(each.blocks), 1 / used),
+            each.begins + np.array(each.placed.start, dtype=np.float64),
+            each.begins + np.array(each.placed.end, dtype=np.float64),
+            np.array(each.works) / (max(each.works, default=0.0) or 1.0),
+        )
+        for used, each in zip(slots, schedule.launches, strict=True)
+    ]
+    columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    several = len(schedule.launches) > 1
+    names = tuple(
+        (f"{each.blocks.launch.name}, " if several else "") + each.blocks.title(n)
+        for each in schedule.launches
+        for n in range(len(each.blocks))
+    )
+    lane, above, height, start, end, weight = columns
+    return Events(lanes, lane, above, height, start, end, weight, names)
+
+
+def at_work(schedule: Schedule, visit: int) -> range:
+    """Return which of `events_of` do a visit."""
+    launch, blocks = schedule.at(visit)
+    before = schedule.launches[: schedule.launches.index(launch)]
+    first = sum(len(each.blocks) for each in before)
+    return range(first + blocks.start, first + blocks.stop)

@@ -1,0 +1,57 @@
+"""Keys dealt out to splits, and query heads packed into rows: what each does to a schedule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simulator.problem.packing import SplitChoice, chosen_splits
+from simulator.problem.scenario import with_values
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import ALGORITHMS, USUAL, algorithm_of, tile_program
+
+PACKS_BELOW = 0.9
+"""FlashAttention-3 packs heads if tiles would be used by less than this share of what packed they
+would be (hopper/heuristics.h, ``should_pack_gqa``)."""
+
+
+def splitting(w: Workload) -> Workload:
+    """Return the same problem for an algorithm that deals keys out to splits, maybe its own.
+
+    Raises
+    ------
+    InputError
+        Its heads cannot be packed.
+    """
+    if algorithm_of(w).splits:
+        return w
+    return w.as_algorithm(next(each.name for each in ALGORITHMS.values() if each.splits))
+
+
+def with_splits(w: Workload, splits: int) -> Workload:
+    """Return a workload with another number of splits."""
+    return replace(w, scenario=with_values(w.scenario, {"tiling": {"splits": splits}}))
+
+
+def split_choice(w: Workload) -> SplitChoice:
+    """Return what ``splits = "auto"`` means for a workload with splits, and why."""
+    return chosen_splits(w.grid.Tc, w.heads * w.grid.Tr, w.gpu)
+
+
+def packing_reasons(w: Workload) -> tuple[str, ...]:
+    """Return what packing the query heads of a KV head changes; empty if they share none."""
+    if w.group == 1:
+        return ()
+    whole = with_splits(w, 1)
+    alone = whole.as_algorithm(USUAL.name)
+    rows = {each: each.seqlen_q / (each.rows * each.grid.Tr) for each in (whole, alone)}
+    blocks = {each: each.heads * each.grid.Tr for each in rows}
+    moved = {each: tile_program(each).totals.bytes for each in rows}
+    packs = rows[alone] < PACKS_BELOW * rows[whole]
+    return (
+        f"packing: {w.group} query heads share each KV head; their queries, {w.queries} of each, "
+        f"are {w.seqlen_q} rows of one block",
+        f"thread blocks before splits: {blocks[whole]} packed, {blocks[alone]} not packed",
+        f"rows of tiles in use: {rows[whole]:.3f} packed, {rows[alone]:.3f} not packed, so "
+        f"FlashAttention-3 {'packs' if packs else 'does not pack'}",
+        f"bytes: {moved[alone] / moved[whole]:.2f} times as many not packed",
+    )

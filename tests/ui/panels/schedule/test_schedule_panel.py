@@ -1,0 +1,183 @@
+"""The dock of the schedule: its rows, what it tells, and what the mouse points at."""
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from kernels.cuda.needs import block_needs
+from simulator.code.code_lines import exemplars
+from simulator.lesson.tables import ChooseTable
+from simulator.problem.scenario import Scenario
+from simulator.program.algorithms import ALGORITHMS
+from simulator.study.schedule.placing import ORDERS
+from simulator.study.schedule.schedule import schedule_of
+from tests.helpers.runs import program_of, scenario
+from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
+from ui.look.theme import THEMES, Style
+from ui.look.units import time_text
+from ui.panels.schedule import painter
+from ui.panels.schedule.model import ScheduleState, schedule_state
+from ui.panels.schedule.painter import lane_height, paint_schedule, schedule_layout
+
+
+@pytest.fixture
+def window(open_window, qapp):
+    window = open_window("causal", (1280, 720))
+    window.desk.take("memory")
+    window.docks.open("schedule")
+    settle(window)
+    return window
+
+
+def settle(window) -> None:
+    for _ in range(2):
+        QApplication.processEvents()
+        window.session.settle()
+
+
+def panel_of(window):
+    return window.docks.panel("schedule")
+
+
+def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window):
+    panel, program = panel_of(window), window.session.trace.program
+    exact = schedule_of(program, block_needs(program.workload), "index")
+    (row,) = panel.state.rows
+    assert row.schedule.seconds == exact.seconds
+    assert len(row.events.names) == 4
+    words = panel.accessibleDescription()
+    assert words.startswith("A model, nothing measured")
+    assert f"≈ {time_text(exact.seconds)}, idle {100 * exact.idle:.0f} %, 4 thread blocks" in words
+    assert "128 multiprocessors never have anything to do" in words
+
+
+def test_the_block_at_work_is_that_of_the_cursor(window):
+    panel, session = panel_of(window), window.session
+    seen = set()
+    for _ in range(4):
+        visit = session.view.snapshot.visit
+        assert panel.state.told.startswith(f"At work: head {visit.head}, row block {visit.i}: SM")
+        seen.add(visit.i)
+        window.actions_by_name["row_block_forward"].trigger()
+        settle(window)
+    assert len(seen) > 1
+
+
+def test_every_view_and_order_has_its_rows(window):
+    panel = panel_of(window)
+    for what, count in (("run", 1), ("orders", len(ORDERS)), ("algorithms", 3), ("splits", 1)):
+        panel.take_choices(ChooseTable(schedule=what, blocks="longest"))
+        settle(window)
+        assert len(panel.state.rows) == count
+        orders = {row.schedule.order for row in panel.state.rows}
+        assert orders == (set(ORDERS) if what == "orders" else {"longest"})
+    assert 'splits = "auto"' in panel.accessibleDescription()
+
+
+def test_what_the_mouse_points_at_is_told(window):
+    panel = panel_of(window)
+    picture = panel.picture
+    lay = schedule_layout(panel.state, picture.style_now, QRectF(picture.rect()))
+    bars = lay.rows[0][1]
+    deep = lane_height(panel.state.rows[0].events, bars, lay.style)
+    at = QPointF(bars.x() + 2, bars.y() + 3.5 * deep)
+    QTest.mouseMove(picture, at.toPoint())
+    settle(window)
+    assert panel.state.pointed == (0, 3)
+    assert panel.state.told.startswith("head 0, row block 3: SM 3, 0.0 ns to ")
+    assert picture.event_at(QPointF(bars.x() + 2, bars.bottom() - 2)) is None
+
+
+def test_controls_are_hidden_in_a_film(window):
+    panel = panel_of(window)
+    top = panel.picture.y()
+    panel.show_controls(False)
+    assert panel.bar.isHidden()
+    assert panel.picture.y() < top
+
+
+LONG = {"nq": 1, "nk": 16384, "d": 64, "heads": 8, "rows": 16, "cols": 128, "dtype": "float16"}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_has_a_schedule(algorithm: str) -> None:
+    state = schedule_state(exemplars(algorithm)[0], "run", "index")
+    (row,) = state.rows
+    assert row.schedule.seconds > 0
+    assert len(state.working(row)) >= 1
+    assert state.told.startswith("At work: ")
+
+
+def test_one_query_and_a_long_cache_leave_a_gpu_empty_without_splits() -> None:
+    program = program_of(scenario("flash2", kv_heads=2, **LONG))
+    state = schedule_state(program, "splits", "index")
+    one, auto = state.rows
+    assert one.schedule.idle > 0.9
+    assert auto.schedule.seconds < one.schedule.seconds / 10
+    assert state.words[-1] == "bytes: 4.00 times as many not packed"
+    assert "packing: 4 query heads share each KV head" in " ".join(state.words)
+
+
+def test_flash_attention_2_fills_a_gpu_where_flash_attention_1_does_not() -> None:
+    chosen = scenario("flash2", nq=2048, d=64, heads=8, rows=64, cols=64, dtype="float16")
+    state = schedule_state(program_of(chosen), "algorithms", "index")
+    idle = {row.schedule.program.algorithm.name: row.schedule.idle for row in state.rows}
+    assert idle["flash1"] > 0.9
+    assert idle["flash2"] < 0.3
+    assert any("no more thread blocks than heads" in words for words in state.words)
+
+
+def test_what_has_no_schedule_says_why() -> None:
+    chosen = scenario("naive", nq=1, nk=131072, d=64)
+    (row,) = schedule_state(program_of(chosen), "run", "index").rows
+    assert row.why == (
+        "A thread block of naive_softmax takes 512 KiB: H100-SXM gives 227 KiB to one."
+    )
+    uneven = scenario("flash2", nq=1, nk=8, heads=4, kv_heads=2, head=[0, 1, 2])
+    (row,) = schedule_state(program_of(uneven), "splits", "index").rows
+    assert "as many query heads of each KV head" in row.why
+
+
+STATES: tuple[tuple[Scenario, str], ...] = (
+    (scenario("flash2", nq=2048, d=64, heads=8, rows=64, cols=64, mask={"causal": True}), "run"),
+    (scenario("flash2", nq=2048, d=64, heads=8, rows=64, cols=64), "algorithms"),
+    (scenario("flash2", nq=2048, d=64, heads=8, rows=64, cols=64, mask={"causal": True}), "orders"),
+    (scenario("flash2", kv_heads=2, **LONG), "splits"),
+    (scenario("naive", nq=1, nk=131072, d=64), "run"),
+)
+
+
+@pytest.mark.parametrize("size", [(430, 260), (620, 420), (1500, 1100)])
+@pytest.mark.parametrize("number", range(len(STATES)))
+def test_words_stand_apart_and_are_whole(monkeypatch, qapp, number, size) -> None:
+    chosen, what = STATES[number]
+    state: ScheduleState = schedule_state(program_of(chosen), what, "index")
+    drawn = record_texts(monkeypatch, painter)
+    rect = QRectF(0, 0, *size)
+    for theme in THEMES.values():
+        drawn.clear()
+        painted(lambda p, t=theme: paint_schedule(p, state, Style(t), rect), *size)
+        assert len(drawn) >= 3
+        assert_tidy(drawn, rect)
+
+
+def test_the_mark_alone_moves_with_the_cursor(qapp) -> None:
+    state = schedule_state(program_of(STATES[0][0]), "run", "index")
+    rect, style = QRectF(0, 0, 600, 400), Style(THEMES["dark"])
+    first, later = (
+        painted(lambda p, s=each: paint_schedule(p, s, style, rect), 600, 400)
+        for each in (state, replace(state, visit=len(state.program) - 1))
+    )
+    marked = THEMES["dark"].current.lower()
+    bars = schedule_layout(state, style, rect).rows[0][1].toAlignedRect()
+    changed = [
+        (x, y)
+        for x in range(bars.left(), bars.right())
+        for y in range(bars.top(), bars.bottom())
+        if first.pixel(x, y) != later.pixel(x, y)
+    ]
+    assert changed
+    assert all(marked in {each.pixelColor(*at).name() for each in (first, later)} for at in changed)

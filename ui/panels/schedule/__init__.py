@@ -1,0 +1,1 @@
+"""Thread blocks on the multiprocessors of a GPU: a model, and traces to set beside it."""

@@ -1,0 +1,286 @@
+"""What the schedule panel shows, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from kernels.cuda.needs import block_needs
+from simulator.base.errors import InputError
+from simulator.problem.hardware import LAUNCH_SECONDS
+from simulator.problem.scenario import Algorithm
+from simulator.program.algorithms import ALGORITHMS, algorithm_of, beside, tile_program
+from simulator.program.tile_program import TileProgram
+from simulator.study.schedule.events import Events, at_work, events_of
+from simulator.study.schedule.placing import ORDERS, Order
+from simulator.study.schedule.schedule import (
+    LaunchSchedule,
+    Schedule,
+    schedule_of,
+    why_no_schedule,
+)
+from simulator.study.schedule.splits import (
+    packing_reasons,
+    split_choice,
+    splitting,
+    with_splits,
+)
+from ui.look.units import LAUNCH, clock_text, count_text, factor_text, plural, time_text
+
+What = Literal["run", "orders", "algorithms", "splits"]
+"""The run alone, in all orders, beside other algorithms, or with other splits."""
+WHATS: tuple[What, ...] = get_args(What)
+ORDER_NAMES: dict[Order, str] = {
+    "index": "order of the grid",
+    "longest": "longest first",
+    "persistent": "persistent",
+}
+_UNEVEN = 1.2
+"""Blocks whose longest takes this many times as long as the shortest are told to be uneven."""
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """One row of the picture.
+
+    Attributes
+    ----------
+    title : str
+        What it is.
+    colour : str
+        A role of the theme.
+    schedule : Schedule or None
+        The model; None for a trace, or if there is none.
+    events : Events or None
+        What is drawn.
+    why : str
+        Why nothing is drawn.
+    """
+
+    title: str
+    colour: str
+    schedule: Schedule | None = None
+    events: Events | None = None
+    why: str = ""
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Its figures in words, longest first."""
+        if self.schedule is None:
+            return (plural(len(self.events.names), "event"),) if self.events else (self.why,)
+        found, own = self.schedule, self.schedule.launches
+        blocks = _each([count_text(len(each.blocks)) for each in own])
+        fit = _each([f"{each.residency.blocks} ({each.residency.limit})" for each in own])
+        waves = _each([f"{each.placed.waves:.2f}" for each in own])
+        tail = time_text(sum(each.tail for each in own))
+        said = f"{time_text(found.seconds)}, idle {100 * found.idle:.0f} %"
+        few = len(own) == 1 and len(own[0].blocks) == 1
+        counted = f"{blocks} thread block{'' if few else 's'}"
+        return (
+            f"≈ {said}, {counted}, {fit} on a multiprocessor, {waves} waves, tail {tail}",
+            f"≈ {said}, {counted}, {waves} waves, tail {tail}",
+            f"≈ {said}, {counted}",
+            f"≈ {said}",
+        )
+
+
+def _each(words: list[str]) -> str:
+    """Return what is said of each launch; once, if it is the same of all."""
+    return words[0] if len(set(words)) == 1 and len(words) == 1 else " + ".join(words)
+
+
+@dataclass(frozen=True, eq=False)
+class ScheduleState:
+    """The rows of the picture, and what is said below them.
+
+    Attributes
+    ----------
+    program : TileProgram
+        The run.
+    rows : tuple of Timeline
+        From top to bottom.
+    words : tuple of str
+        What explains them.
+    visit : int
+        The visit at the cursor.
+    pointed : tuple of int or None
+        Row and event under the mouse.
+    """
+
+    program: TileProgram
+    rows: tuple[Timeline, ...]
+    words: tuple[str, ...]
+    visit: int = 0
+    pointed: tuple[int, int] | None = None
+
+    @property
+    def title(self) -> tuple[str, ...]:
+        """What it is, longest first: it is a model wherever it is shown."""
+        gpu = self.program.workload.gpu
+        sms = plural(gpu.sms, "multiprocessor")
+        return (
+            f"A model, nothing measured: thread blocks on the {sms} of {gpu.name}; a stronger "
+            "colour is more work",
+            f"A model, not measured: thread blocks on {gpu.name}",
+            "A model, not measured",
+        )
+
+    @property
+    def seconds(self) -> float:
+        """The length of the time axis."""
+        return max((row.events.seconds for row in self.rows if row.events), default=0.0)
+
+    def working(self, row: Timeline) -> range:
+        """Return the events of a row that are at work at the cursor: of this run alone."""
+        schedule = row.schedule
+        if schedule is None or schedule.program is not self.program:
+            return range(0)
+        return at_work(schedule, self.visit)
+
+    @property
+    def told(self) -> str:
+        """The event under the mouse, or the one at work, in words."""
+        if self.pointed is not None:
+            row, event = self.pointed
+            return _told("", self.rows[row], event)
+        for each in self.rows:
+            working = self.working(each)
+            if each.events is not None and len(working):
+                return _told("At work: ", each, working.start)
+        return ""
+
+
+def _told(begins: str, row: Timeline, event: int) -> str:
+    events = row.events
+    assert events is not None
+    end = float(events.end[event])
+    times = f"{clock_text(float(events.start[event]), end)} to {time_text(end)}"
+    return f"{begins}{events.names[event]}: {events.lanes[events.lane[event]]}, {times}"
+
+
+def schedule_state(program: TileProgram, what: What, order: Order) -> ScheduleState:
+    """Return what is shown of a run."""
+    w = program.workload
+    if what == "orders":
+        rows = tuple(_row(program, each, ORDER_NAMES[each]) for each in ORDERS)
+        return ScheduleState(program, rows, _order_words(rows))
+    if what == "algorithms":
+        rows = tuple(_other(program, name, order) for name in beside(w.algorithm))
+        return ScheduleState(program, rows, tuple(_compared(rows)))
+    if what == "splits":
+        return _splits(program, order)
+    row = _row(program, order)
+    return ScheduleState(program, (row,), tuple(run_words(row.schedule)) if row.schedule else ())
+
+
+def _row(program: TileProgram, order: Order, title: str = "") -> Timeline:
+    own = algorithm_of(program.workload)
+    title, needs = title or own.title, block_needs(program.workload)
+    why = why_no_schedule(program, needs)
+    if why:
+        return Timeline(title, own.colour, why=why)
+    found = schedule_of(program, needs, order)
+    return Timeline(title, own.colour, found, events_of(found))
+
+
+def _other(program: TileProgram, name: Algorithm, order: Order) -> Timeline:
+    """Return the same problem with an algorithm, if it has one."""
+    try:
+        w = program.workload.as_algorithm(name)
+    except InputError as error:
+        return Timeline(ALGORITHMS[name].title, ALGORITHMS[name].colour, why=str(error))
+    return _row(program if name == program.workload.algorithm else tile_program(w), order)
+
+
+def run_words(schedule: Schedule) -> list[str]:
+    """Return why a run fills its GPU, or does not."""
+    several = len(schedule.launches) > 1
+    out = []
+    for each in schedule.launches:
+        name = f"{each.blocks.launch.name}: " if several else ""
+        out += [name + words for words in _launch_words(each, schedule.gpu.sms)]
+    if schedule.seconds < LAUNCH_SECONDS:
+        out.append(f"All of it is less than one launch takes (some {LAUNCH}).")
+    least = schedule.least
+    if least:
+        more = factor_text(schedule.seconds / least)
+        out.append(
+            f"All bytes and FLOPs on all multiprocessors at once would take {time_text(least)}: "
+            f"the schedule takes {more} as long."
+        )
+    return out
+
+
+def _launch_words(each: LaunchSchedule, sms: int) -> list[str]:
+    launch, blocks, out = each.blocks.launch, len(each.blocks), []
+    if launch.in_turn and len(launch.visits) > 1:
+        kind = "row" if launch.by_rows else "column"
+        out.append(
+            f"The {kind} blocks of a head follow each other in one thread block, so there are no "
+            "more thread blocks than heads."
+        )
+    if blocks < sms:
+        idle = plural(sms - blocks, "multiprocessor")
+        out.append(
+            f"{plural(blocks, 'thread block')} for {count_text(sms)} multiprocessors: {idle} "
+            "never have anything to do."
+        )
+    busy = [work for work in each.works if work]
+    uneven = max(busy) / min(busy) if busy else 1.0
+    if uneven > _UNEVEN:
+        out.append(
+            f"The longest thread block takes {factor_text(uneven)} as long as the shortest: where "
+            "it starts first, it does not end last."
+        )
+    return out
+
+
+def _order_words(rows: tuple[Timeline, ...]) -> tuple[str, ...]:
+    found = [row.schedule for row in rows if row.schedule]
+    if not found:
+        return ()
+    best = min(found, key=lambda each: each.seconds)
+    first = found[0]
+    if best.seconds > first.seconds * (1 - 1e-9):
+        return ("No order is faster than that of the grid: the blocks are alike, or too few.",)
+    saved = 100 * (1 - best.seconds / first.seconds)
+    return (
+        f"{ORDER_NAMES[best.order].capitalize()} takes {saved:.1f} % less than the order of the "
+        f"grid: idle {100 * best.idle:.1f} % instead of {100 * first.idle:.1f} %.",
+    )
+
+
+def _compared(rows: tuple[Timeline, ...]) -> list[str]:
+    """Return the words of each run that say something of its own."""
+    return [
+        f"{row.title}: {words[0].lower()}{words[1:]}"
+        for row in rows
+        if row.schedule
+        for words in run_words(row.schedule)[:1]
+    ]
+
+
+def _splits(program: TileProgram, order: Order) -> ScheduleState:
+    try:
+        w = splitting(program.workload)
+    except InputError as error:
+        own = algorithm_of(program.workload)
+        return ScheduleState(program, (Timeline("splits", own.colour, why=str(error)),), ())
+    choice = split_choice(w)
+    said = w.splits
+    numbers = sorted({1, choice.splits, said})
+    rows = []
+    for number in numbers:
+        is_run = w is program.workload and number == said
+        title = f"{ALGORITHMS[w.algorithm].title}, {plural(number, 'split')}"
+        notes = ", ".join(["auto"] * (number == choice.splits) + ["this run"] * is_run)
+        shown = program if is_run else tile_program(with_splits(w, number))
+        rows.append(_row(shown, order, f"{title} ({notes})" if notes else title))
+    words = ('splits = "auto", as FlashAttention-3 chooses:', *choice.reasons, *packing_reasons(w))
+    return ScheduleState(program, tuple(rows), words)
+
+
+def with_trace(state: ScheduleState, name: str, events: Events) -> ScheduleState:
+    """Return a state with a trace that was measured elsewhere below the model."""
+    row = Timeline(f"{name}: a trace from elsewhere", "text", events=events)
+    return replace(state, rows=(*state.rows, row))

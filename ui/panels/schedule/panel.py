@@ -1,0 +1,181 @@
+"""The dock that shows which thread block runs on which multiprocessor when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import QPointF, QRectF, Signal
+from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from simulator.lesson.tables import ChooseTable
+from simulator.program.tile_program import TileProgram
+from simulator.study.schedule.placing import ORDERS, Order
+from ui.look.names import fitting
+from ui.look.theme import Style
+from ui.panels.base import Panel, StatePicture
+from ui.panels.schedule.model import WHATS, ScheduleState, What, schedule_state
+from ui.panels.schedule.painter import MIN_SIZE, event_at, paint_schedule, schedule_layout
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.session.session import Session
+from ui.session.tasks import Report
+from ui.session.view import View
+from ui.widgets.choice_bar import Choice, Option, PlotBar, one_of
+
+_SIDE = 8
+CHOICES = (
+    Choice("what", (
+        Option("run", "This run", "Run", "The thread blocks of this run."),
+        Option("orders", "Orders", "Orders",
+               "The same thread blocks, started in other orders (Graham 1969)."),
+        Option("algorithms", "Algorithms", "Others",
+               "The same problem with other algorithms, on one time axis (Dao 2023, section 3.2)."),
+        Option("splits", "Splits", "Splits",
+               'What splits = "auto" chooses, and why (Flash-Decoding, Dao et al. 2023).'),
+    )),
+    Choice("order", (
+        Option("index", "order of the grid", "", "Blocks start in the order of the grid."),
+        Option("longest", "longest first", "", "The blocks with the most work start first."),
+        Option("persistent", "persistent", "",
+               "As many thread blocks as fit; each takes every so many-th piece."),
+    ), listed=True),
+)  # fmt: skip
+
+
+@guarded
+class TimelinePicture(StatePicture[ScheduleState]):
+    """The bars; a block that the mouse points at is told."""
+
+    pointed = Signal(object)
+    """Row and event, or None."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, "Thread blocks over time", paint_schedule)
+        self.setMouseTracking(True)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self.pointed.emit(self.event_at(event.position()))
+
+    def event_at(self, at: QPointF) -> tuple[int, int] | None:
+        """Return the row and the event at a point of the widget."""
+        if self.state is None:
+            return None
+        lay = schedule_layout(self.state, self.style_now, QRectF(self.rect()))
+        return event_at(self.state, lay, at)
+
+
+@guarded
+class SchedulePanel(Panel[None]):
+    """Thread blocks of the run, in several orders, beside other algorithms and splits.
+
+    Parameters
+    ----------
+    session : Session
+        Whose run it shows.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("schedule_panel", "Schedule")
+        self._session = session
+        self.what: What = "run"
+        self.order: Order = "index"
+        self._asked: tuple[TileProgram, What, Order] | None = None
+        self._visit = 0
+        self._controls = True
+        self.bar = PlotBar(CHOICES)
+        self.bar.setParent(self)
+        self.bar.fit_button.hide()
+        self.bar.chosen.connect(self.choose)
+        self.bar.show_chosen("what", self.what)
+        self.bar.show_chosen("order", self.order)
+        self.picture = TimelinePicture(self)
+        self.picture.pointed.connect(self._point)
+
+    @property
+    def state(self) -> ScheduleState | None:
+        """What is shown."""
+        return self.picture.state
+
+    def forget(self) -> None:
+        self._asked = self.picture.state = None
+
+    def show_view(self, view: View, model: None = None) -> None:
+        """Show a view: another run makes other bars, another visit marks another block."""
+        self._visit = view.snapshot.visit.index
+        self._renew(view.snapshot.program)
+
+    def choose(self, name: str, value: str) -> None:
+        """Accept a choice."""
+        if name == "what":
+            self.what = one_of(WHATS, value)
+            self.bar.show_choice("order", self.what != "orders")
+            self._arrange()
+        else:
+            self.order = one_of(ORDERS, value)
+        if self._asked is not None:
+            self._renew(self._asked[0])
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show what a lesson has chosen."""
+        self.bar.choose("order", choices.blocks or "index")
+        self.bar.choose("what", choices.schedule or "run")
+
+    def _renew(self, program: TileProgram) -> None:
+        asked = program, self.what, self.order
+        if asked == self._asked:
+            if self.state is not None:
+                self._draw(replace(self.state, visit=self._visit))
+            return
+        self._asked = asked
+
+        def job(report: Report) -> ScheduleState:
+            return schedule_state(*asked)
+
+        def done(state: ScheduleState) -> None:
+            if self._asked == asked:
+                self._draw(replace(state, visit=self._visit))
+
+        self._session.tasks.start("schedule", "thread blocks on multiprocessors", job, done)
+
+    def _point(self, found: tuple[int, int] | None) -> None:
+        if self.state is not None and found != self.state.pointed:
+            self._draw(replace(self.state, pointed=found))
+
+    def _draw(self, state: ScheduleState) -> None:
+        self.picture.state = state
+        rows = (f"{row.title}: {row.figures[0]}." for row in state.rows)
+        words = " ".join((f"{state.title[0]}.", *rows, state.told, *state.words))
+        self.picture.setAccessibleDescription(words)
+        self.setAccessibleDescription(words)
+        self.picture.update()
+
+    def show_controls(self, on: bool) -> None:
+        self._controls = on
+        self.bar.setVisible(on)
+        self._arrange()
+
+    def set_style(self, style: Style) -> None:
+        super().set_style(style)
+        self.picture.style_now = style
+        self.picture.update()
+        self._arrange()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            self.clear(painter)
+
+    def _arrange(self) -> None:
+        """Give the choices their lines, and the picture the rest."""
+        fitted = fitting(self.style_now, QRectF(self.rect()), MIN_SIZE)
+        self.bar.set_style(replace(fitted, scale=max(fitted.scale, min(self.style_now.scale, 1))))
+        side = round(self.style_now.px(_SIDE))
+        width = self.width() - 2 * side
+        deep = self.bar.arrange(width) if self._controls else 0
+        self.bar.setGeometry(side, 5, width, deep)
+        top = 5 + deep + 3
+        self.picture.setGeometry(side, top, width, max(self.height() - top - 6, 40))

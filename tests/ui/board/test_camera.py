@@ -5,12 +5,14 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import QEventLoop, QPointF, QRectF, QTimer
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtTest import QTest
 
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from tests.helpers.runs import trace_of
-from ui.board.camera import GLIDE_MS, between
+from tests.helpers.waiting import wait_until
+from ui.board.camera import between
 from ui.board.layout import View, board_layout, clamped, visible_count, zoomed
 from ui.board.panel import BoardPanel
 from ui.look.theme import DARK, Style
@@ -69,10 +71,7 @@ def test_keys_let_it_glide_and_the_wheel_does_not_wait(qapp: object) -> None:
     assert panel.camera.gliding
     assert panel.board_layout().view.zoom == 1
     assert panel.view.zoom == 1.25**2, "two presses are two steps"
-    loop = QEventLoop()
-    QTimer.singleShot(2 * GLIDE_MS, loop.quit)
-    loop.exec()
-    assert not panel.camera.gliding
+    wait_until(lambda: not panel.camera.gliding, QTest.qWait)
     assert panel.board_layout().view == panel.view
     panel.camera.glides = False
     panel.zoom_fit()

@@ -274,8 +274,8 @@ def test_counts_that_pages_tell():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert "Twenty-two lessons" in text
     assert len(list(LESSONS.glob("*.md"))) == 22
-    assert "has twenty-three scenarios" in text
-    assert len(list(SCENARIOS.glob("*.toml"))) == 23
+    assert "has twenty-four scenarios" in text
+    assert len(list(SCENARIOS.glob("*.toml"))) == 24
 
 
 # --- the notebook --------------------------------------------------------------------------

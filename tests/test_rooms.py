@@ -106,7 +106,8 @@ def test_every_room_says_what_belongs_there(package: str) -> None:
 
 
 NAMES = {
-    "naive", "flash1", "flash2", "split-kv", "split_kv", "mla", "linear", "linear-recurrent",
+    "naive", "flash1", "flash2", "split-kv", "split_kv", "paged", "mla", "linear",
+    "linear-recurrent",
     "linear_recurrent", "gla", "deltanet",
 }  # fmt: skip
 THEIR_OWN = ("simulator/program/algorithms/", "kernels/cuda/")

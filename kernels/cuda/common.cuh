@@ -324,7 +324,7 @@ struct Walk {
 // Requested bytes by tensor, and matmul FLOPs; kernels/cuda/counters.py has the same order.
 enum Counter {
     READ_Q, READ_K, READ_V, READ_S, READ_P, READ_O, READ_l, READ_m, READ_O_partial,
-    READ_LSE_partial, READ_state, READ_sink, READ_decay, READ_strength, READ_C,
+    READ_LSE_partial, READ_state, READ_sink, READ_decay, READ_strength, READ_C, READ_table,
     WRITE_S, WRITE_P, WRITE_O, WRITE_LSE, WRITE_l, WRITE_m, WRITE_O_partial,
     WRITE_LSE_partial, WRITE_state,
     FLOPS, COUNTERS

@@ -12,7 +12,7 @@ from simulator.program.tile_program import Counters
 _PARTIALS = ("O_partial", "LSE_partial")
 _READ = (
     "Q", "K", "V", "S", "P", "O", "l", "m", *_PARTIALS, "state", "sink", "decay", "strength",
-    "C",
+    "C", "table",
 )  # fmt: skip
 COUNTERS = (
     *(("read", name) for name in _READ),

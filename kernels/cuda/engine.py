@@ -372,12 +372,12 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     own = launch.splits == 1 and algorithm_of(w).softmax
     visited = launch.visits if own else w.grid.visited_columns
     visits = tile_runs(w.grid, visited, by_rows=launch.by_rows)
-    keys = device.upload(narrowed(inputs.k, w.dtype))
+    keys = device.upload(narrowed(in_hbm(w, inputs.k), w.dtype))
     return Tensors(
         q=device.upload(narrowed(inputs.q, w.dtype)),
         k=keys,
         c=keys,
-        v=device.upload(narrowed(inputs.v, w.dtype)),
+        v=device.upload(narrowed(in_hbm(w, inputs.v), w.dtype)),
         kv_head_of=device.upload(np.array(w.kv_head_of, dtype=np.int32)),
         o=device.filled((*rows, w.value_dim), stored, 0xFF),
         run_offsets=device.upload(visits.offsets),
@@ -388,10 +388,16 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
         block_mask=device.upload(w.mask.blocks.table.view(np.uint8)) if w.mask.blocks else None,
         sink=None if w.sinks is None else device.upload(w.sinks),
         projection=None if inputs.projection is None else device.upload(inputs.projection),
+        table=None if w.pages is None else device.upload(w.pages.entries),
         state=device.filled(state, np.float32, 0xFF) if "state" in taken else None,
         **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},
         **{name: device.upload(gate) for name, gate in inputs.given(w).items()},
     )
+
+
+def in_hbm(w: Workload, tensor: F32) -> F32:
+    """Return K or V in the order in which it lies in HBM."""
+    return tensor if w.pages is None else w.pages.scattered(tensor)
 
 
 def _documents(device: Device, w: Workload) -> Buffer | None:

@@ -171,6 +171,9 @@ class Tensors:
         (kv_heads, Nk, d), a latent in the place of K and V.
     decay, strength : Buffer or None
         (kv_heads, Nk, f) and (kv_heads, Nk) float32, the gates of what updates a state with one.
+    table : Buffer or None
+        (places,) int32, where the pages of K and V lie, which are then
+        (kv_heads, places * page size, width).
     """
 
     q: Buffer
@@ -197,6 +200,7 @@ class Tensors:
     c: Buffer | None = None
     decay: Buffer | None = None
     strength: Buffer | None = None
+    table: Buffer | None = None
 
 
 def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:

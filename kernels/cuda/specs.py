@@ -218,21 +218,25 @@ SPECS: dict[str, KernelSpec] = {
             (*OPERANDS, "lse", *VISITS, *MASK, *SCORE, *SINK, *THRESHOLD, *_FIRST),
             shared=_all_bytes,
         ),
-        KernelSpec(
-            "split_kv",
-            (
-                *OPERANDS[:4],
-                *PARTIALS,
-                *VISITS,
-                *MASK,
-                "queries",
-                *SCORE,
-                *SINK,
-                *THRESHOLD,
-                *_FIRST,
-            ),
-            shared=_all_bytes,
-            grid=lambda w, part: (len(part.blocks), len(part.heads), w.splits),
+        *(
+            KernelSpec(
+                name,
+                (
+                    *OPERANDS[:4],
+                    *cache,
+                    *PARTIALS,
+                    *VISITS,
+                    *MASK,
+                    "queries",
+                    *SCORE,
+                    *SINK,
+                    *THRESHOLD,
+                    *_FIRST,
+                ),
+                shared=_all_bytes,
+                grid=lambda w, part: (len(part.blocks), len(part.heads), w.splits),
+            )
+            for name, cache in (("split_kv", ()), ("paged", ("table", "page_size", "places")))
         ),
         KernelSpec(
             "mla",
@@ -303,6 +307,7 @@ KERNELS: dict[str, tuple[str, ...]] = {
     "flash1": ("flash1",),
     "flash2": ("flash2",),
     "split-kv": ("split_kv", "split_kv_combine"),
+    "paged": ("paged", "split_kv_combine"),
     "mla": ("mla", "split_kv_combine"),
     "linear": ("linear_chunks", "linear_state", "linear_rows"),
     "linear-recurrent": ("linear_recurrent",),
@@ -327,6 +332,8 @@ def scalars(w: Workload, part: Part) -> dict[str, Any]:
         "seqlen_k": np.int32(w.seqlen_k),
         "queries": np.int32(w.queries),
         "splits": np.int32(w.splits),
+        "page_size": np.int32(w.page_size),
+        "places": np.int32(0 if w.pages is None else w.pages.places),
         "bias_span": np.int32(w.queries + w.seqlen_k - 1),
         **{name: np.float32(number) for name, number in w.scoring.arguments.items()},
         "first_head": np.int32(part.heads.start),

@@ -9,6 +9,8 @@ IO-Awareness": Algorithm 0 (standard attention), Algorithm 1, Algorithm 2 (appen
 Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning":
 Algorithm 1 (forward pass), section 3.1.
 Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference": its three steps.
+Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
+PagedAttention": section 4.1.
 Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs": equations 5, 7 and 10 to 17.
 Choromanski et al. 2021, "Rethinking Attention with Performers": lemma 1.
 Yang, Wang, Shen, Panda, Kim 2024, "Gated Linear Attention Transformers with Hardware-Efficient
@@ -212,6 +214,13 @@ _MLA = _dealt_out(
     ),
 )  # fmt: skip
 
+_LOOK_UP = PaperLine(
+    "§4.1", 2, r"Look up in the block table where each page of the tile lies: its place is"
+    r" $\mathrm{table}[p]$ (section 4.1)",
+    _OP, "Kwon et al. 2023, section 4.1",
+)  # fmt: skip
+_PAGED = (*_SPLIT_KV[:5], _LOOK_UP, *_SPLIT_KV[5:])
+
 _LINEAR_PAPER = "Katharopoulos et al. 2020"
 _LINEAR = (
     PaperLine(
@@ -346,6 +355,11 @@ PAPERS: dict[str, Paper] = {
         "Split-KV: Dao et al. 2023, Flash-Decoding; in a split Dao 2023, Algorithm 1",
         _SPLIT_KV,
         rf"{_SCALE} {_SKIP} The query heads of a KV head are the rows of one block.",
+    ),
+    "paged": Paper(
+        "Paged: Kwon et al. 2023; splits: Dao et al. 2023, Flash-Decoding",
+        _PAGED,
+        rf"{_SCALE} {_SKIP} $K$ and $V$ of a page lie at its place, for all heads.",
     ),
     "mla": Paper(
         "MLA, absorbed: Liu et al. 2024, DeepSeek-V2; splits: Dao et al. 2023, Flash-Decoding",

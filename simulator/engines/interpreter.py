@@ -30,6 +30,7 @@ class Interpreter:
             features=program.workload.sizes["feature"], projection=inputs.projection,
             sinks=program.workload.sinks, given=inputs.given(program.workload),
             inputs=program.algorithm.inputs,
+            pages=program.workload.pages,
         )  # fmt: skip
 
     def steps(self) -> Iterator[tuple[Visit, int, Op]]:

@@ -160,6 +160,7 @@ class OpEngine:
             features=self.workload.sizes["feature"], projection=self.inputs.projection,
             sinks=self.workload.sinks, given=self.inputs.given(self.workload),
             inputs=self._program.algorithm.inputs,
+            pages=self.workload.pages,
         )  # fmt: skip
         for index in self._program.opening(head):
             visit, w = self._program.visit(index), self.workload

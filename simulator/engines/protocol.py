@@ -187,7 +187,7 @@ class _Again(State):
         super().__init__(
             inputs.q, inputs.k, inputs.v, np.float32,
             tensors=algorithm_of(w).tensors, projection=inputs.projection, sinks=w.sinks,
-            given=inputs.given(w), inputs=algorithm_of(w).inputs,
+            given=inputs.given(w), inputs=algorithm_of(w).inputs, pages=w.pages,
         )  # fmt: skip
         self._loads = loads
 

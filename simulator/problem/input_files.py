@@ -253,6 +253,19 @@ def read_tensor(path: Path, name: str, tensor: StoredTensor) -> F32:
     return _as_float32(read(path, name, tensor), tensor)
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of tensor that is no element type of Q, K and V."""
+
+    dtype: np.dtype[np.generic]
+    header: str
+    words: str
+
+
+_FLAGS = _Kind(np.dtype(np.bool_), "BOOL", "booleans")
+_WHOLE = _Kind(np.dtype("<i4"), "I32", "whole numbers, int32")
+
+
 def read_flags(path: Path, name: str, bounds: Bounds = BOUNDS) -> NDArray[np.bool_]:
     """Read a tensor of booleans.
 
@@ -261,11 +274,26 @@ def read_flags(path: Path, name: str, bounds: Bounds = BOUNDS) -> NDArray[np.boo
     InputError
         The file has no such tensor, or one of numbers, or cannot be read to its end.
     """
-    read = _safetensors_flags if path.suffix == ".safetensors" else _npz_flags
-    flags = read(path, name, bounds)
+    flags = _read_kind(path, name, _FLAGS, bounds)
     if flags is None:
         raise refuse(str(path), f"tensor {name}", "", "a tensor of booleans of this name")
     return flags
+
+
+def read_whole_numbers(path: Path, name: str, bounds: Bounds = BOUNDS) -> NDArray[np.int32] | None:
+    """Read a tensor of int32; None if the file has none of this name.
+
+    Raises
+    ------
+    InputError
+        It is of another type, or cannot be read to its end.
+    """
+    return _read_kind(path, name, _WHOLE, bounds)
+
+
+def _read_kind(path: Path, name: str, kind: _Kind, bounds: Bounds) -> NDArray[Any] | None:
+    read = _safetensors_of_kind if path.suffix == ".safetensors" else _npz_of_kind
+    return read(path, name, kind, bounds)
 
 
 def check_finite(source: str, name: str, tensor: F32) -> None:
@@ -361,14 +389,14 @@ def _safetensors(path: Path, bounds: Bounds) -> Iterator[Any]:
             yield file
 
 
-def _safetensors_flags(path: Path, name: str, bounds: Bounds) -> NDArray[np.bool_] | None:
+def _safetensors_of_kind(path: Path, name: str, kind: _Kind, bounds: Bounds) -> NDArray[Any] | None:
     with _safetensors(path, bounds) as file:
         if name not in file.keys():  # noqa: SIM118 - the file is no mapping
             return None
-        if (kind := file.get_slice(name).get_dtype()) != "BOOL":
-            raise refuse(str(path), f"tensor {name}", kind, "booleans")
-        flags: NDArray[np.bool_] = file.get_tensor(name)
-        return flags
+        if (stored := file.get_slice(name).get_dtype()) != kind.header:
+            raise refuse(str(path), f"tensor {name}", stored, kind.words)
+        found: NDArray[Any] = file.get_tensor(name)
+        return found
 
 
 def _safetensors_header(
@@ -451,18 +479,19 @@ def _archive(
         yield archive, wanted
 
 
-def _npz_flags(path: Path, name: str, bounds: Bounds) -> NDArray[np.bool_] | None:
+def _npz_of_kind(path: Path, name: str, kind: _Kind, bounds: Bounds) -> NDArray[Any] | None:
     with _archive(path, (name,), bounds) as (archive, members):
         if name not in members:
             return None
         shape, dtype = _npy_header(path, archive, members[name])
-        if dtype != np.bool_:
-            raise refuse(str(path), f"tensor {name}", str(dtype), "booleans")
+        if dtype != kind.dtype:
+            raise refuse(str(path), f"tensor {name}", str(dtype), kind.words)
         with archive.open(members[name]) as file:
             _npy_start(file)
-            bits = np.frombuffer(file.read(), dtype=np.uint8)
-        flags: NDArray[np.bool_] = _whole(path, name, math.prod(shape), bits) != 0
-        return flags.reshape(shape)
+            size = kind.dtype.itemsize
+            stored = file.read()
+            numbers = np.frombuffer(stored, f"u{size}", count=len(stored) // size)
+        return _whole(path, name, math.prod(shape), numbers).astype(kind.dtype).reshape(shape)
 
 
 def _npz_header(

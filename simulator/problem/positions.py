@@ -7,12 +7,14 @@ Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding",
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, F64, DType, round_to
+from simulator.base.errors import SCENARIO, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +79,17 @@ class Rotary:
         a, b = out[..., own].copy(), out[..., other].copy()
         out[..., own], out[..., other] = a * cos - b * sin, a * sin + b * cos
         return round_to(out.astype(np.float32), dtype)
+
+
+def check_share(fraction: float, head_dim: int) -> None:
+    """Refuse a share of a head that is not some pairs of numbers.
+
+    Raises
+    ------
+    InputError
+        It is none.
+    """
+    width = fraction * head_dim
+    if not math.isclose(width, 2 * round(width / 2)):
+        expected = f"a share of the {head_dim} numbers of a head that is an even number of them"
+        raise refuse(SCENARIO, "position.fraction", fraction, expected)

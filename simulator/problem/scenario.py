@@ -24,13 +24,16 @@ from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
 
 Algorithm = Literal[
-    "naive", "flash1", "flash2", "split-kv", "mla", "linear", "linear-recurrent", "gla", "deltanet",
+    "naive", "flash1", "flash2", "split-kv", "paged", "mla", "linear", "linear-recurrent", "gla",
+    "deltanet",
 ]  # fmt: skip
 USUAL: Algorithm = "flash2"
 """The algorithm of a scenario that names none."""
-PACKED: dict[Algorithm, Literal["apart", "latent"]] = {"split-kv": "apart", "mla": "latent"}
+PACKED: dict[Algorithm, Literal["apart", "pages", "latent"]] = {
+    "split-kv": "apart", "paged": "pages", "mla": "latent",
+}  # fmt: skip
 """Algorithms that use the query heads of a KV head as the rows of one block, and of each whether
-keys and values lie apart in HBM or are one latent."""
+keys and values lie apart in HBM, apart and in pages, or are one latent."""
 SKIPPING: frozenset[Algorithm] = frozenset({USUAL, *PACKED})
 """Algorithms whose O is divided at its end alone, so that they can skip a rescale."""
 TilingRule = Literal["paper", "fa2", "fa3"]
@@ -178,6 +181,7 @@ class Tiling(Table):
     cols: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
     rule: TilingRule | None = None
     splits: Annotated[int, Field(ge=1, le=256)] | Literal["auto"] | None = None
+    page_size: Seqlen | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> Tiling:

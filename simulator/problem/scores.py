@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
+from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.masks import Mask
 
 SKIP = "FlashAttention-4, conditional rescaling"
@@ -71,6 +72,21 @@ class Scoring:
     def arguments(self) -> dict[str, float]:
         """The score's numbers among the arguments of a kernel, by their names."""
         return {"scale": self.factor, "softcap": self.softcap}
+
+    def check(self) -> None:
+        """Refuse factors that float32 cannot represent: every score would be 0 or infinite.
+
+        Raises
+        ------
+        InputError
+            The scale, or what the temperature makes of it, is one.
+        """
+        limits = np.finfo(np.float32)
+        steps = (("scale", self.scale, self.scale), ("temperature", self.temperature, self.factor))
+        for key, value, factor in steps:
+            if not float(limits.tiny) <= factor <= float(limits.max):
+                expected = f"a scale of scores that float32 holds, not {factor:g}"
+                raise refuse(SCENARIO, f"attention.{key}", value, expected)
 
     def queries(self, q: NDArray[T]) -> NDArray[T]:
         """Return `q`, of its type, multiplied such that its products with keys are scaled."""

@@ -27,27 +27,17 @@ from simulator.problem.filling import (
     tiles,
 )
 from simulator.problem.hardware import Gpu, gpus
-from simulator.problem.input_files import (
-    InputFile,
-    check_finite,
-    read_tensors,
-)
+from simulator.problem.input_files import InputFile, check_finite, read_tensors
 from simulator.problem.latent import LATENT, is_latent, read_latent
 from simulator.problem.layer import Layer, read_layer
 from simulator.problem.linear import check_linear, check_mask, read_projection
 from simulator.problem.mask_input import mask_of
 from simulator.problem.masks import Mask
 from simulator.problem.packing import chosen_splits, group_of, packed, unpacked
-from simulator.problem.positions import Rotary
+from simulator.problem.paging import PageTable, check_pages, page_size_of, page_table, pages_of
+from simulator.problem.positions import Rotary, check_share
 from simulator.problem.recurrence import RULES, Rule, check_gate, check_tokens, read_gate
-from simulator.problem.scenario import (
-    PACKED,
-    SKIPPING,
-    USUAL,
-    Algorithm,
-    Faults,
-    Scenario,
-)
+from simulator.problem.scenario import PACKED, SKIPPING, USUAL, Algorithm, Faults, Scenario
 from simulator.problem.scores import BiasTable, DistanceBias, Scoring, T
 from simulator.problem.tiling import TileGrid
 
@@ -175,7 +165,19 @@ class Workload:
                 "depth": self.head_dim, "value": self.value_dim,
                 "feature": self.feature_map.features if self.feature_map else 0,
                 "total": self.value_dim + (not self.rule or self.rule.sums),
-                "own": self.group}  # fmt: skip
+                "own": self.group, "page": pages_of(self.seqlen_k, self.page_size)}  # fmt: skip
+
+    @property
+    def page_size(self) -> int:
+        """Tokens of a page: as the scenario says, as far as that divides a tile."""
+        return page_size_of(self.scenario.tiling.page_size, self.cols)
+
+    @cached_property
+    def pages(self) -> PageTable | None:
+        """Where the pages of K and V lie; None if they do not lie in pages."""
+        if PACKED.get(self.algorithm) != "pages":
+            return None
+        return page_table(self.scenario, self.file, self.page_size, self.seqlen_k)
 
     @property
     def scoring(self) -> Scoring:
@@ -496,8 +498,10 @@ def resolve(scenario: Scenario) -> Workload:
         softcap=softcap or 0.0,
         sink_logits=sink_logits(scenario, file if softmax else None, shapes["heads"], picked),
     ).as_algorithm(said.algorithm)
-    _check_scale(workload)
-    _check_position(workload)
+    workload.scoring.check()
+    if workload.position is not None:
+        check_share(scenario.position.fraction, workload.head_dim)
+    check_pages(workload.pages, scenario, workload.cols)
     if workload.feature_map:
         check_linear(workload.feature_map, workload.mask, scenario, file)
     if workload.rule:
@@ -575,39 +579,19 @@ def drawn(w: Workload) -> tuple[F32, F32, F32]:
 def input_bytes(w: Workload) -> int:
     """Return the memory that drawing or reading the inputs takes at its peak."""
     heads, kv_heads = w.input_heads
-    q, k = heads * w.queries * w.head_dim, kv_heads * w.seqlen_k * w.head_dim
-    v = 0 if w.latent else kv_heads * w.seqlen_k * w.value_dim
+    # A kernel has K and V in pages, with the places that are free.
+    keys = w.seqlen_k if w.pages is None else w.pages.places * w.pages.size
+    q, k = heads * w.queries * w.head_dim, kv_heads * keys * w.head_dim
+    v = 0 if w.latent else kv_heads * keys * w.value_dim
     # Each element takes float32, and for a while one tensor is there a second time: in float64 when
     # it is drawn, or when it is rounded.
     return 4 * (q + k + v) + (16 if w.dtype == "bfloat16" else 8) * max(q, k, v)
-
-
-def _check_scale(w: Workload) -> None:
-    """Refuse factors that float32 cannot represent: every score would be 0 or infinite."""
-    limits = np.finfo(np.float32)
-    steps = (("scale", w.scale, w.scale), ("temperature", w.temperature, w.logit_scale))
-    for key, value, factor in steps:
-        if not float(limits.tiny) <= factor <= float(limits.max):
-            expected = f"a scale of scores that float32 holds, not {factor:g}"
-            raise refuse(SCENARIO, f"attention.{key}", value, expected)
-
-
-def _check_position(w: Workload) -> None:
-    """Refuse a share of a head that is not some pairs of numbers."""
-    width = w.scenario.position.fraction * w.head_dim
-    if w.position is not None and not math.isclose(width, 2 * round(width / 2)):
-        expected = f"a share of the {w.head_dim} numbers of a head that is an even number of them"
-        raise refuse(SCENARIO, "position.fraction", w.scenario.position.fraction, expected)
 
 
 def _check_memory(w: Workload, source: str) -> None:
     """Refuse inputs that would not fit, before anything is allocated."""
     need, free = input_bytes(w), psutil.virtual_memory().available
     if need > 0.9 * free:
-        raise refuse(
-            source,
-            "attention.seqlen_q",
-            w.seqlen_q,
-            f"inputs that fit in memory: these need {need / 2**30:.1f} GiB, "
-            f"{free / 2**30:.1f} GiB are free",
-        )
+        room = f"{need / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free"
+        expected = f"inputs that fit in memory: these need {room}"
+        raise refuse(source, "attention.seqlen_q", w.seqlen_q, expected)

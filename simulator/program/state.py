@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.problem.paging import TABLE, PagedTensor, PageTable
 from simulator.program.tensors import COMMON, INPUTS, SINK, Axis, TensorSpec
 
 Place = Literal["shared", "registers"]
@@ -99,6 +100,8 @@ class State:
         What HBM holds beside Q, K and V: gates, by the name of their tensor.
     inputs : tuple of TensorSpec
         The tensors in which Q, K and V lie; without one for values, they lie in the keys.
+    pages : PageTable, optional
+        Where the pages of K and V lie; without it they lie together.
 
     Attributes
     ----------
@@ -128,6 +131,7 @@ class State:
         sinks: NDArray[np.floating] | None = None,
         given: Numbers = MappingProxyType({}),
         inputs: tuple[TensorSpec, ...] = INPUTS,
+        pages: PageTable | None = None,
     ) -> None:
         self.number = number
         self.constants: dict[str, Values] = {}
@@ -141,12 +145,19 @@ class State:
         if sinks is not None:
             self.hbm[SINK.name] = sinks
         self._kv_heads = len(k)
+        self._paged: dict[str, PagedTensor] = {}
+        if pages is not None:
+            self._paged = {
+                spec.name: PagedTensor(self.hbm.pop(spec.name), pages) for spec in inputs[1:]
+            }
+            self.hbm[TABLE] = pages.entries[None]
         self._heads = range(len(q)) if head is None else range(head, head + 1)
         self._rows = range(q.shape[1]) if rows is None else rows
         self.written = {spec.name: spec for spec in (*COMMON, *tensors)}
+        self._kv_heads = len(k)
         self._sizes: dict[Axis, int] = {
             "split": splits, "row": len(self._rows), "key": k.shape[1], "value": v.shape[2],
-            "feature": features, "total": v.shape[2] + 1, "own": 1,
+            "feature": features, "total": v.shape[2] + 1, "own": 1, "page": 1,
         }  # fmt: skip
 
     @classmethod
@@ -186,6 +197,11 @@ class State:
         found = self.view(move)
         written = move.tensor in self.written
         return found.copy() if written else found.astype(self.number, copy=False)
+
+    def gather(self, move: Move, places: Values) -> Values:
+        """Return the numbers that a move brings to the chip from pages at some places."""
+        rows = self._paged[move.tensor].rows_at(move.head, places.astype(np.int64))
+        return rows[: len(move.rows)].astype(self.number, copy=False)
 
     def store(self, move: Move, values: Values | float) -> None:
         """Write a part of HBM."""

@@ -9,7 +9,7 @@ from typing import Literal
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 
-Axis = Literal["split", "row", "key", "depth", "value", "feature", "total", "own"]
+Axis = Literal["split", "row", "key", "depth", "value", "feature", "total", "own", "page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,14 @@ class TensorSpec:
     axes : tuple of str
         Of each head: ``split``, ``row`` for query rows, ``key``, ``depth`` for the head dimension,
         ``value`` for the value dimension, ``feature`` for what a feature map makes of a row,
-        ``total`` for the value dimension and one more number, the sum of the weights, and ``own``
-        for the query heads that are packed into one.
+        ``total`` for the value dimension and one more number, the sum of the weights, ``own``
+        for the query heads that are packed into one, and ``page`` for the pages of K and V, which
+        are the same for all heads.
     empty : float
         What stands in rows that have seen nothing.
     width : str
-        Of its elements: that of the dtype, always that of float32, or that of float32 where every
-        tile adds to what HBM holds.
+        Of its elements: that of the dtype, always that of float32 or of int32, or that of float32
+        where every tile adds to what HBM holds.
     with_sink : str
         What stands in rows that have seen nothing but a sink logit.
     """
@@ -37,7 +38,7 @@ class TensorSpec:
     name: str
     axes: tuple[Axis, ...]
     empty: float = 0.0
-    width: Literal["dtype", "float32", "sum"] = "dtype"
+    width: Literal["dtype", "float32", "int32", "sum"] = "dtype"
     with_sink: Literal["empty", "logit", "one"] = "empty"
 
     @property
@@ -57,6 +58,7 @@ class TensorSpec:
         """
         narrow = self.width == "dtype" or (self.width == "sum" and not sums)
         heads = w.kv_heads if self.of_kv_heads else w.heads
+        heads = 1 if self.of_all else heads
         numbers = heads * prod(w.sizes[axis] for axis in self.axes)
         return numbers * (w.width if narrow else STATISTIC_WIDTH)
 
@@ -64,6 +66,11 @@ class TensorSpec:
     def of_kv_heads(self) -> bool:
         """Whether it has a part for each KV head."""
         return self.axes[0] in ("key", "feature")
+
+    @property
+    def of_all(self) -> bool:
+        """Whether it is the same for all heads."""
+        return self.axes[0] == "page"
 
 
 INPUTS = (

@@ -12,12 +12,13 @@ from simulator.base.dtypes import F32
 from simulator.engines.protocol import Tile
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.program.algorithms import TENSORS
+from simulator.program.launches import Launch
 from simulator.program.op import Op
 from simulator.program.ops import Normalise
 from simulator.program.playback import Cursor
 from simulator.program.state import ChipTile, Numbers
 from simulator.program.tensors import Axis, TensorSpec
-from simulator.program.tile_program import Counters, Launch, TileProgram, Visit
+from simulator.program.tile_program import Counters, TileProgram, Visit
 
 if TYPE_CHECKING:
     from simulator.run.wrong import WrongNumbers

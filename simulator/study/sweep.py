@@ -18,11 +18,12 @@ from simulator.base.matmul import matmul
 from simulator.problem.filling import MAX_BLOCKS
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.intervals import I64, Intervals
+from simulator.problem.paging import page_size_of
 from simulator.problem.scenario import MAX_SEQLEN, Algorithm, Scenario, TilingRule, with_values
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import BASELINE, algorithm_of, beside, tile_program
-from simulator.program.tile_program import Cost
+from simulator.program.launches import Cost
 from simulator.program.traffic import bytes_touching, compulsory_bytes, stored_bytes, touched
 
 Axis = Literal["N", "Br", "Bc", "d"]
@@ -311,8 +312,15 @@ def scenario_at(w: Workload, axis: Axis, value: int) -> Scenario:
 
 
 def tiles_scenario(w: Workload, rows: int, cols: int) -> Scenario:
-    """Return the scenario with other tiles, without a rule that chose the old ones."""
-    return with_values(w.scenario, {"tiling": {"rows": rows, "cols": cols, "rule": None}})
+    """Return the scenario with other tiles, without a rule that chose the old ones.
+
+    Its pages stay, unless the tiles would cut them.
+    """
+    page = w.scenario.tiling.page_size
+    changes: dict[str, Any] = {"rows": rows, "cols": cols, "rule": None}
+    if page and cols % page:
+        changes["page_size"] = page_size_of(page, cols)
+    return with_values(w.scenario, {"tiling": changes})
 
 
 def axis_values(w: Workload, axis: Axis) -> tuple[int, ...]:
@@ -433,7 +441,7 @@ def _coefficients(w: Workload) -> _Coefficients:
 
 
 def _added(costs: Sequence[Cost]) -> Cost:
-    fields = ("start", "first", "inner", "pair", "last", "once")
+    fields = ("start", "first", "inner", "pair", "last", "once")  # no closed form here has pages
     return Cost(**{field: sum(getattr(cost, field) for cost in costs) for field in fields})
 
 

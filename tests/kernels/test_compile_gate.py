@@ -73,7 +73,8 @@ class Gate:
 
 BUILDS: tuple[Build, ...] = ("fast", "trace")
 SOURCES = (
-    "naive", "flash1", "flash2", "split_kv", "mla", "linear", "linear_recurrent", "gla", "deltanet",
+    "naive", "flash1", "flash2", "split_kv", "paged", "mla", "linear", "linear_recurrent", "gla",
+    "deltanet",
 )  # fmt: skip
 _MAP = ("-DFEATURES=64", "-DPROJECTS=1")
 MAPS = dict.fromkeys(("linear", "linear_recurrent", "gla", "deltanet"), _MAP)

@@ -214,7 +214,7 @@ def count_launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return launched
 
 
-@pytest.mark.parametrize("algorithm", ["flash1", "flash2", "split-kv"])
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2", "split-kv", "paged"])
 def test_scrubbing_costs_one_row_block(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = scenario(algorithm, nq=40, mask={"causal": True}, **TILINGS[0])
     trace, _ = host_trace(*workload_of(chosen))
@@ -302,7 +302,7 @@ def test_a_run_that_is_given_up_launches_no_more(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(first.o, engine.row_block(0, 0).o)
 
 
-@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv", "paged"])
 def test_a_block_mask_with_all_that_can_be_beside_it(algorithm: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     shapes = {"q": (4, 21, 5), "k": (2, 26, 5), "v": (2, 26, 3)}

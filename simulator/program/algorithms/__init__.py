@@ -14,15 +14,16 @@ from simulator.program.algorithms import (
     linear_recurrent,
     mla,
     naive,
+    paged,
     split_kv,
 )
 from simulator.program.tensors import COMMON, INPUTS, SINK
 from simulator.program.tile_program import TileAlgorithm, TileProgram
 
-ALGORITHMS: dict[str, TileAlgorithm] = {
-    each.ALGORITHM.name: each.ALGORITHM
-    for each in (naive, flash1, flash2, split_kv, mla, linear, linear_recurrent, gla, deltanet)
-}
+_MODULES = (
+    naive, flash1, flash2, split_kv, paged, mla, linear, linear_recurrent, gla, deltanet,
+)  # fmt: skip
+ALGORITHMS: dict[str, TileAlgorithm] = {each.ALGORITHM.name: each.ALGORITHM for each in _MODULES}
 """All algorithms, by their names in scenarios."""
 BASELINE = naive.ALGORITHM
 """What the others are compared with."""

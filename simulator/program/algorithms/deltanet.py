@@ -18,11 +18,12 @@ from dataclasses import replace
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import gla, tiles, tokens
+from simulator.program.launches import Launch
 from simulator.program.op import Op
 from simulator.program.state import ChipTile
 from simulator.program.state_ops import AddCorrection, Correct, ReadOutput, Recall, UnitRows
 from simulator.program.tensors import TensorSpec
-from simulator.program.tile_program import Launch, Visit
+from simulator.program.tile_program import Visit
 
 _GATE = TensorSpec("strength", ("key",), width="float32")
 _PAPER = "Yang et al. 2024"

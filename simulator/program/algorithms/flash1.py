@@ -11,6 +11,7 @@ from __future__ import annotations
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import (
     Accumulate,
@@ -24,7 +25,7 @@ from simulator.program.ops import (
     statistics,
 )
 from simulator.program.state import Move
-from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
+from simulator.program.tile_program import TileAlgorithm, Visit
 
 _PAPER = "Dao et al. 2022, Algorithm 1, line"
 

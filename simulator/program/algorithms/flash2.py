@@ -15,10 +15,11 @@ import numpy as np
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import Normalise, StoreTiles, statistics
 from simulator.program.state import Move
-from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
+from simulator.program.tile_program import TileAlgorithm, Visit
 
 _PAPER = "Dao 2023, Algorithm 1, line"
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles, tokens
+from simulator.program.launches import Launch
 from simulator.program.op import Op
 from simulator.program.state_ops import AddValues, DecayState, KeepRows, ReadOutput
 from simulator.program.tensors import TensorSpec
-from simulator.program.tile_program import Launch, TileAlgorithm, Visit
+from simulator.program.tile_program import TileAlgorithm, Visit
 
 _GATE = TensorSpec("decay", ("key", "feature"), width="float32")
 _PAPER = "Yang et al. 2024"

@@ -28,6 +28,7 @@ from simulator.problem.features import FeatureMap
 from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import Accumulate, LoadTiles, Normalise, StoreTiles, statistics
 from simulator.program.state import ChipTile, Move, Numbers
@@ -42,7 +43,7 @@ from simulator.program.state_ops import (
     UpdateState,
 )
 from simulator.program.tensors import TensorSpec
-from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
+from simulator.program.tile_program import TileAlgorithm, Visit
 
 _PAPER = "Katharopoulos et al. 2020"
 _ALL = f"{_PAPER}, equation 5"

@@ -15,9 +15,10 @@ from dataclasses import replace
 
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import linear, tiles, tokens
+from simulator.program.launches import Launch
 from simulator.program.op import Op
 from simulator.program.state_ops import MapFeatures, MapRandomFeatures, ReadState, UpdateState
-from simulator.program.tile_program import Launch, Visit
+from simulator.program.tile_program import Visit
 
 _PAPER = "Katharopoulos et al. 2020"
 _START, _ADD = f"{_PAPER}, equations 16 and 17", f"{_PAPER}, equations 18 and 19"

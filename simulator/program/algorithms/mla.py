@@ -17,11 +17,12 @@ from dataclasses import replace
 
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import split_kv, tiles
+from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import LoadLatent
 from simulator.program.state import Move
 from simulator.program.tensors import INPUTS, TensorSpec
-from simulator.program.tile_program import Cost, Launch, Visit
+from simulator.program.tile_program import Visit
 
 _LATENT = TensorSpec("C", ("key", "depth"))
 _LOAD = "Liu et al. 2024, section 2.1.2"

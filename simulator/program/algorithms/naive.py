@@ -12,6 +12,7 @@ from simulator.problem.intervals import Intervals
 from simulator.problem.scores import SINK
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import (
     Accumulate,
@@ -24,7 +25,7 @@ from simulator.program.ops import (
     StoreTiles,
 )
 from simulator.program.state import ChipTile
-from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
+from simulator.program.tile_program import TileAlgorithm, Visit
 
 _PAPER = "Dao et al. 2022, Algorithm 0, line"
 

@@ -22,6 +22,7 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import (
     LoadTiles,
@@ -36,7 +37,7 @@ from simulator.program.ops import (
 )
 from simulator.program.state import ChipTile, Move
 from simulator.program.tensors import TensorSpec
-from simulator.program.tile_program import Cost, Launch, TileAlgorithm, Visit
+from simulator.program.tile_program import TileAlgorithm, Visit
 
 _PAPER = "Dao 2023, Algorithm 1, line"
 _JOIN = "Dao et al. 2023, Flash-Decoding, step"
@@ -49,14 +50,19 @@ def _dealt(w: Workload) -> Intervals:
 
 def launches(w: Workload) -> tuple[Launch, ...]:
     """Return the launches if a tile of K and one of V are loaded at each visit."""
+    return launches_reading(w, keys_and_values(w))
+
+
+def keys_and_values(w: Workload) -> dict[str, Cost]:
+    """Return what a tile of K and one of V cost."""
     b, d, dv = w.width, w.head_dim, w.value_dim
-    return launches_reading(w, {"K": Cost(inner=d * b), "V": Cost(inner=dv * b)})
+    return {"K": Cost(inner=d * b), "V": Cost(inner=dv * b)}
 
 
-def launches_reading(w: Workload, reads: Mapping[str, Cost]) -> tuple[Launch, ...]:
+def launches_reading(w: Workload, reads: Mapping[str, Cost], page: int = 1) -> tuple[Launch, ...]:
     """Return the splits, each a thread block of its own for each row block, and their joining.
 
-    `reads`: what keys and values cost, by tensor.
+    `reads`: what keys and values cost, by tensor; `page`: keys of a page, if that counts.
     """
     b, d, dv = w.width, w.head_dim, w.value_dim
     partial = dv * STATISTIC_WIDTH
@@ -71,6 +77,7 @@ def launches_reading(w: Workload, reads: Mapping[str, Cost]) -> tuple[Launch, ..
         by_rows=True,
         splits=w.splits,
         sinks=np.where(np.arange(w.grid.Tr * w.splits) % w.splits == 0, needed, 0),
+        page=page,
         reads={"Q": Cost(first=d * b), **reads, **tiles.sink_cost(w, _blind_sinks(w), once=1)},
         writes={
             "O_partial": Cost(start=empty * partial, last=partial),

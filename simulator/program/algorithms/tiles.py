@@ -11,6 +11,7 @@ from simulator.problem.intervals import I64
 from simulator.problem.scores import SINK, SKIP, SOFTCAP
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
+from simulator.program.launches import Cost
 from simulator.program.op import Op
 from simulator.program.ops import (
     Accumulate,
@@ -31,7 +32,7 @@ from simulator.program.ops import (
     statistics,
 )
 from simulator.program.state import ChipTile, Move
-from simulator.program.tile_program import Cost, Visit
+from simulator.program.tile_program import Visit
 
 Loading = Callable[[Workload, Visit, str], list[Op]]
 """The ops that bring a visit's keys and values to the chip, of a paper whose lines they cite."""

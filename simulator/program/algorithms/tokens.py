@@ -16,12 +16,13 @@ from simulator.base.matmul import matmul
 from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import LoadTiles, Normalise, StoreTiles, statistics
 from simulator.program.state import ChipTile, Move, Numbers
 from simulator.program.state_ops import MapFeatures, StartState
 from simulator.program.tensors import TensorSpec
-from simulator.program.tile_program import Cost, Launch, Visit
+from simulator.program.tile_program import Visit
 
 EXEMPLARS = ({"attention": {"seqlen_q": 9}},)
 """Small runs in which all ops of such a program occur: there are as many queries as keys."""

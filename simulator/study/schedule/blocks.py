@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.problem.intervals import I64
-from simulator.program.tile_program import Launch, TileProgram, Visit
+from simulator.program.launches import Launch
+from simulator.program.tile_program import TileProgram, Visit
 
 MOST_BLOCKS = 2**16
 """Most thread blocks of a run that are placed one by one: with more a picture shows none of them,

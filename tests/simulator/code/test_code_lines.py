@@ -14,7 +14,7 @@ from simulator.code.code_lines import CodeLines, Tab, exemplars, forms
 from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.workload import Variant, read_inputs
-from simulator.program import ops, state_ops
+from simulator.program import ops, page_ops, state_ops
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.op import Op
 from simulator.program.playback import Cursor, last_cursor
@@ -23,12 +23,28 @@ from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Finder
 from simulator.run.trace import Trace
 from tests.helpers.runs import program_of, scenario, scenarios, trace_of
 
-FILES = (ops.__file__, state_ops.__file__)
+FILES = (ops.__file__, page_ops.__file__, state_ops.__file__)
 PAGES = {
     # Number of lines on the page, and those that begin or end a loop.
     "naive": (4, {}),
     "flash1": (16, {5: Role.BLOCK, 7: Role.TILE, 14: Role.TILE, 15: Role.BLOCK}),
     "flash2": (17, {3: Role.BLOCK, 6: Role.TILE, 11: Role.TILE, 16: Role.BLOCK}),
+}
+_SPLIT_KV = {
+    "clear O_partialLSE_partial": {"step 1"},
+    "load Q": {4},
+    "initialise": {5},
+    "scores": {8},
+    "mask": {"§3.1"},
+    "rescale": {10},
+    "row max": {9, "step 3"},
+    "exponentials": {9, "step 3"},
+    "row sum": {9, "step 3"},
+    "accumulate": {10, "step 3"},
+    "normalise": {12, 13, "step 3"},
+    "store O_partialLSE_partial": {"step 2"},
+    "load O_partialLSE_partial": {"step 3"},
+    "store OLSE": {"step 3"},
 }
 CITED = {
     # What each op does, from the pages: "load" by the tensors that it moves.
@@ -47,22 +63,9 @@ CITED = {
         "mask": {"§3.1"}, "row max": {9}, "exponentials": {9}, "row sum": {9}, "rescale": {10},
         "accumulate": {10}, "normalise": {12, 13}, "store OLSE": {14, 15},
     },
-    "split-kv": {
-        "clear O_partialLSE_partial": {"step 1"}, "load Q": {4}, "initialise": {5},
-        "load KV": {7}, "scores": {8}, "mask": {"§3.1"}, "rescale": {10},
-        "row max": {9, "step 3"}, "exponentials": {9, "step 3"}, "row sum": {9, "step 3"},
-        "accumulate": {10, "step 3"}, "normalise": {12, 13, "step 3"},
-        "store O_partialLSE_partial": {"step 2"}, "load O_partialLSE_partial": {"step 3"},
-        "store OLSE": {"step 3"},
-    },
-    "mla": {
-        "clear O_partialLSE_partial": {"step 1"}, "load Q": {4}, "initialise": {5},
-        "load C": {"§2.1.2"}, "scores": {8}, "mask": {"§3.1"}, "rescale": {10},
-        "row max": {9, "step 3"}, "exponentials": {9, "step 3"}, "row sum": {9, "step 3"},
-        "accumulate": {10, "step 3"}, "normalise": {12, 13, "step 3"},
-        "store O_partialLSE_partial": {"step 2"}, "load O_partialLSE_partial": {"step 3"},
-        "store OLSE": {"step 3"},
-    },
+    "split-kv": _SPLIT_KV | {"load KV": {7}},
+    "paged": _SPLIT_KV | {"load KV": {7}, "look up table": {"§4.1"}},
+    "mla": _SPLIT_KV | {"load C": {"§2.1.2"}},
     "linear": {
         "start state": {"eq. 16", "eq. 5"}, "load QKV": {"chunk"}, "load KV": {"eq. 5"},
         "load stateQ": {"eq. 5"}, "features": {"eq. 7", "lemma 1"},
@@ -197,6 +200,7 @@ def check_lines_that_run(algorithm: str, trace: Trace) -> None:
         tensors=trace.program.algorithm.tensors, splits=trace.workload.splits,
         features=trace.workload.sizes["feature"], projection=trace.inputs.projection,
         given=trace.inputs.given(trace.workload), inputs=trace.program.algorithm.inputs,
+        pages=trace.workload.pages,
     )  # fmt: skip
     code = code_of(algorithm)
     for index in range(len(trace.program)):

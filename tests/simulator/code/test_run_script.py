@@ -79,7 +79,7 @@ def largest(result: subprocess.CompletedProcess[str]) -> float:
 
 @pytest.mark.sweep(keep=16)
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv", "paged"])
 def test_the_script_computes_the_run(tmp_path: Path, algorithm: str, shape: str) -> None:
     trace = trace_of(scenario(algorithm, **SHAPES[shape]))
     row = trace.workload.seqlen_q - 2

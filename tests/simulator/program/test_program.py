@@ -16,8 +16,9 @@ from simulator.problem.intervals import Intervals
 from simulator.problem.scenario import Scenario
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload, read_inputs, resolve
+from simulator.program.launches import Cost, Launch
 from simulator.program.state import Move, State
-from simulator.program.tile_program import Cost, Launch, Visit
+from simulator.program.tile_program import Visit
 from simulator.program.traffic import compulsory_bytes, floor_bytes, stored_bytes
 from simulator.run.trace import tile_counts
 from tests.helpers.runs import (

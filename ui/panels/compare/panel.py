@@ -65,7 +65,7 @@ _BUTTONS = (
      "their errors and seconds. With progress and Cancel in the header."),
 )  # fmt: skip
 _GROUPS = (("tiles", "time"), ("columns", "table", "race"), ("run",))
-_VIEWS = ("columns", "table", "race")
+_COLUMNS, _TABLE, _RACE = _VIEWS = ("columns", "table", "race")
 _READY = ("Race, or Enter, starts it", "Enter starts it", "")
 
 
@@ -125,7 +125,7 @@ class ComparePanel(Panel[CompareModel]):
         if self._view is not None:
             return self._view
         finished = bool(self.positions) and all(p.finished for p in self.positions)
-        return "table" if finished else "columns"
+        return _TABLE if finished else _COLUMNS
 
     @property
     def race(self) -> Race | None:
@@ -179,7 +179,7 @@ class ComparePanel(Panel[CompareModel]):
         def done(runs: dict[str, EngineRun]) -> None:
             self._runs = trace, runs
             if self.runs is not None:  # otherwise another scenario has been opened in the meantime
-                self._view = "table"
+                self._view = _TABLE
                 self.race_clock.finish()
             self._check()
             self.update()
@@ -283,7 +283,7 @@ class ComparePanel(Panel[CompareModel]):
             if self.comparison is not None:
                 if self.view == "race" and self.race is not None:
                     self._paint_race(painter, self.race, self.comparison)
-                elif self.view == "table":
+                elif self.view == _TABLE:
                     paint_table(
                         painter, self.comparison, self.style_now, self.place(), runs=self.runs
                     )

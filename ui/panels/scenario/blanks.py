@@ -16,6 +16,7 @@ from ui.panels.scenario.fields import (
     DECAYS,
     MAPPED,
     OWN,
+    PAGED,
     SHAPE_KEYS,
     SPLIT,
     WHICH_INPUT,
@@ -90,6 +91,8 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
     out["attention.features"] = random if phi and phi.projects else Blank("", "of performer")
     deals = algorithm_of(w).splits
     out["tiling.splits"] = _blank(w.splits, "by auto") if deals else Blank("", f"of {SPLIT}")
+    pages = Blank("", f"of {PAGED}") if w.pages is None else _blank(w.page_size, "divides Bc")
+    out["tiling.page_size"] = pages
     if (said["input.source"] or "random") == "random":
         return out | _random_blanks(w, said) | _latent_blanks(w)
     if w.file and all(said[name] == shown[name] for name in WHICH_INPUT):

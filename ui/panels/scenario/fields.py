@@ -17,9 +17,11 @@ from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.features import FeatureName
 from simulator.problem.filling import capture_names
 from simulator.problem.hardware import gpus
+from simulator.problem.paging import USUAL_PAGE
 from simulator.problem.recurrence import DECAY, RULES, STRENGTH
 from simulator.problem.scenario import (
     MAX_SEQLEN,
+    PACKED,
     SKIPPING,
     InputSource,
     Scenario,
@@ -149,6 +151,8 @@ _ALGORITHM, _SHAPES, _SCORES, _MASK, _POSITION, _TILING, _INPUT, _HARDWARE, _FAU
     "Algorithm", "Shapes", "Scores", "Mask", "Position", "Tiling", "Input", "Hardware", "Faults",
 )  # fmt: skip
 
+PAGED = ", ".join(name for name, how in PACKED.items() if how == "pages")
+"""The algorithms whose keys and values lie in pages."""
 SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.splits)
 """The algorithms that deal keys out to splits."""
 MAPPED = ", ".join(name for name, rule in RULES.items() if rule.own_map is None)
@@ -166,7 +170,7 @@ FIELDS = (
         "attention", "algorithm", "algorithm", Kind.CHOICE, _ALGORITHM,
         "naive: three launches, S and P in HBM. flash1: outer loop over column blocks. "
         "flash2: outer loop over row blocks. split-kv: keys dealt out to splits. "
-        "mla: the same with a latent in the place of K and V. "
+        "paged: the same, with K and V in pages. mla: with a latent in the place of K and V. "
         "linear: feature maps in the place of the softmax, a state in the place of S; "
         "linear-recurrent: the same token by token. gla: a state that forgets. "
         "deltanet: a new value takes the place of the old one.",
@@ -318,6 +322,11 @@ FIELDS = (
         "tiling", "splits", "splits", Kind.WHOLE, _TILING,
         f"Into how many runs {SPLIT} deals out the keys. Blank: as FlashAttention-3 chooses, "
         "so that the thread blocks fill the GPU.",
+    ),
+    FieldSpec(
+        "tiling", "page_size", "page size", Kind.WHOLE, _TILING,
+        f"Tokens of a page of {PAGED}, which divides Bc. Blank: {USUAL_PAGE}, or as many of "
+        "them as divide Bc.",
     ),
     FieldSpec(
         "input", "source", "source", Kind.CHOICE, _INPUT,

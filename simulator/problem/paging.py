@@ -1,0 +1,190 @@
+"""Pages of a cache: which place in HBM has which tokens of a sequence.
+
+K and V of a sequence are cut into pages of equally many tokens. Pages lie wherever there was room,
+and a block table says where: page `p` of the sequence is at the place ``table[p]``, in K and in V
+and for all KV heads.
+
+References
+----------
+Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
+PagedAttention", section 4.1.
+"""
+
+from __future__ import annotations
+
+import math
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.dtypes import F32
+from simulator.base.errors import SCENARIO, refuse
+from simulator.problem.input_files import InputFile, read_whole_numbers
+from simulator.problem.intervals import I64
+from simulator.problem.scenario import Scenario
+
+I32 = NDArray[np.int32]
+TABLE = "table"
+"""The tensor of an input file that says where pages lie; a file need not have it."""
+USUAL_PAGE = 16
+"""Tokens of a page if a scenario does not say: as in vLLM."""
+_DRAWN = 2
+"""Beside the seed of a scenario, so that the table is drawn apart from other numbers."""
+
+
+class PageTable:
+    """Where the pages of a sequence lie.
+
+    Two are equal if they say the same.
+
+    Parameters
+    ----------
+    size : int
+        Tokens of a page.
+    tokens : int
+        Tokens of the sequence; its last page may be partly empty.
+    entries : ndarray
+        (places,) int32: the place of each page; entries after those of the last page are never
+        read, and HBM has as many places as there are entries.
+    """
+
+    def __init__(self, size: int, tokens: int, entries: I32) -> None:
+        self.size = size
+        self.tokens = tokens
+        self.entries = entries
+        entries.flags.writeable = False
+        self.name = sha256(entries.tobytes()).hexdigest()
+        self._same = size, tokens, self.name
+        self._page_at = np.full(self.places, -1, dtype=np.int64)
+        self._page_at[self.used] = np.arange(self.pages)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PageTable) and self._same == other._same
+
+    def __hash__(self) -> int:
+        return hash(self._same)
+
+    @property
+    def pages(self) -> int:
+        """How many pages the sequence has."""
+        return pages_of(self.tokens, self.size)
+
+    @property
+    def places(self) -> int:
+        """How many pages there is room for."""
+        return len(self.entries)
+
+    @property
+    def used(self) -> I32:
+        """The places of the sequence's pages, in their order, (pages,) int32."""
+        return self.entries[: self.pages]
+
+    def page_at(self, place: int) -> int | None:
+        """Return which page lies at a place; None if it is free."""
+        page = int(self._page_at[place])
+        return None if page < 0 else page
+
+    def pages_with(self, tokens: range) -> range:
+        """Return the pages that have some of these tokens."""
+        return range(tokens.start // self.size, pages_of(tokens.stop, self.size))
+
+    def tokens_at(self, places: I64) -> I64:
+        """Return the token in each slot of some places, (places * size,); -1: none."""
+        page = self._page_at[places]
+        token = page[:, None] * self.size + np.arange(self.size)
+        found: I64 = np.where((page[:, None] >= 0) & (token < self.tokens), token, -1).ravel()
+        return found
+
+    def scattered(self, tensor: F32) -> F32:
+        """Return K or V as it lies in HBM, (kv_heads, places * size, width); NaN where nothing is.
+
+        Parameters
+        ----------
+        tensor : ndarray
+            (kv_heads, tokens, width) float32, in the order of the tokens.
+        """
+        token = self.tokens_at(np.arange(self.places))
+        out = np.full((len(tensor), len(token), tensor.shape[2]), np.nan, dtype=tensor.dtype)
+        out[:, token >= 0] = tensor[:, token[token >= 0]]
+        return out
+
+
+class PagedTensor:
+    """K or V in pages, as ops read it: by place. Nothing is copied until it is read.
+
+    Parameters
+    ----------
+    tensor : ndarray
+        (kv_heads, tokens, width), in the order of the tokens.
+    table : PageTable
+        Where its pages lie.
+    """
+
+    def __init__(self, tensor: NDArray[np.floating], table: PageTable) -> None:
+        self._tensor = tensor
+        self._table = table
+
+    def rows_at(self, head: int, places: I64) -> NDArray[np.floating]:
+        """Return what lies at some places, (places * size, width); NaN where nobody has written."""
+        token = self._table.tokens_at(places)
+        rows: NDArray[np.floating] = self._tensor[head, np.maximum(token, 0)]
+        if (token < 0).any():
+            rows[token < 0] = np.nan
+        return rows
+
+
+def pages_of(tokens: int, size: int) -> int:
+    """Return how many pages so many tokens take."""
+    return -(-tokens // size)
+
+
+def page_size_of(said: int | None, cols: int) -> int:
+    """Return the tokens of a page: as said, as far as that divides a tile of so many keys."""
+    return math.gcd(said or USUAL_PAGE, cols)
+
+
+def check_pages(pages: PageTable | None, scenario: Scenario, cols: int) -> None:
+    """Refuse pages that tiles of so many keys would cut, if there are pages.
+
+    Raises
+    ------
+    InputError
+        The tiles are no whole number of pages.
+    """
+    said = scenario.tiling.page_size
+    if pages and said and cols % said:
+        expected = f"a divisor of Bc = {cols}: a tile is a whole number of pages"
+        raise refuse(SCENARIO, "tiling.page_size", said, expected)
+
+
+def page_table(scenario: Scenario, file: InputFile | None, size: int, tokens: int) -> PageTable:
+    """Return where the pages of a sequence lie: as its file says, or shuffled by the seed.
+
+    Raises
+    ------
+    InputError
+        The file's table is not one list of whole numbers; it is shorter than the sequence; or a
+        page lies at no place, or where another one does.
+    """
+    entries = read_whole_numbers(file.path, TABLE) if file else None
+    if file is None or entries is None:
+        rng = np.random.default_rng([scenario.input.seed, _DRAWN])
+        return PageTable(size, tokens, rng.permutation(pages_of(tokens, size)).astype(np.int32))
+    pages, path = pages_of(tokens, size), str(file.path)
+    if entries.ndim != 1 or len(entries) < pages:
+        expected = (
+            f"one axis of at least {pages}: a place for each page of {size} of {tokens} tokens"
+        )
+        raise refuse(path, f"shape of {TABLE}", entries.shape, expected)
+    used = entries[:pages]
+    outside = np.flatnonzero((used < 0) | (used >= len(entries)))
+    if len(outside):
+        expected = f"places from 0 to {len(entries) - 1}, as many as there are entries"
+        raise refuse(path, f"{TABLE}[{outside[0]}]", int(used[outside[0]]), expected)
+    _, first = np.unique(used, return_index=True)
+    again = np.setdiff1d(np.arange(pages), first)
+    if len(again):
+        expected = "a place of its own for each page"
+        raise refuse(path, f"{TABLE}[{again[0]}]", int(used[again[0]]), expected)
+    return PageTable(size, tokens, entries)

@@ -1,0 +1,246 @@
+"""Kernel launches: two nested loops over blocks, what they visit, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.problem.intervals import I64, Intervals, sums
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one launch requests of a tensor, as coefficients of sizes.
+
+    All are in bytes (FLOPs for the entry ``flops``). With `s` the valid size of an outer block and
+    `t` that of an inner one: `start` once for each head, ``first · s`` and ``last · s`` for each
+    outer block that is visited, ``(inner + pair · s) · t`` for each visit. `once` for each sink
+    logit that an outer block loads, if it is visited. `page` for each page of the inner block of
+    each visit.
+    """
+
+    start: int = 0
+    first: int = 0
+    inner: int = 0
+    pair: int = 0
+    last: int = 0
+    once: int = 0
+    page: int = 0
+
+
+class Launch:
+    """One kernel launch: heads, then outer blocks, then the visited inner blocks.
+
+    Parameters
+    ----------
+    name : str
+        What the launch computes.
+    outer : tuple of int
+        Length and block size of the outer loop.
+    inner : tuple of int
+        Length and block size of the inner loop.
+    visits : Intervals
+        Visited inner blocks of each outer block; with `splits`, of each run of each outer block.
+    by_rows : bool
+        Whether the outer blocks are row blocks.
+    whole_rows : bool
+        Whether a visit works on its whole row block at once; then there is one inner block.
+    splits : int
+        Into how many runs the inner blocks are divided; at the start of each run no key has been
+        seen.
+    continues : bool
+        Whether an outer block continues with the numbers that the previous launch left of its rows.
+    combines : bool
+        Whether a visit joins what the splits of its row block have left in HBM.
+    carries : bool
+        Whether what a row block leaves on chip goes on to the next, so that it depends on all
+        before it.
+    of_keys : sequence of int, optional
+        For a launch that works on keys alone, once for each KV head: the KV head of each query
+        head. Its visits are in the first query head of each KV head, and in row block 0, though
+        they have no rows.
+    in_turn : bool
+        Whether one thread block works on all outer blocks of a head, one after the other.
+    row_each : bool
+        Whether each row of an outer block is the work of a thread block of its own.
+    sinks : ndarray, optional
+        How many sink logits each outer block loads; none without it.
+    page : int
+        Keys of a page, of which a whole inner block is a whole number.
+    reads, writes : mapping of str to Cost
+        By tensor.
+    flops : Cost
+        Matmul FLOPs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        outer: tuple[int, int],
+        inner: tuple[int, int],
+        visits: Intervals,
+        *,
+        by_rows: bool,
+        whole_rows: bool = False,
+        splits: int = 1,
+        continues: bool = False,
+        combines: bool = False,
+        carries: bool = False,
+        of_keys: Sequence[int] | None = None,
+        in_turn: bool = False,
+        row_each: bool = False,
+        sinks: I64 | None = None,
+        page: int = 1,
+        reads: Mapping[str, Cost],
+        writes: Mapping[str, Cost],
+        flops: Cost,
+    ) -> None:
+        self.name = name
+        self.by_rows = by_rows
+        self.whole_rows = whole_rows
+        self.splits = splits
+        self.continues = continues
+        self.combines = combines
+        self.carries = carries
+        self.of_keys = of_keys is not None
+        self.in_turn = in_turn or carries
+        self.row_each = row_each
+        self._kv_head_of = of_keys or ()
+        self.reads = reads
+        self.writes = writes
+        self.flops = flops
+        self._outer_len, self._outer_block = outer
+        self._inner_len, self._inner_block = inner
+        self.inner_blocks = -(-self._inner_len // self._inner_block)
+        self.visits = visits
+        self.run = -(-self.inner_blocks // splits)
+        start = np.arange(len(visits)) // splits * self._outer_block
+        size = np.minimum(self._outer_block, self._outer_len - start)
+        count = visits.counts
+        # Inner sizes of all visits of an outer block: whole blocks, less what the last block is
+        # short of.
+        reaches_end = visits.ends == self.inner_blocks
+        inner_size = count * self._inner_block - np.where(reaches_end, self._lacking, 0)
+        self._size_before = sums(np.where(count > 0, size, 0))
+        self._inner_before = sums(inner_size)
+        self._pair_before = sums(inner_size * size)
+        self._page = page
+        # The last inner block may lack whole pages; one that lacks a part of a page still has it.
+        lacking = np.where(reaches_end, self._lacking // page, 0)
+        self._pages_before = sums(count * (self._inner_block // page) - lacking)
+        logits = np.zeros_like(count) if sinks is None else sinks
+        self._sinks_before = sums(np.where(count > 0, logits, 0))
+        self.per_head = int(visits.sums[-1])
+
+    @property
+    def writes_output(self) -> bool:
+        """Whether it makes O of whole rows, not only scores or a part of O."""
+        return "O" in self.writes
+
+    @property
+    def _lacking(self) -> int:
+        """By how much the last inner block is short of a whole one."""
+        return self.inner_blocks * self._inner_block - self._inner_len
+
+    def times(self, heads: int) -> int:
+        """Return how often its blocks are gone through in a run of so many query heads."""
+        return len(set(self._kv_head_of)) or heads
+
+    def total(self, heads: int) -> int:
+        """Return how many visits it has in a run of so many query heads."""
+        return self.per_head * self.times(heads)
+
+    def place(self, index: int) -> tuple[int, int, int, int]:
+        """Return (head, outer block, inner block, number of earlier visits of the block)."""
+        head, rest = divmod(index, self.per_head)
+        if self.of_keys:
+            head = self._kv_head_of.index(head)
+        return head, *self.visits.locate(rest)
+
+    def owner(self, index: int) -> tuple[int, int]:
+        """Return in which round (`times`) visit `index` is, and in which outer block."""
+        time, rest = divmod(index, self.per_head)
+        return time, self.visits.locate(rest)[0]
+
+    def before(self, head: int) -> int:
+        """Return how many of its visits come before those of a head."""
+        return self.per_head * (self._kv_head_of[head] if self.of_keys else head)
+
+    def needed(self, block: int) -> range:
+        """Return the outer blocks that a row block depends on, in a launch by rows."""
+        return range(1) if self.of_keys else range(0 if self.carries else block, block + 1)
+
+    def count(self, block: int) -> int:
+        """Return how many visits an outer block has."""
+        return self.visits.count(block)
+
+    def block_bounds(self, index: int) -> tuple[int, int]:
+        """Return the first visit of the outer block that `index` is in, and of the next."""
+        _, block, _, nth = self.place(index)
+        return index - nth, index - nth + self.visits.count(block)
+
+    def outer_size(self, block: int) -> int:
+        """Return the valid rows or keys of an outer block."""
+        start = block // self.splits * self._outer_block
+        return min(self._outer_block, self._outer_len - start)
+
+    def visited(self, block: int) -> I64:
+        """Return the inner blocks that an outer block visits, in all its runs, in order."""
+        runs = range(block * self.splits, (block + 1) * self.splits)
+        return np.concatenate([self.visits.visited(run) for run in runs])
+
+    def index(self, head: int, block: int, inner: int) -> int | None:
+        """Return the index of a visit in this launch, or None if there is no such visit."""
+        block = block * self.splits + (inner // self.run if self.splits > 1 else 0)
+        nth = self.visits.place(block, inner) if 0 <= block < len(self.visits) else None
+        return None if nth is None else self.before(head) + int(self.visits.sums[block]) + nth
+
+    def cost_before(self, index: int) -> Callable[[Cost], int]:
+        """Return the function that gives a cost's amount before visit `index`."""
+        head, rest = divmod(index, self.per_head)
+        block, _, nth = self.visits.locate(rest)
+        done, inner, pair, pages = (int(a[block]) for a in self._sums)
+        begun = done
+        logits = int(self._sinks_before[block + (nth > 0)]) + head * int(self._sinks_before[-1])
+        if nth:  # then the index is inside the block; otherwise it is at a block's start
+            size = self.outer_size(block)
+            seen = nth * self._inner_block  # none is the last inner block: one follows
+            begun, inner, pair = begun + size, inner + seen, pair + size * seen
+            pages += seen // self._page
+        heads_begun = head + (rest > 0)
+        whole = [head * int(a[-1]) for a in self._sums]
+        done, inner, pair = done + whole[0], inner + whole[1], pair + whole[2]
+        pages += whole[3]
+        begun += whole[0]
+
+        def amount(cost: Cost) -> int:
+            return (
+                cost.start * heads_begun
+                + cost.first * begun
+                + cost.inner * inner
+                + cost.pair * pair
+                + cost.last * done
+                + cost.once * logits
+                + cost.page * pages
+            )
+
+        return amount
+
+    def amounts(self, cost: Cost, heads: int) -> I64:
+        """Return a cost's amount in each outer block, (`times` of so many heads, outer blocks).
+
+        What is counted once for a head is in the first block that is visited, as in the visits.
+        """
+        size, inner, pair, pages = (np.diff(before) for before in self._sums)
+        out: I64 = (cost.first + cost.last) * size + cost.inner * inner + cost.pair * pair
+        out += cost.page * pages
+        out += cost.once * np.diff(self._sinks_before)
+        if self.per_head:
+            out[np.flatnonzero(self.visits.counts)[0]] += cost.start
+        return np.broadcast_to(out, (self.times(heads), len(out)))
+
+    @property
+    def _sums(self) -> tuple[I64, I64, I64, I64]:
+        return self._size_before, self._inner_before, self._pair_before, self._pages_before

@@ -55,6 +55,8 @@ FRAMES = {
                  "accumulate": [4], "normalise": [4]},
     "paged": {"row max": [0, 1], "exponentials": [2], "row sum": [3], "rescale": [4],
               "accumulate": [4], "normalise": [4]},
+    "mla": {"row max": [0, 1], "exponentials": [2], "row sum": [3], "rescale": [4],
+            "accumulate": [4], "normalise": [4]},
     "linear": {"features": [0], "read state": [1], "similarities": [2], "mask": [2],
                "row sum": [3], "accumulate": [4], "update state": [5], "normalise": [6]},
     "linear-recurrent": {"features": [0], "update state": [1], "read state": [2],

@@ -48,6 +48,10 @@ INFLATED_BYTES, INFLATED_TIMES = 2**26, 8
 if that is more. The numbers of a model shrink to hardly less than half, but a file of zeros shrinks
 to a thousandth."""
 
+TRACE_BYTES, TRACE_EVENTS, TRACE_LANES = 2**23, 2**17, 2**12
+"""Of a Chrome trace beside a schedule: parsed, a byte takes up to some thirty in memory.
+The largest schedule that we write has 2**16 events, which take 7 MB."""
+
 NOTE_BYTES = 2**20
 """Of the note in an export: a scenario, its version and its command."""
 EXPORT_BYTES = 2**29

@@ -153,6 +153,16 @@ def _open_report(path: Path) -> None:
     measured_dram(w, report)
 
 
+def _open_trace(path: Path) -> None:
+    from simulator.study.schedule.chrome import read_trace
+
+    events = read_trace(path)
+    assert len(events.names) == len(events.start)
+    assert math.isfinite(events.seconds)
+    for name in (*events.lanes, *events.names):
+        _check_line(name)
+
+
 _OPENERS = {
     "scenario": _open_scenario,
     "lesson": _open_lesson,
@@ -163,4 +173,5 @@ _OPENERS = {
     "settings": _open_settings,
     "autosave": _open_autosave,
     "report": _open_report,
+    "trace": _open_trace,
 }

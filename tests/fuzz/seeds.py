@@ -14,6 +14,7 @@ from tests.helpers.written_files import numbers, write_safetensors
 
 KINDS = (
     "scenario", "lesson", "model", "npz", "safetensors", "export", "settings", "autosave", "report",
+    "trace",
 )  # fmt: skip
 """What a file is opened as; the name of a seed begins with one."""
 
@@ -93,6 +94,7 @@ def write_seeds(folder: Path, kinds: tuple[str, ...] = KINDS) -> list[Path]:
         "scenario": _scenarios, "lesson": _lessons, "model": _models, "npz": _npz,
         "safetensors": _safetensors, "export": _exports, "settings": _settings,
         "autosave": _autosaves, "report": _reports,
+        "trace": _traces,
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     for kind in kinds:
@@ -116,6 +118,22 @@ def _lessons(folder: Path) -> None:
     (folder / "lesson.own.md").write_text(OWN_LESSON, encoding="utf-8")
     for path in LESSONS.glob("*.md"):
         shutil.copy(path, folder / f"lesson.{path.name}")
+
+
+TRACE = """{"traceEvents": [
+{"name": "thread_name", "ph": "M", "pid": 0, "tid": 3, "args": {"name": "SM 3"}},
+{"name": "head 0, row block 1", "ph": "X", "ts": 1.5, "dur": 2.25, "pid": 0, "tid": 3},
+{"name": "load", "ph": "B", "ts": 4, "pid": "warp", "tid": 12},
+{"name": "store", "ph": "B", "ts": 5, "pid": "warp", "tid": 12},
+{"ph": "E", "ts": 6, "pid": "warp", "tid": 12}, {"ph": "E", "ts": 7, "pid": "warp", "tid": 12}
+], "displayTimeUnit": "ns"}
+"""
+
+
+def _traces(folder: Path) -> None:
+    (folder / "trace.object.json").write_text(TRACE, encoding="utf-8")
+    events = json.loads(TRACE)["traceEvents"]
+    (folder / "trace.list.json").write_text(json.dumps(events), encoding="utf-8")
 
 
 def _models(folder: Path) -> None:

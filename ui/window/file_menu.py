@@ -21,6 +21,7 @@ from ui.export.writers.metadata import READS as EXPORTS
 from ui.export.writers.metadata import read_scenario
 from ui.look.units import count_text
 from ui.panels.scenario.fields import with_input
+from ui.panels.schedule.panel import SchedulePanel
 from ui.widgets.message_bar import Kind
 from ui.widgets.replace import ask_replace
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 READS = (".toml", ".md", ".safetensors", ".npz", *EXPORTS)
 """Endings of files that the window opens; exports name their scenario in their metadata."""
 
+_TRACES = "Traces of Chrome and Perfetto (*.json)"
 
 DEMOS = {
     **{name: algorithm.title for name, algorithm in ALGORITHMS.items()},
@@ -156,6 +158,28 @@ class Files(QObject):
         if scenario is not None:
             changed = with_values(scenario, {"attention": {"algorithm": name}})
             self._session.propose(changed, f"algorithm {name}")
+
+    # --- schedules ------------------------------------------------------------------------
+
+    def export_schedule(self) -> None:
+        """Ask for a file and write the schedule that is shown as a trace."""
+        panel = self._schedule()
+        name, _ = QFileDialog.getSaveFileName(self._window, "Export schedule", "", _TRACES)
+        if name:
+            self._write(name, ".json", lambda path: panel.write(path, self._window.show_error))
+
+    def open_trace(self) -> None:
+        """Ask for a trace and set it beside the schedule."""
+        panel = self._schedule()
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open trace", "", _TRACES)
+        if name:
+            panel.open(Path(name), self._window.show_error)
+
+    def _schedule(self) -> SchedulePanel:
+        self._window.docks.open("schedule")
+        panel = self._window.docks.panel("schedule")
+        assert isinstance(panel, SchedulePanel)
+        return panel
 
     # --- pictures -------------------------------------------------------------------------
 

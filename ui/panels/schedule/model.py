@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from kernels.cuda.needs import block_needs
@@ -278,9 +278,3 @@ def _splits(program: TileProgram, order: Order) -> ScheduleState:
         rows.append(_row(shown, order, f"{title} ({notes})" if notes else title))
     words = ('splits = "auto", as FlashAttention-3 chooses:', *choice.reasons, *packing_reasons(w))
     return ScheduleState(program, tuple(rows), words)
-
-
-def with_trace(state: ScheduleState, name: str, events: Events) -> ScheduleState:
-    """Return a state with a trace that was measured elsewhere below the model."""
-    row = Timeline(f"{name}: a trace from elsewhere", "text", events=events)
-    return replace(state, rows=(*state.rows, row))

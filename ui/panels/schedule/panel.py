@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from PySide6.QtCore import QPointF, QRectF, Signal
 from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from simulator.base.errors import InputError, safe_text
 from simulator.lesson.tables import ChooseTable
 from simulator.program.tile_program import TileProgram
+from simulator.study.schedule.chrome import read_trace, write_trace
+from simulator.study.schedule.events import Events
 from simulator.study.schedule.placing import ORDERS, Order
 from ui.look.names import fitting
 from ui.look.theme import Style
 from ui.panels.base import Panel, StatePicture
-from ui.panels.schedule.model import WHATS, ScheduleState, What, schedule_state
+from ui.panels.schedule.model import WHATS, ScheduleState, Timeline, What, schedule_state
 from ui.panels.schedule.painter import MIN_SIZE, event_at, paint_schedule, schedule_layout
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -82,6 +87,7 @@ class SchedulePanel(Panel[None]):
         self.order: Order = "index"
         self._asked: tuple[TileProgram, What, Order] | None = None
         self._visit = 0
+        self._beside: tuple[Timeline, ...] = ()
         self._controls = True
         self.bar = PlotBar(CHOICES)
         self.bar.setParent(self)
@@ -99,6 +105,7 @@ class SchedulePanel(Panel[None]):
 
     def forget(self) -> None:
         self._asked = self.picture.state = None
+        self._beside = ()
 
     def show_view(self, view: View, model: None = None) -> None:
         """Show a view: another run makes other bars, another visit marks another block."""
@@ -134,9 +141,47 @@ class SchedulePanel(Panel[None]):
 
         def done(state: ScheduleState) -> None:
             if self._asked == asked:
-                self._draw(replace(state, visit=self._visit))
+                rows = (*state.rows, *self._beside)
+                self._draw(replace(state, rows=rows, visit=self._visit))
 
         self._session.tasks.start("schedule", "thread blocks on multiprocessors", job, done)
+
+    def write(self, path: Path, failed: Callable[[InputError], None]) -> None:
+        """Write the model's rows as a trace, beside the window; say why if that fails."""
+        state = self.state
+        if state is None:
+            return
+        rows = [(row.title, row.events) for row in state.rows if row.schedule and row.events]
+        about = {"source": "Tilescope", "model": state.title[0]}
+
+        def job(report: Report) -> InputError | None:
+            try:
+                write_trace(path, rows, about)
+            except InputError as error:
+                return error
+            return None
+
+        def done(error: InputError | None) -> None:
+            if error is not None:
+                failed(error)
+
+        self._session.tasks.start("schedule trace", "writing the trace", job, done)
+
+    def open(self, path: Path, failed: Callable[[InputError], None]) -> None:
+        """Set a trace of others below the model; say why if it cannot be read."""
+
+        def done(found: Events | InputError) -> None:
+            if isinstance(found, InputError):
+                failed(found)
+                return
+            title = f"{safe_text(path.name)}: a trace from elsewhere"
+            row = Timeline(title, "text", events=found)
+            if self.state is not None:
+                own = self.state.rows[: len(self.state.rows) - len(self._beside)]
+                self._draw(replace(self.state, rows=(*own, row), pointed=None))
+            self._beside = (row,)
+
+        self._session.reading.read(path, read_trace, done)
 
     def _point(self, found: tuple[int, int] | None) -> None:
         if self.state is not None and found != self.state.pointed:

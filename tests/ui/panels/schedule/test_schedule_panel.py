@@ -14,6 +14,7 @@ from simulator.problem.scenario import Scenario
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.schedule.placing import ORDERS
 from simulator.study.schedule.schedule import schedule_of
+from tests.helpers.by_hand import choosing
 from tests.helpers.runs import program_of, scenario
 from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
 from ui.look.theme import THEMES, Style
@@ -97,6 +98,32 @@ def test_controls_are_hidden_in_a_film(window):
     panel.show_controls(False)
     assert panel.bar.isHidden()
     assert panel.picture.y() < top
+
+
+def test_a_schedule_is_exported_and_set_beside_itself_as_a_trace(window, tmp_path):
+    panel, path = panel_of(window), tmp_path / "schedule.json"
+    choosing(window.actions_by_name["export_schedule"].trigger, path)
+    settle(window)
+    choosing(window.actions_by_name["open_trace"].trigger, path)
+    settle(window)
+    model, trace = panel.state.rows
+    assert trace.schedule is None
+    assert trace.title == "schedule.json: a trace from elsewhere"
+    assert sorted(trace.events.names) == sorted(model.events.names)
+    assert trace.events.seconds == pytest.approx(model.events.seconds, abs=1e-11)
+    panel.take_choices(ChooseTable(schedule="orders"))
+    settle(window)
+    assert panel.state.rows[-1] is trace
+    assert len(panel.state.rows) == len(ORDERS) + 1
+
+
+def test_what_is_no_trace_is_said(window, tmp_path):
+    path = tmp_path / "other.json"
+    path.write_text("{}", encoding="utf-8")
+    choosing(window.actions_by_name["open_trace"].trigger, path)
+    settle(window)
+    assert "expected a list of events" in window.messages.text()
+    assert len(panel_of(window).state.rows) == 1
 
 
 LONG = {"nq": 1, "nk": 16384, "d": 64, "heads": 8, "rows": 16, "cols": 128, "dtype": "float16"}

@@ -160,6 +160,7 @@ class ChooseTable(Table):
     positions: Literal["clocks", "maps", "far"] | None = None
     over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
     order: Literal["shuffle", "reach"] | None = None
+    latent: Literal["ways", "sharing"] | None = None
     places: Literal["run", "none", "causal", "rope"] | None = None
     schedule: Literal["run", "orders", "algorithms", "splits"] | None = None
     blocks: Literal["index", "longest", "persistent"] | None = None

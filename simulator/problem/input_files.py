@@ -44,12 +44,16 @@ BIAS = "bias"
 """What scores gain at each distance; a file need not have it."""
 SINKS = "sink_logits"
 """A logit of each query head that joins its softmax; a file need not have them."""
+WUK, WUV = "wuk", "wuv"
+"""What makes keys and values of a latent, of each head; a file need not have them."""
 MORE = {
     PROJECTION: ("two axes, neither empty", 2),
     BIAS: ("two axes, neither empty", 2),
     SINKS: ("one axis, not empty", 1),
     "decay": ("three axes, none empty", 3),
     "strength": ("two axes, neither empty", 2),
+    WUK: ("three axes, none empty", 3),
+    WUV: ("three axes, none empty", 3),
 }
 """What a file may have in addition to q, k and v, and of which shape."""
 _TENSORS = ("q", "k", "v")

@@ -21,6 +21,7 @@ from ui.panels.heads.panel import HeadsPanel
 from ui.panels.inspector.panel import InspectorPanel
 from ui.panels.jobs.panel import JobsPanel
 from ui.panels.kernel.panel import KernelPanel
+from ui.panels.latent.panel import LatentPanel
 from ui.panels.layer.model import layer_model
 from ui.panels.layer.panel import LayerPanel
 from ui.panels.masks.panel import MasksPanel
@@ -212,5 +213,11 @@ PANELS = (
         "What shuffling the tokens does to rows of O, and which tokens layers let hear of which "
         "(Vaswani et al. 2017, section 3.5).",
         OrderPanel, nothing, _LARGE,
+    ),
+    PanelSpec(
+        "latent", "Latent", "E",
+        "One latent for all heads: attended to in two ways, and what sharing a cache costs "
+        "(Liu et al. 2024).",
+        LatentPanel, nothing, _LARGE,
     ),
 )  # fmt: skip

@@ -29,6 +29,8 @@ BASELINE = naive.ALGORITHM
 """What the others are compared with."""
 USUAL = flash2.ALGORITHM
 """What a scenario runs that names none."""
+LATENT = mla.ALGORITHM
+"""What reads keys and values as one latent."""
 
 
 TENSORS = {

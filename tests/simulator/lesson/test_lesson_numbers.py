@@ -21,7 +21,13 @@ from simulator.lesson.record import (
 from simulator.lesson.tables import PlaceTable, StepTable
 from simulator.problem.filling import MAX_BLOCKS
 from simulator.problem.hardware import gpus
-from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, with_values
+from simulator.problem.scenario import (
+    PACKED,
+    Scenario,
+    load_scenario,
+    parse_scenario,
+    with_values,
+)
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, first_cursor, last_cursor
 from simulator.run.trace import simulate
@@ -67,6 +73,8 @@ def test_numbers_of_the_run_are_those_of_a_textbook(sentence):
 def test_counts_are_those_of_the_run_itself(sentence, algorithm):
     if needed_mask(algorithm):
         sentence = load_scenario(SCENARIOS / "causal.toml")
+    if PACKED.get(algorithm) == "latent":
+        sentence = load_scenario(SCENARIOS / f"{algorithm}.toml")
     own = simulate(with_values(sentence, {"attention": {"algorithm": algorithm}}))
     summary = own.summary()["hbm"]
     total = summary["read_bytes"] + summary["write_bytes"]

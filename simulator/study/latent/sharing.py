@@ -1,0 +1,185 @@
+"""What it costs a layer to share its cache, without retraining: pooled heads, or a latent.
+
+Two ways to keep fewer numbers of a token than all KV heads have. The K and V of neighbouring heads
+are replaced by their mean, as grouped-query attention begins (Ainslie et al. 2023, section 2.1); or
+all K and V of a token, side by side, by their share in the r directions in which they vary most, a
+latent of r numbers (a truncated singular value decomposition). Both are trained further where they
+are used: here nothing is, so the errors say what the layer as it is would lose.
+
+References
+----------
+Ainslie et al. 2023, "GQA"; Liu et al. 2024, "DeepSeek-V2"; Eckart and Young 1936.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+import numpy as np
+
+from simulator.base.dtypes import F64
+from simulator.base.matmul import matmul
+from simulator.engines.reference import reference_rows
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.program.algorithms import USUAL
+from simulator.study.head_sharing import kv_head_counts
+
+Family = Literal["pooled", "latent"]
+Progress = Callable[[float], object]
+SHIPPED = "passage-layer1"
+"""The capture that is shown if a run is not of several trained heads."""
+MOST_TOKENS = 1024
+"""Keys beyond which a layer is not shown: a decomposition takes the square of them."""
+ENOUGH = 2
+"""Tokens times this are at least as many as the numbers of one: fewer lie in few directions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A smaller cache of a layer.
+
+    Attributes
+    ----------
+    family : str
+        ``pooled`` heads or a ``latent``.
+    size : int
+        KV heads that are left, or numbers of the latent.
+    numbers : int
+        What is kept of a token.
+    bytes : int
+        The same in bytes of the run's dtype.
+    error : float
+        Norm of the difference of O over the norm of O, all rows of all heads.
+    """
+
+    family: Family
+    size: int
+    numbers: int
+    bytes: int
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLayer:
+    """A layer and the smaller caches that were tried.
+
+    Attributes
+    ----------
+    name : str
+        Which layer.
+    kv_heads, head_dim : int
+        What it has: each KV head a key and a value.
+    numbers, bytes : int
+        What it keeps of a token itself.
+    kept : tuple of Kept
+        The pooled ones, then the latents, each with the largest first.
+    """
+
+    name: str
+    kv_heads: int
+    head_dim: int
+    numbers: int
+    bytes: int
+    kept: tuple[Kept, ...]
+
+    def family(self, family: Family) -> tuple[Kept, ...]:
+        """Return the caches of one family, largest first."""
+        return tuple(each for each in self.kept if each.family == family)
+
+    def one(self, family: Family, size: int) -> Kept:
+        """Return one of them."""
+        return next(each for each in self.family(family) if each.size == size)
+
+
+def is_shown(w: Workload) -> bool:
+    """Return whether a run is of several heads of a trained layer, and neither short nor long."""
+    trained = w.file is not None and bool(w.file.model)
+    numbers = w.kv_heads * (w.head_dim + w.value_dim)
+    fits = numbers <= ENOUGH * w.seqlen_k and w.seqlen_k <= MOST_TOKENS
+    return trained and not w.latent and w.kv_heads > 1 and fits
+
+
+def shared_layer(w: Workload, inputs: Inputs, progress: Progress | None = None) -> SharedLayer:
+    """Return what O of a layer loses with smaller caches.
+
+    Parameters
+    ----------
+    w : Workload
+        Shapes, mask and scores; several KV heads.
+    inputs : Inputs
+        Q, K and V.
+    progress : callable, optional
+        Told the share done.
+    """
+    w, inputs = w.as_algorithm(USUAL.name), w.as_algorithm(USUAL.name).posed(inputs)
+    k, v = inputs.k.astype(np.float64), inputs.v.astype(np.float64)
+    exact = _output(w, inputs, k, v)
+    own = w.kv_heads * (w.head_dim + w.value_dim)
+    groups = [n for n in kv_head_counts(w.kv_heads) if n < w.kv_heads]
+    sizes = [n * (w.head_dim + w.value_dim) for n in range(w.kv_heads - 1, 0, -1)]
+    left, right = _directions(k, v)
+    out: list[Kept] = []
+
+    def keep(family: Family, size: int, numbers: int, k: F64, v: F64) -> None:
+        off = float(np.linalg.norm(_output(w, inputs, k, v) - exact) / np.linalg.norm(exact))
+        out.append(Kept(family, size, numbers, numbers * w.width, off))
+        if progress:
+            progress(len(out) / (len(groups) + len(sizes)))
+
+    for count in groups:
+        numbers = count * (w.head_dim + w.value_dim)
+        keep("pooled", count, numbers, *(_pooled(x, count) for x in (k, v)))
+    for rank in (size for size in sizes if size <= left.shape[1]):
+        both = matmul(left[:, :rank], right[:rank])
+        keep("latent", rank, rank, *_apart(both, w))
+    return SharedLayer(_name(w), w.kv_heads, w.head_dim, own, own * w.width, tuple(out))
+
+
+@cache
+def shipped_layer() -> SharedLayer:
+    """Return what the shipped capture loses."""
+    w = resolve(parse_scenario({"input": {"source": "capture", "name": SHIPPED}}))
+    return shared_layer(w, read_inputs(w))
+
+
+def _output(w: Workload, inputs: Inputs, k: F64, v: F64) -> F64:
+    """Return O of all heads in float64, with other keys and values as float32 has them."""
+    other = replace(inputs, k=k.astype(np.float32), v=v.astype(np.float32))
+    rows = range(w.seqlen_q)
+    return np.stack([reference_rows(w, other, head, rows)[0] for head in range(w.heads)])
+
+
+def _pooled(x: F64, groups: int) -> F64:
+    """Return K or V, (heads, keys, n), with the mean of each group of heads for all of them."""
+    heads, keys, width = x.shape
+    means = x.reshape(groups, heads // groups, keys, width).mean(axis=1)
+    return np.repeat(means, heads // groups, axis=0)
+
+
+def _directions(k: F64, v: F64) -> tuple[F64, F64]:
+    """Return factors whose first r columns and rows are the nearest matrix of rank r.
+
+    The matrix has a row for each token: K of all heads, then V of all.
+    """
+    rows = np.concatenate([*k, *v], axis=1)
+    u, s, right = np.linalg.svd(rows, full_matrices=False)
+    return u * s, right
+
+
+def _apart(rows: F64, w: Workload) -> tuple[F64, F64]:
+    """Return K and V, (heads, keys, n) each, of a matrix with both of a token side by side."""
+    keys, values = np.split(rows, [w.kv_heads * w.head_dim], axis=1)
+    return (
+        keys.reshape(w.seqlen_k, w.kv_heads, w.head_dim).transpose(1, 0, 2),
+        values.reshape(w.seqlen_k, w.kv_heads, w.value_dim).transpose(1, 0, 2),
+    )
+
+
+def _name(w: Workload) -> str:
+    assert w.file is not None
+    parts = [w.file.model.rpartition("/")[2], w.file.layer and f"layer {w.file.layer}"]
+    return ", ".join(part for part in parts if part) or w.file.path.name

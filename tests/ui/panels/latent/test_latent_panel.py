@@ -1,0 +1,74 @@
+"""The latent dock in the window: both ways over the queries, and what sharing costs."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from simulator.lesson.tables import ChooseTable
+from simulator.problem.scenario import with_values
+from simulator.study.latent.sharing import shipped_layer
+
+
+@pytest.fixture
+def window(open_window, qapp):
+    window = open_window("mla", (1280, 720))
+    QTest.keyClick(window, Qt.Key.Key_E)
+    qapp.processEvents()
+    window.session.settle()
+    return window
+
+
+def panel_of(window):
+    return window.docks.panel("latent")
+
+
+def press(panel, choice, value) -> None:
+    QTest.mouseClick(panel.bar.buttons[choice, value], Qt.MouseButton.LeftButton)
+    panel.window().session.settle()
+
+
+def test_the_key_opens_it(window):
+    assert window.docks["latent"].isVisible()
+    model = panel_of(window).plot.model
+    assert [curve.name for curve in model.curves] == ["absorbed", "K and V made first"]
+    assert "same O" in model.note
+    assert "this run" in {level.label for level in model.levels}
+
+
+@pytest.mark.parametrize("quantity", ["flops", "bytes", "time"])
+def test_curves_are_the_prices(window, quantity):
+    panel = panel_of(window)
+    press(panel, "quantity", quantity)
+    layer, model = panel.ways.layer, panel.plot.model
+    for way, curve in zip(("absorbed", "projected"), model.curves, strict=True):
+        assert curve.xs == tuple(map(float, layer.counts))
+        assert curve.ys == tuple(layer.price(way, n).of(quantity) for n in layer.counts)
+    at = layer.crossover(quantity)
+    assert [level.value for level in model.levels] == [at, 1.0]
+    assert f"From {at} queries on" in model.note
+
+
+def test_what_sharing_costs_is_of_a_trained_layer(window):
+    panel = panel_of(window)
+    press(panel, "view", "sharing")
+    model, found = panel.plot.model, shipped_layer()
+    assert model.note.startswith("Without retraining.")
+    pooled, latent = model.curves
+    assert pooled.xs == tuple(each.bytes for each in found.family("pooled")[::-1])
+    assert pooled.ys == tuple(each.error for each in found.family("pooled")[::-1])
+    assert latent.ys == tuple(each.error for each in found.family("latent")[::-1])
+    assert not panel.bar.buttons["quantity", "bytes"].isVisible()
+    panel.take_choices(ChooseTable())
+    assert panel.plot.model.curves[0].name == "absorbed"
+
+
+def test_a_run_without_a_latent_shows_a_model(window, qapp):
+    panel, session = panel_of(window), window.session
+    shapes = {"algorithm": "flash2", "latent_dim": None, "rope_dim": None, "head_dim": 8}
+    session.propose(with_values(session.trace.workload.scenario, {"attention": shapes}), "shapes")
+    session.settle()
+    qapp.processEvents()
+    session.settle()
+    assert panel.ways.layer.model is not None
+    assert panel.ways.layer.model.name in panel.plot.model.note
+    assert "this run" not in {level.label for level in panel.plot.model.levels}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -23,6 +22,7 @@ from ui.look.draw import hairline, mixed, text_width
 from ui.look.heat import (
     KEPT,
     U32,
+    Kept,
     Sheet,
     colour_map,
     finite_range,
@@ -442,7 +442,11 @@ def _tile_window(grid: TileGrid, theme: Theme, kind: str, lay: BoardLayout) -> _
     return _Window(sheet, lay.view.x, lay.view.y, keys, rows)
 
 
-@lru_cache(maxsize=16)
+TILES = Kept(12, 20 * 2**20)
+"""Sheets of tiles of runs that are shown, in all states: the largest has 4 MiB, and as much in the
+sizes that it is shown in."""
+
+
 def tile_sheet(
     grid: TileGrid,
     theme_name: str,
@@ -467,11 +471,15 @@ def tile_sheet(
     height, width : int
         Pixels.
     """
-    x, y, across, down = place
-    i = np.minimum((y + (np.arange(height) + 0.5) * down / height).astype(np.int64), grid.Tr - 1)
-    j = np.minimum((x + (np.arange(width) + 0.5) * across / width).astype(np.int64), grid.Tc - 1)
-    kinds = grid.kinds_at(i, j)
-    return Sheet(word_image(_tile_colours(THEMES[theme_name], kind)[kinds]))
+
+    def make() -> Sheet:
+        x, y, across, down = place
+        i = (y + (np.arange(height) + 0.5) * down / height).astype(np.int64)
+        j = (x + (np.arange(width) + 0.5) * across / width).astype(np.int64)
+        kinds = grid.kinds_at(np.minimum(i, grid.Tr - 1), np.minimum(j, grid.Tc - 1))
+        return Sheet(word_image(_tile_colours(THEMES[theme_name], kind)[kinds]))
+
+    return TILES.of(grid, (theme_name, kind, place, height, width), make)
 
 
 def _tile_colours(theme: Theme, kind: str) -> U32:

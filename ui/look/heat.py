@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -184,10 +184,10 @@ def pooled(values: F32, rows: int) -> F32:
 
 
 class Kept:
-    """A few results computed from arrays, kept as long as the arrays live unchanged.
+    """A few results computed from arrays or from other objects, kept as long as these live.
 
     An array is identified by its memory, because every snapshot makes a new view of the same
-    inputs. So only arrays that nothing writes to may be used here.
+    inputs. So only arrays that nothing writes to, and objects that do not change, may be used here.
 
     Parameters
     ----------
@@ -199,6 +199,8 @@ class Kept:
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._most_bytes = most, most_bytes
         self._items: OrderedDict[Any, tuple[weakref.ref[Any], Any, int]] = OrderedDict()
+        self._gone: deque[object] = deque()
+        """Places of what has died since the last call: it may die anywhere, even in one."""
         self._lock = Lock()
         self.bytes = 0
         """About how many bytes the kept results take."""
@@ -209,8 +211,15 @@ class Kept:
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         address = array.__array_interface__["data"][0]
-        place = (address, array.shape, array.strides, key)
+        return self._found(owner, (address, array.shape, array.strides, key), make)
+
+    def of(self, owner: object, key: object, make: Callable[[], T]) -> T:
+        """Return what `make` gave for this object and key, now or earlier."""
+        return self._found(owner, (id(owner), key), make)
+
+    def _found(self, owner: Any, place: object, make: Callable[[], T]) -> T:
         with self._lock:
+            self._forget()
             found = self._items.get(place)
             if found is not None and found[0]() is owner:
                 self._items.move_to_end(place)
@@ -218,12 +227,11 @@ class Kept:
                 return value
         value = make()
         with self._lock:
-            for dead in [k for k, (known, *_) in self._items.items() if known() is None]:
-                self.bytes -= self._items.pop(dead)[2]
+            self._forget()
             if place in self._items:
                 self.bytes -= self._items.pop(place)[2]
             size = _bytes_of(value)
-            self._items[place] = (weakref.ref(owner), value, size)
+            self._items[place] = (weakref.ref(owner, partial(self._note, place)), value, size)
             self.bytes += size
             largest = max(each for *_, each in self._items.values())
             while len(self._items) > self._most or self.bytes - largest > self._most_bytes:
@@ -232,6 +240,16 @@ class Kept:
                 if gone == largest:
                     largest = max(each for *_, each in self._items.values())
         return value
+
+    def _note(self, place: object, dead: object) -> None:
+        self._gone.append(place)
+
+    def _forget(self) -> None:
+        """Forget what was kept for the dead; at its place there may be something new by now."""
+        while self._gone:
+            place = self._gone.popleft()
+            if place in self._items and self._items[place][0]() is None:
+                self.bytes -= self._items.pop(place)[2]
 
 
 def _bytes_of(value: object) -> int:

@@ -12,18 +12,21 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.base.assets import ASSETS
+from simulator.problem.masks import Mask
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Workload, resolve
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
 from tests.helpers.tile_states import tile_states
 from ui.board.board import paint_board
 from ui.board.layout import View, board_layout
+from ui.board.scores import TILES, tile_sheet
 from ui.board.state import current_values, past_areas
 from ui.board.text import wrapped
 from ui.board.words import caption_phrases, describe, formula, header_choices
 from ui.look.draw import text_width
-from ui.look.heat import KEPT, colour_map, pooled, prefers_white
+from ui.look.heat import KEPT, Sheet, colour_map, pooled, prefers_white
 from ui.look.theme import DARK, LIGHT, THEMES, Style, load_fonts
 from ui.look.units import number_text
 
@@ -395,6 +398,21 @@ def test_what_is_kept_goes_with_its_array() -> None:
         KEPT.get(fresh, "test", make)
         assert len(made) == before + 1
         del fresh
+
+
+def test_sheets_of_tiles_are_few_and_go_with_their_run() -> None:
+    """The largest takes 8 MiB with the sizes that it is shown in, and each run has others."""
+
+    def sheet(grid: TileGrid) -> Sheet:
+        return tile_sheet(grid, "dark", "used", (0, 0, grid.Tc, grid.Tr), grid.Tr, grid.Tc)
+
+    grids = [TileGrid(Mask(4096, 4096, causal=True), 4, 4) for _ in range(9)]
+    for grid in grids:
+        assert sheet(grid) is sheet(grid)
+    assert TILES.bytes < 32 * 2**20
+    grids[:-1] = []
+    sheet(grid)  # nothing new is made
+    assert TILES.bytes < 12 * 2**20
 
 
 def test_a_scale_near_the_usual_one_is_written_out() -> None:

@@ -164,6 +164,7 @@ class ChooseTable(Table):
     places: Literal["run", "none", "causal", "rope"] | None = None
     schedule: Literal["run", "orders", "algorithms", "splits"] | None = None
     blocks: Literal["index", "longest", "persistent"] | None = None
+    merge: Literal["apart", "list", "list, from the last", "tree", "all at once"] | None = None
     window: Annotated[int, Field(ge=1, le=2**20)] | None = None
     layers: Annotated[int, Field(ge=1, le=64)] | None = None
     global_layers: Number | None = None

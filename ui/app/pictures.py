@@ -71,6 +71,7 @@ SHOTS = (
     Shot("causal", 0.55, 2, "compare"),
     Shot("real-scale", 1.0, 0, "compare"),
     Shot("causal", 0.55, 2, "exactness"),
+    Shot("causal", 0.55, 2, "exactness", ("merge",)),
     Shot("large-logits", 0.9, 0, "exactness"),
     Shot("kv-cache", 0.5, 0, "cache"),
     Shot("multi-query", 0.4, 2, "cache"),

@@ -107,7 +107,7 @@ LAYOUTS = (
     ),
     LayoutSpec(
         "exactness", "Exactness", "How far the result is from float64, and what mistakes do to it.",
-        right=(("exactness",), ("softmax",)), heights=(52, 48), width=0.44,
+        right=(("exactness", "merge"), ("softmax",)), heights=(52, 48), width=0.44,
     ),
     LayoutSpec(
         "cache", "Cache", "What a model keeps of every token, and which heads share it.",

@@ -26,6 +26,7 @@ from ui.panels.layer.model import layer_model
 from ui.panels.layer.panel import LayerPanel
 from ui.panels.masks.panel import MasksPanel
 from ui.panels.memory.panel import MemoryPanel
+from ui.panels.merge.panel import MergePanel
 from ui.panels.order.panel import OrderPanel
 from ui.panels.positions.panel import PositionsPanel
 from ui.panels.roofline.panel import RooflinePanel, roofline_model
@@ -152,6 +153,12 @@ PANELS = (
         "schedule", "Schedule", "U",
         "A model of which thread block runs on which multiprocessor when (Dao 2023, section 3.2).",
         SchedulePanel, nothing, _LARGE,
+    ),
+    PanelSpec(
+        "merge", "Merge", "Y",
+        "Partial (m, ℓ, O) of a row merged in any order, and how each order rounds "
+        "(Dao et al. 2023, Flash-Decoding).",
+        MergePanel, nothing, _LARGE,
     ),
     PanelSpec(
         "values", "Values", "V",

@@ -1,0 +1,204 @@
+"""Partial (m, l, O) of disjoint sets of keys, merged in any order: same O but for rounding.
+
+Merging is not written here. The ops with which split-KV joins its splits do it, whether all come at
+once, two at a time as in a running update, or in a tree.
+
+References
+----------
+Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference", step 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+
+from simulator.base.dtypes import F64
+from simulator.engines.numpy_engine import numpy_engine
+from simulator.engines.reference import reference_rows
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
+from simulator.program.op import Op
+from simulator.program.state import State, Values
+from simulator.run.row_sums import ulps
+from simulator.run.trace import trace_of
+from simulator.run.wrong import honest
+from simulator.study.schedule.splits import splitting, with_splits
+
+MOST_PARTS = 8
+"""Most partials: with more of them a picture shows none of their numbers."""
+
+Node: TypeAlias = "int | tuple[Node, ...]"
+"""A partial by its number, or several that are merged at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """What some keys leave of a row: O over the sum of their weights alone, and ln of that sum.
+
+    Attributes
+    ----------
+    lse : ndarray
+        (1,), m + ln l; -inf if the row sees none of the keys.
+    o : ndarray
+        (1, dv).
+    """
+
+    lse: Values
+    o: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The partials of one row, and what they add up to.
+
+    Attributes
+    ----------
+    partials : tuple of Partial
+        Of float32, in the order of their keys.
+    keys : tuple of range
+        The keys of each.
+    exact : ndarray
+        (1, dv) float64, O of the row from the definition.
+    ops : tuple of Op
+        What merges: the ops of the visit that joins splits.
+    """
+
+    partials: tuple[Partial, ...]
+    keys: tuple[range, ...]
+    exact: F64
+    ops: tuple[Op, ...]
+
+    def result(self, node: Node) -> Partial:
+        """Return what an order of merging makes."""
+        if isinstance(node, int):
+            return self.partials[node]
+        return merged([self.result(each) for each in node], self.ops)
+
+    def error(self, node: Node) -> float:
+        """Return how far O is from float64, in units of the last place of float32."""
+        return float(ulps(self.result(node).o, self.exact)[0])
+
+
+def merged(parts: Sequence[Partial], ops: Sequence[Op]) -> Partial:
+    """Return the partial of all keys of some partials, by the ops that join splits."""
+    state = State.on_chip(
+        LSE_partial=np.stack([part.lse for part in parts]),
+        O_partial=np.stack([part.o for part in parts]),
+    )
+    for op in ops:
+        op.apply(state)
+    return Partial(state.chip["LSE"], state.chip["O"])
+
+
+def why_no_parts(w: Workload) -> str:
+    """Return why a run has nothing to merge, as a sentence; empty if it has."""
+    if not algorithm_of(w).softmax:
+        return "Without a softmax there is no maximum and no sum: states are added, not merged."
+    if w.sink_logits:
+        return "A sink logit counts once, in the first split: merged apart it would count again."
+    return ""
+
+
+def parts_of(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST_PARTS) -> Parts:
+    """Return the partials of one row: its keys are dealt out to splits, of whole column blocks.
+
+    Parameters
+    ----------
+    w : Workload
+        A run with a softmax.
+    inputs : Inputs
+        Its Q, K and V.
+    head, row : int
+        Which row, as the run counts them.
+    most : int
+        Most partials.
+
+    Raises
+    ------
+    InputError
+        The heads of the run cannot be packed.
+    """
+    own, query = w.single(head, row)
+    dealt = splitting(honest(w))
+    dealt = with_splits(dealt, min(dealt.grid.Tc, most))
+    posed = dealt.posed(inputs)
+    trace = trace_of(dealt, posed, numpy_engine)
+    head, row = dealt.packed(own, query)
+    joining = trace.program.joining(head, row // dealt.rows)
+    assert joining is not None
+    now = trace.snapshot(joining, 0)
+    left = now.partials
+    assert left is not None
+    place = row - now.visit.rows.start
+    partials = tuple(
+        Partial(lse[place : place + 1], o[place : place + 1])
+        for lse, o in zip(left.lse, left.o, strict=True)
+    )
+    exact, _ = reference_rows(dealt, posed, head, range(row, row + 1))
+    ops = tuple(op for op in trace.program.ops(joining) if not (op.loads or op.stores))
+    keys = tuple(dealt.split_keys(split) for split in range(dealt.splits))
+    seen = [n for n, own_keys in enumerate(keys) if len(own_keys)]  # the last may be empty
+    return Parts(tuple(partials[n] for n in seen), tuple(keys[n] for n in seen), exact, ops)
+
+
+def as_list(nodes: Sequence[Node]) -> Node:
+    """Return the order of a running update: each is merged with all before it."""
+    return reduce(lambda done, each: (done, each), nodes)
+
+
+def as_tree(nodes: Sequence[Node]) -> Node:
+    """Return a balanced tree: neighbours in pairs, then neighbours of those."""
+    while len(nodes) > 1:
+        pairs = [tuple(nodes[n : n + 2]) for n in range(0, len(nodes), 2)]
+        nodes = [pair if len(pair) > 1 else pair[0] for pair in pairs]
+    return nodes[0]
+
+
+def at_once(nodes: Sequence[Node]) -> Node:
+    """Return all of them merged at once, as split-KV does."""
+    return tuple(nodes) if len(nodes) > 1 else nodes[0]
+
+
+def backwards(nodes: Sequence[Node]) -> Node:
+    """Return the list from the last to the first."""
+    return as_list(tuple(reversed(nodes)))
+
+
+ORDERS: dict[str, Callable[[Sequence[Node]], Node]] = {
+    "list": as_list,
+    "list, from the last": backwards,
+    "tree": as_tree,
+    "all at once": at_once,
+}
+"""Orders of merging, by their names."""
+
+
+def leaves(node: Node) -> tuple[int, ...]:
+    """Return the partials of a node, in the order in which they are merged."""
+    if isinstance(node, int):
+        return (node,)
+    return tuple(leaf for each in node for leaf in leaves(each))
+
+
+def height(node: Node) -> int:
+    """Return how many merges follow each other in a node."""
+    return 0 if isinstance(node, int) else 1 + max(height(each) for each in node)
+
+
+def moved(forest: Sequence[Node], one: int, onto: int) -> tuple[Node, ...]:
+    """Return the nodes after one was merged with another, in the place of that one."""
+    pair: Node = (forest[onto], forest[one])
+    out = [pair if n == onto else each for n, each in enumerate(forest) if n != one]
+    return tuple(out)
+
+
+def apart(forest: Sequence[Node], one: int) -> tuple[Node, ...]:
+    """Return the nodes after the last merge of one was taken back."""
+    node = forest[one]
+    inner = (node,) if isinstance(node, int) else node
+    return (*forest[:one], *inner, *forest[one + 1 :])

@@ -1,0 +1,147 @@
+"""The dock in which partials are merged: by drag, by keys and in orders that have names."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from simulator.code.code_lines import exemplars
+from simulator.engines.numpy_engine import numpy_engine
+from simulator.lesson.tables import ChooseTable
+from simulator.problem.workload import read_inputs
+from simulator.program.algorithms import ALGORITHMS
+from simulator.run.trace import Trace
+from simulator.study.merge.merging import ORDERS, as_tree
+from tests.helpers.runs import scenario, trace_of
+from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
+from ui.look.theme import THEMES, Style
+from ui.panels.merge import painter
+from ui.panels.merge.model import MergeState, merge_state
+from ui.panels.merge.painter import merge_layout, paint_merge
+
+
+@pytest.fixture
+def window(open_window, qapp):
+    window = open_window("causal", (1280, 720))
+    window.desk.take("exactness")
+    window.docks.open("merge")
+    settle(window)
+    return window
+
+
+def settle(window) -> None:
+    for _ in range(2):
+        QApplication.processEvents()
+        window.session.settle()
+
+
+def panel_of(window):
+    return window.docks.panel("merge")
+
+
+def place_of(panel, tree: int):
+    lay = merge_layout(panel.state, panel.picture.style_now, QRectF(panel.picture.rect()))
+    return [box for box in lay.boxes if box.tree == tree][-1].place.center().toPoint()
+
+
+def drag(panel, one: int, onto: int) -> None:
+    picture, button = panel.picture, Qt.MouseButton.LeftButton
+    start, end = place_of(panel, one), place_of(panel, onto)
+    QTest.mousePress(picture, button, Qt.KeyboardModifier.NoModifier, start)
+    QTest.mouseRelease(picture, button, Qt.KeyboardModifier.NoModifier, end)
+
+
+def test_one_dragged_onto_another_is_merged_with_it(window):
+    panel = panel_of(window)
+    assert panel.state.forest == (0, 1, 2, 3)
+    drag(panel, 3, 1)
+    assert panel.state.forest == (0, (1, 3), 2)
+    drag(panel, 1, 1)
+    assert panel.state.forest == (0, (1, 3), 2)
+    drag(panel, 0, 2)
+    drag(panel, 1, 0)
+    assert panel.state.done
+    (name, error, _) = panel.state.rounding[-1]
+    assert name == "by hand"
+    assert error < 8
+    assert "by hand: " in panel.accessibleDescription()
+
+
+def test_keys_choose_move_merge_and_take_back(window):
+    panel = panel_of(window)
+    picture, key = panel.picture, Qt.Key
+    picture.setFocus()
+    QTest.keyClick(picture, key.Key_Right)
+    assert panel.state.selected == 1
+    QTest.keyClick(picture, key.Key_Return)
+    assert panel.state.forest == (0, (1, 2), 3)
+    QTest.keyClick(picture, key.Key_Right, Qt.KeyboardModifier.ControlModifier)
+    assert panel.state.forest == (0, 3, (1, 2))
+    QTest.keyClick(picture, key.Key_Return)
+    assert len(panel.state.forest) == 3
+    QTest.keyClick(picture, key.Key_Backspace)
+    assert panel.state.forest == (0, 3, 1, 2)
+
+
+def test_orders_with_names_and_lessons(window):
+    panel = panel_of(window)
+    for name, order in ORDERS.items():
+        panel.take_choices(ChooseTable(merge=name))
+        assert panel.state.forest == (order((0, 1, 2, 3)),)
+        assert [row[0] for row in panel.state.rounding] == list(ORDERS)
+    panel.take_choices(ChooseTable())
+    assert panel.state.forest == (0, 1, 2, 3)
+
+
+def test_another_row_has_other_partials(window):
+    panel, session = panel_of(window), window.session
+    panel.bar.choose("order", "tree")
+    before = panel.state
+    row = 40 if session.view.report.row != 40 else 41
+    session.choose_row(row)
+    settle(window)
+    assert panel.state.row != before.row
+    assert panel.state.forest == (as_tree((0, 1, 2, 3)),)
+    assert (panel.state.parts.exact != before.parts.exact).any()
+
+
+def test_controls_are_hidden_in_a_film(window):
+    panel = panel_of(window)
+    top = panel.picture.y()
+    panel.show_controls(False)
+    assert panel.bar.isHidden()
+    assert panel.picture.y() < top
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_has_partials_or_says_why_not(algorithm: str) -> None:
+    program = exemplars(algorithm)[0]
+    inputs = read_inputs(program.workload)
+    trace = Trace(program, numpy_engine(program.workload, inputs), inputs)
+    state = merge_state(trace, 0, program.workload.seqlen_q - 1)
+    if not ALGORITHMS[algorithm].softmax:
+        assert state.why.startswith("Without a softmax")
+        return
+    for order in ORDERS:
+        (node,) = state.ordered(order).forest
+        found = state.parts.result(node).o
+        np.testing.assert_allclose(found, state.parts.exact, rtol=1e-5, atol=1e-6)
+
+
+TRACE = trace_of(scenario("flash2", nq=256, d=64, rows=32, cols=32, mask={"causal": True}))
+STATE: MergeState = merge_state(TRACE, 0, 200)
+NOTHING = merge_state(trace_of(scenario("linear", nq=8, mask={"causal": True})), 0, 3)
+STATES = (STATE, STATE.ordered("list"), STATE.ordered("tree"), STATE.merge(3, 0), NOTHING)
+
+
+@pytest.mark.parametrize("size", [(430, 260), (620, 420), (1500, 1100)])
+@pytest.mark.parametrize("number", range(len(STATES)))
+def test_words_stand_apart_and_are_whole(monkeypatch, qapp, number, size) -> None:
+    drawn = record_texts(monkeypatch, painter)
+    rect = QRectF(0, 0, *size)
+    for theme in THEMES.values():
+        drawn.clear()
+        painted(lambda p, t=theme: paint_merge(p, STATES[number], Style(t), rect), *size)
+        assert len(drawn) >= 2
+        assert_tidy(drawn, rect)

@@ -1,0 +1,1 @@
+"""Partial results of a row's keys, merged by hand in any order."""

@@ -165,6 +165,9 @@ class ChooseTable(Table):
     schedule: Literal["run", "orders", "algorithms", "splits"] | None = None
     blocks: Literal["index", "longest", "persistent"] | None = None
     merge: Literal["apart", "list", "list, from the last", "tree", "all at once"] | None = None
+    page: Literal[2, 4, 8, 16] | None = None
+    prompts: Literal["shared", "apart"] | None = None
+    step: Number | None = None
     window: Annotated[int, Field(ge=1, le=2**20)] | None = None
     layers: Annotated[int, Field(ge=1, le=64)] | None = None
     global_layers: Number | None = None

@@ -68,6 +68,7 @@ SHOTS = (
     Shot("real-scale", 0.5, 1, "memory", ("roofline",)),
     Shot("causal", 0.55, 2, "memory", ("schedule",)),
     Shot("real-scale", 0.5, 1, "memory", ("schedule",)),
+    Shot("grouped-heads", 0.5, 1, "memory", ("pages",)),
     Shot("causal", 0.55, 2, "compare"),
     Shot("real-scale", 1.0, 0, "compare"),
     Shot("causal", 0.55, 2, "exactness"),

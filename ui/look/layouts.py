@@ -97,9 +97,8 @@ LAYOUTS = (
     ),
     LayoutSpec(
         "memory", "Memory", "Bytes over the run, and how tiles and GPU decide them.",
-        right=(("memory",), ("sweep", "roofline", "latent", "schedule")), heights=(42, 58),
-        width=0.44,
-        bottom=("traffic",), bottom_height=0.2, bottom_tall=True,
+        right=(("memory",), ("sweep", "roofline", "latent", "schedule", "pages")), heights=(42, 58),
+        width=0.44, bottom=("traffic",), bottom_height=0.2, bottom_tall=True,
     ),
     LayoutSpec(
         "compare", "Compare", "The algorithms side by side on the same numbers.",

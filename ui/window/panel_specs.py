@@ -28,6 +28,7 @@ from ui.panels.masks.panel import MasksPanel
 from ui.panels.memory.panel import MemoryPanel
 from ui.panels.merge.panel import MergePanel
 from ui.panels.order.panel import OrderPanel
+from ui.panels.pages.panel import PagesPanel
 from ui.panels.positions.panel import PositionsPanel
 from ui.panels.roofline.panel import RooflinePanel, roofline_model
 from ui.panels.scenario.panel import ScenarioPanel
@@ -159,6 +160,12 @@ PANELS = (
         "Partial (m, ℓ, O) of a row merged in any order, and how each order rounds "
         "(Dao et al. 2023, Flash-Decoding).",
         MergePanel, nothing, _LARGE,
+    ),
+    PanelSpec(
+        "pages", "Pages", "F",
+        "Sequences of a server in pages of one cache: taken, shared, copied and given back "
+        "(Kwon et al. 2023).",
+        PagesPanel, nothing, _LARGE,
     ),
     PanelSpec(
         "values", "Values", "V",

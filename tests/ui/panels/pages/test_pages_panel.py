@@ -1,0 +1,82 @@
+"""The dock of pages: its words are those of the served run, and keys go through it."""
+
+import pytest
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from simulator.lesson.tables import ChooseTable
+from simulator.study.serving.pages import (
+    paged_waste,
+    served_in_pages,
+    served_in_stretches,
+    usual_server,
+)
+from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
+from ui.look.theme import THEMES, Style
+from ui.panels.pages import painter
+from ui.panels.pages.painter import paint_pages
+from ui.panels.pages.state import pages_state
+
+
+@pytest.fixture
+def panel(open_window):
+    window = open_window("paged", (1280, 720))
+    window.desk.take("memory")
+    window.docks.open("pages")
+    QApplication.processEvents()
+    window.session.settle()
+    return window.docks.panel("pages")
+
+
+def test_arrow_keys_go_through_the_steps(panel) -> None:
+    assert panel.state.step == 0
+    panel.slider.setFocus()
+    for _ in range(3):
+        QTest.keyClick(panel.slider, Qt.Key.Key_Right)
+    assert panel.state.step == 3
+    moments = list(served_in_pages(usual_server(4)))
+    assert panel.state.now == moments[3]
+    taken = len(moments[3].taken) - len(moments[3].copied)
+    words = panel.accessibleDescription()
+    assert (f"{taken} page" if taken else "no page was taken") in words
+    QTest.keyClick(panel.slider, Qt.Key.Key_End)
+    slowest = max(len(moments), len(list(served_in_stretches(usual_server(4)))))
+    assert panel.state.step == slowest - 1
+    assert f"after {len(moments)} steps" in panel.accessibleDescription()
+
+
+def test_choices_serve_the_same_requests_otherwise(panel) -> None:
+    panel.slider.setValue(9)
+    shared = panel.state.wastes[0]
+    panel.bar.choose("prompts", "apart")
+    apart = panel.state.wastes[0]
+    assert (panel.state.sharing, apart.saved) == (False, 0)
+    assert shared.saved > 0
+    panel.bar.choose("page", "16")
+    server = usual_server(16)
+    ninth = list(served_in_pages(server, sharing=False))[9]
+    assert panel.state.wastes[0] == paged_waste(server, ninth)
+    assert panel.state.step == 9
+
+
+def test_a_lesson_chooses_page_prompts_and_step(panel) -> None:
+    panel.take_choices(ChooseTable(page=8, prompts="apart", step=5))
+    state = panel.state
+    assert (state.server.page, state.sharing, state.step) == (8, False, 5)
+    panel.take_choices(ChooseTable())
+    assert (panel.state.server.page, panel.state.sharing, panel.state.step) == (4, True, 0)
+
+
+@pytest.mark.parametrize("size", [(460, 330), (640, 460), (1500, 1100)])
+@pytest.mark.parametrize(("page", "step"), [(2, 20), (4, 9), (8, 14), (16, 70)])
+def test_words_stand_apart_and_are_whole(monkeypatch, qapp, page, step, size) -> None:
+    state = pages_state(page, sharing=True)
+    state = type(state)(state.server, True, state.in_pages, state.in_stretches, step)
+    drawn = record_texts(monkeypatch, painter)
+    rect = QRectF(0, 0, *size)
+    for theme in THEMES.values():
+        drawn.clear()
+        painted(lambda p, t=theme: paint_pages(p, state, Style(t), rect), *size)
+        assert len(drawn) >= 15
+        assert_tidy(drawn, rect)

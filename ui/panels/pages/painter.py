@@ -1,0 +1,309 @@
+"""Paints the places of a cache, the block table of each sequence, and where the slots go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QPainter
+
+from simulator.study.serving.pages import Moment, Running, Waste, filled
+from ui.look.draw import (
+    LEFT,
+    RIGHT,
+    draw_text,
+    hairline,
+    mixed,
+    outline,
+    patterned,
+    text_width,
+    wrapped,
+)
+from ui.look.names import first_that_fits, fitting, readable
+from ui.look.theme import LABEL, Style
+from ui.look.units import plural
+from ui.panels.pages.state import PagesState, sequence_name
+
+MIN_SIZE = QSizeF(460, 330)
+"""Below this the text shrinks."""
+_INKS = ("Q", "K", "V", "P", "O", "S")
+"""Tensors whose colours tell requests apart, in turn; their numbers do so, too."""
+_TABLES = 0.36
+"""Share of the width that the block tables have."""
+_PLACES_ACROSS, _DOWN = 8, 4
+"""Places side by side; twice as many if they would be more than so many below each other."""
+_LETTERS = 14
+"""Height of a place that has letters, at scale 1."""
+_STRIP = 16
+"""Height of a strip of slots, at scale 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class PagesLayout:
+    """Where the parts stand.
+
+    Attributes
+    ----------
+    places : tuple of QRectF
+        A box for each place.
+    tables : QRectF
+        The block tables, beside the places.
+    strip : QRectF
+        The stretches.
+    bars : tuple of QRectF
+        Where the slots go: in pages, in stretches.
+    legend, words : QRectF
+        Below them.
+    """
+
+    places: tuple[QRectF, ...]
+    tables: QRectF
+    strip: QRectF
+    bars: tuple[QRectF, QRectF]
+    legend: QRectF
+    words: QRectF
+
+
+def pages_layout(state: PagesState, style: Style, rect: QRectF) -> PagesLayout:
+    """Return where the parts of the picture stand; `style` is fitted already."""
+    px = style.px
+    line, gap, strip = px(16), px(6), px(_STRIP)
+    lines = sum(len(wrapped(text, style.text_font(LABEL), rect.width())) for text in state.words)
+    words = QRectF(rect.x(), rect.bottom() - lines * line, rect.width(), lines * line)
+    legend = QRectF(rect.x(), words.y() - gap - line, rect.width(), line)
+    two = QRectF(rect.x(), legend.y() - gap - strip, rect.width(), strip)
+    one = two.translated(0, -(line + strip + px(2)))
+    stretches = one.translated(0, -(line + strip + px(2) + gap))
+    top = rect.y() + 2 * line + gap
+    bottom = stretches.y() - line - gap
+    wide = rect.width() * (1 - _TABLES) - gap
+    many = state.server.places > _PLACES_ACROSS * _DOWN
+    across = min(_PLACES_ACROSS * (1 + many), state.server.places)
+    down = ceil(state.server.places / across)
+    size = QSizeF(wide / across, max(bottom - top, down) / down)
+    boxes = tuple(
+        QRectF(
+            rect.x() + n % across * size.width(), top + n // across * size.height(),
+            size.width() - px(3), size.height() - px(3),
+        )
+        for n in range(state.server.places)
+    )  # fmt: skip
+    left = rect.x() + wide + 2 * gap
+    tables = QRectF(left, top, rect.right() - left, bottom - top)
+    return PagesLayout(boxes, tables, stretches, (one, two), legend, words)
+
+
+def paint_pages(painter: QPainter, state: PagesState, style: Style, rect: QRectF) -> None:
+    """Paint a server's cache at a step."""
+    style = readable(fitting(style, rect, MIN_SIZE))
+    px, theme, font = style.px, style.theme, style.text_font(LABEL)
+    bold = style.text_font(12.5, bold=True)
+    lay = pages_layout(state, style, rect)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    line = px(16)
+    head = QRectF(rect.x(), rect.y(), rect.width(), line)
+    draw_text(painter, head, first_that_fits(state.title, rect.width(), bold), bold, theme.text)
+    now = state.now
+    heads = (
+        (
+            lay.places[0].x(),
+            f"{plural(state.server.places, 'place')} of {state.server.page} tokens",
+        ),
+        (lay.tables.x(), "tables: tokens, places"),
+    )
+    for (x, text), end in zip(heads, (lay.tables.x(), rect.right()), strict=True):
+        place = QRectF(x, lay.places[0].y() - line - px(2), end - x - px(6), line)
+        draw_text(painter, place, text, font, theme.muted)
+    _paint_places(painter, state, now, style, lay)
+    _paint_tables(painter, state, now, style, lay.tables)
+    _paint_stretches(painter, state, style, lay.strip)
+    wastes = state.wastes
+    for box, waste, name in zip(lay.bars, wastes, ("in pages", "in stretches"), strict=True):
+        _paint_bar(painter, waste, name, style, box)
+    _paint_legend(painter, style, lay.legend)
+    y = lay.words.y()
+    for text in state.words:
+        for words in wrapped(text, font, rect.width()):
+            draw_text(painter, QRectF(rect.x(), y, rect.width(), line), words, font, theme.muted)
+            y += line
+
+
+def ink_of(style: Style, request: int) -> QColor:
+    """Return the colour of a request."""
+    return QColor(style.theme.tensor(_INKS[request % len(_INKS)]))
+
+
+def _paint_places(
+    painter: QPainter, state: PagesState, now: Moment, style: Style, lay: PagesLayout
+) -> None:
+    px, theme, font = style.px, style.theme, style.text_font(LABEL)
+    tokens, counts = filled(state.server, now), now.counts
+    owners: dict[int, list[Running]] = {}
+    for each in now.running:
+        for place in each.pages:
+            owners.setdefault(place, []).append(each)
+    for place, box in enumerate(lay.places):
+        painter.fillRect(box, QColor(theme.field))
+        own = owners.get(place, [])
+        slot = box.width() / state.server.page
+        if own:
+            ink = ink_of(style, own[0].request)
+            painter.fillRect(
+                box, patterned(mixed(theme.field, ink, 0.45), Qt.BrushStyle.BDiagPattern, style)
+            )
+            full = QRectF(box.x(), box.y(), slot * tokens[place], box.height())
+            painter.fillRect(full, mixed(theme.field, ink, 0.42))
+        for n in range(1, state.server.page):
+            if slot > px(4):
+                x = box.x() + n * slot
+                painter.fillRect(
+                    QRectF(x, box.y(), hairline(style), box.height()), QColor(theme.panel)
+                )
+        change = "taken" if place in now.taken else "given" if place in now.given else ""
+        _paint_edge(painter, change, style, box)
+        number = str(place)
+        room = box.width() - text_width(font, number) - px(8)
+        low = box.height() < px(_LETTERS)
+        if own and not low:
+            name = sequence_name(state.server, own[0]) if len(own) == 1 else str(own[0].request)
+            texts: tuple[str, ...] = (name,)
+            if place in now.copied:
+                texts = (f"{name} copy", name)
+            elif counts[place] > 1:
+                texts = (f"{name} ×{counts[place]}", f"×{counts[place]}")
+            shown = first_that_fits((*texts, ""), box.width() - px(5), font)
+            if shown:
+                at = box.adjusted(px(3), 0, -px(2), 0)
+                draw_text(painter, at, shown, font, theme.text, LEFT)
+            room -= text_width(font, shown)
+        if room >= 0 and not low:
+            place_of = box.adjusted(px(3), 0, -px(3), 0)
+            draw_text(painter, place_of, number, font, theme.muted, RIGHT)
+
+
+def _paint_edge(painter: QPainter, change: str, style: Style, box: QRectF) -> None:
+    """Draw the edge of a place, and whether the step has taken it or given it back."""
+    theme, px = style.theme, style.px
+    edge, width = {"taken": (theme.current, px(2.5)), "given": (theme.bad, px(2))}.get(
+        change, (theme.grid, px(1))
+    )
+    outline(painter, box, edge, width)
+
+
+def _table_words(state: PagesState, each: Running) -> tuple[str, ...]:
+    """Return the block table of a sequence, and what is left of it where it is too long."""
+    begins = f"{sequence_name(state.server, each)}: {each.tokens}"
+    return (
+        f"{begins}, {' '.join(map(str, each.pages))}",
+        f"{begins}, {plural(len(each.pages), 'page')}",
+        begins,
+    )  # fmt: skip
+
+
+def _paint_tables(
+    painter: QPainter, state: PagesState, now: Moment, style: Style, rect: QRectF
+) -> None:
+    px, theme, font = style.px, style.theme, style.text_font(LABEL)
+    line = px(16)
+    most = max(int(rect.height() // line), 1)
+    rows = [(each.request, _table_words(state, each)) for each in now.running]
+    waits = first_that_fits(
+        (f"{plural(now.waiting, 'sequence')} waiting, {now.done} answered",
+         f"{now.waiting} waiting, {now.done} done"), rect.width(), font,
+    )  # fmt: skip
+    kept = rows[: most - 1] if len(rows) > most - 1 else rows
+    for n, (request, texts) in enumerate(kept):
+        box = QRectF(rect.x(), rect.y() + n * line, rect.width(), line)
+        painter.fillRect(QRectF(box.x(), box.y() + px(3), px(8), px(10)), ink_of(style, request))
+        place = box.adjusted(px(13), 0, 0, 0)
+        text = first_that_fits(texts, place.width(), font)
+        draw_text(painter, place, text, font, theme.text)
+    box = QRectF(rect.x(), rect.y() + len(kept) * line, rect.width(), line)
+    draw_text(painter, box, waits, font, theme.muted)
+
+
+def _paint_stretches(painter: QPainter, state: PagesState, style: Style, rect: QRectF) -> None:
+    px, theme, font = style.px, style.theme, style.text_font(LABEL)
+    line, beside, slots = px(16), state.beside, state.server.slots
+    running = f"{plural(len(beside.running), 'sequence')} running, {beside.waiting} waiting"
+    title = first_that_fits(
+        (f"the same requests in stretches, reserved for the longest answer: {running}",
+         f"in stretches: {running}", "in stretches"), rect.width(), font,
+    )  # fmt: skip
+    draw_text(
+        painter, QRectF(rect.x(), rect.y() - line, rect.width(), line), title, font, theme.muted
+    )
+    painter.fillRect(rect, QColor(theme.field))
+    slot = rect.width() / slots
+    for each in beside.running:
+        (start,), ink = each.pages, ink_of(style, each.request)
+        most = state.server.requests[each.request].most
+        box = QRectF(rect.x() + start * slot, rect.y(), most * slot, rect.height())
+        painter.fillRect(
+            box, patterned(mixed(theme.field, ink, 0.45), Qt.BrushStyle.BDiagPattern, style)
+        )
+        painter.fillRect(
+            QRectF(box.x(), box.y(), each.tokens * slot, box.height()),
+            mixed(theme.field, ink, 0.42),
+        )
+        outline(painter, box, theme.panel, px(1))
+        draw_text(
+            painter,
+            box.adjusted(px(3), 0, 0, 0),
+            sequence_name(state.server, each),
+            font,
+            theme.text,
+        )
+    outline(painter, rect, theme.grid, px(1))
+
+
+def _parts(waste: Waste) -> tuple[tuple[str, int], ...]:
+    return (
+        ("tokens", waste.used), ("inside", waste.inside), ("outside", waste.outside),
+        ("free", waste.free),
+    )  # fmt: skip
+
+
+def _paint_part(painter: QPainter, name: str, style: Style, box: QRectF) -> None:
+    theme = style.theme
+    painter.fillRect(box, QColor(theme.field))
+    if name == "tokens":
+        painter.fillRect(box, mixed(theme.field, theme.good, 0.6))
+    elif name == "inside":
+        painter.fillRect(box, patterned(theme.bad, Qt.BrushStyle.BDiagPattern, style))
+    elif name == "outside":
+        painter.fillRect(box, patterned(theme.bad, Qt.BrushStyle.DiagCrossPattern, style))
+
+
+def _paint_bar(painter: QPainter, waste: Waste, name: str, style: Style, rect: QRectF) -> None:
+    px, theme, font = style.px, style.theme, style.text_font(LABEL)
+    line, slots = px(16), sum(size for _, size in _parts(waste))
+    said = [f"{size} {part}" for part, size in _parts(waste) if size]
+    if waste.saved:
+        said.append(f"{waste.saved} shared")
+    head = QRectF(rect.x(), rect.y() - line, rect.width(), line)
+    draw_text(painter, head, f"{name}: {', '.join(said)}", font, theme.text)
+    x = rect.x()
+    for part, size in _parts(waste):
+        wide = rect.width() * size / slots
+        _paint_part(painter, part, style, QRectF(x, rect.y(), wide, rect.height()))
+        x += wide
+    outline(painter, rect, theme.grid, px(1))
+
+
+def _paint_legend(painter: QPainter, style: Style, rect: QRectF) -> None:
+    px, theme, font = style.px, style.theme, style.text_font(LABEL)
+    names = (
+        ("tokens", "a token", "a token"), ("inside", "held without a token", "held"),
+        ("outside", "hole too small for the next", "hole"), ("free", "free", "free"),
+        ("taken", "taken now", "taken"), ("given", "given back now", "given"),
+    )  # fmt: skip
+    wide = rect.width() / len(names)
+    for n, (part, long, short) in enumerate(names):
+        box = QRectF(rect.x() + n * wide, rect.y() + px(3), px(18), px(10))
+        _paint_part(painter, part, style, box)
+        _paint_edge(painter, part, style, box)
+        place = QRectF(box.right() + px(4), rect.y(), wide - px(26), rect.height())
+        text = first_that_fits((long, short), place.width(), font)
+        draw_text(painter, place, text, font, theme.muted)

@@ -1,0 +1,170 @@
+"""The dock that shows pages taken and given back while sequences grow and end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import QEvent, QRectF, Qt
+from PySide6.QtGui import QKeyEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QLabel, QSlider
+
+from simulator.lesson.tables import ChooseTable
+from ui.look.draw import text_width
+from ui.look.names import fitting
+from ui.look.theme import LABEL, Style
+from ui.panels.base import Panel, StatePicture
+from ui.panels.pages.painter import MIN_SIZE, paint_pages
+from ui.panels.pages.state import PagesState, pages_state
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.session.session import Session
+from ui.session.view import View
+from ui.widgets.choice_bar import Choice, Option, PlotBar
+from ui.widgets.sheet import set_sheet
+
+PAGE_SIZES = (2, 4, 8, 16)
+USUAL_SIZE = 4
+SHARED, APART = "shared", "apart"
+_SIDE = 8
+_HIGH = 22
+CHOICES = (
+    Choice("page", tuple(
+        Option(str(n), f"pages of {n}", "", "How many tokens a page has.") for n in PAGE_SIZES
+    ), listed=True),
+    Choice("prompts", (
+        Option(SHARED, "prompts shared", "",
+               "Samples of one prompt share its pages, and copy one before they write into it "
+               "(Kwon et al. 2023, section 4.4)."),
+        Option(APART, "prompts apart", "", "Each sample has the whole prompt in pages of its own."),
+    ), listed=True),
+)  # fmt: skip
+
+
+_KEYS = {Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End}
+
+
+@guarded
+class StepSlider(QSlider):
+    """A slider that has the arrow keys while it has the focus, which otherwise step the run."""
+
+    def event(self, event: QEvent) -> bool:
+        kept = event.type() is QEvent.Type.ShortcutOverride
+        if kept and isinstance(event, QKeyEvent) and event.key() in _KEYS:
+            event.accept()
+            return True
+        return super().event(event)
+
+
+@guarded
+class PagesPanel(Panel[None]):
+    """A server's cache, step by step: the slider, or the arrow keys on it, choose the step.
+
+    Parameters
+    ----------
+    session : Session
+        Not asked: the server is an example of its own, whatever runs.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("pages_panel", "Pages")
+        self.page, self.sharing = USUAL_SIZE, True
+        self._controls = True
+        self.bar = PlotBar(CHOICES)
+        self.bar.setParent(self)
+        self.bar.fit_button.hide()
+        self.bar.chosen.connect(self.choose)
+        self.bar.show_chosen("page", str(self.page))
+        self.bar.show_chosen("prompts", SHARED)
+        self.slider = StepSlider(Qt.Orientation.Horizontal, self)
+        self.slider.setObjectName("pages_step")
+        self.slider.setAccessibleName("Step")
+        self.slider.setToolTip("The step: each running sequence gets one token more.")
+        self.slider.setPageStep(5)
+        self.slider.valueChanged.connect(self.go)
+        self.label = QLabel("step", self)
+        self.picture = StatePicture[PagesState](self, "Pages of a cache", paint_pages)
+        self._renew()
+
+    @property
+    def state(self) -> PagesState:
+        """What is shown."""
+        assert self.picture.state is not None
+        return self.picture.state
+
+    def show_view(self, view: View, model: None = None) -> None:
+        """Show the same whatever runs."""
+
+    def choose(self, name: str, value: str) -> None:
+        """Accept a choice."""
+        if name == "page":
+            self.page = int(value)
+        else:
+            self.sharing = value == SHARED
+        self._renew()
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show what a lesson has chosen."""
+        self.bar.choose("page", str(choices.page or USUAL_SIZE))
+        self.bar.choose("prompts", APART if choices.prompts == APART else SHARED)
+        self.slider.setValue(choices.step or 0)
+        self.go(self.slider.value())
+
+    def go(self, step: int) -> None:
+        """Show another step."""
+        self._draw(replace(self.state, step=step))
+
+    def _renew(self) -> None:
+        state = pages_state(self.page, sharing=self.sharing)
+        blocked = self.slider.blockSignals(True)
+        self.slider.setRange(0, state.steps - 1)
+        self.slider.blockSignals(blocked)
+        self._draw(replace(state, step=self.slider.value()))
+
+    def _draw(self, state: PagesState) -> None:
+        self.picture.state = state
+        words = " ".join((f"{state.title[0]}.", *state.words))
+        self.picture.setAccessibleDescription(words)
+        self.setAccessibleDescription(words)
+        self.picture.update()
+
+    def show_controls(self, on: bool) -> None:
+        self._controls = on
+        for widget in (self.bar, self.slider, self.label):
+            widget.setVisible(on)
+        self._arrange()
+
+    def set_style(self, style: Style) -> None:
+        super().set_style(style)
+        self.picture.style_now = style
+        self.picture.update()
+        set_sheet(self.label, f"color: {style.theme.text}; background: transparent;")
+        self._arrange()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            self.clear(painter)
+
+    def _arrange(self) -> None:
+        """Give the choices and the slider their lines, and the picture the rest."""
+        fitted = fitting(self.style_now, QRectF(self.rect()), MIN_SIZE)
+        small = replace(fitted, scale=max(fitted.scale, min(self.style_now.scale, 1)))
+        self.bar.set_style(small)
+        side, width = (
+            round(self.style_now.px(_SIDE)),
+            self.width() - 2 * round(self.style_now.px(_SIDE)),
+        )
+        deep = self.bar.arrange(width) if self._controls else 0
+        self.bar.setGeometry(side, 5, width, deep)
+        top = 5 + deep + 3
+        if self._controls:
+            font, high = small.text_font(LABEL), round(small.px(_HIGH))
+            self.label.setFont(font)
+            wide = round(text_width(font, self.label.text()) + small.px(8))
+            self.label.setGeometry(side, top, wide, high)
+            self.slider.setGeometry(side + wide, top, max(width - wide, 40), high)
+            top += high + 3
+        self.picture.setGeometry(side, top, width, max(self.height() - top - 6, 40))

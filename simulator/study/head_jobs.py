@@ -39,6 +39,8 @@ class Job:
     pairs : callable
         Places of some rows, (rows,), and of all keys, (keys,), and whether their tokens are the
         same, (rows, keys), to which pairs count, (rows, keys).
+    by_place : bool
+        Whether it needs the row's own place among the keys.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Job:
     short: str
     tip: str
     pairs: Callable[[Places, Places, Pairs], Pairs]
+    by_place: bool = False
 
 
 def _induction(rows: Places, keys: Places, same: Pairs) -> Pairs:
@@ -56,13 +59,13 @@ def _induction(rows: Places, keys: Places, same: Pairs) -> Pairs:
 
 JOBS = (
     Job("previous", "previous token", "previous", "The key before the row's own place.",
-        lambda rows, keys, same: keys == rows[:, None] - 1),
+        lambda rows, keys, same: keys == rows[:, None] - 1, by_place=True),
     Job("next", "next token", "next", "The key after the row's own place.",
-        lambda rows, keys, same: keys == rows[:, None] + 1),
+        lambda rows, keys, same: keys == rows[:, None] + 1, by_place=True),
     Job("first", "first token", "first", "Key 0, where a head rests that finds nothing to do.",
         lambda rows, keys, same: np.broadcast_to(keys == 0, same.shape)),
     Job("self", "itself", "itself", "The key at the row's own place.",
-        lambda rows, keys, same: keys == rows[:, None]),
+        lambda rows, keys, same: keys == rows[:, None], by_place=True),
     Job("same", "same token before", "same before", "Earlier keys of the same token.",
         lambda rows, keys, same: same & (keys < rows[:, None])),
     Job("induction", "induction", "induction",
@@ -98,7 +101,12 @@ class HeadJobs:
 
 
 def head_jobs(
-    weights: NDArray[np.floating], mask: Mask, rows: range, tokens: Sequence[str] = ()
+    weights: NDArray[np.floating],
+    mask: Mask,
+    rows: range,
+    tokens: Sequence[str] = (),
+    *,
+    placed: bool = True,
 ) -> HeadJobs:
     """Return what heads do.
 
@@ -112,6 +120,9 @@ def head_jobs(
         Which rows these are.
     tokens : sequence of str
         One for each key; empty: jobs that need them have no score.
+    placed : bool
+        Whether a row has a place of its own among the keys; queries of another text have none, and
+        jobs that need it have no score.
     """
     places, keys = mask.positions(rows), np.arange(weights.shape[2])
     seen = mask.visible(rows, range(weights.shape[2]))
@@ -119,9 +130,12 @@ def head_jobs(
     visible = np.count_nonzero(seen, axis=1)
     scores = np.full((len(weights), len(JOBS)), np.nan)
     even, count = np.full(len(JOBS), np.nan), np.zeros(len(JOBS), dtype=np.intp)
+    known = places >= 0 if placed else np.ones(len(places), dtype=np.bool_)
     for n, job in enumerate(JOBS):
+        if job.by_place and not placed:
+            continue
         pairs = job.pairs(places, keys, same) & seen
-        counted = pairs.any(axis=1) & (visible > 1) & (places >= 0)
+        counted = pairs.any(axis=1) & (visible > 1) & known
         count[n] = np.count_nonzero(counted)
         if count[n]:
             chosen = pairs[counted]

@@ -71,6 +71,8 @@ class HeadReport:
         Why these are not all heads and rows of the run; empty if they are.
     tokens : bool
         Whether tokens are known.
+    cross : bool
+        Whether queries are of another text than keys.
     training : Training or None
         What the whole model adds.
     """
@@ -82,6 +84,7 @@ class HeadReport:
     part: str
     tokens: bool
     training: Training | None = None
+    cross: bool = False
 
     @property
     def layers(self) -> bool:
@@ -135,7 +138,8 @@ def head_report(
         return model_report(read_model(folder), step, layer, off, progress)
     maps = HeadScores(workload, inputs, part).maps()
     progress(0.1)
-    jobs = head_jobs(maps.weights, workload.mask, maps.rows, workload.aligned_tokens)
+    tokens, cross = workload.aligned_tokens, bool(workload.query_tokens)
+    jobs = head_jobs(maps.weights, workload.mask, maps.rows, tokens, placed=not cross)
     shares = None
     layer_of = inputs.layer
     if layer_of is not None and len(part.heads) == workload.input_heads[0]:
@@ -145,7 +149,7 @@ def head_report(
         shares = shares_of_y(o, weights["wo"], weights.get("bo", np.zeros(1, np.float32)))
     distances = head_distances(maps.weights, lambda share: progress(0.2 + 0.8 * share))
     heads = tuple((None, workload.picked[head]) for head in part.heads)
-    return HeadReport(heads, jobs, distances, shares, part.reason, bool(workload.aligned_tokens))
+    return HeadReport(heads, jobs, distances, shares, part.reason, bool(tokens), cross=cross)
 
 
 def model_report(

@@ -64,7 +64,8 @@ class TrainedScores:
         What q·k is multiplied by.
     plain, scaled : Spread
         Of q·k, and of the scores as the layer has them: q·k times the scale, with its soft-cap and
-        bias if it has them.
+        bias if it has them. If it has a sink, that is no score, but its share is taken from the
+        weights.
     """
 
     name: str
@@ -103,7 +104,8 @@ def trained_scores(w: Workload, inputs: Inputs) -> TrainedScores | None:
             if count > 1:
                 seen += count
                 plain.append(_measured(all_keys[visible]))
-                scaled.append(_measured(used[visible]))
+                sink = float(w.start(head, one)[0][0])
+                scaled.append(_measured(used[visible], sink))
     if not plain:
         return None
     return TrainedScores(
@@ -135,14 +137,15 @@ def _name(w: Workload) -> str:
     return ", ".join(part for part in parts if part) or w.file.path.name
 
 
-def _measured(scores: F64) -> tuple[float, float, float]:
-    """Return variance, entropy in bits and trace of the Jacobian of one row."""
-    below = scores - scores.max()
+def _measured(scores: F64, sink: float = -math.inf) -> tuple[float, float, float]:
+    """Return variance, entropy in bits and trace of the Jacobian of one row, maybe with a sink."""
+    top = max(float(scores.max()), sink)
+    below = scores - top
     p = np.exp(below)
-    total = float(p.sum())
+    total = float(p.sum()) + math.exp(sink - top)
     p /= total
-    entropy = (math.log(total) - float((p * below).sum())) / math.log(2)
-    return float(scores.var()), entropy, 1.0 - float((p**2).sum())
+    entropy = float((p * (math.log(total) - below)).sum()) / math.log(2)
+    return float(scores.var()), entropy, float((p * (1.0 - p)).sum())
 
 
 def _spread(rows: list[tuple[float, float, float]]) -> Spread:

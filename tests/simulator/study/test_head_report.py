@@ -133,3 +133,13 @@ def test_layers_of_others_are_no_model(tmp_path: Path) -> None:
     found = report_of(trace)
     assert found.training is None
     assert found.shares == pytest.approx([1.0])  # one head, no bias: Y is its share
+
+
+def test_queries_of_another_text_have_no_place_among_the_keys() -> None:
+    found = report_of(simulate(load_scenario(SCENARIOS / "translation.toml")))
+    assert found.cross
+    known = {name for name, each in zip(JOB_NAMES, found.jobs.scores.T, strict=True)
+             if not np.isnan(each).any()}  # fmt: skip
+    assert known == {"first"}
+    assert found.jobs.rows[JOB_NAMES.index("first")] == found.jobs.rows.max()
+    assert not report_of(simulate(load_scenario(SCENARIOS / "induction.toml"))).cross

@@ -85,3 +85,21 @@ def test_a_soft_cap_and_a_bias_are_in_what_the_layer_uses() -> None:
 def test_of_a_long_input_some_rows_are_taken() -> None:
     spread = found(attention={"seqlen_q": 3000, "head_dim": 4})[2]
     assert spread.rows == 2**20 // 3000
+
+
+def test_a_sink_takes_its_share_of_the_weights() -> None:
+    attention = {"heads": 2, "seqlen_q": 7, "head_dim": 4, "scale": 0.5}
+    sinks = [1.5, -2.0]
+    _, inputs, spread = found(attention=attention, scores={"sink_logits": sinks})
+    without = found(attention=attention)[2]
+    measured = []
+    for head, row in np.ndindex(2, 7):
+        products = inputs.k[head].astype(float) @ inputs.q[head, row].astype(float)
+        total = sum(math.exp(0.5 * s) for s in products) + math.exp(sinks[head])
+        p = [math.exp(0.5 * s) / total for s in products]
+        measured.append((-sum(x * math.log2(x) for x in p), sum(x * (1 - x) for x in p)))
+    entropy, gradient = np.mean(measured, axis=0)
+    assert spread.scaled.entropy.mean == pytest.approx(entropy)
+    assert spread.scaled.gradient.mean == pytest.approx(gradient)
+    assert spread.scaled.variance == without.scaled.variance
+    assert spread.plain == without.plain

@@ -119,9 +119,13 @@ class JobsState:
             for column in self.columns
             if column.values and all(text == NO_KEY for text in column.texts)
         ]
-        if unseen:
+        if unseen and not report.cross:
             out.append(f"{NO_KEY} under {', '.join(unseen)}: no row sees such a key.")
-        if report.tokens:
+        if report.cross:
+            out.append(
+                f"{NO_KEY}: queries are of another text, so none has a key of its own place."
+            )
+        elif report.tokens:
             out.append("Induction: the key after an earlier occurrence of the row's token.")
         else:
             out.append("Without tokens only places count.")

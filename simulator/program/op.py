@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import ClassVar
 
-from simulator.program.state import ChipTile, Move, State
+from simulator.base.dtypes import F64
+from simulator.program.state import ChipTile, Move, Numbers, State
+
+Near = Callable[[F64], F64]
 
 
 class Gesture(Enum):
@@ -108,3 +112,22 @@ class Op:
     def apply(self, state: State) -> None:
         """Do it, in what the state computes in."""
         raise NotImplementedError
+
+    def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
+        """Decide as an engine has where the op, once done, shows a choice too close to call.
+
+        Parameters
+        ----------
+        state : State
+            After the op.
+        before, after : mapping
+            The engine's numbers.
+        near : callable
+            How far numbers like these may be off.
+
+        Returns
+        -------
+        rows : int
+            In how many rows the choice has changed.
+        """
+        return 0

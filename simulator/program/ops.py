@@ -16,8 +16,8 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
 from simulator.problem.scores import DistanceBias
-from simulator.program.op import Gesture, Op
-from simulator.program.state import State, Values
+from simulator.program.op import Gesture, Near, Op
+from simulator.program.state import Numbers, State, Values
 
 
 def exp_shift(high: Values, low: Values) -> Values:
@@ -262,6 +262,19 @@ class RowMax(Op):
             chip["m"] = chip["m_tile"]
         if self.sink:
             chip["m"] = np.maximum(chip["m"], chip["sink"])
+
+    def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
+        """Keep or move m as the engine has in rows where it grows by about the threshold."""
+        chip, was, now = state.chip, before.get("m"), after.get("m")
+        if not self.keeps or was is None or now is None:
+            return 0
+        old, top, decided = chip["m_prev"], np.maximum(chip["m_prev"], chip["m_tile"]), chip["m"]
+        with np.errstate(invalid="ignore"):
+            close = np.abs(top - old - (self.by or 0.0)) <= near(old) + near(top)
+        theirs = np.where(now == was, old, top)
+        chip["m"] = np.where(close, theirs, decided)
+        chip["alpha"] = exp_shift(old, chip["m"])
+        return int(np.count_nonzero(chip["m"] != decided))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

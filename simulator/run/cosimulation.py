@@ -65,17 +65,25 @@ class Verdict:
         The first one, if any.
     largest : float
         Largest share of its tolerance that any number used, 0 to 1 when all agree.
+    settled : int
+        In how many rows of tiles float64 took the engine's side, because m grew by the rescale
+        threshold but for rounding.
     """
 
     visits: int
     of: int
     difference: Difference | None
     largest: float
+    settled: int = 0
 
     def __str__(self) -> str:
         if self.difference is not None:
             return str(self.difference)
-        return f"{self.visits} of {self.of} visits agree with float64"
+        agree = f"{self.visits} of {self.of} visits agree with float64"
+        if not self.settled:
+            return agree
+        rows = "1 row" if self.settled == 1 else f"{self.settled} rows"
+        return f"{agree}; in {rows} m grew by the threshold but for rounding, decided as the engine"
 
 
 def verify(
@@ -94,7 +102,8 @@ def verify(
     """
     program = trace.program
     interpreter = Interpreter(program, trace.inputs)
-    checked, largest, largest_v = 0, 0.0, float(np.abs(trace.inputs.v).max())
+    checked, settled, largest = 0, 0, 0.0
+    largest_v = float(np.abs(trace.inputs.v).max())
     for index in visits_to_check(program, most):
         visit = program.visit(index)
         tile = trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
@@ -102,10 +111,10 @@ def verify(
             op.apply(interpreter.state)
             chip = interpreter.state.chip
             before, after = tile.states[number : number + 2]
+            settled += op.settle(interpreter.state, before, after, _rounding(chip))
             for name, ours, exact in _compared(op, before, after, chip):
                 if program.algorithm.error_size is None:
-                    s = np.abs(chip.get("S", np.ones(1)))
-                    size = float(np.max(s, initial=1.0, where=np.isfinite(s))) * (
+                    size = _largest_score(chip) * (
                         _terms(chip, program.algorithm.normalises_last) if name == "O" else 1.0
                     )
                 else:
@@ -113,13 +122,13 @@ def verify(
                 found, share = _difference(visit, op, name, ours, exact, size)
                 largest = max(largest, share)
                 if found is not None:
-                    return Verdict(checked + 1, len(program), found, largest)
+                    return Verdict(checked + 1, len(program), found, largest, settled)
         checked += 1
         if progress and checked % 16 == 0:
             progress(min(1.0, checked / min(len(program), most)))
     if progress:
         progress(1.0)
-    return Verdict(checked, len(program), None, largest)
+    return Verdict(checked, len(program), None, largest, settled)
 
 
 def visits_to_check(program: TileProgram, most: int = MAX_VISITS) -> Iterator[int]:
@@ -159,6 +168,17 @@ def _compared(
         ours = after.get(name)
         if ours is not None and ours is not before.get(name):
             yield _NAMES.get(name, name), ours, chip[name]
+
+
+def _largest_score(chip: Mapping[str, F64]) -> float:
+    """Return the largest |score| of a tile, at least 1."""
+    s = np.abs(chip.get("S", np.ones(1)))
+    return float(np.max(s, initial=1.0, where=np.isfinite(s)))
+
+
+def _rounding(chip: Mapping[str, F64]) -> Callable[[F64], F64]:
+    """Return the function that says how far maxima of scores may be off."""
+    return lambda m: allowed(m, _largest_score(chip))
 
 
 def _terms(chip: Mapping[str, F64], summed: bool) -> float:

@@ -1,5 +1,6 @@
 """FlashAttention-4's conditional rescale: m moves only if it grows by more than a threshold."""
 
+from dataclasses import replace
 from math import log2
 from typing import Any
 
@@ -114,6 +115,36 @@ def test_m_and_the_rescales_are_those_of_plain_loops(said: Scenario) -> None:
             np.testing.assert_allclose(block.m[row % w.rows], m, rtol=1e-5, atol=1e-4)
             total += count
     assert trace.summary()["rescales"] == total
+
+
+@pytest.mark.parametrize("make", [numpy_engine, op_engine])
+@pytest.mark.parametrize("ulps", [-1, 0, 1])
+def test_a_step_of_the_threshold_but_for_rounding_is_no_difference(make, ulps) -> None:
+    """Float32 has no number between 8 ln 2 and the step; float64 may take the other side."""
+    said = told(8.0, nq=2, nk=9, d=1, scale=1.0, seed=0)
+    w = resolve(said)
+    drawn = read_inputs(w)
+    k = np.zeros((1, 9, 1), dtype=np.float32)
+    step = np.float32(8 * np.log(2))
+    k[0, 4, 0] = step + ulps * np.spacing(step)
+    inputs = replace(drawn, q=np.ones_like(drawn.q), k=k)
+    verdict = verify(Trace(tile_program(w), make(w, inputs), inputs))
+    assert verdict.difference is None, str(verdict)
+    kept32 = not np.float32(k[0, 4, 0]) > np.float32(w.keeps)
+    kept64 = not float(k[0, 4, 0]) > w.keeps
+    assert verdict.settled == 2 * (kept32 != kept64)
+    assert ("2 rows" in str(verdict)) == (verdict.settled > 0)
+    assert (ulps != 0) or verdict.settled
+
+
+def test_an_engine_that_skips_far_from_the_threshold_is_found_out() -> None:
+    w = resolve(told(8.0))
+    inputs = read_inputs(w)
+    other = resolve(told(20.0))
+    verdict = verify(Trace(tile_program(w), numpy_engine(other, inputs), inputs))
+    assert verdict.difference is not None
+    assert verdict.difference.op == "row max"
+    assert verdict.settled == 0
 
 
 def test_a_threshold_of_0_is_none_and_no_other_summary_has_rescales() -> None:

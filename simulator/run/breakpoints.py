@@ -482,20 +482,19 @@ class Finder:
 
     def maximum_changed(self, head: int, i: int) -> NDArray[np.bool_]:
         """Return after which column blocks a maximum of row block `i` has risen, (Tc,) bool."""
-        grid = self.program.workload.grid
-        key = (head, i)
+        w = self.program.workload
+        grid, key = w.grid, (head, i)
         if key not in self._changed:
             if self._report is not None:
-                w = self.program.workload
                 self._report(min(1.0, len(self._changed) / (w.heads * grid.Tr)))
-            m = self.trace.row_block(head, i).m
             visited = grid.visited_columns.visited(i)
             rises = np.zeros(grid.Tc, dtype=bool)
-            old, new = m[:, visited[:-1]], m[:, visited[1:]]
-            # Each split begins anew.
-            splits = visited // -(-grid.Tc // self.program.workload.splits)
-            goes_on = splits[1:] == splits[:-1]
-            rises[visited[1:]] = (np.isfinite(old) & (new > old)).any(axis=0) & goes_on
+            start = w.start(head, grid.row_range(i))[0][:, None]  # a sink is a maximum to rise from
+            new = self.trace.row_block(head, i).m[:, visited]
+            old = np.concatenate([start, new[:, :-1]], axis=1)
+            # Each split but the first, which counts the sink, begins anew.
+            begins = np.diff(visited // -(-grid.Tc // w.splits), prepend=0) > 0
+            rises[visited] = (np.isfinite(old) & (new > old)).any(axis=0) & ~begins
             self._changed[key] = np.packbits(rises)
         return np.unpackbits(self._changed[key], count=grid.Tc).astype(bool)
 

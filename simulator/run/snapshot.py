@@ -242,11 +242,17 @@ class Snapshot:
         return self.state.get("O", self.tile.blank["O"])
 
     @property
+    def started(self) -> bool:
+        """Whether HBM has by now what rows begin with that have seen nothing."""
+        return not any(op.starts and op.stores for op in self.ops[self.cursor.op + 1 :])
+
+    @property
     def results(self) -> dict[str, F32]:
         """Those of m, l and O of the current row block that exist now."""
-        in_hbm = self.program.algorithm.normalises_each_tile  # before they are loaded as well
         found = {"m": self.m, "l": self.l, "O": self.o}
-        return {name: values for name, values in found.items() if in_hbm or name in self.state}
+        if self.program.algorithm.normalises_each_tile:  # before they are loaded as well
+            return found if self.started else {}
+        return {name: values for name, values in found.items() if name in self.state}
 
     @property
     def has_output(self) -> bool:

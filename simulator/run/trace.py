@@ -50,7 +50,7 @@ DETAIL_CELLS, DETAIL_TILES = 2**20, 2**14
 _RowState = tuple[F32 | np.float32, F32 | np.float32, F32 | np.float32]
 """m, l and O of a row block."""
 _BLANK: _RowState = np.float32(-np.inf), np.float32(0), np.float32(0)
-"""Those of every row that has not seen any key."""
+"""Those of every row that has not seen any key, without a sink."""
 
 
 class Trace:
@@ -370,7 +370,7 @@ class Trace:
             if i > visit.i or not now.launch.writes_output:
                 return None
             if not now.launch.combines:
-                return final
+                return final if now.started or now.launch.count(i) else None
             index = self.program.index(visit.head, i, 0, visit.launch)
             assert index is not None
             tile = self._tile(self.program.visit(index))
@@ -380,7 +380,12 @@ class Trace:
             index = self.program.index(visit.head, i, j)
             if index is not None:
                 return block.m[:, j], block.l[:, j], self._output_after(index)
-        return _BLANK
+        if not now.started:
+            return None
+        if not w.sink_logits:
+            return _BLANK
+        top, total = w.start(visit.head, w.grid.row_range(i))
+        return top.astype(np.float32), total.astype(np.float32), np.float32(0)
 
     def _partials(self, now: Snapshot) -> Partials | None:
         """Return what the splits of the current row block leave behind."""

@@ -40,9 +40,11 @@ def run_op_by_op(trace: Trace) -> Iterator[tuple[Visit, int, Exact]]:
         state, rows = heads[visit.head], slice(visit.rows.start, visit.rows.stop)
         chip = machine.chip
         if op.name == "clear":
+            sinks = w.sink_logits
+            l, m = (1, sinks[visit.head]) if sinks else (0, -np.inf)
             for move in op.moves:
                 part = slice(move.rows.start, move.rows.stop)
-                state["O"][part], state["l"][part], state["m"][part] = 0, 0, -np.inf
+                state["O"][part], state["l"][part], state["m"][part] = 0, l, m
         if op.name == "initialise":
             state["O"][rows] = chip["O"]
             if w.algorithm == "flash2":
@@ -52,8 +54,7 @@ def run_op_by_op(trace: Trace) -> Iterator[tuple[Visit, int, Exact]]:
             exists |= {move.tensor for move in op.moves} & {"S", "P"}
         for name, changed in (("m", CHANGES_M), ("l", CHANGES_L), ("O", CHANGES_O)):
             if op.name in changed[w.algorithm]:
-                key = f"{name}_tile" if w.algorithm == "naive" and name != "O" else name
-                state[name][rows] = chip[key]
+                state[name][rows] = chip[name]
         yield (
             visit,
             number,

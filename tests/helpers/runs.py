@@ -204,12 +204,8 @@ def scenarios(
     longest: int = 18,
     dtypes: Sequence[str] = ("float32", "float16", "bfloat16"),
     most_groups: int = 2,
-    sinks: bool = False,
 ) -> Scenario:
-    """Draw scenarios of any shape, mask and tiling, value_dim apart from head_dim.
-
-    With `sinks` some have sink logits.
-    """
+    """Draw scenarios of any shape, mask, scores and tiling, value_dim apart from head_dim."""
     kv_heads = draw(st.integers(1, most_groups))
     heads = kv_heads * draw(st.integers(1, 2))
     chosen = st.lists(st.integers(0, heads - 1), min_size=1, unique=True)
@@ -227,7 +223,7 @@ def scenarios(
         seed=draw(st.integers(0, 99)),
         head=draw(st.one_of(st.none(), chosen)),
         mask=draw(masks(longest)),
-        scores=draw(score_tables(heads) if sinks else changed_scores()),
+        scores=draw(score_tables(heads)),
         temperature=draw(st.sampled_from([1.0, 0.5, 3.0])),
     )
 

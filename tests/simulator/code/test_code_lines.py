@@ -147,7 +147,7 @@ def test_every_op_stands_on_the_lines_that_the_page_gives_it(algorithm):
 
 
 @settings(max_examples=60)
-@given(scenarios(longest=12, sinks=True))
+@given(scenarios(longest=12))
 def test_every_op_that_occurs_has_a_form_and_lines_in_each_text(chosen):
     program = program_of(chosen)
     algorithm = program.workload.algorithm

@@ -184,7 +184,7 @@ def check_running(trace: Trace, arrays: dict[str, np.ndarray], eps: float) -> No
         check_close(arrays["l"][head, :, j], l, eps * w.seqlen_k, "l")
 
 
-@given(scenarios(sinks=True))
+@given(scenarios())
 def test_every_visit_is_the_interpreters(chosen: Scenario) -> None:
     check_every_visit(trace_of(chosen))
 
@@ -378,7 +378,7 @@ def test_a_constant_added_to_a_row_of_scores_moves_m_and_lse_alone(
     check_close(b["lse"], a["lse"].astype(float) + by, eps * 4 + 1e-6 * abs(by), "lse")
 
 
-@given(scenarios(sinks=True), st.integers(1, 9), st.integers(1, 9))
+@given(scenarios(), st.integers(1, 9), st.integers(1, 9))
 def test_tiling_and_algorithm_do_not_change_the_output(chosen: Scenario, Br: int, Bc: int) -> None:
     first = trace_of(chosen)
     w = first.workload

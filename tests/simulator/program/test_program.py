@@ -190,6 +190,8 @@ def counts_of_the_table(w: Workload) -> tuple[Counter[str], Counter[str], int]:
     write: Counter[str] = Counter()
     flops = 0
     for _ in range(w.heads):
+        if w.sink_logits:  # also a row block that sees nothing needs its own
+            read["sink"] += 4 * (1 if w.algorithm == "flash1" else Tr)
         if w.algorithm == "naive":
             square = w.seqlen_q * w.seqlen_k
             read["Q"] += w.seqlen_q * d * b
@@ -262,20 +264,24 @@ def test_closed_forms_of_the_papers(
 def test_moves_ask_for_the_bytes_they_move(chosen: Scenario) -> None:
     program = program_of(chosen)
     w = program.workload
-    machine = State(*(getattr(read_inputs(w), name) for name in "qkv"))
+    machine = State(*(getattr(read_inputs(w), name) for name in "qkv"), sinks=w.sinks)
     for index in range(len(program)):
         visit = program.visit(index)
         for op in program.ops(index):
             assert op.read_bytes + op.write_bytes == sum(move.bytes for move in op.moves)
             for move in op.moves:
-                assert move.bytes == machine.view(move).size * width(w, move.tensor)
+                held = machine.view(move).size * width(w, move.tensor)
+                if move.tensor == "sink":  # once for each row block, also those that see nothing
+                    assert move.bytes % held == 0 < held <= move.bytes
+                else:
+                    assert move.bytes == held
                 shared = move.tensor in ("K", "V")
                 assert move.head == (w.kv_head_of[visit.head] if shared else visit.head)
 
 
 def width(w: Workload, tensor: str) -> int:
-    """Return the bytes of an element: statistics, and flash1's O, are float32."""
-    wide = tensor in ("m", "l", "LSE") or (tensor == "O" and w.algorithm == "flash1")
+    """Return the bytes of an element: statistics, sinks, and flash1's O, are float32."""
+    wide = tensor in ("m", "l", "LSE", "sink") or (tensor == "O" and w.algorithm == "flash1")
     return 4 if wide else WIDTHS[w.dtype]
 
 

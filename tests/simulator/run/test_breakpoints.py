@@ -103,6 +103,8 @@ def brute_maximum(trace: Trace) -> list[Cursor]:
     if trace.workload.algorithm == "naive":
         return found
     for visit in range(len(trace.program)):
+        if trace.program.launches[trace.program.visit(visit).launch].combines:
+            continue  # the largest of some parts, no maximum that runs
         old = trace.tile(visit).m_prev
         for op in range(len(trace.program.ops(visit))):
             new = trace.snapshot(visit, op).m

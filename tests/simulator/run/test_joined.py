@@ -35,9 +35,13 @@ def own_part(now: Snapshot, n: int) -> tuple[np.ndarray, np.ndarray]:
     scores = scored(w, now.visit.head, rows, range(w.seqlen_k), scores)
     scores = np.where(w.mask.visible(rows, range(w.seqlen_k)), scores, -np.inf)
     scores = scores[:, keys.start : keys.stop]
-    top = scores.max(axis=1, initial=-np.inf)
-    p = np.exp(scores - np.where(np.isneginf(top), 0, top)[:, None])
-    total = p.sum(axis=1)
+    sink = np.full((len(rows), 1), -np.inf)
+    if w.sink_logits and n == 0:
+        sink[:, 0] = [w.sink_logits[w.single(now.visit.head, row)[0]] for row in rows]
+    top = np.append(scores, sink, axis=1).max(axis=1)
+    floor = np.where(np.isneginf(top), 0, top)[:, None]
+    p = np.exp(scores - floor)
+    total = p.sum(axis=1) + np.exp(sink - floor)[:, 0]
     o = p @ now.v[keys.start : keys.stop].astype(float)
     with np.errstate(divide="ignore"):
         lse = np.where(total > 0, top + np.log(total), -np.inf)

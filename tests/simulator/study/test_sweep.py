@@ -51,7 +51,7 @@ def counted(w: Workload) -> Figures:
 def held(w: Workload) -> int:
     """Return what HBM holds, tensor by tensor, as the papers write their sizes."""
     b, rows, keys = w.width, w.heads * w.seqlen_q, w.kv_heads * w.seqlen_k
-    inputs = b * (rows * w.head_dim + keys * (w.head_dim + w.value_dim))
+    inputs = b * (rows * w.head_dim + keys * (w.head_dim + w.value_dim)) + 4 * len(w.sink_logits)
     outputs = {
         "naive": b * rows * (2 * w.seqlen_k + w.value_dim),  # S, P, O
         "flash1": 4 * rows * (w.value_dim + 2),  # O, l, m

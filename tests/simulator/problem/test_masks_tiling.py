@@ -280,3 +280,17 @@ def test_scenario_picks_the_tiles(tiling: dict[str, object], tiles: tuple[int, i
     said = {"seqlen_q": 300, "head_dim": 128, "dtype": "float16"}
     w = resolve(parse_scenario({"attention": said, "tiling": tiling}))
     assert (w.rows, w.cols) == tiles
+
+
+def test_a_key_that_a_window_hides_is_told_apart_from_those_that_stay_free() -> None:
+    told = [
+        Mask(9, 9, causal=True, window=2, sinks=sinks, global_tokens=others).why_hidden(8, 4)
+        for sinks, others in ((0, 0), (2, 0), (2, 1), (1, 3))
+    ]
+    away = "window: key 4 is 4 away from row 8, the window is 2"
+    assert told == [
+        away,
+        f"{away}, and key 4 is none of the 2 sinks",
+        f"{away}, and key 4 is none of the 2 sinks",
+        f"{away}, and key 4 is none of the 3 global tokens",
+    ]

@@ -18,7 +18,10 @@ from simulator.program.faults import FAULTS, Fault, without_effect
 from simulator.program.state_ops import elu_plus_one, positive_features
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.exactness import exactness
+from simulator.run.explanation import Number
+from simulator.run.provenance import explain
 from simulator.run.row_report import row_report
+from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, tile_counts
 from simulator.study.roofline import roofline_of
 from tests.helpers.runs import WIDTHS, check_close, scenario, trace_of
@@ -136,6 +139,19 @@ def test_errors_are_those_of_linear_attention() -> None:
         assert end.head is not None
         exact = definition(trace.workload, trace.inputs, 1)
         np.testing.assert_allclose(end.head.o, exact, atol=1e-5)
+
+
+def test_numbers_of_a_chunk_came_from_the_state_and_its_own_keys() -> None:
+    trace = trace_of(scenario("linear", nq=10, d=3, dv=2, rows=4, cols=4, mask={"causal": True}))
+    names = [op.name for op in trace.program.ops(1)]
+    now = trace.snapshot(1, names.index("accumulate"))
+    phi, state = (now.tile.first(name).astype(float) for name in ("phi_Q", "state"))
+    p = elu_plus_one(now.q.astype(float)) @ elu_plus_one(now.k.astype(float)).T
+    for cell, column, v in ((Cell("O", 6, 1), 1, now.v[:, 1]), (Cell("l", 6, 0), -1, np.ones(10))):
+        told = explain(now, cell).lines
+        found = [part.value for line in told for part in line if isinstance(part, Number)]
+        before, own = phi[2] @ state[:, column], p[6, 4:7] @ v[4:7]
+        assert found == pytest.approx([before, own, before + own, before + own], abs=1e-5)
 
 
 # --- what is counted ---------------------------------------------------------------------------

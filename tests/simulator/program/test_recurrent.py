@@ -111,7 +111,32 @@ def test_either_can_be_chosen_and_they_are_set_side_by_side() -> None:
     flash = other.as_algorithm("linear-recurrent").as_algorithm("flash2")
     assert (flash.rows, flash.cols) == (4, 4)
     assert w.as_algorithm("flash2").rows == 3
-    assert tile_counts(tile_program(w))["visited"] == 0
+
+
+def test_what_the_delta_rule_asks_for_is_on_chip_until_it_is_used() -> None:
+    program = run_of("deltanet").program
+    names = [op.name for op in program.ops(3)]
+    held = {
+        name: {tile.name for tile in program.on_chip(3, n)} & {"v_old", "u", "strength", "O"}
+        for n, name in enumerate(names)
+    }
+    assert held == {
+        "load": {"strength"}, "features": {"strength"}, "recall": {"strength", "v_old"},
+        "correct": {"u"}, "update state": set(), "read state": {"O"}, "store": set(),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_it_is_set_beside_the_others_only_when_it_is_shown(name: str) -> None:
+    assert name in beside(name)
+    assert name not in beside("flash2")
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_no_tile_of_scores_is_formed(name: str) -> None:
+    program = run_of(name).program
+    assert tile_counts(program)["visited"] == 0
+    assert not any("S" in op.makes or "P" in op.makes for n in range(9) for op in program.ops(n))
 
 
 # --- decay and delta rule -----------------------------------------------------------------------
@@ -245,8 +270,14 @@ def test_a_number_of_a_row_came_from_the_state(name: str) -> None:
     said = [part for line in told.lines for part in line]
     numbers = [part.value for part in said if isinstance(part, Number)]
     exact = now.state["phi_Q"].astype(float) @ now.state["state"].astype(float)
-    assert any(abs(number - exact[0, 1]) < 1e-5 for number in numbers)
+    sums = trace.program.algorithm.sums
+    over = [exact[0, 1] / exact[0, -1], exact[0, -1]] if sums else []
+    assert sorted(numbers) == pytest.approx(sorted([exact[0, 1]] * 2 + over), abs=1e-5)
     assert any("state" in part for part in said if isinstance(part, str))
+    if sums:
+        lines = explain(now, Cell("l", 5, 0)).lines
+        found = [part.value for line in lines for part in line if isinstance(part, Number)]
+        assert found == pytest.approx([exact[0, -1]] * 2, abs=1e-5)
     gate = trace.program.algorithm.gates
     for spec in gate:
         value = explain(now, Cell(spec.name, 5, 0)).value.value

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from simulator.problem.features import FeatureMap
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.study.features import FeatureErrors, feature_errors
@@ -33,6 +34,21 @@ def test_the_error_of_a_captured_head_falls_as_one_over_the_root_of_the_features
     assert found.exponent == pytest.approx(-0.5, abs=0.08)
     assert (np.diff(found.means) < 0).all()
     assert (found.spreads < found.means).all()
+
+
+def test_maps_are_those_of_their_definitions() -> None:
+    x = np.array([[3.0, -4.0], [0.0, 0.0], [0.5, 1.0]])
+    np.testing.assert_allclose(
+        FeatureMap("unit", 2, 2).of(x, None), [[0.6, -0.8], [0, 0], x[2] / np.sqrt(1.25)]
+    )
+    assert FeatureMap("identity", 2, 2).of(x, None) is x
+    np.testing.assert_allclose(
+        FeatureMap("elu1", 2, 2).of(x, None), [[4, np.exp(-4)], [1, 1], [1.5, 2]]
+    )
+    many = FeatureMap("performer", 200_000, 2)
+    phi = many.of(x / 4, many.drawn(0))
+    np.testing.assert_allclose(phi @ phi.T, np.exp(x @ x.T / 16 / np.sqrt(2)), rtol=0.05)
+    assert many.flops == 800_000
 
 
 def test_long_queries_and_keys_need_more_features_than_that() -> None:

@@ -1,5 +1,7 @@
 """Shuffled tokens and the reach of layers, against definitions that share no code with them."""
 
+import math
+from dataclasses import replace
 from itertools import product as pairs_of
 
 import numpy as np
@@ -74,6 +76,23 @@ def test_positions_do_not_let_rows_follow(places):
         plain = trace_of(scenario("flash2", nq=12, d=8, rows=4, cols=4))
         same = shuffled(plain.workload, plain.inputs, 0, order_of(12, 3), "rope")
         np.testing.assert_allclose(found.after, same.after, atol=1e-5)
+
+
+def test_how_far_rows_are_is_a_share_of_their_length():
+    trace = trace_of(scenario("flash2", nq=9, d=4, rows=4, cols=4))
+    w, inputs, order = trace.workload, trace.inputs, order_of(9, 2)
+    found, large = (
+        shuffled(w, replace(inputs, v=inputs.v * np.float32(size)), 0, order, "causal")
+        for size in (1, 64)
+    )
+    length = math.sqrt(sum(float(x) ** 2 for x in found.before.ravel()) / 9)
+    for token in range(9):
+        row = found.after[list(order).index(token)]
+        assert found.apart[token] == pytest.approx(
+            math.dist(row, found.before[token]) / length, abs=1e-6
+        )
+    np.testing.assert_allclose(large.apart, found.apart, rtol=1e-5)
+    assert large.bound == pytest.approx(found.bound, rel=1e-5)
 
 
 def test_a_head_of_many_is_that_head():

@@ -74,13 +74,29 @@ def test_blocks_are_as_many_as_asked_and_always_the_own_one() -> None:
     both = found["NSA, selected + window"].mask.blocks
     assert both is not None
     assert both.table.sum() > 4 * 10 - 6
+    firsts = {name: found[name].mask.blocks.table[:, 0].all()
+              for name in ("BigBird", "NSA, selected", "DSA, top k")}  # fmt: skip
+    assert firsts == {"BigBird": True, "NSA, selected": True, "DSA, top k": False}
+
+
+def test_without_a_causal_mask_the_own_block_and_the_one_before_are_chosen() -> None:
+    _, found = run()
+    blocks = found["NSA, selected"].mask.blocks
+    assert blocks is not None
+    assert blocks.table.diagonal().all()
+    assert blocks.table.diagonal(-1).all()
+    around = found["BigBird"].mask.blocks
+    assert around is not None
+    for offset in (-1, 0, 1):
+        assert around.table.diagonal(offset).all()
 
 
 def test_indexers_find_the_block_that_a_row_is_about() -> None:
     w = resolve(scenario(nq=40, heads=2, d=8, rows=4, cols=4, mask={"causal": True}))
     inputs = read_inputs(w)
     q, k = np.zeros_like(inputs.q), np.zeros_like(inputs.k)
-    q[:, 36:, 0], k[:, 12:16, 0] = 9.0, 9.0  # the last rows ask for keys 12 to 15 alone
+    # The last rows of one head ask for keys 12 to 15 alone; the other head asks for nothing.
+    q[0, 36:, 0], k[0, 12:16, 0] = 9.0, 9.0
     found = patterns(w, replace(inputs, q=q, k=k), Knobs(4, 4))
     for each in found:
         if each.name in ("NSA, selected", "DSA, top k"):
@@ -158,6 +174,13 @@ def test_blocks_are_as_large_as_they_can_be() -> None:
     assert block_mask(wide).size == 1
 
 
+def test_a_run_of_one_token_leaves_its_only_pair() -> None:
+    w = resolve(scenario(nq=1, d=4, mask={"causal": True}))
+    inputs = read_inputs(w)
+    for each in priced(w, w.posed(inputs), patterns(w, inputs, Knobs(4, 2))):
+        assert each.pairs == 1.0, each.pattern.name
+
+
 def test_names_are_those_of_the_patterns() -> None:
     assert tuple(run()[1]) == NAMES
 
@@ -165,6 +188,8 @@ def test_names_are_those_of_the_patterns() -> None:
 def test_usual_knobs_fit_the_run() -> None:
     w = resolve(scenario(nq=100, rows=8, cols=16))
     assert usual_knobs(w) == Knobs(16, 2)
+    long = resolve(scenario(nq=5000, rows=8, cols=4))  # at most 1024 blocks, the last a part
+    assert usual_knobs(long) == Knobs(5, 250)
 
 
 # --- functions ------------------------------------------------------------------------------

@@ -48,6 +48,9 @@ def test_scores_of_one_vector_depend_on_the_distance_alone_under_rope_and_alibi(
         want = sum((a * a + b * b) * math.cos((i - j) * s)
                    for (a, b), s in zip(pairs, speeds, strict=True)) / math.sqrt(32)  # fmt: skip
         assert kinds["rope"].scores[i, j] == pytest.approx(want, abs=1e-5)
+        away = abs(i - j) * 2.0**-1  # the steepest of eight slopes
+        assert kinds["alibi"].scores[i, j] == pytest.approx(x @ x / math.sqrt(32) - away)
+    assert pairs_of(x[None], rotary_of(w))[0] == pytest.approx([complex(*pair) for pair in pairs])
 
 
 def test_a_shift_moves_scores_by_rounding_alone() -> None:
@@ -64,6 +67,20 @@ def test_sinusoids_are_those_of_the_paper() -> None:
             assert found[place, 2 * n : 2 * n + 2] == pytest.approx(
                 [math.sin(angle), math.cos(angle)]
             )
+
+
+def test_scores_with_added_positions_are_sums_of_products() -> None:
+    w, x, first = resolve(scenario(nq=4, d=6, position={"kind": "rope", "offset": 5})), vector(6), 5
+    kinds = {kind.name: kind for kind in placed(w, x, 4, 7)}
+    waves = sinusoids(np.arange(30), 6)
+    for i in range(4):
+        for j in range(4):
+            one, two = (x + waves[first + n] for n in (i, j))
+            assert kinds["sinusoids"].scores[i, j] == pytest.approx(w.logit_scale * one @ two)
+    there = [[(x + waves[12 + i]) @ (x + waves[12 + j]) for j in range(4)] for i in range(4)]
+    here = kinds["sinusoids"].scores / w.logit_scale
+    off = np.abs(np.array(there) - here).max() / np.abs(here).max()
+    assert kinds["sinusoids"].moved == pytest.approx(off)
 
 
 def test_what_is_not_toeplitz_is_told() -> None:

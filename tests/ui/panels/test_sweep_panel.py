@@ -221,6 +221,19 @@ def test_on_the_stage_no_name_in_the_table_is_cut(monkeypatch, qapp, size):
     assert [each.text for each in drawn if each.cut] == []
 
 
+@pytest.mark.parametrize("width", range(460, 700, 20))
+def test_a_column_has_all_its_exponents_or_none(monkeypatch, qapp, width):
+    w = resolve(load_scenario(SCENARIOS / "causal.toml"))
+    drawn = record_texts(monkeypatch, table)
+    shown = VariantsShown(variant_table(w), w)
+    rect = QRectF(0, 0, width, 230)
+    painted(lambda p: paint_variants(p, shown, Style(DARK), rect))
+    powers = [each for each in drawn if each.text == "N"]
+    assert powers
+    assert len(powers) % len(shown.table.rows) == 0
+    assert [each.text for each in drawn if each.cut] == []
+
+
 def test_times_above_that_of_a_launch_are_told_alone(open_window, qapp):
     window = open_window("real-scale", (1280, 720))
     show(window, qapp)

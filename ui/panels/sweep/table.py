@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, QSizeF, Qt
@@ -118,11 +118,13 @@ def paint_variants(painter: QPainter, shown: VariantsShown, style: Style, rect: 
     if style.least:
         columns = min(max(int(room / widest), 1), columns)
         first = min(names, rect.width() - px(8) - columns * widest)
-    wide = (rect.width() - first - px(8)) / columns
+    room = rect.width() - first - px(8)
+    widths, powers = _columns(rows, columns, room, style, (code, small), two=two)
+    edges = [rect.x() + first + sum(widths[:c]) for c in range(columns)]
     for n, headings in enumerate(_HEADINGS[: columns + 1]):
-        left = rect.x() + (first + (n - 1) * wide if n else px(6))
-        width = wide if n else first
-        words = first_that_fits(headings, width, style.text_font(11))
+        left = edges[n - 1] if n else rect.x() + px(6)
+        width = widths[n - 1] if n else first
+        words = first_that_fits(headings, width - px(8), style.text_font(11))
         place = QRectF(left, rect.y(), width, line)
         draw_text(painter, place, words, style.text_font(11), theme.muted, RIGHT if n else LEFT)
     for n, row in enumerate(rows):
@@ -134,12 +136,44 @@ def paint_variants(painter: QPainter, shown: VariantsShown, style: Style, rect: 
         painter.setPen(Qt.PenStyle.NoPen)
         _paint_name(painter, row.name, box, style, two=two)
         for c, (cost, words_of) in enumerate(cells_of(row)[:columns]):
-            cell = QRectF(rect.x() + first + c * wide, top, wide, high)
-            _paint_cell(painter, cost, words_of(cost.here), cell, style, (code, small), two=two)
+            cell = QRectF(edges[c], top, widths[c], high)
+            power = exponent_text(cost) if c < powers else ""
+            words = words_of(cost.here)
+            _paint_cell(painter, words, power, cell, style, (code, small), two=two)
     for n, words in enumerate(notes):
         y = rect.bottom() - px(14) * (len(notes) - n)
         place = QRectF(rect.x(), y, rect.width(), px(14))
         draw_text(painter, place, words, style.text_font(11), theme.muted, LEFT)
+
+
+def _columns(
+    rows: Sequence[Variant], count: int, room: float, style: Style, fonts: tuple[QFont, QFont],
+    *, two: bool,
+) -> tuple[list[float], int]:  # fmt: skip
+    """Return how wide columns are, and how many of them have room for their exponents.
+
+    A column has them all or none, so that nobody takes a missing one for another power.
+    """
+    if two:
+        return [room / count] * count, count
+    figures, whole = [0.0] * count, [0.0] * count
+    for row in rows:
+        for c, (cost, words) in enumerate(cells_of(row)[:count]):
+            wide = text_width(fonts[0], words(cost.here))
+            figures[c] = max(figures[c], wide)
+            whole[c] = max(whole[c], wide + _power_width(exponent_text(cost), style, fonts))
+    gaps, powers = count * style.px(12), count
+    while powers and sum(whole[:powers]) + sum(figures[powers:]) + gaps > room:
+        powers -= 1
+    needs = whole[:powers] + figures[powers:]
+    spare = (room - sum(needs)) / count
+    return [need + spare for need in needs], powers
+
+
+def _power_width(power: str, style: Style, fonts: tuple[QFont, QFont]) -> float:
+    """Return the room of N and its exponent after a figure."""
+    code, small = fonts
+    return text_width(code, "N") + text_width(small, power) + style.px(8)
 
 
 def _paint_name(painter: QPainter, name: str, box: QRectF, style: Style, *, two: bool) -> None:
@@ -155,28 +189,24 @@ def _paint_name(painter: QPainter, name: str, box: QRectF, style: Style, *, two:
 
 
 def _paint_cell(
-    painter: QPainter, cost: Cost, words: str, cell: QRectF, style: Style,
+    painter: QPainter, words: str, power: str, cell: QRectF, style: Style,
     fonts: tuple[QFont, QFont], *, two: bool,
 ) -> None:  # fmt: skip
-    """Write a figure and, below or after it, N with the fitted exponent raised."""
+    """Write a figure and, below or after it, N with the fitted exponent raised; "" for none."""
     theme, px = style.theme, style.px
     code, small = fonts
-    power = exponent_text(cost)
-    raised = text_width(small, power)
-    letter = text_width(code, "N")
     ink = QColor(theme.tensor("S"))
+    if not power:
+        draw_text(painter, cell, words, code, theme.text, RIGHT)
+        return
     if two:
-        top = QRectF(cell.x(), cell.center().y() - px(15.5), cell.width(), px(15))
-        draw_text(painter, top, words, code, theme.text, RIGHT)
+        figure = QRectF(cell.x(), cell.center().y() - px(15.5), cell.width(), px(15))
         under = QRectF(cell.x(), cell.center().y() + px(0.5), cell.width(), px(15))
     else:
-        under = QRectF(cell)
-        room = cell.width() - letter - raised - px(8)
-        if text_width(code, words) > room:  # the figure comes first
-            draw_text(painter, cell, words, code, theme.text, RIGHT)
-            return
-        draw_text(painter, QRectF(cell.x(), cell.y(), room, cell.height()), words, code,
-                  theme.text, RIGHT)  # fmt: skip
+        figure = cell.adjusted(0, 0, -_power_width(power, style, fonts), 0)
+        under = cell
+    draw_text(painter, figure, words, code, theme.text, RIGHT)
+    raised, letter = text_width(small, power), text_width(code, "N")
     at = QRectF(under.right() - raised - letter - px(1), under.y() + px(1), letter, under.height())
     draw_text(painter, at, "N", code, ink, LEFT)
     top = QRectF(under.right() - raised, under.y() - px(2), raised + 1, under.height())

@@ -206,8 +206,8 @@ PANELS = (
     ),
     PanelSpec(
         "masks", "Masks", "G",
-        "Longformer, BigBird, packed documents, NSA and DSA: their price and error beside dense, "
-        "and a mask to paint (Beltagy et al. 2020).",
+        "Longformer, BigBird, packed documents, NSA, DSA: price and error beside dense "
+        "(Beltagy et al. 2020).",
         MasksPanel, nothing, _LARGE,
     ),
     PanelSpec(

@@ -12,6 +12,8 @@ from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell, Snapshot
 from tests.helpers.programs import run
 from ui.app.start import FIRST_LESSON, make_window
+from ui.look.draw import text_width
+from ui.look.layouts import LAYOUT_PANELS
 from ui.panels.values.panel import COLUMNS, value_row
 from ui.window.panel_specs import PANELS
 
@@ -277,3 +279,14 @@ def test_closed_panels_forget_a_run_that_is_no_longer_shown(open_window, qapp):
     assert trace() is None
     assert program not in [each.program for each in kept]
     assert len(window.docks.made) == len(PANELS)
+
+
+def test_in_a_small_window_each_tab_says_what_its_panel_is_for(open_window, qapp):
+    window = open_window("inspector", (1280, 720))
+    window.desk.take("inspector")
+    for name in LAYOUT_PANELS["inspector"]:
+        window.docks[name].raise_()
+        qapp.processEvents()
+        title = window.docks[name].titleBarWidget()
+        font = title.style_now.text_font(12)
+        assert text_width(font, title.words) < title.float_button.x() - title.style_now.px(10), name

@@ -94,6 +94,10 @@ def cells_of(each: Priced) -> tuple[str, ...]:
             time_text(f.time.seconds), error)  # fmt: skip
 
 
+_LEGEND = ("queries ↓ keys →, filled: seen", "queries ↓ keys →", "")
+"""What is said below the picture of a mask, if there is room."""
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Where things are.
@@ -196,6 +200,11 @@ def paint_masks(painter: QPainter, state: MasksState, style: Style, rect: QRectF
             place = QRectF(lefts[c], top, wides[c], line)
             draw_text(painter, place, cells[n][column], code, theme.text, RIGHT)
     _paint_picture(painter, state, style, places.picture)
+    below = QRectF(places.picture.x(), places.picture.bottom() + px(3),
+                   places.picture.width(), px(14))  # fmt: skip
+    if below.bottom() <= places.notes.y():
+        draw_text(painter, below, first_that_fits(_LEGEND, below.width(), small), small,
+                  theme.muted, LEFT)  # fmt: skip
     for n, words in enumerate(wrapped(state.note, small, rect.width())[:2]):
         place = QRectF(
             places.notes.x(), places.notes.y() + px(4) + px(14) * n, rect.width(), px(14)

@@ -330,7 +330,10 @@ def variant_cost(n: Numbers, variant: str, cost: str) -> float:
 @known
 def variant_power(n: Numbers, variant: str, cost: str) -> float:
     """The fitted power of N with which that grows."""
-    return _variant(n.scenario, variant, cost).power.exponent
+    power = _variant(n.scenario, variant, cost).power
+    if power is None:
+        raise refuse("", "variant", variant, "a mask that holds at other lengths, too")
+    return power.exponent
 
 
 @known

@@ -324,8 +324,13 @@ def tiles_scenario(w: Workload, rows: int, cols: int) -> Scenario:
 
 
 def axis_values(w: Workload, axis: Axis) -> tuple[int, ...]:
-    """Return interesting places along an axis, including the workload's own."""
+    """Return interesting places along an axis, including the workload's own.
+
+    Documents and blocks say nothing of other lengths: then its own is the only one over ``N``.
+    """
     own = own_value(w, axis)
+    if axis == "N" and w.mask.of_these_lengths:
+        return (own,)
     if axis == "d":
         return tuple(sorted({*HEAD_DIMS, own}))
     steps = {m * 2**n for n in range(MAX_SEQLEN.bit_length()) for m in (1, 3)}

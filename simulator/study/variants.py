@@ -53,12 +53,12 @@ class Cost:
     ----------
     here : float
         Seconds, bytes or weights.
-    power : Power
-        Over N.
+    power : Power or None
+        Over N; None where the mask is of this N alone.
     """
 
     here: float
-    power: Power
+    power: Power | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class VariantTable:
     width : int
         D, the width of x: the input's, or heads times head dimension.
     lengths : tuple of int
-        N at which the exponents were fitted.
+        N at which the exponents were fitted; empty where the mask is of this N alone.
     """
 
     rows: tuple[Variant, ...]
@@ -167,7 +167,8 @@ def variant_table(w: Workload) -> VariantTable:
     chosen.append((f"window {window}", usual, heads, window))
     if some:
         chosen.append((f"GQA {heads}:{some}, window {window}", usual, some, window))
-    if w.queries == w.seqlen_k or not w.mask.causal:  # there is nothing to choose otherwise
+    takes = not w.mask.of_these_lengths  # without a softmax there are no documents or blocks
+    if takes and (w.queries == w.seqlen_k or not w.mask.causal):
         chosen += [
             (each.title, each.name, heads, 0)
             for each in ALGORITHMS.values()
@@ -188,7 +189,12 @@ def _some_window(keys: int) -> int:
 
 
 def _lengths(w: Workload) -> tuple[int, ...]:
-    """Return N, doubled from one to the next, from the scenario's on where that is long enough."""
+    """Return N, doubled from one to the next, from the scenario's on where that is long enough.
+
+    Documents and blocks say nothing of other lengths: then there are none.
+    """
+    if w.mask.of_these_lengths:
+        return ()
     most = min(MAX_SEQLEN, MAX_BLOCKS * min(w.rows, w.cols))
     last = min(max(w.seqlen_k, _FROM) * 2**DOUBLINGS, most)
     return tuple(last // 2**n for n in range(DOUBLINGS, -1, -1))
@@ -218,7 +224,7 @@ def _variant(name: str, w: Workload, width: int, lengths: tuple[int, ...], *, ow
     grown = [figures_of(each) for each in at]
 
     def cost(here: float, along: Sequence[float]) -> Cost:
-        return Cost(here, fitted_power(lengths, along))
+        return Cost(here, fitted_power(lengths, along) if lengths else None)
 
     weights = parameters(w, width)
     return Variant(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simulator.base.errors import InputError
 from simulator.problem.models import models, with_kv_heads
-from simulator.problem.scenario import Scenario, parse_scenario
+from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.study.head_sharing import head_sharing
 from simulator.study.kv_cache import cache_bytes
@@ -91,6 +91,17 @@ def test_figures_here_are_those_of_the_run() -> None:
     figures = figures_of(w)
     assert (own.seconds.here, own.held.here) == (figures.seconds, figures.held)
     assert table.lengths == (4096, 8192, 16384, 32768, 65536)
+
+
+def test_documents_have_costs_and_no_powers() -> None:
+    w = workload("causal = true")
+    packed = resolve(with_values(w.scenario, {"mask": {"documents": [w.seqlen_k // 2] * 2}}))
+    table = variant_table(packed)
+    assert table.lengths == ()
+    costs = [cost for row in table.rows for cost in (row.seconds, row.held, row.cached)]
+    assert [cost.power for cost in costs] == [None] * len(costs)
+    [own] = [row for row in table.rows if row.own]
+    assert own.seconds.here == figures_of(packed).seconds < figures_of(w).seconds
 
 
 def test_the_window_of_the_scenario_is_used_and_marked() -> None:

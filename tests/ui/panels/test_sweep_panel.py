@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import LAUNCH_SECONDS
-from simulator.problem.scenario import load_scenario, parse_scenario
+from simulator.problem.scenario import load_scenario, parse_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.study.sweep import Sweep, TilingMap, rule_tiles
@@ -207,6 +207,22 @@ def test_the_table_of_variants_is_live_and_says_its_powers(window):
     assert panel.plot.isVisible()
     assert not panel.table.isVisible()
     assert panel.bar.buttons["quantity", "time"].isVisible()
+
+
+def test_a_mask_of_one_length_is_shown_at_its_own(window):
+    panel, session = panel_of(window), window.session
+    refused = []
+    session.refused.connect(refused.append)
+    session.tasks.failed.connect(refused.append)
+    packed = with_values(session.scenario, {"mask": {"documents": [13, 30, 21]}})
+    session.propose(packed, "packed")
+    session.settle()
+    assert panel.found.values == (64,)
+    assert "the mask is of this N alone" in panel.plot.model.note
+    press(panel, "over", "variants")
+    assert "the mask is of this N alone" in panel.table.accessibleDescription()
+    assert "as N to" not in panel.table.accessibleDescription()
+    assert refused == []
 
 
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (3840, 2160)])

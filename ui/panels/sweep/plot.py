@@ -314,6 +314,10 @@ def _limit(w: Workload) -> Level:
     return Level(w.gpu.smem_bytes, f"{w.gpu.name}: {size} a block", size, "bad")
 
 
+ONE_LENGTH = "the mask is of this N alone"
+"""Why a scenario with documents or blocks is not shown at other lengths."""
+
+
 def _by_bytes(w: Workload, quantity: Quantity) -> str:
     bytes_alone = quantity == "time" and w.dtype == "float32"
     return ", bytes alone: no float32 rate in the presets" if bytes_alone else ""
@@ -341,6 +345,8 @@ def _note(w: Workload, axis: SweepAxis | None) -> str:
     parts.append(_mask(w))
     parts.append(plural(len(w.picked), "head"))
     parts.append(w.gpu.name)
+    if axis == "N" and w.mask.of_these_lengths:
+        parts[-1] += f"; {ONE_LENGTH}"
     return ", ".join(parts) + "."
 
 

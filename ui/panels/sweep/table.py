@@ -14,6 +14,7 @@ from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width, wrapped
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text, time_text
+from ui.panels.sweep.plot import ONE_LENGTH
 
 MIN_SIZE = QSizeF(440, 190)
 """Below this the text shrinks."""
@@ -45,12 +46,15 @@ class VariantsShown:
     def note(self) -> str:
         """What has to be known to read it."""
         t, w = self.table, self.workload
-        low, high = (count_text(n) for n in (t.lengths[0], t.lengths[-1]))
         parts = [
             f"N = {count_text(w.seqlen_k)}, d = {w.head_dim}, one layer of {t.heads} heads, "
-            f"D = {count_text(t.width)}, {w.gpu.name}",
-            f"exponents fitted from N = {low} to {high}",
+            f"D = {count_text(t.width)}, {w.gpu.name}"
         ]
+        if t.lengths:
+            low, high = (count_text(n) for n in (t.lengths[0], t.lengths[-1]))
+            parts.append(f"exponents fitted from N = {low} to {high}")
+        else:
+            parts.append(ONE_LENGTH)
         if w.queries != w.seqlen_k:
             parts[0] = f"{count_text(w.queries)} queries, {parts[0]}"
         if t.heads == HEADS != w.input_heads[0]:
@@ -65,7 +69,8 @@ class VariantsShown:
         rows = [
             f"{row.name}: "
             + ", ".join(
-                f"{heading[0]} {text(cost.here)}, as N to the {exponent_text(cost)}"
+                f"{heading[0]} {text(cost.here)}"
+                + (f", as N to the {exponent_text(cost)}" if cost.power else "")
                 for heading, (cost, text) in zip(_HEADINGS[1:], cells_of(row), strict=True)
             )
             for row in self.table.rows
@@ -74,7 +79,9 @@ class VariantsShown:
 
 
 def exponent_text(cost: Cost) -> str:
-    """Return a fitted exponent with two digits."""
+    """Return a fitted exponent with two digits; "" where none could be fitted."""
+    if cost.power is None:
+        return ""
     return f"{cost.power.exponent + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
 
 

@@ -15,7 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from simulator.base.errors import InputError, reason, refuse
 from simulator.base.limits import PLACEHOLDERS
-from simulator.lesson import latent_numbers, model_numbers, study_numbers  # noqa: F401 - functions join
+from simulator.lesson import (  # noqa: F401 - functions join
+    latent_numbers,
+    model_numbers,
+    schedule_numbers,
+    study_numbers,
+)
 from simulator.lesson.numbers import FUNCTIONS, QUANTITIES, Numbers, Value
 
 Formats = Mapping[str, Callable[[float, int], str]]

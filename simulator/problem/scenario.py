@@ -42,6 +42,8 @@ InputSource = Literal["random", "file", "capture", "layer"]
 MAX_SEQLEN = 2**24
 """Longest sequence: with it, the byte counts of 4096 heads fit into 64-bit integers."""
 
+MAX_SPLITS = 256
+"""Most splits: FlashAttention's combine takes no more."""
 MAX_THRESHOLD = 64.0
 """Largest rescale threshold, in log2: sums of 2**24 exponentials of 2**64 are far from overflow."""
 MAX_LOGIT = 1e30
@@ -72,6 +74,15 @@ def _lengths(value: object) -> object:
         if len(whole) == len(value) and all(1 <= each <= MAX_SEQLEN for each in whole):
             return tuple(whole)
     raise PydanticCustomError("lengths", "a list of numbers of tokens, each at least 1")
+
+
+def _splits(value: object) -> object:
+    """Accept a number or "auto": a union would name each of its types in an error."""
+    whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SPLITS
+    if value is None or value == "auto" or whole:
+        return value
+    words = {"most": MAX_SPLITS}
+    raise PydanticCustomError("splits", 'a whole number from 1 to {most}, or "auto"', words)
 
 
 def _slopes(value: object) -> object:
@@ -180,7 +191,7 @@ class Tiling(Table):
     rows: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
     cols: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
     rule: TilingRule | None = None
-    splits: Annotated[int, Field(ge=1, le=256)] | Literal["auto"] | None = None
+    splits: Annotated[int | Literal["auto"] | None, BeforeValidator(_splits)] = None
     page_size: Seqlen | None = None
 
     @model_validator(mode="after")

@@ -193,12 +193,8 @@ def _other(program: TileProgram, name: Algorithm, order: Order) -> Timeline:
 
 
 def run_words(schedule: Schedule) -> list[str]:
-    """Return why a run fills its GPU, or does not."""
-    several = len(schedule.launches) > 1
-    out = []
-    for each in schedule.launches:
-        name = f"{each.blocks.launch.name}: " if several else ""
-        out += [name + words for words in _launch_words(each, schedule.gpu.sms)]
+    """Return why a run fills its GPU, or does not, and how far from its roofline it is."""
+    out = _reasons(schedule)
     if schedule.seconds < LAUNCH_SECONDS:
         out.append(f"All of it is less than one launch takes (some {LAUNCH}).")
     least = schedule.least
@@ -209,6 +205,15 @@ def run_words(schedule: Schedule) -> list[str]:
             f"the schedule takes {more} as long."
         )
     return out
+
+
+def _reasons(schedule: Schedule) -> list[str]:
+    several = len(schedule.launches) > 1
+    return [
+        (f"{each.blocks.launch.name}: " if several else "") + words
+        for each in schedule.launches
+        for words in _launch_words(each, schedule.gpu.sms)
+    ]
 
 
 def _launch_words(each: LaunchSchedule, sms: int) -> list[str]:
@@ -256,7 +261,7 @@ def _compared(rows: tuple[Timeline, ...]) -> list[str]:
         f"{row.title}: {words[0].lower()}{words[1:]}"
         for row in rows
         if row.schedule
-        for words in run_words(row.schedule)[:1]
+        for words in _reasons(row.schedule)[:1]
     ]
 
 
@@ -272,7 +277,7 @@ def _splits(program: TileProgram, order: Order) -> ScheduleState:
     rows = []
     for number in numbers:
         is_run = w is program.workload and number == said
-        title = f"{ALGORITHMS[w.algorithm].title}, {plural(number, 'split')}"
+        title = f"{ALGORITHMS[w.algorithm].short_title}, {plural(number, 'split')}"
         notes = ", ".join(["auto"] * (number == choice.splits) + ["this run"] * is_run)
         shown = program if is_run else tile_program(with_splits(w, number))
         rows.append(_row(shown, order, f"{title} ({notes})" if notes else title))

@@ -1,0 +1,92 @@
+"""Numbers of a schedule that a lesson's text may ask for; they join `FUNCTIONS`.
+
+They are those of the panel where one thread block fits on a multiprocessor at a time, as with tiles
+of 128 rows: what kernels take of a multiprocessor is not known here.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from simulator.base.errors import refuse
+from simulator.lesson.numbers import Numbers, known
+from simulator.problem.scenario import Algorithm, Scenario
+from simulator.problem.workload import Workload, resolve
+from simulator.program.algorithms import ALGORITHMS, tile_program
+from simulator.study.schedule.blocks import MOST_BLOCKS, count_blocks, thread_blocks
+from simulator.study.schedule.placing import ORDERS, Order, placed
+from simulator.study.schedule.schedule import block_seconds, idle_share
+from simulator.study.schedule.splits import split_choice, splitting, with_splits
+
+
+@known
+def schedule_blocks(n: Numbers, algorithm: str = "", splits: int = 0) -> int:
+    """Thread blocks of the first launch; with an algorithm, or with so many splits."""
+    program = tile_program(_workload(n.scenario, _algorithm(n, algorithm), splits))
+    return count_blocks(program.launches[0], program.workload.heads)
+
+
+@known
+def schedule_seconds(
+    n: Numbers, algorithm: str = "", order: str = "index", splits: int = 0
+) -> float:
+    """Seconds of the run's thread blocks: "index", "longest" or "persistent"."""
+    return _placed(n.scenario, _algorithm(n, algorithm), _order(order), splits)[0]
+
+
+@known
+def schedule_idle(n: Numbers, algorithm: str = "", order: str = "index", splits: int = 0) -> float:
+    """The share of that time in which nothing runs on a multiprocessor."""
+    return _placed(n.scenario, _algorithm(n, algorithm), _order(order), splits)[1]
+
+
+@known
+def schedule_uneven(n: Numbers) -> float:
+    """The longest of the run's thread blocks over the shortest."""
+    return _placed(n.scenario, n.workload.algorithm, "index", 0)[2]
+
+
+@known
+def auto_splits(n: Numbers) -> int:
+    """What `splits = "auto"` chooses for the run."""
+    return split_choice(splitting(n.workload)).splits
+
+
+def _algorithm(n: Numbers, name: str) -> Algorithm:
+    found = ALGORITHMS.get(name or n.workload.algorithm)
+    if found is None:
+        raise refuse("", "algorithm", name, f"one of {', '.join(ALGORITHMS)}")
+    return found.name
+
+
+def _order(name: str) -> Order:
+    for order in ORDERS:
+        if order == name:
+            return order
+    raise refuse("", "order", name, f"one of {', '.join(ORDERS)}")
+
+
+def _workload(scenario: Scenario, algorithm: Algorithm, splits: int) -> Workload:
+    w = resolve(scenario).as_algorithm(algorithm)
+    return with_splits(splitting(w), splits) if splits else w
+
+
+@lru_cache(maxsize=16)
+def _placed(
+    scenario: Scenario, algorithm: Algorithm, order: Order, splits: int
+) -> tuple[float, float, float]:
+    """Return seconds, idle share, and the longest block over the shortest."""
+    program = tile_program(_workload(scenario, algorithm, splits))
+    w = program.workload
+    count = sum(count_blocks(each, w.heads) for each in program.launches)
+    if count > MOST_BLOCKS:
+        raise refuse("", "thread blocks", count, f"at most {MOST_BLOCKS}")
+    seconds = work = 0.0
+    uneven = 1.0
+    for launch in program.launches:
+        works = block_seconds(thread_blocks(launch, w.heads), w.gpu, w.dtype)
+        seconds += placed(works, w.gpu.sms, 1, order).seconds
+        work += sum(works)
+        busy = [each for each in works if each]
+        uneven = max(uneven, max(busy) / min(busy)) if busy else uneven
+    return seconds, idle_share(work, w.gpu.sms, seconds), uneven

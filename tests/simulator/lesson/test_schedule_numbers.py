@@ -1,0 +1,63 @@
+"""Numbers of the lesson on schedules are those that its panel shows beside them."""
+
+import pytest
+
+from simulator.base.assets import LESSONS
+from simulator.base.errors import InputError
+from simulator.lesson.reader import load_lesson
+from simulator.problem.scenario import Scenario
+from simulator.program.algorithms import algorithm_of
+from tests.helpers.runs import program_of
+from tests.simulator.lesson.test_lesson_numbers import computed
+from ui.look.layouts import LAYOUT_PANELS
+from ui.panels.schedule.model import Timeline, schedule_state
+
+LESSON = load_lesson(LESSONS / "24-schedules.md", LAYOUT_PANELS)
+ROWS, CAUSAL, DECODING = (LESSON.steps[n].scenario for n in (1, 2, 4))
+
+
+def check(row: Timeline, arguments: str, scenario: Scenario) -> None:
+    """Compare what a lesson says of a run with a row of the panel."""
+    found = row.schedule
+    assert found is not None
+    assert {each.residency.blocks for each in found.launches[:1]} == {1}
+    assert computed(f"schedule_seconds({arguments})", scenario) == pytest.approx(found.seconds)
+    assert computed(f"schedule_idle({arguments})", scenario) == pytest.approx(found.idle)
+
+
+def test_algorithms() -> None:
+    for row in schedule_state(program_of(ROWS), "algorithms", "index").rows[1:]:
+        name = algorithm_of(row.schedule.program.workload).name
+        check(row, f'"{name}"', ROWS)
+        blocks = len(row.schedule.launches[0].blocks)
+        assert computed(f'schedule_blocks("{name}")', ROWS) == blocks
+
+
+def test_orders() -> None:
+    for row in schedule_state(program_of(CAUSAL), "orders", "index").rows:
+        check(row, f'"", "{row.schedule.order}"', CAUSAL)
+    works = row.schedule.launches[0].works
+    assert computed("schedule_uneven()", CAUSAL) == pytest.approx(max(works) / min(works))
+
+
+def test_splits() -> None:
+    state = schedule_state(program_of(DECODING), "splits", "index")
+    for row in state.rows:
+        splits = row.schedule.program.workload.splits
+        check(row, f'"split-kv", "index", {splits}', DECODING)
+        blocks = len(row.schedule.launches[0].blocks)
+        assert computed(f'schedule_blocks("split-kv", {splits})', DECODING) == blocks
+    assert computed("auto_splits()", DECODING) == splits > 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ('schedule_seconds("flash3")', "expected one of naive"),
+        ('schedule_seconds("", "shortest")', "expected one of index, longest, persistent"),
+        ('schedule_idle("", "index", 1000)', "tiling.splits = 1000"),
+    ],
+)
+def test_what_is_not_known_is_refused(asked: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        computed(asked, DECODING)

@@ -272,8 +272,8 @@ def test_menus_that_pages_name_exist():
 
 def test_counts_that_pages_tell():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "Twenty-four lessons" in text
-    assert len(list(LESSONS.glob("*.md"))) == 24
+    assert "Twenty-five lessons" in text
+    assert len(list(LESSONS.glob("*.md"))) == 25
     assert "has twenty-four scenarios" in text
     assert len(list(SCENARIOS.glob("*.toml"))) == 24
 

@@ -18,6 +18,7 @@ from simulator.base.limits import PLACEHOLDERS
 from simulator.lesson import (  # noqa: F401 - functions join
     latent_numbers,
     model_numbers,
+    page_numbers,
     schedule_numbers,
     study_numbers,
 )

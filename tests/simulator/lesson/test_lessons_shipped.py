@@ -213,6 +213,13 @@ CLAIMS = [
     ("11-window-and-sinks", "The first token is special", "weight(8, 0)", ">", 0.5),
     ("11-window-and-sinks", "Take it away", "weight(8, 0)", "==", 0),
     ("11-window-and-sinks", "Keep the sinks", "weight(8, 0)", ">", 0.5),
+    ("25-pages", "One number for a page", 'requested_of("K") / requested_of("table")', ">", 20),
+    ("25-pages", "What a stretch wastes",
+     'served_slots("stretches", "inside", 9) / served_slots("shared", "inside", 9)', ">", 5),
+    ("25-pages", "What a stretch wastes", 'served_slots("stretches", "outside", 9)', ">", 0),
+    ("25-pages", "Prompts that are shared", 'served_slots("shared", "saved", 9)', ">", 0),
+    ("25-pages", "More at once", 'served_at_once("shared") - served_at_once("stretches")', ">", 0),
+    ("25-pages", "More at once", 'served_steps("shared") / served_steps("stretches")', "<", 1),
 ]  # fmt: skip
 
 

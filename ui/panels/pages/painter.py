@@ -108,12 +108,13 @@ def paint_pages(painter: QPainter, state: PagesState, style: Style, rect: QRectF
     heads = (
         (
             lay.places[0].x(),
-            f"{plural(state.server.places, 'place')} of {state.server.page} tokens",
+            (f"{plural(state.server.places, 'place')} of {state.server.page} tokens",),
         ),
-        (lay.tables.x(), "tables: tokens, places"),
+        (lay.tables.x(), ("tables: tokens, places", "tables")),
     )
-    for (x, text), end in zip(heads, (lay.tables.x(), rect.right()), strict=True):
+    for (x, texts), end in zip(heads, (lay.tables.x(), rect.right()), strict=True):
         place = QRectF(x, lay.places[0].y() - line - px(2), end - x - px(6), line)
+        text = first_that_fits(texts, place.width(), font)
         draw_text(painter, place, text, font, theme.muted)
     _paint_places(painter, state, now, style, lay)
     _paint_tables(painter, state, now, style, lay.tables)
@@ -295,7 +296,7 @@ def _paint_bar(painter: QPainter, waste: Waste, name: str, style: Style, rect: Q
 def _paint_legend(painter: QPainter, style: Style, rect: QRectF) -> None:
     px, theme, font = style.px, style.theme, style.text_font(LABEL)
     names = (
-        ("tokens", "a token", "a token"), ("inside", "held without a token", "held"),
+        ("tokens", "a token", "used"), ("inside", "held without a token", "held"),
         ("outside", "hole too small for the next", "hole"), ("free", "free", "free"),
         ("taken", "taken now", "taken"), ("given", "given back now", "given"),
     )  # fmt: skip

@@ -1,0 +1,55 @@
+"""Numbers of pages in lessons: those of the run's table, and of the served requests."""
+
+import pytest
+
+from simulator.base.errors import InputError
+from simulator.problem.workload import resolve
+from simulator.study.serving.pages import (
+    paged_waste,
+    served_in_pages,
+    served_in_stretches,
+    stretched_waste,
+    usual_server,
+)
+from tests.simulator.lesson.test_model_numbers import at, computed
+
+STEP = 9
+
+
+def test_pages_of_the_run_are_those_of_its_table() -> None:
+    n = at("paged")
+    table = resolve(n.scenario).pages
+    assert table is not None
+    assert (computed(n, "page_size()"), computed(n, "pages()")) == (table.size, table.pages)
+    for page in range(table.pages):
+        assert computed(n, f"page_place({page})") == table.entries[page]
+
+
+def test_served_numbers_are_those_of_the_server() -> None:
+    n, server = at("paged"), usual_server()
+    shared, apart = (list(served_in_pages(server, sharing=on)) for on in (True, False))
+    stretches = list(served_in_stretches(server))
+    for way, moments in (("shared", shared), ("apart", apart), ("stretches", stretches)):
+        assert computed(n, f'served_steps("{way}")') == len(moments)
+        most = max(len(moment.running) for moment in moments)
+        assert computed(n, f'served_at_once("{way}")') == most
+        waste = (stretched_waste if way == "stretches" else paged_waste)(server, moments[STEP])
+        for part in ("used", "inside", "outside", "free", "saved"):
+            asked = f'served_slots("{way}", "{part}", {STEP})'
+            assert computed(n, asked) == getattr(waste, part)
+    assert computed(n, "served_copies()") == sum(len(moment.copied) for moment in shared) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "expression", "words"),
+    [
+        ("paged", "page_place(99)", "page = 99: expected 0 to 9"),
+        ("flash2", "pages()", "one whose K and V lie in pages"),
+        ("paged", 'served_steps("lent")', "one of shared, apart, stretches"),
+        ("paged", 'served_slots("shared", "lost", 1)', "one of used, inside"),
+        ("paged", 'served_slots("shared", "used", 999)', "step = 999"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(name: str, expression: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        computed(at(name), expression)

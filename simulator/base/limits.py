@@ -48,7 +48,7 @@ INFLATED_BYTES, INFLATED_TIMES = 2**26, 8
 if that is more. The numbers of a model shrink to hardly less than half, but a file of zeros shrinks
 to a thousandth."""
 
-TRACE_BYTES, TRACE_EVENTS, TRACE_LANES = 2**23, 2**17, 2**12
+TRACE_BYTES, TRACE_EVENTS, TRACE_LANES = 2**23, 2**18, 2**12
 """Of a Chrome trace beside a schedule: parsed, a byte takes up to some thirty in memory.
 The largest schedule that we write has 2**16 events, which take 7 MB."""
 

@@ -51,6 +51,8 @@ def bombs() -> Iterator[tuple[str, bytes]]:
     yield "safetensors.header.safetensors", struct.pack("<Q", 2**26) + b" " * 2**20
     yield "safetensors.tensors.safetensors", _tensors()
     yield "report.deep.json", b"[" * 500_000
+    yield "trace.deep.json", b"[" * 500_000
+    yield "trace.many.json", b"[" + b"{}," * 2_700_000 + b"{}]"
     yield "settings.long.ini", b"[General]\nrecent=" + b"a, " * 300_000
 
 

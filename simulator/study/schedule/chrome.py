@@ -100,12 +100,12 @@ def read_trace(path: Path) -> Events:
     found = said.get("traceEvents") if isinstance(said, dict) else said
     if not isinstance(found, list):
         raise refuse(str(path), "traceEvents", "", "a list of events")
+    if len(found) > TRACE_EVENTS:
+        raise refuse(str(path), "events", len(found), f"at most {TRACE_EVENTS}")
     pieces, names = _pieces([each for each in found if isinstance(each, dict)])
     if not pieces:
         expected = 'an event with a duration: ph "X" with ts and dur, or "B" and "E"'
         raise refuse(str(path), "traceEvents", "", expected)
-    if len(pieces) > TRACE_EVENTS:
-        raise refuse(str(path), "events", len(pieces), f"at most {TRACE_EVENTS}")
     # Numbers are texts here: shorter ones come first, so that they stand in their order.
     keys = sorted({key for key, *_ in pieces}, key=lambda key: [(len(part), part) for part in key])
     if len(keys) > TRACE_LANES:

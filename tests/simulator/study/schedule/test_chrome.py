@@ -121,6 +121,7 @@ def test_pairs_of_begin_and_end_are_events_too(tmp_path: Path) -> None:
             json.dumps([{"ph": "X", "ts": 1, "dur": 1, "tid": n} for n in range(5000)]),
             "threads = 5000: expected at most 4096",
         ),
+        ("[" + "{}," * 300_000 + "{}]", "events = 300001: expected at most 262144"),
     ],
 )
 def test_what_is_no_trace_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS
@@ -85,6 +86,19 @@ def test_partials_of_a_row_merge_to_its_o_in_every_order(algorithm: str) -> None
         np.testing.assert_allclose(found.result(node).o, exact, rtol=1e-5, atol=1e-6)
         assert found.error(node) < 8
         assert found.result(node).o.dtype == np.float32
+
+
+def test_a_running_update_is_the_list() -> None:
+    """After each column block m + ln l of a run is the LSE of the list so far, and O is its O."""
+    w, found = parts(nq=32, rows=8, cols=4, heads=1, head=0, row=13)
+    assert [len(keys) for keys in found.keys] == [4] * 8  # as the column blocks of the run
+    block = numpy_engine(w, read_inputs(w)).row_block(0, 1)
+    node: Node = 0
+    for j in range(8):
+        node = (node, j) if j else 0
+        lse = block.m[5, j] + np.log(block.l[5, j])
+        assert float(found.result(node).lse[0]) == pytest.approx(float(lse), abs=1e-6)
+    np.testing.assert_allclose(found.result(node).o[0], block.o[5], rtol=1e-5, atol=1e-6)
 
 
 def test_packed_heads_have_the_partials_of_their_own_row() -> None:

@@ -161,6 +161,7 @@ class ChooseTable(Table):
     over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
     order: Literal["shuffle", "reach"] | None = None
     latent: Literal["ways", "sharing"] | None = None
+    generation: Literal["bytes", "flops", "time", "equal"] | None = None
     places: Literal["run", "none", "causal", "rope"] | None = None
     schedule: Literal["run", "orders", "algorithms", "splits"] | None = None
     blocks: Literal["index", "longest", "persistent"] | None = None

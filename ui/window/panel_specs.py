@@ -17,6 +17,7 @@ from ui.panels.code.panel import CodePanel, code_model
 from ui.panels.compare.panel import ComparePanel, compare_model
 from ui.panels.exactness.panel import ExactnessPanel
 from ui.panels.formula.panel import FormulaPanel, make_formula_model
+from ui.panels.generation.panel import GenerationPanel
 from ui.panels.heads.panel import HeadsPanel
 from ui.panels.inspector.panel import InspectorPanel
 from ui.panels.jobs.panel import JobsPanel
@@ -233,5 +234,11 @@ PANELS = (
         "One latent for all heads: attended to in two ways, and what sharing a cache costs "
         "(Liu et al. 2024).",
         LatentPanel, nothing, _LARGE,
+    ),
+    PanelSpec(
+        "generation", "Generation", "Q",
+        "A prompt, then token by token: what a step brings, reads and costs, with a cache and "
+        "without (Shazeer 2019).",
+        GenerationPanel, nothing, _LARGE,
     ),
 )  # fmt: skip

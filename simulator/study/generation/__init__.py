@@ -1,0 +1,1 @@
+"""Generation: a prompt in one pass, then a few tokens at a time, with a cache and without."""

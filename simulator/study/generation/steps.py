@@ -1,0 +1,198 @@
+"""A run as a model generates it: the prompt in one pass, then steps of a few tokens each.
+
+The queries, keys and values of a causal run are taken as they would come. A step brings some
+queries, which attend to all keys so far, those of its own tokens among them; K and V of the tokens
+before lie in the cache. Without a cache a step would attend with all rows again. Only attention is
+counted: projections and the rest of a model are not. Several queries at once are those of
+speculative decoding, whose guesses are all taken here (Leviathan et al. 2023).
+
+References
+----------
+Shazeer 2019, "Fast Transformer Decoding", section 2.4 (incremental inference).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from simulator.base.dtypes import F32, frozen
+from simulator.engines.numpy_engine import numpy_engine
+from simulator.engines.reference import reference_rows
+from simulator.problem.masks import Mask
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.program.algorithms import USUAL, algorithm_of, tile_program
+from simulator.run.trace import Trace
+from simulator.study.sweep import Figures, figures_of
+
+Quantity = Literal["bytes", "flops", "time"]
+Progress = Callable[[float], object]
+TOKENS = 64
+"""Tokens that are generated, of a run that has twice as many."""
+AT_ONCE = (1, 2, 4, 8)
+"""Queries of a step."""
+SHIPPED = "passage-layer1"
+"""The capture that is shown if a run is none that could have been generated."""
+_LENGTHS = range(4, 1025)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step; the first is the prompt.
+
+    Attributes
+    ----------
+    rows : range
+        The queries that it brings.
+    keys : int
+        Keys that there are by then.
+    cached, anew : Figures
+        What attention costs with K and V of a cache, and if all rows so far are computed again.
+    """
+
+    rows: range
+    keys: int
+    cached: Figures
+    anew: Figures
+
+    def of(self, quantity: Quantity, *, cached: bool) -> float:
+        """Return a figure: requested bytes, FLOPs or seconds."""
+        found = self.cached if cached else self.anew
+        return float({"bytes": found.bytes, "flops": found.flops, "time": found.seconds}[quantity])
+
+
+@dataclass(frozen=True, eq=False)
+class Generation:
+    """A run step by step.
+
+    Attributes
+    ----------
+    workload : Workload
+        The whole run in one causal pass, its heads one by one.
+    head : int
+        The head whose weights are shown.
+    at_once : int
+        Queries of a step.
+    steps : tuple of Step
+        The prompt, then the steps.
+    apart : ndarray
+        (steps,) float64: largest difference of a step's O from that of one causal pass over all
+        rows, all heads, relative to the largest number of O. Both are of NumPy's tile programs, in
+        float32, and O is not rounded to the dtype.
+    unmasked : ndarray
+        (steps,) float64: without the mask, by how much the O of an older row of the head moves at
+        most when the step's keys come, relative to the length of that row; 0 for the prompt.
+    weights : ndarray
+        (N, N) float32, softmax weights of the head, 0 where the mask hides a key.
+    """
+
+    workload: Workload
+    head: int
+    at_once: int
+    steps: tuple[Step, ...]
+    apart: np.ndarray
+    unmasked: np.ndarray
+    weights: F32
+
+    def total(self, quantity: Quantity, *, cached: bool) -> float:
+        """Return a figure of all steps after the prompt."""
+        return sum(step.of(quantity, cached=cached) for step in self.steps[1:])
+
+
+def suits(w: Workload) -> bool:
+    """Return whether a run could have been generated token by token."""
+    plain = w.mask.simple and w.biases is None and not w.faults.on and not w.query_tokens
+    return plain and algorithm_of(w).softmax and w.queries == w.seqlen_k and w.seqlen_k in _LENGTHS
+
+
+@lru_cache(maxsize=1)
+def shipped_run() -> tuple[Workload, Inputs]:
+    """Return the shipped capture, its heads one by one."""
+    w = resolve(parse_scenario({"input": {"source": "capture", "name": SHIPPED}}))
+    return w, read_inputs(w)
+
+
+def generation(
+    w: Workload, inputs: Inputs, head: int, at_once: int = 1, progress: Progress | None = None
+) -> Generation:
+    """Return a run step by step.
+
+    Parameters
+    ----------
+    w : Workload
+        As many queries as keys; its mask is made causal.
+    inputs : Inputs
+        Its Q, K and V.
+    head : int
+        The head whose weights are shown.
+    at_once : int
+        Queries of a step.
+    progress : callable, optional
+        Told the share done.
+    """
+    w, inputs = w.as_algorithm(USUAL.name), w.as_algorithm(USUAL.name).posed(inputs)
+    n = w.seqlen_k
+    whole = _part(w, range(n), n)
+    exact = _output(whole, inputs)
+    largest = float(np.abs(exact).max()) or 1.0
+    first = max(n - TOKENS, n // 2)
+    spans = [range(first), *(range(i, min(i + at_once, n)) for i in range(first, n, at_once))]
+    steps, apart, unmasked = [], [], [0.0]
+    before = _unmasked(w, inputs, head, first, first)
+    for count, rows in enumerate(spans):
+        part, keys = _part(w, rows, rows.stop), rows.stop
+        own = _output(part, _given(inputs, rows, keys))
+        apart.append(float(np.abs(own - exact[:, rows.start : keys]).max()) / largest)
+        steps.append(Step(rows, keys, figures_of(part), figures_of(_part(w, range(keys), keys))))
+        if count:
+            now = _unmasked(w, inputs, head, keys, keys)
+            old = now[: len(before)]
+            lengths = np.linalg.norm(before, axis=1)
+            moved = np.linalg.norm(old - before, axis=1)
+            unmasked.append(float((moved / np.where(lengths > 0, lengths, 1.0)).max()))
+            before = now
+        if progress:
+            progress((count + 1) / len(spans))
+    weights = _weights(whole, inputs, head)
+    return Generation(
+        whole, head, at_once, tuple(steps), frozen(np.array(apart)), frozen(np.array(unmasked)),
+        weights,
+    )  # fmt: skip
+
+
+def _part(w: Workload, rows: range, keys: int) -> Workload:
+    """Return the attention of some rows to the first keys, causal; the last row sees all."""
+    mask = Mask(len(rows), keys, True, w.mask.window, w.mask.sinks)
+    return replace(w, seqlen_q=len(rows), seqlen_k=keys, mask=mask)
+
+
+def _given(inputs: Inputs, rows: range, keys: int) -> Inputs:
+    """Return the numbers of some rows and of the first keys."""
+    own = slice(rows.start, rows.stop)
+    return replace(inputs, q=inputs.q[:, own], k=inputs.k[:, :keys], v=inputs.v[:, :keys])
+
+
+def _output(w: Workload, inputs: Inputs) -> F32:
+    """Return O of a run of NumPy, (heads, rows, dv), not rounded."""
+    w = replace(w, dtype="float32")
+    return Trace(tile_program(w), numpy_engine(w, inputs), inputs).output
+
+
+def _unmasked(w: Workload, inputs: Inputs, head: int, rows: int, keys: int) -> np.ndarray:
+    """Return O of the first rows of a head without a mask, float64."""
+    free = replace(w, seqlen_q=rows, seqlen_k=keys, mask=Mask(rows, keys))
+    return reference_rows(free, _given(inputs, range(rows), keys), head, range(rows))[0]
+
+
+def _weights(w: Workload, inputs: Inputs, head: int) -> F32:
+    """Return the softmax weights of a head, (N, N): its output for values that are unit vectors."""
+    n, kv = w.seqlen_k, w.kv_head_of[head]
+    ones = np.zeros((len(inputs.v), n, n), np.float32)
+    ones[kv] = np.eye(n, dtype=np.float32)
+    found, _ = reference_rows(w, replace(inputs, v=ones), head, range(n))
+    return frozen(found.astype(np.float32))

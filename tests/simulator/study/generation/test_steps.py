@@ -1,0 +1,104 @@
+"""Generation step by step: rows of one pass, costs of plain formulas, and a mask that is needed."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.base.tolerance import STEP
+from simulator.problem.scenario import Scenario, parse_scenario
+from simulator.problem.workload import read_inputs, resolve
+from simulator.program.algorithms import tile_program
+from simulator.study.generation.steps import (
+    AT_ONCE,
+    TOKENS,
+    generation,
+    shipped_run,
+    suits,
+)
+from tests.helpers.runs import scenario
+
+
+def made(chosen: Scenario, head: int = 0, at_once: int = 1):
+    w = resolve(chosen)
+    return generation(w, read_inputs(w), head, at_once)
+
+
+@pytest.mark.sweep(keep=2)
+@pytest.mark.parametrize("at_once", AT_ONCE)
+def test_rows_of_64_tokens_are_those_of_one_pass(at_once):
+    w, inputs = shipped_run()
+    found = generation(w, inputs, 0, at_once)
+    tokens = [row for step in found.steps for row in step.rows]
+    assert tokens == list(range(w.seqlen_k))
+    assert sum(len(step.rows) for step in found.steps[1:]) == TOKENS
+    size = max(np.abs(q @ k.T).max() for q, k in zip(inputs.q, inputs.k, strict=True)) * w.scale
+    assert found.apart.max() <= STEP * size
+    assert found.unmasked[1:].min() > 1e-3  # without the mask every step moves an old row
+
+
+@given(
+    st.integers(4, 40), st.integers(1, 3), st.integers(1, 4), st.integers(1, 9), st.integers(1, 9),
+    st.sampled_from([0, 5]),
+)  # fmt: skip
+def test_steps_are_counted_as_their_runs(n, heads, at_once, rows, cols, window):
+    sizes = {"nq": n, "heads": heads, "d": 3, "rows": rows, "cols": cols}
+    found = made(scenario("flash2", mask={"window": window}, **sizes), at_once=at_once)
+    first = max(n - TOKENS, n // 2)
+    assert found.steps[0].rows == range(first)
+    mask = {"causal": True, "window": window}
+    for step in found.steps:
+        for cost, queries in ((step.cached, len(step.rows)), (step.anew, step.keys)):
+            own = scenario("flash2", mask=mask, **sizes | {"nq": queries}, nk=step.keys)
+            totals = tile_program(resolve(own)).totals
+            assert (cost.bytes, cost.flops) == (totals.bytes, totals.flops)
+    for quantity in ("bytes", "flops", "time"):
+        for cached in (True, False):
+            steps = [step.of(quantity, cached=cached) for step in found.steps[1:]]
+            assert found.total(quantity, cached=cached) == sum(steps)
+    assert found.apart.max() < 1e-5
+
+
+def test_weights_and_what_moves_without_the_mask_are_those_of_the_definition():
+    found = made(scenario("flash2", nq=8, heads=2, d=3, seed=3), head=1)
+    w = resolve(scenario("flash2", nq=8, heads=2, d=3, seed=3))
+    inputs = read_inputs(w)
+    s = inputs.q[1].astype(float) @ inputs.k[1].astype(float).T / np.sqrt(3)
+    p = np.exp(np.where(np.tri(8, dtype=bool), s, -np.inf))
+    np.testing.assert_allclose(found.weights, p / p.sum(axis=1, keepdims=True), atol=1e-6)
+    v, moved = inputs.v[1].astype(float), []
+    for keys in range(5, 9):
+        both = []
+        for n in (keys - 1, keys):
+            weights = np.exp(s[: keys - 1, :n])
+            both.append(weights / weights.sum(axis=1, keepdims=True) @ v[:n])
+        before, after = both
+        moved.append(
+            (np.linalg.norm(after - before, axis=1) / np.linalg.norm(before, axis=1)).max()
+        )
+    np.testing.assert_allclose(found.unmasked, [0.0, *moved], atol=1e-9)
+
+
+def test_progress_is_told_to_its_end():
+    w, told = resolve(scenario("flash2", nq=12)), []
+    generation(w, read_inputs(w), 0, 1, told.append)
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "fits"),
+    [
+        ({}, True), ({"nk": 12}, False), ({"nq": 2}, False), ({"mask": {"window": 3}}, True),
+        ({"mask": {"documents": [4, 4]}}, False),
+    ],
+)  # fmt: skip
+def test_what_could_not_have_been_generated_is_not_shown(change, fits):
+    assert suits(resolve(scenario("flash2", **{"nq": 8, **change}))) is fits
+    linear = parse_scenario(
+        {
+            "attention": {"algorithm": "linear", "seqlen_q": 8, "head_dim": 4},
+            "mask": {"causal": True},
+        }
+    )
+    assert not suits(resolve(linear))

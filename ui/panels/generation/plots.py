@@ -1,0 +1,120 @@
+"""The plots of generation: what steps cost with a cache and without, and how equal rows are."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from simulator.study.generation.steps import Generation, Quantity
+from ui.look.units import bytes_text, count_text, factor_text, number_text, tick_text, time_text
+from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotModel
+
+QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+_TITLES: dict[Quantity, str] = {
+    "bytes": "requested bytes of a step", "flops": "FLOPs of a step",
+    "time": "time of a step, estimated",
+}  # fmt: skip
+_FLOOR = 1e-9
+"""Smallest difference that is drawn: less are the same bits, or nearly."""
+_KINDS: tuple[tuple[bool, str, str, str, Dash, Marker], ...] = (
+    (True, "with the cache", "cache", "K", "solid", "circle"),
+    (False, "all rows again", "again", "bad", "dash", "square"),
+)
+_ROWS: tuple[tuple[str, str, str, Dash, Marker], ...] = (
+    ("old rows without the mask", "no mask", "bad", "dash", "square"),
+    ("new rows, from one causal pass", "new rows", "good", "solid", "circle"),
+)
+
+
+def figure_text(quantity: Quantity, value: float) -> str:
+    """Return a figure of a step in words."""
+    if quantity == "bytes":
+        return bytes_text(round(value))
+    return time_text(value) if quantity == "time" else f"{value:.3g} FLOPs"
+
+
+def cost_plot(found: Generation, at: int, quantity: Quantity) -> PlotModel:
+    """Return what each step costs with the cache, and if all rows are computed again.
+
+    Parameters
+    ----------
+    found : Generation
+        All steps.
+    at : int
+        The step that is shown, which is marked.
+    quantity : str
+        ``bytes``, ``flops`` or ``time``.
+    """
+    xs, curves = _keys(found), []
+    for cached, name, short, role, dash, marker in _KINDS:
+        ys = tuple(step.of(quantity, cached=cached) for step in found.steps)
+        details = tuple(
+            (_heading(found, n), f"{name}: {figure_text(quantity, y)}") for n, y in enumerate(ys)
+        )
+        picks = tuple(range(len(ys)))
+        curves.append(Curve(name, short, role, xs, ys, dash, marker, 1.8, details, picks))
+    ours, theirs = (found.total(quantity, cached=cached) for cached in (True, False))
+    note = (
+        f"{count_text(len(found.steps) - 1)} steps after the prompt, attention alone: "
+        f"{figure_text(quantity, ours)} with the cache, {figure_text(quantity, theirs)} with all "
+        f"rows computed again, {factor_text(theirs / ours)}."
+    )
+    return PlotModel(
+        name="What generation costs, step by step",
+        x=_tokens(),
+        y=Axis(_TITLES[quantity], lambda y: figure_text(quantity, y).removesuffix(" FLOPs"),
+               log=True),
+        curves=tuple(curves),
+        levels=(_here(found, at),),
+        note=note,
+        summary=note,
+    )  # fmt: skip
+
+
+def equal_plot(found: Generation, at: int) -> PlotModel:
+    """Return how far each step's rows are from one causal pass, and old rows without the mask."""
+    curves = []
+    for (name, short, role, dash, marker), values, first in zip(
+        _ROWS, (found.unmasked, found.apart), (1, 0), strict=True
+    ):  # what is old begins after the prompt
+        steps = range(first, len(found.steps))
+        ys = tuple(max(float(values[n]), _FLOOR) for n in steps)
+        details = tuple((_heading(found, n), f"{name}: {_share(values[n])}") for n in steps)
+        xs = _keys(found)[first:]
+        curves.append(Curve(name, short, role, xs, ys, dash, marker, 1.8, details, tuple(steps)))
+    moved = float(found.unmasked.max())
+    note = (
+        f"With the causal mask the rows of all steps are those of one pass, up to "
+        f"{_share(float(found.apart.max()))}: old rows never see new keys, so K and V can be kept. "
+        f"Without it a new key moves old rows by up to {_share(moved)} of their length."
+    )
+    return PlotModel(
+        name="Rows of steps beside those of one pass",
+        x=_tokens(),
+        y=Axis("relative difference of O", tick_text, log=True),
+        curves=tuple(curves),
+        levels=(_here(found, at),),
+        note=note,
+        summary=note,
+    )
+
+
+def _keys(found: Generation) -> tuple[float, ...]:
+    return tuple(float(step.keys) for step in found.steps)
+
+
+def _tokens() -> Axis:
+    return Axis("tokens so far", lambda x: count_text(round(x)), whole=True)
+
+
+def _here(found: Generation, at: int) -> Level:
+    words = "prompt" if not at else f"step {at}"
+    return Level(float(found.steps[at].keys), words, words, "current", across=False)
+
+
+def _heading(found: Generation, at: int) -> str:
+    keys = count_text(found.steps[at].keys)
+    return f"prompt of {keys} tokens" if not at else f"step {at}, {keys} tokens"
+
+
+def _share(value: float) -> str:
+    return "0" if value == 0 else f"{number_text(100 * value, 2)} %"

@@ -30,6 +30,7 @@ from kernels.cuda.records import recording
 from kernels.cuda.specs import KERNELS, Part, kernels_of, most_shared_bytes
 from kernels.cuda.tensor_core import TensorCoreRun
 from simulator.base.dtypes import F32, round_to
+from simulator.problem.latent import fitting
 from simulator.problem.recurrence import read_gate
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Inputs, Workload, resolve
@@ -106,7 +107,7 @@ def workload_of(
             "mask": {"causal": causal},
             "tiling": {"rows": rows, "cols": cols},
         }
-        w = resolve(parse_scenario(table))
+        w = resolve(parse_scenario(fitting(table)))
         if most_shared_bytes(w) <= device.shared_limit:
             return w
     return w  # check_fits says why it does not fit
@@ -124,8 +125,9 @@ def drawn(size: int, sets: int = SETS) -> list[tuple[F32, F32, F32]]:
 
 def shaped(w: Workload, flat: tuple[F32, F32, F32]) -> Inputs:
     """Return flat numbers as the Q, K and V of a workload, with gates where it takes some."""
-    shape = (w.heads, w.seqlen_q, w.head_dim)
-    q, k, v = (x.reshape(shape) for x in flat)
+    q = flat[0].reshape(w.heads, w.seqlen_q, w.head_dim)
+    k = flat[1][: w.kv_heads * w.seqlen_k * w.head_dim].reshape(w.kv_heads, w.seqlen_k, w.head_dim)
+    v = k[..., : w.value_dim] if w.latent else flat[2].reshape(k.shape)
     gate = read_gate(w.rule, w.scenario, None, (w.kv_heads, w.seqlen_k, w.sizes["feature"]))
     return Inputs(q, k, v, gate=gate)
 

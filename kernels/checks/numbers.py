@@ -22,7 +22,7 @@ from kernels.cuda.tensor_core import CAPABILITY, TensorCoreRun
 from simulator.base.assets import SCENARIOS
 from simulator.base.dtypes import F32, F64
 from simulator.engines.reference import reference_rows
-from simulator.problem.linear import fitting
+from simulator.problem.latent import fitting
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program

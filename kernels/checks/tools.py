@@ -24,7 +24,7 @@ from kernels.checks.outcome import CannotRunError, Finding, Setting, Table, capa
 from kernels.checks.process import ended
 from kernels.cuda.specs import KERNELS, kernels_of
 from kernels.cuda.tensor_core import CAPABILITY, HEAD_DIMS
-from simulator.problem.linear import fitting
+from simulator.problem.latent import fitting
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Workload, resolve
 from simulator.program.algorithms import tile_program

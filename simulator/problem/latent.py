@@ -11,11 +11,14 @@ DeepSeek-AI 2024, "DeepSeek-V2", section 2.1; deepseek-ai/FlashMLA.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from simulator.base.dtypes import F32
 from simulator.base.errors import SCENARIO, InputError, Mistake, refuse
+from simulator.problem import linear
 from simulator.problem.input_files import (
     MORE,
     InputFile,
@@ -26,10 +29,12 @@ from simulator.problem.input_files import (
     stored_tensors,
     without_batch,
 )
-from simulator.problem.scenario import Attention, Scenario
+from simulator.problem.scenario import PACKED, Attention, Scenario
 
 LATENT = "latent"
 """The tensor of a file that holds a row of each token, (Nk, latent_dim + rope_dim)."""
+_NARROWER = 8
+"""How many times wider a latent is than what positions turn, as in DeepSeek-V3: 512 and 64."""
 
 
 def is_latent(said: Attention) -> bool:
@@ -131,3 +136,18 @@ def read_latent(file: InputFile) -> tuple[F32, F32]:
         The file cannot be read to its end.
     """
     return read_tensor(file.path, "q", file.q), read_tensor(file.path, LATENT, file.k)
+
+
+def fitting(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a scenario's tables without what its algorithm cannot do.
+
+    Keys and values become a latent, as wide as keys were, if it reads one. What cannot be without a
+    softmax is dropped, as `simulator.problem.linear.fitting` says.
+    """
+    attention = dict(tables.get("attention", {}))
+    if PACKED.get(attention.get("algorithm", "")) != "latent":
+        return linear.fitting(tables)
+    width, value = attention.pop("head_dim"), attention.pop("value_dim", None)
+    attention.pop("kv_heads", None)
+    rope = width - value if value and value < width else width // _NARROWER
+    return {**tables, "attention": {**attention, "latent_dim": width - rope, "rope_dim": rope}}

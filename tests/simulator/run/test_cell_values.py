@@ -95,17 +95,20 @@ def test_an_input_is_in_shared_memory_while_its_block_is_on_chip(algorithm: str)
         for op in range(len(trace.program.ops(visit))):
             now = trace.snapshot(visit, op)
             held = {tile.name for tile in now.on_chip}
-            for tensor, own, values in (
-                ("Q", now.visit.rows, now.q), ("K", now.visit.cols, now.k),
-                ("V", now.visit.cols, now.v),
-            ):  # fmt: skip
+            specs, columns = trace.program.algorithm.inputs, now.visit.cols
+            for tensor, own, values in zip(
+                (spec.name for spec in specs),
+                (now.visit.rows, columns, columns),
+                (now.q, now.k, now.v),
+                strict=False,
+            ):
                 for row in {0, own.start, own.stop - 1, min(own.stop, len(values) - 1)}:
                     found = cell_value(now, Cell(tensor, row, 1))
                     there = tensor in held and row in own
                     assert found.state == ("in shared memory" if there else "in HBM")
                     assert found.value == float(values[row, 1])
                     told.add((tensor, there))
-    assert len(told) == 6
+    assert len(told) == 2 * len(specs)
 
 
 SHAPE: dict[str, Any] = {"nq": 8, "nk": 7, "d": 3, "rows": 3, "cols": 2, "mask": {"causal": True}}

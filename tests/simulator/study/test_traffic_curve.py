@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.traffic import compulsory_bytes
 from simulator.study.traffic_curve import POINTS, curve, run_traffic
-from tests.helpers.runs import program_of, scenario, scenarios
+from tests.helpers.runs import fitted, program_of, scenario, scenarios
 
 
 @settings(deadline=None, max_examples=40)
@@ -35,9 +35,8 @@ def test_points_are_the_ops_added_up(chosen):
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))
 def test_a_million_visits_take_few_points(algorithm):
     mask = {"causal": True}
-    program = program_of(
-        scenario(algorithm, 131072, d=128, rows=128, cols=128, dtype="float16", mask=mask)
-    )
+    said = fitted(algorithm, nq=131072, d=128, rows=128, cols=128, dtype="float16", mask=mask)
+    program = program_of(scenario(algorithm, **said))
     found = curve(program)
     assert len(found.visits) <= POINTS + len(program.launches)
     assert (np.diff(found.visits) > 0).all()

@@ -14,8 +14,14 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QWidget
 
 from simulator.base.assets import SCENARIOS
+from simulator.problem.latent import fitting
 from simulator.problem.recurrence import RULES
-from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.problem.scenario import (
+    load_scenario,
+    parse_scenario,
+    scenario_tables,
+    with_values,
+)
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.faults import FAULTS, fault_labels
 from simulator.run.exactness import Exactness, RowState, Strip, exactness
@@ -59,7 +65,8 @@ def demo(name: str, faults: tuple[str, ...] = (), algorithm: str = "flash2") -> 
     if algorithm in RULES:
         changes["attention"] |= {"scale": None, "temperature": None}
         changes["mask"] = {"causal": RULES[algorithm].tokens or chosen.mask.causal}
-    return simulate(with_values(chosen, changes))
+    tables = scenario_tables(with_values(chosen, changes))
+    return simulate(parse_scenario(fitting(tables)))
 
 
 def model_at(trace: Trace, visit: int, op: int | None = None) -> tuple[Any, Exactness]:

@@ -54,15 +54,20 @@ def cost_plot(found: Generation, at: int, quantity: Quantity) -> PlotModel:
         curves.append(Curve(name, short, role, xs, ys, dash, marker, 1.8, details, picks))
     ours, theirs = (found.total(quantity, cached=cached) for cached in (True, False))
     note = (
-        f"{count_text(len(found.steps) - 1)} steps after the prompt, attention alone: "
+        f"{_source(found)}, {count_text(len(found.steps) - 1)} steps after the prompt, attention "
+        "alone: "
         f"{figure_text(quantity, ours)} with the cache, {figure_text(quantity, theirs)} with all "
         f"rows computed again, {factor_text(theirs / ours)}."
     )
     return PlotModel(
         name="What generation costs, step by step",
         x=_tokens(),
-        y=Axis(_TITLES[quantity], lambda y: figure_text(quantity, y).removesuffix(" FLOPs"),
-               log=True),
+        y=Axis(
+            _TITLES[quantity],
+            lambda y: figure_text(quantity, y).removesuffix(" FLOPs"),
+            log=True,
+            base=2 if quantity == "bytes" else 10,
+        ),
         curves=tuple(curves),
         levels=(_here(found, at),),
         note=note,
@@ -83,8 +88,8 @@ def equal_plot(found: Generation, at: int) -> PlotModel:
         curves.append(Curve(name, short, role, xs, ys, dash, marker, 1.8, details, tuple(steps)))
     moved = float(found.unmasked.max())
     note = (
-        f"With the causal mask the rows of all steps are those of one pass, up to "
-        f"{_share(float(found.apart.max()))}: old rows never see new keys, so K and V can be kept. "
+        f"{_source(found)}. With the causal mask the rows of all steps are those of one pass, up "
+        f"to {_share(float(found.apart.max()))}: old rows never see new keys, so K and V can be kept. "
         f"Without it a new key moves old rows by up to {_share(moved)} of their length."
     )
     return PlotModel(
@@ -96,6 +101,15 @@ def equal_plot(found: Generation, at: int) -> PlotModel:
         note=note,
         summary=note,
     )
+
+
+def _source(found: Generation) -> str:
+    """Return whose queries, keys and values these are."""
+    file = found.workload.file
+    if file is None:
+        return "Random numbers"
+    model, layer = file.model.rpartition("/")[2], f"layer {file.layer}" if file.layer else ""
+    return ", ".join(part for part in (model, layer) if part) or file.path.name
 
 
 def _keys(found: Generation) -> tuple[float, ...]:

@@ -314,6 +314,16 @@ def test_no_number_of_the_axis_is_cut_off(monkeypatch: pytest.MonkeyPatch, scale
         assert_tidy(drawn, rect)
 
 
+def test_a_small_number_of_the_axis_is_whole_or_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = simulate(load_scenario(SCENARIOS / "deltanet.toml"))
+    rect = QRectF(0, 0, 440, 250)
+    for visit in range(len(trace.program)):
+        now, drawn = trace.snapshot(visit, 2), record_texts(monkeypatch, softmax)
+        report = row_report(now, now.visit.rows.start)
+        painted(lambda p, n=now, r=report: paint_softmax(p, n, r, Style(DARK), rect))
+        assert_tidy(drawn, rect)
+
+
 def test_a_row_that_sees_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     # Bottom-right aligned: of 8 queries and 6 keys the first two see nothing.
     scenario = with_values(

@@ -215,10 +215,11 @@ def _shared(chips: Sequence[Chip], *, softmax: bool) -> tuple[Chip, ...]:
 
 
 def _names(chips: Sequence[Chip], tensors: Collection[str]) -> tuple[str, ...]:
-    """Return the names of some chips together, longest first; at last that of the first alone."""
+    """Return the names of some chips together, longest first; at last some of them and dots."""
     own = [chip for chip in chips if chip.tensor in tensors]
     ways = [[chip.names[n] for chip in own] for n in (0, -1)]
-    return *(" ".join(way) for way in ways), *ways[1][:1]
+    some = [[*ways[1][:count], "…"] for count in range(len(own) - 1, 0, -1)]
+    return tuple(" ".join(way) for way in (*ways, *some))
 
 
 def requested(model: MemoryModel) -> str:

@@ -306,9 +306,11 @@ def _paint_axis(painter: QPainter, bars: Bars, layout: SoftmaxLayout) -> None:
             continue
         place = QRectF(axis.x(), y - height / 2, axis.width(), height)
         precise = (number_text(value, 1),) if abs(value) < 100 else ()
-        choices = (*precise, number_text(value, 0), f"{value:.0e}".replace("e+0", "e"))
+        rough = f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-").replace("-", "−")
+        choices = (*precise, number_text(value, 0), rough, "")  # none is cut
         text = first_that_fits(choices, axis.width(), font) if value else "0"
-        draw_text(painter, place, text, font, style.theme.muted, RIGHT)
+        if text:
+            draw_text(painter, place, text, font, style.theme.muted, RIGHT)
 
 
 def _paint_maximum(painter: QPainter, picture: _Picture, phase: float) -> None:

@@ -170,6 +170,7 @@ class TileProgram:
         self.launches = algorithm.launches(workload)
         self.sizes = tuple(launch.total(workload.heads) for launch in self.launches)
         self._starts = list(accumulate(self.sizes, initial=0))
+        self._newest: tuple[int, tuple[Op, ...]] | None = None
         self.tensors = tuple(dict.fromkeys(t for n in self.launches for t in (*n.reads, *n.writes)))
 
     def __len__(self) -> int:
@@ -248,8 +249,11 @@ class TileProgram:
                 yield start + launch.before(head)
 
     def ops(self, index: int) -> tuple[Op, ...]:
-        """Return the ops of visit `index`, in order."""
-        return self.algorithm.ops(self.workload, self.visit(index))
+        """Return the ops of visit `index`, in order; those that were asked for last are kept."""
+        newest = self._newest
+        if newest is None or newest[0] != index:
+            newest = self._newest = index, self.algorithm.ops(self.workload, self.visit(index))
+        return newest[1]
 
     def counters(self, index: int) -> Counters:
         """Return what has been requested before visit `index` (0 to len, both included)."""
@@ -292,7 +296,7 @@ class TileProgram:
     def on_chip(self, index: int, op: int) -> tuple[ChipTile, ...]:
         """Return the tiles on chip after op `op` of visit `index`."""
         visit = self.visit(index)
-        ops = self.algorithm.ops(self.workload, visit)
+        ops = self.ops(index)
         held: dict[str, ChipTile] = {}
         if not visit.first or (self.launches[visit.launch].carries and not visit.opens):
             for tile in self._staying(visit):

@@ -370,7 +370,7 @@ class Trace:
             if i > visit.i or not now.launch.writes_output:
                 return None
             if not now.launch.combines:
-                return final if now.started or now.launch.count(i) else None
+                return final if now.launch.count(i) or now.started else None
             index = self.program.index(visit.head, i, 0, visit.launch)
             assert index is not None
             tile = self._tile(self.program.visit(index))

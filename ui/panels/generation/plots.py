@@ -89,8 +89,8 @@ def equal_plot(found: Generation, at: int) -> PlotModel:
     moved = float(found.unmasked.max())
     note = (
         f"{_source(found)}. With the causal mask the rows of all steps are those of one pass, up "
-        f"to {_share(float(found.apart.max()))}: old rows never see new keys, so K and V can be kept. "
-        f"Without it a new key moves old rows by up to {_share(moved)} of their length."
+        f"to {_share(float(found.apart.max()))}: old rows never see new keys, so K and V can be "
+        f"kept. Without it a new key moves old rows by up to {_share(moved)} of their length."
     )
     return PlotModel(
         name="Rows of steps beside those of one pass",

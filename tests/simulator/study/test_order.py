@@ -13,6 +13,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import load_scenario
+from simulator.problem.scores import BiasTable
 from simulator.run.trace import Trace, simulate
 from simulator.study.order.reach import (
     Stack,
@@ -100,6 +101,22 @@ def test_a_head_of_many_is_that_head():
     w, inputs = trace.single_heads
     found = shuffled(w, inputs, 5, order_of(w.seqlen_k, 1), "run")
     np.testing.assert_allclose(found.before, output(trace, 5), atol=1e-6)
+
+
+def test_a_head_has_its_own_bias_of_distances():
+    trace = trace_of(scenario("flash2", nq=5, d=3, heads=2, rows=2, cols=2))
+    table = np.random.default_rng(4).standard_normal((2, 9)).astype(np.float32)
+    w = replace(trace.workload, biases=BiasTable(table))
+    q, k, v = (x[1].astype(float) for x in (trace.inputs.q, trace.inputs.k, trace.inputs.v))
+    distances = np.arange(5) - np.arange(5)[:, None]
+    for places, gain in (("run", table[1][distances + 4]), ("none", 0), ("causal", 0)):
+        s = q @ k.T * w.logit_scale + gain
+        if places == "causal":
+            s = np.where(distances <= 0, s, -np.inf)
+        p = np.exp(s - s.max(axis=1, keepdims=True))
+        exact = p / p.sum(axis=1, keepdims=True) @ v
+        found = shuffled(w, trace.inputs, 1, order_of(5, 1), places)
+        np.testing.assert_allclose(found.before, exact, atol=1e-5)
 
 
 def test_what_cannot_be_shuffled_says_why():

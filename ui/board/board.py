@@ -43,6 +43,7 @@ from ui.board.marks import (
     paint_selection,
     paint_skips,
 )
+from ui.board.pages import paint_pages
 from ui.board.partials import (
     paint_partial_mark,
     paint_partials,
@@ -146,6 +147,7 @@ def paint_still_board(
             _paint_input(painter, snapshot, style, lay, spec.name)
         paint_scores(painter, snapshot, style, lay)
         paint_split_edges(painter, snapshot, style, lay)
+        paint_pages(painter, snapshot, style, lay)
         paint_frames(painter, style.theme, lay)
         paint_margins(painter, snapshot, style, lay)
         paint_titles(painter, snapshot, style, lay)

@@ -20,6 +20,7 @@ from simulator.run.snapshot import Cell, Snapshot
 from simulator.study.compare import comparison_of
 from ui.board.state import is_detailed
 from ui.look.names import head_words
+from ui.look.page_words import page_phrase
 from ui.look.units import bytes_text, factor_text, number_text
 
 DOT = "  ·  "
@@ -118,6 +119,9 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     phrases = [formula(w), _tile_phrase(snapshot)]
     if skipped := skip_phrase(snapshot):
         phrases.insert(0, skipped)
+    if lies := page_phrase(snapshot):
+        phrases.insert(1, f"numbers on {snapshot.program.algorithm.keys}ᵀ: where its pages lie")
+        phrases.insert(1, lies)
     latent = snapshot.program.algorithm.keys
     if latent == snapshot.program.algorithm.values:
         phrases.insert(1, f"{latent}ᵀ has the keys, and above the line their values")

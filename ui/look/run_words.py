@@ -24,6 +24,8 @@ def scenario_words(w: Workload) -> list[str]:
     words[3:3] = pattern_words(mask)
     if w.position is not None:
         words.append("RoPE")
+    if w.pages is not None:
+        words.append(f"pages of {count_text(w.page_size)}")
     if w.scoring.softcap:
         words.append(f"soft-cap {w.scoring.softcap:g}")
     if w.threshold is not None:

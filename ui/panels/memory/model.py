@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from simulator.problem.paging import TABLE
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import BASELINE, tile_program
 from simulator.program.tensors import symbol
@@ -12,6 +13,7 @@ from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from simulator.study.compare import AtScale
 from ui.look.names import chip_name, move_name
+from ui.look.page_words import page_phrase, places_at_work
 from ui.look.units import bytes_text, count_text, factor_text
 
 _KIB = 1024
@@ -105,6 +107,31 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """Where pages of K and V lie in HBM.
+
+    Attributes
+    ----------
+    tensor : str
+        The block table.
+    count : int
+        How many pages there is room for.
+    free : frozenset of int
+        Places where no page lies.
+    lit : tuple of int
+        Those of the current tile, in the order of its pages.
+    words : str
+        The same in words.
+    """
+
+    tensor: str
+    count: int
+    free: frozenset[int]
+    lit: tuple[int, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryModel:
     """The figures in the picture of the memory.
 
@@ -137,6 +164,7 @@ class MemoryModel:
     written: int
     run: int
     tbps: float
+    pages: Places | None = None
 
     @property
     def over(self) -> bool:
@@ -150,6 +178,7 @@ class MemoryModel:
         return (
             f"requested bytes: read {bytes_text(self.read)}, written {bytes_text(self.written)}; "
             f"{self.occupancy}{', over the limit' if self.over else ''}; {moves}"
+            + (f"; {self.pages.words}" if self.pages and self.pages.words else "")
         )
 
     @property
@@ -202,7 +231,16 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
         written=now.write_bytes,
         run=totals.bytes,
         tbps=w.gpu.tbps,
+        pages=_places(snapshot),
     )
+
+
+def _places(snapshot: Snapshot) -> Places | None:
+    table = snapshot.program.workload.pages
+    if table is None:
+        return None
+    free = frozenset(range(table.places)) - frozenset(table.used.tolist())
+    return Places(TABLE, table.places, free, places_at_work(snapshot), page_phrase(snapshot))
 
 
 def _shared(chips: Sequence[Chip], *, softmax: bool) -> tuple[Chip, ...]:

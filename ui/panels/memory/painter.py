@@ -19,6 +19,7 @@ from ui.panels.memory.model import (
     Lane,
     MemoryModel,
     MemoryState,
+    Places,
     TensorTraffic,
     comparison,
     memory_model,
@@ -161,6 +162,9 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
         draw_text(painter, words, name, bold, theme.tensor(traffic.tensor))
         draw_text(painter, words, so_far, small, theme.muted, RIGHT)
         _paint_traffic(painter, traffic, bar, largest, style)
+        if model.pages and traffic.tensor == model.pages.tensor:
+            used = max(bar.width() * traffic.total / largest, px(5))
+            _paint_places(painter, model.pages, bar.adjusted(used + px(6), 0, 0, 0), style)
 
 
 def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
@@ -179,6 +183,9 @@ def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout
         height = min(0.62 * row.height(), px(14))
         bar = QRectF(bar.x(), bar.center().y() - height / 2, bar.width(), height)
         _paint_traffic(painter, traffic, bar, largest, style)
+        if model.pages and traffic.tensor == model.pages.tensor:
+            used = max(bar.width() * traffic.total / largest, px(5))
+            _paint_places(painter, model.pages, bar.adjusted(used + px(6), 0, 0, 0), style)
 
 
 def _paint_hbm_legend(painter: QPainter, place: QRectF, style: Style) -> None:
@@ -221,6 +228,25 @@ def _paint_traffic(
     stored = QRectF(bar.x() + read, bar.y(), written, bar.height())
     _fill_share(painter, stored, colour, style, written=True)
     outline(painter, frame, mixed(theme.hbm_ground, colour, 0.7), style.px(0.8))
+
+
+def _paint_places(painter: QPainter, pages: Places, bar: QRectF, style: Style) -> None:
+    """Paint the places of HBM as a strip: those of the current tile are lit, free ones empty."""
+    theme, px = style.theme, style.px
+    wide = bar.width() / pages.count
+    gap = px(1) if wide > px(4) else 0.0
+    colour = theme.tensor(pages.tensor)
+    if gap:
+        for place in range(pages.count):
+            box = QRectF(bar.x() + place * wide, bar.y(), wide - gap, bar.height())
+            if place not in pages.free:
+                painter.fillRect(box, mixed(theme.hbm_ground, colour, 0.3))
+            outline(painter, box, mixed(theme.hbm_ground, colour, 0.5), px(0.8))
+    else:  # too many to tell apart: where the lit ones are can be seen
+        painter.fillRect(bar, mixed(theme.hbm_ground, colour, 0.3))
+    for place in pages.lit:
+        box = QRectF(bar.x() + place * wide, bar.y(), max(wide - gap, px(2)), bar.height())
+        painter.fillRect(box, QColor(theme.current))
 
 
 def _paint_sram(painter: QPainter, model: MemoryModel, layout: MemoryLayout, phase: float) -> None:

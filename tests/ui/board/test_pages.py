@@ -1,0 +1,54 @@
+"""Pages on the board and in the memory panel: places are the table's, and the tile's are lit."""
+
+import pytest
+from PySide6.QtCore import QRectF
+
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import load_scenario
+from simulator.run.trace import Trace, simulate
+from tests.ui.panels.test_memory import painted, record_texts
+from ui.board import pages as painter
+from ui.board.board import paint_board
+from ui.look.page_words import page_phrase, pages_at_work, places_at_work
+from ui.look.theme import THEMES, Style
+from ui.panels.memory.model import memory_model
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return simulate(load_scenario(SCENARIOS / "paged.toml"))
+
+
+def test_places_at_work_are_the_tables_entries(trace) -> None:
+    table = trace.workload.pages
+    for index in range(len(trace)):
+        now = trace.snapshot(index)
+        if now.launch.combines:
+            assert page_phrase(now) == "" == memory_model(now).pages.words
+            assert memory_model(now).pages.lit == ()
+            continue
+        entries = [int(table.entries[token // table.size]) for token in now.visit.cols]
+        assert places_at_work(now) == tuple(dict.fromkeys(entries))
+        assert memory_model(now).pages.lit == places_at_work(now)
+        assert memory_model(now).pages.count == table.places
+        assert not memory_model(now).pages.free
+        for place in places_at_work(now):
+            assert str(place) in page_phrase(now)
+        assert page_phrase(now) in memory_model(now).words
+
+
+def test_without_pages_nothing_is_said() -> None:
+    now = simulate(load_scenario(SCENARIOS / "split-kv.toml")).snapshot(0)
+    assert (page_phrase(now), len(pages_at_work(now)), memory_model(now).pages) == ("", 0, None)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_each_page_shows_its_place_on_the_keys(trace, monkeypatch, qapp, theme) -> None:
+    drawn = record_texts(monkeypatch, painter)
+    rect = QRectF(0, 0, 1000, 700)
+    now = trace.snapshot(2)
+    painted(lambda p: paint_board(p, now, Style(THEMES[theme]), rect), 1000, 700)
+    assert [text.text for text in drawn] == [str(n) for n in trace.workload.pages.used]
+    drawn.clear()
+    painted(lambda p: paint_board(p, now, Style(THEMES[theme]), QRectF(0, 0, 200, 150)), 200, 150)
+    assert drawn == []

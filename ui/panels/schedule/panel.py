@@ -175,7 +175,7 @@ class SchedulePanel(Panel[None]):
                 failed(found)
                 return
             title = f"{safe_text(path.name)}: a trace from elsewhere"
-            row = Timeline(title, "text", events=found)
+            row = Timeline(title, "muted", events=found)
             if self.state is not None:
                 own = self.state.rows[: len(self.state.rows) - len(self._beside)]
                 self._draw(replace(self.state, rows=(*own, row), pointed=None))

@@ -12,13 +12,16 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 from simulator.base.assets import ASSETS, LESSONS
 from simulator.base.errors import InputError
 from simulator.lesson.reader import list_lessons
-from simulator.lesson.steps import Lesson, ResolvedStep
+from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
 from ui.talk.lesson_bar import LessonBar
 from ui.talk.lesson_player import LessonPlayer, load
 from ui.talk.window import LessonWindow
 from ui.widgets.fade import Fade
 from ui.widgets.message_bar import Kind
 
+_AT_TOP = 17
+"""So many lessons are in the menu itself, which is not higher than a low screen, the others in one
+inside it."""
 _OWN = ("lesson_next", "lesson_back", "reveal", "leave_lesson")
 """Actions that need a lesson."""
 _PATIENCE = 1500
@@ -87,6 +90,7 @@ class Lessons(QObject):
 
     def fill(self, menu: QMenu) -> None:
         """Put Tilescope's lessons at the top of their menu each time it opens."""
+        self._more = QMenu("More lessons", menu)
         menu.aboutToShow.connect(lambda: self._list(menu))
 
     def _list(self, menu: QMenu) -> None:
@@ -95,15 +99,24 @@ class Lessons(QObject):
             action.deleteLater()  # otherwise the menu would keep it as long as it exists
         self._listed.clear()
         head = menu.actions()[0]
-        for number, lesson in enumerate(list_lessons(), start=1):
-            action = QAction(f"{number}  {lesson.title}", menu)
-            action.setToolTip(lesson.summary)
-            action.setCheckable(True)
-            action.setChecked(lesson.path == self.player.path)
-            action.triggered.connect(lambda _=False, path=lesson.path: self.open(path))
+        for number, lesson in enumerate(list_lessons()[:_AT_TOP], start=1):
+            action = self._action(menu, number, lesson)
             menu.insertAction(head, action)
             self._listed.append(action)
+        self._more.clear()
+        for number, lesson in enumerate(list_lessons()[_AT_TOP:], start=_AT_TOP + 1):
+            self._more.addAction(self._action(self._more, number, lesson))
+        if not self._more.isEmpty():
+            menu.insertMenu(head, self._more)
         self._listed.append(menu.insertSeparator(head))
+
+    def _action(self, menu: QMenu, number: int, lesson: LessonTitle) -> QAction:
+        action = QAction(f"{number}  {lesson.title}", menu)
+        action.setToolTip(lesson.summary)
+        action.setCheckable(True)
+        action.setChecked(lesson.path == self.player.path)
+        action.triggered.connect(lambda _=False, path=lesson.path: self.open(path))
+        return action
 
     def enable(self, on: bool) -> None:
         """Enable the keys of a lesson, or leave these keys to panels."""

@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import LESSONS, SCENARIOS
@@ -434,14 +434,22 @@ def test_the_menu_lists_the_shipped_lessons(open_window: Open) -> None:
     menu = window.menus["Lesson"]
     menu.aboutToShow.emit()
     menu.aboutToShow.emit()
-    titles = [action.text() for action in menu.actions() if action.text()[:1].isdigit()]
-    assert len(titles) == len(list(LESSONS.glob("*.md")))
+    (more,) = (inner for inner in menu.findChildren(QMenu) if inner.title() == "More lessons")
+    listed = [*menu.actions(), *more.actions()]
+    titles = [action.text() for action in listed if action.text()[:1].isdigit()]
+    count = len(list(LESSONS.glob("*.md")))
+    assert [int(title.split()[0]) for title in titles] == list(range(1, count + 1))
     assert "5  Online softmax" in titles
     next(a for a in menu.actions() if a.text() == "5  Online softmax").trigger()
     window.session.settle()
     assert window.lessons.player.path == ONLINE
     menu.aboutToShow.emit()
     assert [a.text() for a in menu.actions() if a.isChecked()] == ["5  Online softmax"]
+    more.actions()[-1].trigger()
+    window.session.settle()
+    assert window.lessons.player.path == sorted(LESSONS.glob("*.md"))[-1]
+    menu.aboutToShow.emit()
+    assert [a.isChecked() for a in more.actions()][-2:] == [False, True]
 
 
 def test_a_menu_keeps_no_actions_of_the_times_before(open_window: Open) -> None:
